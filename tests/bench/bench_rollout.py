@@ -17,11 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+from tests.engine.generating import generate
 from transformers import GenerationConfig
 
 from coloop.models import LoadedModel, build_model
 from coloop.spec.model import ScratchModel
-from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
+from coloop.workers.rollout import GenerationRequest, TorchEngine
 from coloop.workers.sync import (
     ChecksumVerifier,
     FilesChannel,

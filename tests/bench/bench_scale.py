@@ -32,8 +32,7 @@ from coloop.plan.cost import estimate
 from coloop.plan.types import Plan
 from coloop.runtime import start
 from coloop.spec.io import dump, from_dict
-from coloop.workers.cluster.protocol import Deadlines
-from coloop.workers.cluster.ranks import Pools
+from coloop.workers.cluster.ranks import Cluster, Deadlines
 from coloop.workers.generators import own_requests
 from coloop.workers.messages import DRIVERS_WORD, LearnReply, LearnRequest, Poll, Sight
 from coloop.workers.packing import Packed, pack, unpack
@@ -210,7 +209,7 @@ class Simulation:
         return WeightChecksum(version=self._version, fingerprint=self._version, scores=scores)
 
 
-class SleepingCluster(Pools):
+class SleepingCluster(Cluster):
     """Pools of ranks that sleep."""
 
     def __init__(self, plan: Plan, simulation: Simulation) -> None:
@@ -222,6 +221,9 @@ class SleepingCluster(Pools):
         for pool in self._plan.pools:
             self._add(pool.name, SleepingCrew(pool.workers, self._simulation))
             self._open(pool.name)
+
+    def restart(self, pool: str) -> None:
+        raise NotImplementedError(pool)
 
 
 def run() -> Result:

@@ -3,10 +3,11 @@
 from threading import Lock
 from typing import Any
 
+from tests.engine.generating import generate
 from tests.engine.web_service import Asked, Behaviour
 from transformers import PreTrainedTokenizerBase
 
-from coloop.workers.rollout import GenerationRequest, RolloutEngine, generate
+from coloop.workers.rollout import GenerationRequest, RolloutEngine
 
 
 def completions_of(engine: RolloutEngine, tokenizer: PreTrainedTokenizerBase) -> Behaviour:

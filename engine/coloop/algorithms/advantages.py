@@ -1,9 +1,8 @@
 """Advantage estimators: from rewards to what multiplies the gradient of each token.
 
 Legend: ``B`` sequences, ``T`` token positions, ``E`` events (scores or steps), ``G`` groups.
-Does not know who forms a group: callers pass dense group numbers. Group statistics are taken in
-float64, so a group of equal rewards gets exactly no advantage (in float32 the rounding error of
-the mean, divided by a small epsilon, would be a visible one). A group of one gets 0 everywhere.
+Groups are dense numbers. Their statistics are taken in float64, so a group of equal rewards gets
+exactly no advantage; a group of one gets 0.
 """
 
 from typing import Literal
@@ -42,19 +41,12 @@ def group_mean(scores: Tensor, groups: Tensor) -> Tensor:
     return (scores.double() - group_means(scores, groups)).float()
 
 
-def group_mean_std(scores: Tensor, groups: Tensor, *, epsilon: float = 1e-6) -> Tensor:
-    """A = (r - mean_g) / (std_g + epsilon), unbiased std. GRPO (arXiv 2402.03300). (E,) -> (E,)."""
-    return scale_by_deviation(
-        group_mean(scores, groups), scores, groups, deviation="unbiased", epsilon=epsilon
-    )
-
-
 def leave_one_out(scores: Tensor, groups: Tensor, rows: Tensor | None = None) -> Tensor:
     """A_i = r_i - mean of the group's other rewards = n/(n-1) (r_i - mean_g). (E,) -> (E,).
 
-    RLOO (arXiv 2402.14740). With `rows` (E,) several events belong to one row; then the group is
-    of rows and each counts with the mean of its events: n/(n-1) r_e - Σ_j mean_j / (n-1), as in
-    PRIME (arXiv 2502.01456).
+    RLOO (arXiv 2402.14740). With `rows` (E,) several events belong to one row; then the group is of
+    rows and each counts with the mean of its events: n/(n-1) r_e - Σ_j mean_j / (n-1), as in PRIME
+    (arXiv 2502.01456).
     """
     check_rank(1, scores=scores)
     check_rows(scores, groups=groups, rows=rows)
@@ -74,9 +66,8 @@ def scale_by_deviation(
 ) -> Tensor:
     """centred / (deviation of the scores + epsilon). (E,) -> (E,).
 
-    unbiased: of the group, divided by n-1 · population: of the group, by n · batch: of all scores,
-    unbiased · leave_one_out: unbiased, of the group's others, only where it is above 0 (what
-    NeMo-RL calls GRPO by default) · none: 1.
+    unbiased: of the group, by n-1 · population: of the group, by n · batch: of all scores, unbiased
+    · leave_one_out: of the group's others, where it is above 0 (NeMo-RL's default) · none: 1.
     """
     check_rank(1, centred=centred, scores=scores)
     check_rows(scores, centred=centred, groups=groups)
@@ -123,10 +114,9 @@ def length_weighted(scores: Tensor, groups: Tensor, lengths: Tensor) -> Tensor:
 
 
 def best_minus_second(scores: Tensor, groups: Tensor) -> Tensor:
-    """The group's best gets r_max - r_second, the others 0. (E,) -> (E,).
+    """The group's best gets r_max - r_second, the others and equal bests 0. (E,) -> (E,).
 
-    By the group's deviation: pass@k training (arXiv 2503.19595) with the group as k. Among equal
-    bests the difference is 0.
+    Divided by the deviation: pass@k training (arXiv 2503.19595) with the group as k.
     """
     check_rank(1, scores=scores)
     check_rows(scores, groups=groups)
@@ -150,9 +140,8 @@ def mean_normalised(scores: Tensor, groups: Tensor, *, epsilon: float = 1e-6) ->
 def discounted_returns(rewards: Tensor, mask: Tensor, *, gamma: float = 1.0) -> Tensor:
     """G_t = r_t + γ G_{t+1} over mask-1 tokens, 0 elsewhere. (B, T) -> (B, T).
 
-    REINFORCE++ (arXiv 2501.03262). The return is carried over gaps of the mask (tool and
-    observation tokens) unchanged and undiscounted, so a final reward reaches earlier turns.
-    A reward that stands in a gap belongs to the mask-1 token before it.
+    REINFORCE++ (arXiv 2501.03262). Returns cross gaps of the mask undiscounted; a reward in a gap
+    belongs to the mask-1 token before it.
     """
     check_rank(2, rewards=rewards, mask=mask)
     check_same_shape(rewards=rewards, mask=mask)
@@ -172,9 +161,8 @@ def discounted_returns(rewards: Tensor, mask: Tensor, *, gamma: float = 1.0) -> 
 
 
 def _sums_to_the_end(rewards: Tensor, mask: Tensor) -> Tensor:
-    """What is earned from each mask-1 token on, where nothing is discounted and nothing earned in a
-    gap: the same additions as token by token, from the last to the first, in one call. (torch's own
-    cumulative sum adds in another precision.)"""
+    """Undiscounted returns without rewards in gaps: the additions of the loop in one call (torch's
+    `cumsum` adds in another precision)."""
     backwards = rewards.float().flip(1).cpu().numpy()
     sums = torch.from_numpy(np.add.accumulate(backwards, axis=1, dtype=np.float32))
     returns = sums.flip(1).to(rewards.device)
@@ -228,12 +216,11 @@ def whiten(
     unbiased: bool = True,
     epsilon: float = 1e-8,
     row_counts: Tensor | None = None,
-    keep_mean: bool = False,
 ) -> Tensor:
     """(A − mean) / √(var + epsilon) over all mask-1 tokens of the batch, 0 elsewhere. (B, T).
 
-    `unbiased` divides the variance by n − 1; otherwise the population variance is kept at or
-    above epsilon, as OpenRLHF and NeMo-RL do. `row_counts` (B,) says how often a row was drawn.
+    `unbiased` divides by n − 1; otherwise the variance is at least epsilon (OpenRLHF, NeMo-RL).
+    `row_counts` (B,): how often a row was drawn.
     """
     check_rank(2, advantages=advantages, mask=mask)
     check_same_shape(advantages=advantages, mask=mask)
@@ -248,5 +235,5 @@ def whiten(
         scale = (squares / (count - 1).clamp(min=1) + epsilon).rsqrt()
     else:
         scale = (squares / count.clamp(min=1)).clamp(min=epsilon).rsqrt()
-    whitened = (values if keep_mean else values - mean) * scale
+    whitened = (values - mean) * scale
     return torch.where(mask, whitened, torch.zeros_like(whitened)).float()

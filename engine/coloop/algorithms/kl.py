@@ -13,8 +13,7 @@ from coloop.algorithms.masks import check_same_shape, wide
 
 KlEstimator = Literal["k1", "k2", "k3", "k3+"]
 
-LOG_RATIO_LIMIT = 20.0
-"""Log ratios are kept in ±this before an exponential."""
+LOG_RATIO_LIMIT = 20.0  # log ratios are kept in ±this before an exponential
 
 
 def kl_divergence(

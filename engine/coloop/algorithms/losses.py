@@ -1,4 +1,4 @@
-"""Policy losses of each token, undivided; `aggregation` turns them into one number.
+"""Policy losses of each token, undivided; `masks` turns them into one number.
 
 Legend: ``B`` sequences, ``T`` token positions; ρ = π/π_old, L = trained tokens of a sequence.
 Every loss takes log-probs of the sampled tokens (B, T), advantages (B, T) and a bool mask, and
@@ -9,6 +9,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
 
 from coloop.algorithms.kl import LOG_RATIO_LIMIT
 from coloop.algorithms.masks import (
@@ -20,8 +21,7 @@ from coloop.algorithms.masks import (
     wide,
 )
 
-Reduce = Literal["mean", "sum"]
-"""How the log ratios of a sequence's tokens become one."""
+Reduce = Literal["mean", "sum"]  # how the log ratios of a sequence's tokens become one
 
 
 def _check(log_probs: Tensor, log_probs_old: Tensor, advantages: Tensor, mask: Tensor) -> None:
@@ -259,12 +259,9 @@ def kl_cov(
     return torch.where(mask, loss, 0.0)
 
 
-# Weights for tokens whose engine and trainer disagree: w = π_old(trainer) / π_rollout(engine).
-#
-# Legend: ``B`` sequences, ``T`` token positions. Weights are detached and 1 outside the mask.
-# They are never used where the ratio of the loss is already anchored at the engine's log-probs,
-# which would correct twice. A loss without a ratio of its own takes the policy of the moment for
-# π_old, so several steps on one row set are corrected as well.
+# Weights where engine and trainer disagree: w = π_old(trainer) / π_rollout(engine), detached, 1
+# outside the mask (``B`` sequences, ``T`` token positions). Not used where the loss's ratio is
+# already anchored at the engine. A loss without a ratio takes the policy of the moment for π_old.
 
 CorrectionMethod = Literal["token_tis", "icepop", "sequence_mask", "none"]
 
@@ -280,9 +277,8 @@ def correction_weights(
 ) -> Tensor:
     """Weight of each token's loss, by method. (B, T) -> (B, T).
 
-    token_tis: clamp(w, lowest, highest) · icepop: w where lowest <= w <= highest,
-    else 0 (arXiv 2510.18855) · sequence_mask: W = Π_t w of the sequence where it lies within the
-    bounds, else 0.
+    token_tis: clamp(w, lowest, highest) · icepop: w where lowest <= w <= highest, else 0 (arXiv
+    2510.18855) · sequence_mask: W = Π_t w of the sequence where it lies within the bounds, else 0.
     """
     check_rank(2, log_probs_old=log_probs_old)
     check_same_shape(log_probs_old=log_probs_old, log_probs_rollout=log_probs_rollout, mask=mask)
@@ -321,3 +317,50 @@ def off_policy_weights(log_probs: Tensor, *, shaping: float) -> Tensor:
     check_rank(2, log_probs=log_probs)
     probability = wide(log_probs).exp()
     return probability / (probability + shaping)
+
+
+# Losses of a critic. Legend: ``B`` sequences, ``T`` token positions.
+
+
+def value_loss(
+    values: Tensor, values_old: Tensor, returns: Tensor, mask: Tensor, *, clip: float | None = 0.5
+) -> Tensor:
+    """½ max((V − R)², (clip(V, V_old ± ε) − R)²) of each token, 0 outside the mask. (B, T).
+
+    PPO's clipped value loss (arXiv 2005.12729, section 2); `clip` None leaves it unclipped.
+    """
+    check_rank(2, values=values)
+    check_same_shape(values=values, values_old=values_old, returns=returns, mask=mask)
+    check_mask(mask)
+    values, values_old, returns = wide(values), wide(values_old), wide(returns)
+    squared = (values - returns).square()
+    if clip is not None:
+        kept = torch.clamp(values, values_old - clip, values_old + clip)
+        squared = torch.maximum(squared, (kept - returns).square())
+    return torch.where(mask, squared / 2, 0.0)
+
+
+# Losses of numbers that say labels. Legend: ``N`` what is labelled: texts, steps or tokens.
+
+
+def squared_errors(said: Tensor, labels: Tensor) -> Tensor:
+    """(s − y)². (N,) -> (N,)."""
+    check_same_shape(said=said, labels=labels)
+    return (wide(said) - wide(labels)).square()
+
+
+def outcome_losses(logits: Tensor, labels: Tensor, *, soft: bool = False) -> Tensor:
+    """−y log σ(s) − (1 − y) log σ(−s), the cross-entropy of right and wrong. (N,) -> (N,).
+
+    A hard label is 1 from a half on, else 0; a soft one is the probability that it is right.
+    """
+    check_same_shape(logits=logits, labels=labels)
+    wanted = wide(labels) if soft else (wide(labels) >= 0.5).to(wide(labels).dtype)
+    return binary_cross_entropy_with_logits(wide(logits), wanted, reduction="none")
+
+
+def agreement(logits: Tensor, labels: Tensor) -> Tensor:
+    """1 where a logit and its label stand on the same side, 1/2 for a logit of 0. (N,) -> (N,)."""
+    check_same_shape(logits=logits, labels=labels)
+    side = torch.sign(logits) * torch.where(labels >= 0.5, 1.0, -1.0)
+    return (side + 1) / 2

@@ -5,6 +5,8 @@ Invariant: a mean over nothing is 0, never NaN, and what stands at masked positi
 infinity included) reaches neither the value nor the gradient.
 """
 
+from typing import Literal, get_args
+
 import torch
 from torch import Tensor
 
@@ -24,11 +26,8 @@ def masked_mean(values: Tensor, mask: Tensor, dim: int | None = None) -> Tensor:
     return total / count.clamp(min=1)
 
 
-# Checks that stand on the first lines of every public function of this package, and its
-# precision.
-#
-# Invariant: a wrong rank or shape raises ``ValueError`` with the shapes that were met, before any
-# arithmetic can broadcast it into a plausible number.
+# Invariant: a wrong rank or shape raises ``ValueError`` before it can broadcast into a plausible
+# number.
 
 
 def check_rank(rank: int, **tensors: Tensor | None) -> None:
@@ -67,3 +66,60 @@ def check_rows(like: Tensor, /, **tensors: Tensor | None) -> None:
 def wide(tensor: Tensor) -> Tensor:
     """The tensor in float32, or in float64 where it is that: no formula is computed in less."""
     return tensor if tensor.dtype == torch.float64 else tensor.float()
+
+
+# Legend: ``B`` sequences, ``T`` token positions. loss of a step = Σ over its micro-batches of Σ
+# weights · token loss / Σ over them of the divisor, so the split changes neither loss nor gradient.
+
+Aggregation = Literal["token_mean", "sequence_mean", "sequence_sum", "constant"]
+
+
+def token_weights(
+    mask: Tensor,
+    aggregation: Aggregation | str,
+    *,
+    row_weights: Tensor | None = None,
+    row_counts: Tensor | None = None,
+) -> Tensor:
+    """What each token's loss counts in the undivided sum, 0 outside the mask. (B, T) -> (B, T).
+
+    `row_weights` scales a row's loss; `row_counts` says how often the row stands in the batch.
+    """
+    check_rank(2, mask=mask)
+    check_mask(mask)
+    check_rows(mask, row_weights=row_weights, row_counts=row_counts)
+    if aggregation not in get_args(Aggregation):
+        raise ValueError(f"unknown aggregation {aggregation!r}")
+    weights = mask.float()
+    if aggregation == "sequence_mean":
+        weights = weights / mask.sum(1, keepdim=True).clamp(min=1)
+    if row_weights is not None:
+        weights = weights * row_weights[:, None]
+    if row_counts is not None:
+        weights = weights * row_counts[:, None]
+    return weights
+
+
+def divisor(
+    mask: Tensor,
+    aggregation: Aggregation | str,
+    *,
+    constant: float | None = None,
+    row_counts: Tensor | None = None,
+) -> float:
+    """This batch's share of the divisor: its tokens, its sequences, or sequences × constant.
+
+    token_mean: Σ tokens · sequence_mean, sequence_sum: number of sequences with a trained token ·
+    constant: that number × `constant` (Dr. GRPO, arXiv 2503.20783: the longest completion).
+    """
+    check_rank(2, mask=mask)
+    check_mask(mask)
+    check_rows(mask, row_counts=row_counts)
+    per_row = mask.sum(1) if aggregation == "token_mean" else mask.any(1)
+    per_row = per_row.double()
+    total = float((per_row if row_counts is None else per_row * row_counts.double()).sum())
+    if aggregation != "constant":
+        return total
+    if constant is None or constant <= 0:
+        raise ValueError(f"aggregation 'constant' needs a constant above 0, got {constant}")
+    return total * constant

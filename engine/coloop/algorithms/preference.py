@@ -136,23 +136,10 @@ def sppo(chosen: Tensor, rejected: Tensor, *, beta: float = 0.1) -> Tensor:
     return (chosen - half).square() + (rejected + half).square()
 
 
-def aot(
-    chosen: Tensor, rejected: Tensor, *, beta: float = 0.1, label_smoothing: float = 0.0
-) -> Tensor:
-    """The logistic loss of sorted a against sorted b, over the whole batch at once.
-
-    AOT, unpaired (arXiv 2406.05882). It couples rows, so the batch must not be split; `aot_apart`
-    is the same of each pair alone.
-    """
-    _check(chosen, rejected)
-    return sigmoid(
-        chosen.sort().values, rejected.sort().values, beta=beta, label_smoothing=label_smoothing
-    )
-
-
 def sorted_opposites(chosen: Tensor, rejected: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """What `aot` compares each side with: of a chosen side the b of its rank, of a rejected one the
-    a of its rank; among equals the order of the pairs decides. (P,) each.
+    """What `aot` compares each side with, by sorting both sides over the whole batch: of a chosen
+    side the b of its rank, of a rejected one the a of its rank; among equals the order of the pairs
+    decides. (P,) each.
 
     Args:
         counts: how often each pair was drawn, whole numbers from 1 on. A pair that was drawn
@@ -168,7 +155,7 @@ def sorted_opposites(chosen: Tensor, rejected: Tensor, counts: Tensor) -> tuple[
     return against_chosen / draws, against_rejected / draws
 
 
-def aot_apart(
+def aot(
     chosen: Tensor,
     rejected: Tensor,
     against_chosen: Tensor,
@@ -177,11 +164,12 @@ def aot_apart(
     beta: float = 0.1,
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """`aot` of each pair alone: f(a − b of its rank) and f(a of its rank − b), where f is logistic.
+    """The logistic loss of sorted a against sorted b, unpaired, of each pair alone: f(a − b of its
+    rank) and f(a of its rank − b). AOT (arXiv 2406.05882).
 
     Each comparison of the batch stands at two pairs, once for either side's gradient; the value is
-    that of one. So the sum over pairs is that of `aot`, in value and gradient, where the opposites
-    are by the same weights.
+    that of one. So the sum over pairs is that of the sorted batch, in value and gradient, where the
+    opposites are by the same weights.
     """
     _check(chosen, rejected)
     check_rows(chosen, against_chosen=against_chosen, against_rejected=against_rejected)
@@ -228,8 +216,8 @@ def simpo(
     gamma: float = 0.5,
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """−(1−s) log σ(βz − γ) − s log σ(γ − βz), z of mean log-probs without a reference. SimPO
-    (arXiv 2405.14734)."""
+    """−(1−s) log σ(βz − γ) − s log σ(γ − βz), z of mean log-probs without a reference. SimPO (arXiv
+    2405.14734)."""
     _check(chosen, rejected)
     lead, smooth = beta * (chosen - rejected) - gamma, label_smoothing
     if smooth == 0.0:
@@ -248,8 +236,8 @@ def log_odds(log_probs: Tensor) -> Tensor:
 
 
 def orpo(chosen: Tensor, rejected: Tensor, imitation: Tensor, *, beta: float = 0.1) -> Tensor:
-    """−log π of the chosen side − β log σ(log odds(chosen) − log odds(rejected)). ORPO
-    (arXiv 2403.07691); log-probs are means over tokens, without a reference.
+    """−log π of the chosen side − β log σ(log odds(chosen) − log odds(rejected)). ORPO (arXiv
+    2403.07691); log-probs are means over tokens, without a reference.
 
     Args:
         imitation: mean negative log-prob of the chosen side's tokens, (P,).

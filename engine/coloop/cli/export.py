@@ -10,8 +10,16 @@ import typer
 from rich.console import Console
 
 from coloop.errors import ColoopError
-from coloop.models.adapter_folder import ADAPTER_FILES, BASE_FOLDER, CONFIG, dtype_in, is_adapter
-from coloop.models.folder import link_tree, save_hf, written_aside
+from coloop.models.folder import (
+    ADAPTER_FILES,
+    BASE_FOLDER,
+    CONFIG,
+    dtype_in,
+    is_adapter,
+    link_tree,
+    save_hf,
+    written_aside,
+)
 from coloop.models.pretrained import load_pretrained
 
 
@@ -88,7 +96,7 @@ def export_model(folder: Path, out: Path) -> None:
         with written_aside(out) as aside:
             link_tree(folder, aside, without=("*.pt",), copies=True)
         return
-    model, tokenizer = load_pretrained(str(folder), folder, dtype=dtype_in(folder))
+    model, tokenizer, _ = load_pretrained(str(folder), folder, dtype=dtype_in(folder))
     save_hf(out, model, tokenizer)
     with written_aside(out / "adapter") as aside:
         for name in ADAPTER_FILES:

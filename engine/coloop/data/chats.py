@@ -1,7 +1,7 @@
 """The form of a chat, a list of messages with `role` and `content`: what is wrong with one, parts
 joined, nulls left out, and how it is written where a text shows it.
 
-What a model reads of a chat is written by its chat template, in models/chats.py. Plain Python
+What a model reads of a chat is written by its chat template, in models/tokenizer.py. Plain Python
 alone, because rows, templates and models all have chats.
 """
 

@@ -1,8 +1,5 @@
-"""From the `model` section of a node to a model with its tokenizer.
-
-Only sections that bring weights of their own are built here; `copy`, `shared`, `snapshot` and
-`run` take those of another node or run, which whoever holds them hands over.
-"""
+"""From the `model` section of a node to a model with its tokenizer; not of `copy`, `shared`,
+`snapshot` and `run`, which another node or run has."""
 
 from __future__ import annotations
 
@@ -22,9 +19,8 @@ from transformers import (
 )
 
 from coloop.errors import ModelUnavailable
-from coloop.models.chats import set_template
-from coloop.models.pretrained import load_or_wait, load_outline
-from coloop.models.tokenizer import TOKENIZERS
+from coloop.models.pretrained import load_outline, load_pretrained
+from coloop.models.tokenizer import TOKENIZERS, set_template
 from coloop.models.waiting import WeightsToCome
 from coloop.spec import presets
 from coloop.spec.model import ComputeDtype, Dtype, Model, PretrainedModel, ScratchModel
@@ -41,8 +37,7 @@ class LoadedModel:
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
     to_come: WeightsToCome | None = None
-    """Of the model's weights those that are on `meta` and still to be read; None: all are there, or
-    nobody wants them."""
+    """Weights that are on `meta` and still to be read; None: there are none."""
 
 
 def build_model(
@@ -60,9 +55,9 @@ def build_model(
         seed: decides random weights.
         root: where paths begin.
         dtype: of the weights where the section names none; None: by the device.
-        may_wait: whoever asks takes weights one by one (`to_come`) where a folder can give them so.
-            Random weights are drawn for a whole model in any case, so that they are the same
-            wherever they come to lie.
+        may_wait: weights may be left `to_come` where a folder has them; random ones are always
+            drawn
+            for a whole model.
     """
     device = torch.device(device)
     held = dtype_of(getattr(section, "dtype", None) or dtype, device)
@@ -75,7 +70,7 @@ def build_model(
             model = build_scratch(config, seed=seed, dtype=held)
         case PretrainedModel():
             _check_runnable(section)
-            model, tokenizer, to_come = load_or_wait(
+            model, tokenizer, to_come = load_pretrained(
                 section.path,
                 root,
                 dtype=held,
@@ -120,7 +115,6 @@ def build_outline(section: Model, *, root: Path) -> LoadedModel:
 
 
 def copy_model(source: LoadedModel) -> LoadedModel:
-    """The same weights in tensors of their own; the tokenizer, which nobody changes, is shared."""
     model = copy.deepcopy(source.model)
     model.zero_grad(set_to_none=True)
     return LoadedModel(model=model.requires_grad_(True), tokenizer=source.tokenizer)
@@ -137,7 +131,6 @@ def positions_of(model: PreTrainedModel) -> int | None:
 
 
 def vocabulary_of(model: PreTrainedModel) -> int:
-    """Tokens that it knows; of a model that reads more than text those of its text."""
     return int(model.config.get_text_config(decoder=True).vocab_size)
 
 
@@ -153,16 +146,12 @@ def _check_runnable(section: PretrainedModel) -> None:
         raise ModelUnavailable("not yet runnable: model.quantization")
 
 
-# Models made on the spot from architecture facts, with the tokenizer of single characters.
-#
-# Invariant: the weights are a function of facts, range and seed; the process's own random state
-# is neither read nor changed.
+# Models from architecture facts. Invariant: weights are a function of facts, range and seed, not of
+# the process's random state.
 
 
 def build_config(
-    facts: Mapping[str, Any],
-    tokenizer: PreTrainedTokenizerFast,
-    initial_range: float | None = None,
+    facts: Mapping[str, Any], tokenizer: PreTrainedTokenizerFast, initial_range: float | None = None
 ) -> PretrainedConfig:
     """The Hugging Face config of architecture facts, with the marks of the tokenizer."""
     own = {name: value for name, value in facts.items() if name != "model_type"}

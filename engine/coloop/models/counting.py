@@ -1,8 +1,8 @@
-"""Counts a model by building it without memory: a Hugging Face config comes in as JSON on standard
-input, what its size and work follow from goes out as one line of JSON.
+"""Counts a model by building it without memory: a Hugging Face config as JSON on standard input,
+its size and work as one line of JSON on output.
 
-A program of its own, because building one loads torch and transformers. Exact for every type that
-transformers has. Nothing is downloaded, and no Python of a model's folder runs.
+A program of its own, because building one loads torch and transformers. Downloads nothing and runs
+no Python of a model's folder.
 """
 
 import json
@@ -68,7 +68,6 @@ def _facts(model: Any, config: Any) -> dict[str, Any]:
 
 
 def _layers(model: Any, number: int) -> list[Any]:
-    """The decoder's layers: the longest list of modules that has as many as the config says."""
     lists = [m for m in model.modules() if type(m).__name__ == "ModuleList"]
     fitting = [one for one in lists if len(one) == number]
     return list(max(fitting or lists, key=len, default=[]))
@@ -88,7 +87,6 @@ def _has_keys(module: Any) -> bool:
 
 
 def _key_width(attention: Any, queries: int, hidden: int) -> float:
-    """Width of the keys of a layer; 0 where its matrices do not tell."""
     for name, module in attention.named_children():
         weight = getattr(module, "weight", None)
         if name == "k_proj" and weight is not None:
@@ -113,12 +111,11 @@ def _norms(layer: Any) -> int:
 
 
 def _experts(parameters: Mapping[str, Any], config: Any, hidden: int) -> dict[str, float] | None:
-    """Of a mixture: its numbers, and the parameters that one token does not meet."""
     number = _first(
         config, "num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"
     )
     used = _first(config, "num_experts_per_tok", "moe_k", "moe_topk", "top_k_experts", "moe_top_k")
-    routed = {name: one for name, one in parameters.items() if _is_routed(name)}
+    routed = {n: one for n, one in parameters.items() if ".experts." in n and "shared" not in n}
     if not routed or not number or not used:
         return None
     whole = sum(one.numel() for one in routed.values())
@@ -141,10 +138,6 @@ def _experts(parameters: Mapping[str, Any], config: Any, hidden: int) -> dict[st
     }
 
 
-def _is_routed(name: str) -> bool:
-    return ".experts." in name and "shared" not in name
-
-
 def _first(config: Any, *names: str) -> int:
     for name in names:
         value = getattr(config, name, None)
@@ -154,7 +147,6 @@ def _first(config: Any, *names: str) -> int:
 
 
 def _window(config: Any) -> tuple[int, int] | None:
-    """The sliding window, and how many layers have it."""
     window, kinds = getattr(config, "sliding_window", None), getattr(config, "layer_types", None)
     if not window or not kinds:
         return None

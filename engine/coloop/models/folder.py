@@ -1,8 +1,5 @@
-"""Model folders in Hugging Face format: written whole or not at all, and read tensor by tensor.
-
-Nobody sees half a folder: it is written aside, read back and compared, and only then renamed into
-its place. A full disk leaves what stood there before.
-"""
+"""Model folders in Hugging Face format: written aside, read back, compared and only then renamed
+into their place; read tensor by tensor."""
 
 from __future__ import annotations
 
@@ -16,11 +13,13 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from coloop.data.files.marks import settle, settle_one
 from coloop.errors import CheckpointError, StorageFull, is_full
+from coloop.models.heads import SCORE, has_words
 from coloop.models.on_disk import (
     Conversion,
     Part,
@@ -29,15 +28,15 @@ from coloop.models.on_disk import (
     outline_from,
     without_bars,
 )
+from coloop.spec.model import Lora
 
 ONE_FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 
 
 def save_hf(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Writes a model so that transformers loads it (`AutoModelForCausalLM`, with a score head
-    `AutoModelForSequenceClassification`), and `AutoTokenizer` its tokenizer; replaces the
-    folder."""
+    """Write a model for transformers (`AutoModelForCausalLM` or, with a score head,
+    `AutoModelForSequenceClassification`) with its tokenizer; replaces the folder."""
     with written_aside(folder) as aside:
         with without_bars():
             model.save_pretrained(aside)
@@ -47,10 +46,8 @@ def save_hf(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizer
 
 @contextmanager
 def written_aside(folder: Path) -> Iterator[Path]:
-    """A folder to write to, which takes the place of another once it is whole.
-
-    Raises `StorageFull`, `CheckpointError`: what stood there before stays.
-    """
+    """A folder to write to, which takes another's place once it is whole. Raises `StorageFull`,
+    `CheckpointError`: what stood there before stays."""
     aside = _beside(folder, "writing")
     try:
         aside.mkdir(parents=True)
@@ -67,8 +64,7 @@ def written_aside(folder: Path) -> Iterator[Path]:
 
 
 def link_folder(source: Path, folder: Path) -> None:
-    """The files of a model folder in another one, written once: as further names of the same files
-    where the file system can, else copied. What stands there is replaced, nobody writes into it."""
+    """A model folder's files in another one: hard links where possible, else copies."""
     with written_aside(folder) as aside:
         link_tree(source, aside)
 
@@ -76,15 +72,13 @@ def link_folder(source: Path, folder: Path) -> None:
 def link_tree(
     source: Path, folder: Path, *, without: Sequence[str] = (), copies: bool = False
 ) -> None:
-    """The files below a folder below another one, which may be there: as further names where the
-    file system can, else copied. Of a link to a file, the file that it leads to.
+    """The files below a folder below another one: as hard links where possible, else copied.
 
     Args:
         without: patterns of names that stay where they are.
         copies: files of their own, which somebody may change.
 
-    Raises:
-        CheckpointError: a link leads to a folder, which may be any.
+    Raises `CheckpointError` where a symbolic link leads to a folder.
     """
     stays = shutil.ignore_patterns(*without)
 
@@ -107,12 +101,8 @@ def _link(source: str, target: str) -> None:
 
 
 def read_weights(folder: Path, like: PreTrainedModel | None = None) -> Iterator[tuple[str, Tensor]]:
-    """Each weight of a model folder by the name that the model has for it, one at a time in memory;
-    what no model has for itself comes as the file has it.
-
-    Args:
-        like: a model of the folder's kind, weights or not; None: made of its config.
-    """
+    """Each weight of a model folder by its model's name, one at a time; others by the file's name.
+    `like`: a model of the folder's kind, weights or not; None: made of its config."""
     with _opened(folder) as places:
         model = like if like is not None else _outline_of(folder)
         if model is None:
@@ -124,12 +114,7 @@ def read_weights(folder: Path, like: PreTrainedModel | None = None) -> Iterator[
 
 
 def shapes_in(folder: Path, read: Conversion) -> dict[str, torch.Size]:
-    """The shape of each weight that a model folder has for a model, by the model's name for it; of
-    its files only the headers are read.
-
-    Args:
-        read: from the names of the folder's files.
-    """
+    """The shape of each weight that a folder has for a model, by headers alone."""
     with _opened(folder) as places:
         found = _converted(read, _known_parts(read, places), places, is_outline=True)
         return {name: weight.shape for name, weight in found}
@@ -138,8 +123,8 @@ def shapes_in(folder: Path, read: Conversion) -> dict[str, torch.Size]:
 def read_for(
     folder: Path, read: Conversion, only: Collection[str] | None = None
 ) -> Iterator[tuple[str, Tensor]]:
-    """Each weight that a model folder has for a model, by the model's name for it, one at a time in
-    memory: a view of its file, unless it is converted.
+    """Each weight that a folder has for a model, one at a time: a view of its file, unless
+    converted.
 
     Args:
         read: from the names of the folder's files.
@@ -157,10 +142,7 @@ def _known_parts(read: Conversion, places: Mapping[str, Any]) -> list[Part]:
 def _converted(
     read: Conversion, parts: Iterable[Part], places: Mapping[str, Any], *, is_outline: bool = False
 ) -> Iterator[tuple[str, Tensor]]:
-    """
-    Args:
-        is_outline: weights have their shapes alone.
-    """
+    """`is_outline`: weights have their shapes alone."""
 
     def weight_of(name: str) -> Tensor:
         if is_outline:
@@ -173,7 +155,6 @@ def _converted(
 
 
 def read_part(folder: Path, prefix: str) -> dict[str, Tensor]:
-    """The weights of a model folder whose names on disk begin so, by name."""
     with _opened(folder) as places:
         return {
             name: weights.get_tensor(name)
@@ -184,7 +165,6 @@ def read_part(folder: Path, prefix: str) -> dict[str, Tensor]:
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[Mapping[str, Any]]:
-    """The open file in which each weight of a folder lies, by the name that it has there."""
     with ExitStack() as files:
         places: dict[str, Any] = {}
         for file in _weight_files(folder):
@@ -196,7 +176,6 @@ def _opened(folder: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _outline_of(folder: Path) -> PreTrainedModel | None:
-    """A model of the folder's config without weights; None where transformers has none for it."""
     try:
         return outline_from(AutoConfig.from_pretrained(folder))
     except (OSError, ValueError, KeyError):
@@ -204,7 +183,6 @@ def _outline_of(folder: Path) -> PreTrainedModel | None:
 
 
 def load_weights(folder: Path, like: PreTrainedModel | None = None) -> dict[str, Tensor]:
-    """All weights of a model folder by name, on the CPU; see `read_weights`."""
     try:
         return dict(read_weights(folder, like))
     except (OSError, SafetensorError, ValueError, KeyError) as error:
@@ -212,8 +190,7 @@ def load_weights(folder: Path, like: PreTrainedModel | None = None) -> dict[str,
 
 
 def replace_folder(aside: Path, folder: Path) -> None:
-    """Puts a finished folder in the place of another, which is gone only once the new one
-    stands."""
+    """Put a finished folder in the place of another, which is gone only then."""
     before = _beside(folder, "before")
     if folder.exists():
         folder.rename(before)
@@ -258,3 +235,163 @@ def _check_readable(folder: Path, model: PreTrainedModel) -> None:
             raise CheckpointError(f"the saved {name} differs from the one in memory")
     if missing:
         raise CheckpointError(f"{len(missing)} weights were not saved, such as {min(missing)}")
+
+
+# Folders of adapters, written whole or not at all.
+#     adapter_model.safetensors   A and B of each layer, and a score head
+#     adapter_config.json         rank, alpha, layers, as peft reads them
+#     config.json                 of the model that both make
+#     base/                       the frozen weights in Hugging Face format, linked in later folders
+
+BASE_FOLDER = "base"
+CONFIG = "adapter_config.json"
+_WEIGHTS = "adapter_model.safetensors"
+ADAPTER_FILES = (CONFIG, _WEIGHTS)
+_PREFIX = "base_model.model."
+EVERY = "all-linear"
+
+
+def is_adapter(folder: Path) -> bool:
+    return (folder / CONFIG).is_file() and (folder / BASE_FOLDER).is_dir()
+
+
+def save_adapter(
+    folder: Path,
+    weights: Mapping[str, Tensor],
+    lora: Lora,
+    *,
+    outline: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    base: Path | PreTrainedModel,
+) -> None:
+    """Write an adapter; replaces the folder.
+
+    Args:
+        weights: of the adapter, by peft's names inside the model.
+        outline: a model of the shape that base and adapter make.
+        base: the model without the adapter, or a folder that has it already.
+    """
+    with written_aside(folder) as aside:
+        tensors = {_out(name): one.detach().to("cpu").contiguous() for name, one in weights.items()}
+        save_file(tensors, aside / _WEIGHTS, metadata={"format": "pt"})
+        text = json.dumps(_config(lora, weights, outline), indent=2)
+        (aside / CONFIG).write_text(text, encoding="utf-8")
+        outline.config.architectures = [type(outline).__name__]
+        outline.config.save_pretrained(aside)
+        tokenizer.save_pretrained(aside)
+        if isinstance(base, Path):
+            link_tree(base, aside / BASE_FOLDER, without=("*.pt",))
+        else:
+            save_hf(aside / BASE_FOLDER, base, tokenizer)
+        found = load_file(aside / _WEIGHTS)
+        if any(not torch.equal(found[name], one) for name, one in tensors.items()):
+            raise CheckpointError(f"the adapter saved in {folder} differs from the one in memory")
+
+
+def read_adapter(folder: Path) -> dict[str, Tensor]:
+    """The adapter's weights by peft's names inside the model, on the CPU."""
+    try:
+        return {_in(name): one for name, one in load_file(folder / _WEIGHTS).items()}
+    except (OSError, SafetensorError, ValueError, KeyError) as error:
+        raise CheckpointError(f"the adapter in {folder} cannot be read: {error}") from error
+
+
+def dtype_in(folder: Path) -> torch.dtype:
+    """Type of the frozen matrices, which is that of the merged ones."""
+    held = {weight.dtype for _, weight in read_weights(folder / BASE_FOLDER) if weight.dim() > 1}
+    return max(held, key=lambda one: one.itemsize)
+
+
+def weights_in(folder: Path) -> Iterator[tuple[str, Tensor]]:
+    """Each weight of a model's folder, be it an adapter's, one at a time in memory."""
+    return merged_weights(folder) if is_adapter(folder) else read_weights(folder)
+
+
+def merged_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
+    """Each weight of the model that base and adapter make, one at a time in memory."""
+    config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    scale = config["lora_alpha"] / config["r"]
+    own = read_adapter(folder)
+    layers = {name.partition(FIRST)[0] for name in own if FIRST in name}
+    heads = {name for name in own if name.startswith(f"{SCORE}.")}
+    for name, weight in read_weights(folder / BASE_FOLDER):
+        layer = name.removesuffix(".weight")
+        if layer in layers:
+            first, second = (f"{layer}{part}{ADAPTER}.weight" for part in (FIRST, SECOND))
+            inside = f"{layer}.base_layer.weight", weight
+            yield from merged([inside, (first, own[first]), (second, own[second])], scale)
+        elif name not in heads:
+            yield name, weight
+    for name in heads:
+        yield name, own[name]
+
+
+def _config(lora: Lora, weights: Mapping[str, Tensor], outline: PreTrainedModel) -> dict[str, Any]:
+    layers = {name.partition(FIRST)[0].rpartition(".")[2] for name in weights if FIRST in name}
+    named = set(lora.targets) - {EVERY}
+    has_score = any(name.startswith(f"{SCORE}.") for name in weights)
+    return {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM" if has_words(outline) else "SEQ_CLS",
+        "base_model_name_or_path": BASE_FOLDER,
+        "r": lora.rank,
+        "lora_alpha": lora.alpha,
+        "lora_dropout": lora.dropout,
+        "target_modules": sorted(named or layers),
+        "modules_to_save": [SCORE] if has_score else None,
+        "bias": "none",
+        "inference_mode": True,
+    }
+
+
+def _out(name: str) -> str:
+    return _PREFIX + name.replace(f".{ADAPTER}.", ".")
+
+
+def _in(name: str) -> str:
+    plain = name.removeprefix(_PREFIX)
+    for part in (FIRST, SECOND):
+        plain = plain.replace(part, f"{part}{ADAPTER}.")
+    return plain
+
+
+# y = W x + (alpha / rank) B A x        merged: W + (alpha / rank) B A, under W's own name
+# Names are peft's: `q_proj.base_layer.weight`, `q_proj.lora_A.default.weight` (rank, in),
+# `q_proj.lora_B.default.weight` (out, rank). A score head is part of the adapter. Needs no peft.
+
+BASE, FIRST, SECOND = ".base_layer.", ".lora_A.", ".lora_B."
+ADAPTER = "default"  # name of the one adapter of a model, as peft calls it
+
+
+def is_own(name: str) -> bool:
+    """Whether a weight is the adapter's: its matrices, and those of a score head."""
+    return FIRST in name or SECOND in name or name.startswith(f"{SCORE}.")
+
+
+def is_moved(name: str) -> bool:
+    """Whether a weight is an adapter's, or one that it stands beside."""
+    return is_own(name) or (BASE in name and name.endswith(".weight"))
+
+
+def plain_name(name: str) -> str:
+    """What a weight was called before an adapter stood beside it."""
+    return name.replace(BASE, ".")
+
+
+def merged(weights: Iterable[tuple[str, Tensor]], scale: float) -> Iterator[tuple[str, Tensor]]:
+    """Weights with an adapter as those of a model without: products in float32, types kept.
+    `weights`: in the order of the model: a layer's own, then A, then B. `scale`: alpha / rank."""
+    waiting: tuple[str, Tensor] | None = None
+    first: Tensor | None = None
+    for name, weight in weights:
+        if BASE in name and name.endswith(".weight"):
+            waiting = plain_name(name), weight
+        elif FIRST in name:
+            first = weight
+        elif SECOND in name:
+            assert waiting is not None
+            assert first is not None
+            change = (weight.float() @ first.float()) * scale
+            yield waiting[0], (waiting[1].float() + change).to(waiting[1].dtype)
+        else:
+            yield plain_name(name), weight

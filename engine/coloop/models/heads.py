@@ -5,12 +5,10 @@ of a state (or one for each class).
            └─ score   (C)   values of tokens, scores of whole texts  ...ForSequenceClassification
 
 A model whose roles read both is a language model with the score head beside its words.
-A score head is one matrix `score.weight` (C, H) without a bias, as Hugging Face's sequence
-classifiers have it, so a critic or a reward model is a folder that others load, and a critic that
-starts from a reward model starts with its head. Where several nodes read scores of one model, each
-has a matrix of its own, `score.NODE_head.weight`, which only we load. Invariant: a new head is a
-function of the model's own range and a seed; the process's random state is neither read nor
-changed.
+A score head is one matrix `score.weight` (C, H) without a bias, as in Hugging Face's sequence
+classifiers. Where several nodes read scores of one model, each has its own,
+`score.NODE_head.weight`, which only we load. Invariant: a new head is a function of the model's
+own range and a seed, not of the process's random state.
 """
 
 from __future__ import annotations
@@ -27,39 +25,30 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 from coloop.errors import ModelUnavailable
 from coloop.spec.heads import Head
 
-SCORE = "score"
-"""Name of the score head in a model, or of what holds several."""
+SCORE = "score"  # name of the score head in a model, or of what holds several
 OF_NODE = "_head"
 """Behind a node's name in that of its head, so that it is no name that a module has anyway."""
 ONLY = ""
 """The node of a head that is the only one: whoever reads a score reads it."""
-STEADY_RANGE = 0.02
-"""Deviation of a new head's weights where the model names none."""
+STEADY_RANGE = 0.02  # deviation of a new head's weights where the model names none
 
 
 class ScoreHeads(nn.Module):
-    """The score heads of nodes that share a model, each with weights of its own."""
-
     def __init__(self, heads: Mapping[str, nn.Linear]) -> None:
         super().__init__()
         for node, head in heads.items():
             self.add_module(f"{node}{OF_NODE}", head)
 
     def by_node(self) -> dict[str, nn.Linear]:
-        """Each node's head."""
         named: Any = self.named_children()
         return {name.removesuffix(OF_NODE): head for name, head in named}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadSpec:
-    """A score head that a node reads."""
-
     node: str
-    classes: int
-    """Numbers that it says of a state."""
-    seed: int
-    """Decides its weights where it is new."""
+    classes: int  # numbers that it says of a state
+    seed: int  # decides its weights where it is new
 
 
 def score_heads(model: nn.Module) -> dict[str, nn.Linear]:
@@ -77,7 +66,6 @@ def score_head(model: nn.Module, node: str = ONLY) -> nn.Linear | None:
 
 
 def score_name(node: str, *, is_alone: bool) -> str:
-    """Name of the weight of a node's score head."""
     return f"{SCORE}.weight" if is_alone else f"{SCORE}.{node}{OF_NODE}.weight"
 
 
@@ -93,14 +81,12 @@ def scores_among(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def head_for(model: nn.Module, node: str, of: str | None) -> nn.Linear | None:
-    """The head of a model with which that of a node begins: that of the node whose weights they
-    were (`of`), that of its own name, or the only one."""
+    """The head with which a node's begins: of `of`, of its own name, or the only one."""
     heads = score_heads(model)
     return next((heads[one] for one in (of, node, ONLY) if one in heads), None)
 
 
 def has_words(model: nn.Module) -> bool:
-    """Whether it says log-probs of tokens."""
     if not score_heads(model):
         return True
     find: Any = getattr(model, "get_output_embeddings", None)
@@ -110,12 +96,9 @@ def has_words(model: nn.Module) -> bool:
 def with_head(
     model: PreTrainedModel, head: Head, *, seed: int, classes: int = 1
 ) -> PreTrainedModel:
-    """The model with this head: its own where it has it, else a new one on the same trunk, which
-    leaves the model that it was given in.
+    """The model with this head: its own, else a new one on the same trunk.
 
-    Args:
-        seed: decides the weights of a new head.
-        classes: numbers that a score head says of a state.
+    `seed`: decides a new head's weights. `classes`: numbers that a score head says of a state.
 
     Raises `ModelUnavailable` where words are asked of a scorer.
     """
@@ -149,13 +132,8 @@ def with_head(
 
 
 def with_both_heads(model: PreTrainedModel, *, seed: int, classes: int = 1) -> PreTrainedModel:
-    """The language model with a score head beside its words: its own where it has it, else a new
-    one.
-
-    Args:
-        seed: decides the weights of a new head.
-        classes: numbers that the score head says of a state.
-    """
+    """The language model with a score head beside its words, its own where it has it. `seed`:
+    decides a new head's weights. `classes`: numbers that the head says of a state."""
     _check_words(model)
     if _known_head(model, classes) is None:
         shape = classes, model.config.get_text_config().hidden_size
@@ -164,8 +142,7 @@ def with_both_heads(model: PreTrainedModel, *, seed: int, classes: int = 1) -> P
 
 
 def with_one_of(model: PreTrainedModel, node: str, of: str | None) -> PreTrainedModel:
-    """The model with one score head where it has those of several nodes: that with which the head
-    of a node begins, or none beside its words; another model is left as it is. Changed in place."""
+    """A model with heads of several nodes keeps a node's, or none beside its words; in place."""
     if not isinstance(getattr(model, SCORE, None), ScoreHeads):
         return model
     head = head_for(model, node, of)
@@ -180,22 +157,22 @@ def with_one_of(model: PreTrainedModel, node: str, of: str | None) -> PreTrained
 def with_each_head(
     model: PreTrainedModel, wanted: Sequence[HeadSpec], *, of: str | None, beside_words: bool
 ) -> PreTrainedModel:
-    """The model with a score head for each of several nodes, all of weights of their own. One
-    begins as the model's head for it (`head_for`) where that says as many numbers; else it is new.
+    """The model with a score head of each node: the model's (`head_for`) where it fits, else a new
+    one.
 
-    Args:
-        of: the node whose weights the model's were; None: they come from a folder, or are random.
-        beside_words: it keeps its head of words.
+    `of`: the node whose weights the model's were, if any. `beside_words`: its words stay.
     """
-    known = {one.node: head_for(model, one.node, of) for one in wanted}
-    fits = {one.node: _says(known[one.node], one.classes) for one in wanted}
-    if ONLY in score_heads(model) and not any(fits.values()):
+    fitting = {}
+    for one in wanted:
+        head = head_for(model, one.node, of)
+        if head is not None and head.out_features == one.classes:
+            fitting[one.node] = head
+    if ONLY in score_heads(model) and not fitting:
         _known_head(model, wanted[0].classes)
     heads = {}
     for one in wanted:
-        head = known[one.node]
-        if head is not None and fits[one.node]:
-            weight = head.weight.detach().clone()
+        if one.node in fitting:
+            weight = fitting[one.node].weight.detach().clone()
         else:
             shape = one.classes, model.config.get_text_config().hidden_size
             weight = _new_weight(shape, model, one.seed)
@@ -247,10 +224,6 @@ def _check_words(model: PreTrainedModel) -> None:
         )
 
 
-def _says(head: nn.Linear | None, classes: int) -> bool:
-    return head is not None and head.out_features == classes
-
-
 def _linear(weight: Tensor) -> nn.Linear:
     with torch.device("meta"):
         head = nn.Linear(weight.shape[1], weight.shape[0], bias=False)
@@ -259,8 +232,6 @@ def _linear(weight: Tensor) -> nn.Linear:
 
 
 def _known_head(model: PreTrainedModel, classes: int) -> nn.Linear | None:
-    """The model's score head; raises `ModelUnavailable` where it says other numbers than are
-    wanted."""
     head = score_head(model)
     if head is not None and head.out_features != classes:
         wanted = "one number" if classes == 1 else f"{classes} classes, as its labels say,"
@@ -273,8 +244,7 @@ def _known_head(model: PreTrainedModel, classes: int) -> nn.Linear | None:
 
 
 def _new_weight(shape: Sequence[int], model: PreTrainedModel, seed: int) -> Tensor:
-    """Of a new head beside the model; drawn in float32, so that every dtype starts from the
-    same."""
+    """Drawn in float32, so that every dtype starts from the same."""
     beside = next(model.parameters())
     deviation = getattr(model.config.get_text_config(), "initializer_range", STEADY_RANGE)
     generator = torch.Generator().manual_seed(seed)

@@ -1,8 +1,6 @@
 """Names and tensors of a model's weights as files have them.
 
-transformers may hold weights otherwise than files do: the experts of a layer fused in one tensor,
-which lie apart on disk, or by other names. What is written are its files' names, which every
-program reads; what is read are the names that the model has for them.
+transformers may hold weights otherwise than files do, such as the experts of a layer in one tensor:
 
     model.layers.0.mlp.experts.gate_up_proj (E, 2 F, W)    in the model
     model.layers.0.mlp.experts.0.gate_proj.weight (F, W)   on disk, for each of E experts
@@ -46,26 +44,19 @@ from coloop.data.files.marks import Marks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Weights that are converted together."""
-
-    target: str
-    """What the first of those that come out is called."""
-    names: tuple[str, ...]
-    """Of those that go in."""
+    target: str  # what the first of those that come out is called
+    names: tuple[str, ...]  # of those that go in
     patterns: tuple[str, ...]
     """Of each name what matched it; the name itself where it is only renamed."""
-    converter: WeightConverter | None
-    """None: the weight only has another name, or the same."""
+    converter: WeightConverter | None  # None: the weight only has another name, or the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion:
     """One way between the names of a model and those of its files."""
 
-    model: PreTrainedModel
-    """Of the names; weights may be missing in it."""
-    transforms: Sequence[WeightTransform]
-    """As they are applied; none: both have the same names."""
+    model: PreTrainedModel  # of the names; weights may be missing in it
+    transforms: Sequence[WeightTransform]  # as they are applied; none: both have the same names
     is_to_disk: bool
     _known: Mapping[str, Any] = field(default_factory=dict)
     """Names of the model, which a file may have with or without its prefix."""
@@ -101,12 +92,10 @@ class Conversion:
         return target, pattern
 
     def knows(self, name: str) -> bool:
-        """Whether the model has a weight of this name."""
         return name in self._known
 
     def used(self) -> list[WeightTransform]:
-        """The transforms that some name has asked for, as `to_disk` wants them of a model that was
-        read."""
+        """The transforms that some name has asked for, for `to_disk`."""
         return [one for one in self.transforms if one.was_used()]
 
     def converted(self, part: Part, weight_of: Callable[[str], Tensor]) -> dict[str, Tensor]:
@@ -127,8 +116,7 @@ class Conversion:
     def streamed(
         self, names: Iterable[str], weights: Iterable[tuple[str, Tensor]]
     ) -> Iterator[tuple[str, Tensor]]:
-        """Weights as the other side has them, each part as soon as all of it has come; others than
-        those of these names come through as they are."""
+        """Weights as the other side has them, as soon as all parts have come."""
         part_of = {name: part for part in self.parts(names) for name in part.names}
         waiting: dict[str, Tensor] = {}
         for name, weight in weights:
@@ -144,8 +132,7 @@ class Conversion:
 
 
 def to_disk(model: PreTrainedModel) -> Conversion:
-    """From the names of a model to those of its files: as it was loaded, else as its type has
-    them."""
+    """From a model's names to those of its files: as it was loaded, else as its type has them."""
     loaded: Sequence[WeightTransform] | None = getattr(model, "_weight_conversions", None)
     if loaded is None:
         known = get_model_conversion_mapping(model, add_legacy=False)
@@ -156,7 +143,6 @@ def to_disk(model: PreTrainedModel) -> Conversion:
 
 
 def from_disk(model: PreTrainedModel) -> Conversion:
-    """From the names of files to those of a model."""
     return Conversion(
         model=model,
         transforms=get_model_conversion_mapping(model),
@@ -166,8 +152,7 @@ def from_disk(model: PreTrainedModel) -> Conversion:
 
 
 def types_in(model: PreTrainedModel, dtype: torch.dtype) -> Callable[[str], torch.dtype | None]:
-    """By the name of a weight the type that its family wants it read in where all are asked for in
-    another; None: that one. As transformers reads them."""
+    """By weight, the type its family keeps where all are asked for in another (transformers)."""
     family: Any = model
     strict, loose = family._keep_in_fp32_modules_strict, family._keep_in_fp32_modules
     kept = [*(strict or ())] if dtype in (torch.float16, torch.bfloat16) else []
@@ -176,26 +161,25 @@ def types_in(model: PreTrainedModel, dtype: torch.dtype) -> Callable[[str], torc
     return lambda name: torch.float32 if any(one.search(name) for one in patterns) else None
 
 
-def outline_from(config: PretrainedConfig) -> PreTrainedModel:
-    """A model of a folder's config without weights."""
+def kind_of(config: PretrainedConfig) -> Any:
+    """transformers' class for any model of the kind that a folder's config says."""
     named = config.architectures or ()
     is_scorer = any(name.endswith("ForSequenceClassification") for name in named)
-    kind: Any = AutoModelForSequenceClassification if is_scorer else AutoModelForCausalLM
+    return AutoModelForSequenceClassification if is_scorer else AutoModelForCausalLM
+
+
+def outline_from(config: PretrainedConfig) -> PreTrainedModel:
     with torch.device("meta"):
-        model: PreTrainedModel = kind.from_config(config)
+        model: PreTrainedModel = kind_of(config).from_config(config)
     return model
 
 
-# A file of weights as it lies on disk: whether it is as long as its own header says. A file that
-# was cut off, on its way here or by a full disk, is named before anything is loaded from it.
-#
+# Whether a file of weights is as long as its header says, before anything is loaded from it.
 #     8 bytes: length of the header | header: JSON, each weight's place | the weights
-#
-# Of a folder in a checkpoint the manifest beside it tells more: the SHA-256 of each file.
+# In a checkpoint the manifest beside the folder has the SHA-256 of each file.
 
 COUNT_BYTES = 8
-LONGEST_HEADER = 100_000_000
-"""Bytes; what the library reads at most."""
+LONGEST_HEADER = 100_000_000  # bytes; what the library reads at most
 
 
 def damage_of_weights(path: Path) -> str | None:
@@ -213,16 +197,13 @@ def damage_of_weights(path: Path) -> str | None:
         return f"{path} cannot be read: {error.strerror}"
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return f"{path} is damaged: its header cannot be read"
-    return (
-        None
-        if wanted == size
-        else (f"{path} has {size} bytes, but {wanted} according to its header")
-    )
+    if wanted == size:
+        return None
+    return f"{path} has {size} bytes, but {wanted} according to its header"
 
 
 def damage_in_checkpoint(folder: Path) -> str | None:
-    """What is wrong with a model's folder by the manifest of the checkpoint in which it lies; None
-    where nothing is, or it lies in none."""
+    """What is wrong with a folder by the manifest of its checkpoint, if anything."""
     try:
         manifest = json.loads((folder.parent / "manifest.json").read_text(encoding="utf-8"))
         hashes = {str(name): str(sha256) for name, sha256 in manifest["hashes"].items()}
@@ -230,21 +211,19 @@ def damage_in_checkpoint(folder: Path) -> str | None:
         return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return f"{folder.parent / 'manifest.json'} cannot be read"
-    own = {folder.parent / name: one for name, one in hashes.items() if _is_in(name, folder.name)}
+    own = {
+        folder.parent / name: one
+        for name, one in hashes.items()
+        if name.startswith(f"{folder.name}/") and not name.endswith(".pt")
+    }
     try:
         marks = Marks().of(own)
     except OSError as error:
         return f"{error.filename} cannot be read: {error.strerror}"
     changed = next((path for path, sha256 in own.items() if marks[path].sha256 != sha256), None)
-    return (
-        None
-        if changed is None
-        else (f"{changed} was changed after it was written: its SHA-256 differs")
-    )
-
-
-def _is_in(name: str, folder: str) -> bool:
-    return name.startswith(f"{folder}/") and not name.endswith(".pt")
+    if changed is None:
+        return None
+    return f"{changed} was changed after it was written: its SHA-256 differs"
 
 
 @contextmanager

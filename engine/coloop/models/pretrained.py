@@ -1,8 +1,4 @@
-"""Models from a local folder, or from the hub where there is a network.
-
-Only safetensors are read: other weight files are pickles, and loading a pickle runs what its
-writer wants.
-"""
+"""Models from a local folder or the hub; safetensors only, because loading a pickle runs code."""
 
 from __future__ import annotations
 
@@ -18,7 +14,6 @@ from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
-    AutoModelForSequenceClassification,
     AutoTokenizer,
     PretrainedConfig,
     PreTrainedModel,
@@ -27,15 +22,9 @@ from transformers import (
 from transformers.utils.hub import cached_file
 
 from coloop.errors import ModelUnavailable
-from coloop.models.adapter_folder import (
-    ADAPTER_FILES,
-    BASE_FOLDER,
-    CONFIG,
-    is_adapter,
-    merged_weights,
-)
+from coloop.models.folder import ADAPTER_FILES, BASE_FOLDER, CONFIG, is_adapter, merged_weights
 from coloop.models.heads import ONLY, SCORE, add_scores
-from coloop.models.on_disk import damage_in_checkpoint, damage_of_weights, without_bars
+from coloop.models.on_disk import damage_in_checkpoint, damage_of_weights, kind_of, without_bars
 from coloop.models.waiting import WeightsToCome, build_waiting, scores_in
 
 _HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?$")
@@ -48,31 +37,11 @@ def load_pretrained(
     dtype: torch.dtype,
     revision: str | None = None,
     trust_remote_code: bool = False,
-) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """A model, of the kind that its folder says, and its tokenizer; of an adapter's folder what it
-    makes of its base. A relative path begins at `root`."""
-    model, tokenizer, _ = load_or_wait(
-        path,
-        root,
-        dtype=dtype,
-        revision=revision,
-        trust_remote_code=trust_remote_code,
-        may_wait=False,
-    )
-    return model, tokenizer
-
-
-def load_or_wait(
-    path: str,
-    root: Path,
-    *,
-    dtype: torch.dtype,
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-    may_wait: bool = True,
+    may_wait: bool = False,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast, WeightsToCome | None]:
-    """`load_pretrained`, and where from the weights are to be read one by one, where the folder can
-    be read so and they may wait; None: they are there."""
+    """A folder's model and tokenizer; of an adapter's, merged with its base. Paths begin at `root`.
+    `may_wait`: where possible, the model comes without its weights, and with what reads them one by
+    one; else the last is None."""
     source = find_source(path, root)
     if isinstance(source, Path) and (damage := damage_in_checkpoint(source)) is not None:
         raise ModelUnavailable(f"{damage}; start from another checkpoint")
@@ -83,9 +52,7 @@ def load_or_wait(
     try:
         config = AutoConfig.from_pretrained(source, **options)
         tokenizer = _tokenizer_of(source, options)
-        named = config.architectures or ()
-        is_scorer = any(name.endswith("ForSequenceClassification") for name in named)
-        kind: Any = AutoModelForSequenceClassification if is_scorer else AutoModelForCausalLM
+        kind = kind_of(config)
         if may_wait and not trust_remote_code:
             waiting = build_waiting(kind, config, held, source, dtype=dtype, revision=revision)
             if waiting is not None:
@@ -98,7 +65,7 @@ def load_or_wait(
             )
         _check_whole(told)
         if isinstance(held, Path) and isinstance(source, Path):
-            _add_scores(model, held, source, has_one=is_scorer)
+            _add_scores(model, held, source, has_one=kind is not AutoModelForCausalLM)
         if isinstance(source, Path) and held is not source:
             _merge(model, source)
     except (OSError, ValueError, ImportError, SafetensorError, RuntimeError) as error:
@@ -107,12 +74,8 @@ def load_or_wait(
 
 
 def _check_whole(told: Mapping[str, Iterable[str]]) -> None:
-    """Raises `ValueError` where files lack weights, which would be random, or have them in another
-    shape. Score heads may lie elsewhere.
-
-    Args:
-        told: what transformers says of its loading.
-    """
+    """Raises `ValueError` where weights but score heads are missing or of another shape. `told`:
+    what transformers says of its loading."""
     missing = sorted(name for name in told["missing_keys"] if not name.startswith(f"{SCORE}."))
     if missing:
         count = f"{len(missing)} weights are" if len(missing) > 1 else "a weight is"
@@ -137,7 +100,6 @@ def load_outline(
 
 
 def _tokenizer_of(source: Path | str, options: Mapping[str, Any]) -> Any:
-    """Of a folder or a model of the hub, once its settings were looked at."""
     for name in TOKENIZER_SETTINGS:
         file = cached_file(
             source, name, revision=options["revision"], _raise_exceptions_for_missing_entries=False
@@ -148,7 +110,6 @@ def _tokenizer_of(source: Path | str, options: Mapping[str, Any]) -> Any:
 
 
 def _fast(tokenizer: Any, path: str) -> PreTrainedTokenizerFast:
-    """The tokenizer, if it is one that we can use, with a token to pad by."""
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise ModelUnavailable(
             f"the tokenizer of {path!r} has no tokenizer.json (a fast tokenizer)"
@@ -159,11 +120,10 @@ def _fast(tokenizer: Any, path: str) -> PreTrainedTokenizerFast:
 
 
 def _add_scores(model: PreTrainedModel, held: Path, source: Path, *, has_one: bool) -> None:
-    """Give a model the score heads that its folder has beside the words, or for several nodes.
+    """Give a model its folder's score heads, beside words or of several nodes.
 
-    Args:
-        held: the folder of the weights; `source` is that of an adapter on them where it is another.
-        has_one: it is a classifier, which has come with its own where that is its only one.
+    `held`: the folder of weights; `source`: that of an adapter on them. `has_one`: it is a
+    classifier, which has come with its only head.
     """
     weights = scores_in(held, source)
     if ONLY not in weights or not has_one:
@@ -173,7 +133,6 @@ def _add_scores(model: PreTrainedModel, held: Path, source: Path, *, has_one: bo
 
 @torch.no_grad()
 def _merge(model: PreTrainedModel, folder: Path) -> None:
-    """Give a model the weights that an adapter makes of those that it has."""
     named = dict(model.named_parameters(remove_duplicate=False))
     for name, weight in merged_weights(folder):
         if name in named:
@@ -181,11 +140,7 @@ def _merge(model: PreTrainedModel, folder: Path) -> None:
 
 
 def find_source(path: str, root: Path, *, has_weights: bool = True) -> Path | str:
-    """The folder that a path names, or the hub id that it is; nothing is loaded.
-
-    Args:
-        has_weights: they must be there.
-    """
+    """The folder that a path names, or the hub id; `has_weights`: they must be there."""
     folder = Path(os.path.expanduser(path))
     folder = folder if folder.is_absolute() else root / folder
     if folder.is_dir():
@@ -206,7 +161,6 @@ def find_source(path: str, root: Path, *, has_weights: bool = True) -> Path | st
 
 
 def _check_lengths(folder: Path) -> None:
-    """Raises `ModelUnavailable` where a file of weights was cut off."""
     for path in sorted(
         {*folder.glob("*.safetensors"), *folder.glob(f"{BASE_FOLDER}/*.safetensors")}
     ):
@@ -230,12 +184,8 @@ def _reason(path: str, source: Path | str, error: Exception) -> str:
     )
 
 
-# Model folders that somebody else wrote: what is looked at before anything of them is loaded.
-#
-# Libraries follow what a folder says: an index names further files, which may be pickles or lie
-# elsewhere, an adapter's config names another model, and a tokenizer's settings name files of
-# words. Here all of it is refused, so that what is loaded is safetensors and words of this
-# folder.
+# Model folders that somebody else wrote may lead libraries to pickles, other models or files
+# elsewhere; only safetensors and words of the folder itself are loaded.
 
 PICKLES: Final = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.h5", "*.msgpack")
 INDEX: Final = "*.safetensors.index.json"
@@ -246,8 +196,7 @@ AS_SAFETENSORS: Final = "save the model again as safetensors"
 
 
 def check_folder(folder: Path) -> None:
-    """Raises `ModelUnavailable` for a folder without a model, or with one that must not be
-    loaded."""
+    """Raises `ModelUnavailable` for a folder without a model, or one that must not be loaded."""
     if is_adapter(folder):
         _check_adapter(folder)
         folder = folder / BASE_FOLDER
@@ -268,8 +217,7 @@ def check_folder(folder: Path) -> None:
 
 
 def check_index(index: Path) -> None:
-    """Raises `ModelUnavailable` where an index of weights names anything but safetensors beside
-    it."""
+    """Raises `ModelUnavailable` where an index names anything but safetensors beside it."""
     try:
         told: Any = json.loads(index.read_text(encoding="utf-8"))
         files = set(told["weight_map"].values())
@@ -288,8 +236,7 @@ def check_index(index: Path) -> None:
 
 
 def check_tokenizer(file: Path) -> None:
-    """Raises `ModelUnavailable` where a file of `TOKENIZER_SETTINGS` names anything that would be
-    opened in the place of what stands beside it."""
+    """Raises `ModelUnavailable` where tokenizer settings name a file to open elsewhere."""
     try:
         told: Any = json.loads(file.read_text(encoding="utf-8"))
         fields = dict(told.items())
@@ -305,9 +252,8 @@ def check_tokenizer(file: Path) -> None:
 
 
 def _is_opened(name: str, value: object, *, is_map: bool) -> bool:
-    """Whether a library hands a field on to what opens files. Fields such as `tokenizer_file` count
-    in the map of tokens alone: in the config older tools left them behind, and what stands beside
-    it goes before them."""
+    """Whether a library opens the file that a field names; `tokenizer_file` and the like count in
+    the map of tokens alone."""
     if is_map:
         return not name.endswith(("_token", "_tokens"))
     return (name in PLACES and isinstance(value, str)) or (name == "init_inputs" and bool(value))

@@ -1,11 +1,8 @@
-"""Models of a folder that are built without memory for their weights, which are read later, one by
-one (`to_come`).
+"""Models of a folder built without memory for their weights, which are read later, one by one.
 
-What such a model is, its weights and tables bit for bit, is what `from_pretrained` makes of the
-folder. Where that could not be so, nothing is built here and the folder is loaded whole: foreign
-code, weights in a quantized form, weights that are missing or have another shape (transformers
-draws the first and refuses the others), tied weights that differ, a family whose tables are no
-function of its config.
+The result is bit for bit what `from_pretrained` makes. Where that could not be so, nothing is built
+and the folder is loaded whole: foreign code, quantized, missing or misshapen weights, tied weights
+that differ, tables that are no function of the config.
 """
 
 from __future__ import annotations
@@ -25,59 +22,52 @@ from transformers import GenerationConfig, PretrainedConfig, PreTrainedModel
 from transformers.utils.hub import cached_file, get_checkpoint_shard_files
 
 from coloop.errors import CheckpointError
-from coloop.models.adapter_folder import merged_weights, read_adapter
-from coloop.models.folder import INDEX, ONE_FILE, read_for, read_part, shapes_in
+from coloop.models.folder import (
+    INDEX,
+    ONE_FILE,
+    merged_weights,
+    read_adapter,
+    read_for,
+    read_part,
+    shapes_in,
+)
 from coloop.models.heads import ONLY, SCORE, add_scores, score_heads, scores_among
 from coloop.models.on_disk import Conversion, from_disk, types_in, without_bars
 
-# Weights that a model is still to be given. It is built without memory for them, and whoever
-# holds it takes them one by one, each rank its part, so nobody needs room for a whole model.
-#
+# Weights that a model is still to be given, each rank its part, so nobody needs room for all of
+# them.
 #     built    every weight on `meta`; there are only score heads, and tables that no file has
 #     placed   types, heads and adapters, as with any model
 #     given    `weights()`, once: each weight whole, by its name when the model was built
-#
-# Weights are known by what they are, not by their names: modules are built around them meanwhile.
+# Weights are known by identity, not by name: modules are built around them meanwhile.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """Where in a model a weight comes to lie."""
 
-    name: str
-    """The first that the model has for it now."""
-    types: tuple[torch.dtype, ...]
-    """That it is cast to, one after the other."""
+    name: str  # the first that the model has for it now
+    types: tuple[torch.dtype, ...]  # that it is cast to, one after the other
 
 
 class WeightsToCome:
-    """Weights of a model folder that are read one by one after the model is built."""
-
     def __init__(self, model: nn.Module, read: Callable[[], Iterable[tuple[str, Tensor]]]) -> None:
-        """
-        Args:
-            model: has the names by which weights are read, and the types that they are read in.
-            read: each weight whole; those that the model has in memory are not asked for.
-        """
+        """`model`: has the names and types that weights are read by. `read`: each whole."""
         named = model.named_parameters(remove_duplicate=False)
         self._weights = {name: weight for name, weight in named if weight.is_meta}
         self._types = {id(weight): [weight.dtype] for weight in self._weights.values()}
         self._read = read
 
     def note_types(self) -> None:
-        """Weights were placed in other types: what is given later is cast to these as well, so
-        that it is rounded as a weight in memory would have been."""
+        """Weights were placed in other types: later ones are cast to these too."""
         for weight in self._weights.values():
             types = self._types[id(weight)]
             if weight.dtype != types[-1]:
                 types.append(weight.dtype)
 
     def places_in(self, model: nn.Module) -> dict[str, Place]:
-        """By the name that a weight is read by, where it comes to lie in what was built of the
-        model; what is left of it there. A weight with several names has one place.
-
-        Raises `ValueError` where the model wants a weight that nobody gives.
-        """
+        """By name, where a weight lies in what was built of the model, one place each. Raises
+        `ValueError` where the model wants a weight that nobody gives."""
         self.note_types()
         here = {id(weight): name for name, weight in model.named_parameters() if weight.is_meta}
         known = {id(weight) for weight in self._weights.values()}
@@ -95,8 +85,7 @@ class WeightsToCome:
 
 
 class WithoutMemory(TorchFunctionMode):
-    """While it is entered, tensors that are made empty have no memory: weights are made so, and
-    tables are computed. Of this thread alone."""
+    """While entered in this thread, empty tensors have no memory; tables are computed."""
 
     def __torch_function__(
         self, function: Any, types: Any, given: Any = (), named: Any = None
@@ -122,15 +111,14 @@ def build_waiting(
     dtype: torch.dtype,
     revision: str | None = None,
 ) -> tuple[PreTrainedModel, WeightsToCome] | None:
-    """The model of a folder and its weights to come; None where the folder is to be loaded whole,
-    which also says what is wrong with it.
+    """A folder's model and its weights to come; None where it is to be loaded whole.
 
     Args:
         kind: one of transformers' classes for any model.
-        held: the folder of the weights, or their id on the hub; `source` is the folder of an
-            adapter on them where it is another.
+        held: the folder of the weights, or their hub id; `source` is the folder of an adapter on
+            them.
         dtype: of the weights.
-        revision: of those on the hub.
+        revision: on the hub.
     """
     if any(getattr(config, field, None) for field in FOREIGN):
         return None
@@ -168,10 +156,6 @@ def build_waiting(
 
 
 def _downloaded(name: str, revision: str | None) -> Path:
-    """The folder into which the hub's library puts the files of a model that it has, or gets.
-
-    Raises `OSError` where it has no weights as safetensors.
-    """
     options: dict[str, Any] = {"revision": revision, "_raise_exceptions_for_missing_entries": False}
     cached_file(name, "generation_config.json", **options)
     index, files_of = cached_file(name, INDEX, **options), cast(Any, get_checkpoint_shard_files)
@@ -184,11 +168,8 @@ def _downloaded(name: str, revision: str | None) -> Path:
 
 
 def scores_in(held: Path, source: Path) -> dict[str, Tensor]:
-    """The weights of score heads in a model's folder, by node.
-
-    Args:
-        held: the folder of the weights; `source` is that of an adapter on them where it is another.
-    """
+    """The weights of score heads in a folder, by node. `held`: the folder of the weights; `source`:
+    that of an adapter on them where it is another."""
     weights = scores_among(read_part(held, f"{SCORE}."))
     if source != held:
         weights |= scores_among(read_adapter(source))
@@ -198,7 +179,6 @@ def scores_in(held: Path, source: Path) -> dict[str, Tensor]:
 def _built(
     kind: Any, config: PretrainedConfig, held: Path, name: str, dtype: torch.dtype
 ) -> PreTrainedModel:
-    """The model of a config as its family makes it, most of its weights without memory."""
     config = copy.deepcopy(config)
     config.name_or_path = name
     with without_bars(), torch.random.fork_rng(devices=[]), WithoutMemory():
@@ -215,7 +195,6 @@ def _built(
 
 
 def _is_whole(model: PreTrainedModel, held: Path, read: Conversion) -> bool:
-    """Whether a folder has every weight of a model in its shape, and tied ones alike."""
     found, twice = shapes_in(held, read), set[str]()
     for names, shape in _tied(model):
         there = [name for name in names if name in found]
@@ -233,7 +212,6 @@ def _is_whole(model: PreTrainedModel, held: Path, read: Conversion) -> bool:
 
 
 def _tied(model: nn.Module) -> list[tuple[list[str], torch.Size]]:
-    """Of each weight all its names, and its shape."""
     found: dict[int, tuple[list[str], torch.Size]] = {}
     for name, weight in model.named_parameters(remove_duplicate=False):
         found.setdefault(id(weight), ([], weight.shape))[0].append(name)
@@ -241,14 +219,12 @@ def _tied(model: nn.Module) -> list[tuple[list[str], torch.Size]]:
 
 
 def _kept_tables(model: nn.Module) -> dict[str, Tensor]:
-    """The buffers that files have."""
     kept = model.state_dict(keep_vars=True)
     return {name: one for name, one in model.named_buffers() if name in kept}
 
 
 def _compute_tables(model: PreTrainedModel) -> None:
-    """The buffers that no file has, as a model that is read has them: computed once it stands, and
-    not in the type of its weights, as while it is built."""
+    """The buffers that no file has, computed once the model stands, in their own type."""
     for module in model.modules():
         module._is_hf_initialized = False  # type: ignore[assignment]
     with torch.random.fork_rng(devices=[]):

@@ -1,9 +1,7 @@
-"""How often Python looks for circles among objects while a run lasts, in the driver and in ranks,
-and in the server while it serves.
+"""How often Python's garbage collector runs in the driver, in ranks and in a serving server.
 
-Rows, tables and messages hold no circles and go when nobody holds them. But they are made by the
-ten thousand, and every so many new objects Python walks through all that live, those of the
-libraries included: of a step of 4,096 rows that was a third of the driver's time.
+Rows, tables and messages have no cycles but are made by the ten thousand: with Python's defaults
+collections took a third of the driver's time in a step of 4,096 rows.
 """
 
 import gc
@@ -28,8 +26,7 @@ def seldom() -> Iterator[None]:
 
 @contextmanager
 def not_while_loading() -> Iterator[None]:
-    """Look for none while modules are loaded: what they make stays, and to walk through it again
-    and again is a seventh of the time that a process takes to begin."""
+    """No garbage collection during imports, where it takes a seventh of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:

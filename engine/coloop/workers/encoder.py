@@ -1,8 +1,5 @@
-"""Texts as token ids: encoding happens once, where a text enters; what a policy drew is never
-encoded again.
-
-Invariant: token ids never reach weights whose tokenizer means other texts by them.
-"""
+"""Texts as token ids. What a policy drew is never encoded again, and token ids never reach weights
+whose tokenizer means other texts by them."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -17,7 +14,7 @@ from coloop.algorithms.batch import Choice, Pair, Prompt, Text, Unit
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Ids, ids_of, mask_of
 from coloop.errors import DataError, RequestRefused
-from coloop.models import (
+from coloop.models.tokenizer import (
     Tools,
     decode,
     encode_chat,
@@ -30,21 +27,15 @@ from coloop.models import (
 
 
 class Encoder:
-    """One group's tokenizer, at work for one of its nodes."""
-
     def __init__(
         self, tokenizer: PreTrainedTokenizerFast, *, node: str = "", mark: str | None = None
     ) -> None:
-        """
-        Args:
-            mark: what `vocabulary_mark` says of the tokenizer, where it is known already.
-        """
+        """`mark`: the tokenizer's `vocabulary_mark` where it is known."""
         self._tokenizer = tokenizer
         self._node = node
         self.mark = mark or vocabulary_mark(tokenizer)
 
     def prompt(self, prompt: Prompt, tools: Tools = None) -> list[int]:
-        """Token ids of a text, or of a chat by the tokenizer's template."""
         try:
             return encode_prompt(self._tokenizer, prompt, tools)
         except RequestRefused as refused:
@@ -59,7 +50,6 @@ class Encoder:
         return encode_text(self._tokenizer, text)
 
     def text(self, token_ids: Ids | list[int]) -> str:
-        """The text of a completion, without special tokens."""
         return decode(self._tokenizer, token_ids)
 
     def pieces(self, token_ids: Ids | list[int]) -> list[str]:
@@ -94,10 +84,10 @@ class Encoder:
         return replace(given, loss_mask=mask_of(mask))
 
     def step_ends(self, token_ids: Ids, separator: str) -> list[int]:
-        """Index of the token in which each step of a completion ends.
+        """The last token of each step of a completion.
 
-        A step is a part between separators that is not blank. It ends with the token that brings
-        the separator after it; the last one ends with the completion.
+        A step is a part between separators that is not blank; it ends with the token that brings
+        the separator, the last one with the completion.
         """
 
         @cache
@@ -111,19 +101,13 @@ class Encoder:
         return [*ends, len(token_ids) - 1] if steps else []
 
     def encoded(self, unit: Unit) -> Unit:
-        """The same with token ids where it brings texts; those that it brings must be of this
-        tokenizer.
-
-        Raises:
-            DataError: they are of another one.
-        """
+        """The same with token ids; raises `DataError` where it has those of another tokenizer."""
         if isinstance(unit, Pair):
             return unit.mapped(self.sequence)
         return self.sequence(unit)
 
     def sequence(self, given: TokenSequence) -> TokenSequence:
-        """`encoded` of one text; of a target to imitate all tokens are trained, of one that is a
-        chat those that the assistant writes."""
+        """`encoded` of one text; all of a target is trained, of a chat the assistant's words."""
         if given.text is None:
             self.check_ids(given.id, given.writer, given.tokenizer)
             return given if given.choice is None else self._asked(given, given.choice)
@@ -146,11 +130,8 @@ class Encoder:
         return given.with_ids(ids[:start], ids[start:], mask[start:])
 
     def _asked(self, given: TokenSequence, choice: Choice) -> TokenSequence:
-        """The text up to where it is asked what comes next, with the words that may.
-
-        Raises:
-            DataError: two of them begin with the same token.
-        """
+        """The text up to the question, with the words that may answer it. Raises `DataError` where
+        two of them begin with the same token."""
         start = given.prompt_length
         ids = given.token_ids[start:].tolist()
         kept, lead = len(ids), ""

@@ -1,11 +1,8 @@
-"""A number that two sets of weights share when, and practically only when, all their bits are
-equal.
+"""A number that two sets of weights share only when all their bits are equal.
 
-Each weight's bits are read as words of 64 bits, the upper half of a word is folded into the lower
-one, and the words are weighted by their place and summed modulo 2^64. A place is an odd number, so
-no change of a single word leaves the sum as it was; folded, several changes of upper bits do not
-cancel out beyond the sum's last bit. Names keep weights apart, and the order in which they come
-does not matter. It runs where the weights are, at memory speed; small weights are read together.
+Words of 64 bits, the upper half folded into the lower one, weighted by odd numbers of their places
+and summed modulo 2^64: no change of one word, and no cancelling changes of upper bits, leave it as
+it was. The order of names does not matter.
 """
 
 from __future__ import annotations
@@ -21,17 +18,12 @@ from torch import Tensor
 _MASK_64 = (1 << 64) - 1
 _WORD_BYTES = 8
 _HALF, _LOWER = 32, (1 << 32) - 1
-_WORDS_AT_ONCE = {"cpu": 1 << 16}
-"""On a CPU so few that a part stays near the core."""
+_WORDS_AT_ONCE = {"cpu": 1 << 16}  # on a CPU so few that a part stays near the core
 _MOST_WORDS = 1 << 22
 
 
 def fingerprint(weights: Iterable[tuple[str, Tensor]], dtype: torch.dtype | None = None) -> int:
-    """A 64-bit number of named weights.
-
-    Args:
-        dtype: that they are counted in, cast a part at a time; None: as they are.
-    """
+    """A 64-bit number of named weights, cast to `dtype` part by part where it is given."""
     total = 0
     for group in _together(weights, dtype):
         if len(group) > 1:
@@ -43,15 +35,13 @@ def fingerprint(weights: Iterable[tuple[str, Tensor]], dtype: torch.dtype | None
 
 
 def _number_of(name: str) -> int:
-    """What the bits of a weight of this name count: an odd number."""
     return zlib.crc32(name.encode()) * 2 + 1
 
 
 def _together(
     weights: Iterable[tuple[str, Tensor]], dtype: torch.dtype | None
 ) -> Iterator[list[tuple[str, Tensor]]]:
-    """Weights in groups of one type and one device: whole words, as many as are read at once; any
-    other weight alone."""
+    """Weights of one type and device that are read at once as whole words; any other one alone."""
     group: list[tuple[str, Tensor]] = []
     words, shared = 0, None
     for name, weight in weights:
@@ -73,7 +63,6 @@ def _together(
 
 @torch.inference_mode()
 def _of_several(group: list[tuple[str, Tensor]], dtype: torch.dtype | None) -> int:
-    """What the weights of a group count together."""
     flat = [weight.reshape(-1) for _, weight in group]
     whole = torch.cat(flat).to(dtype or flat[0].dtype)
     sizes = (len(part) * whole.itemsize // _WORD_BYTES for part in flat)
@@ -84,12 +73,7 @@ def _of_several(group: list[tuple[str, Tensor]], dtype: torch.dtype | None) -> i
 
 @lru_cache(maxsize=64)
 def _counts_of(group: tuple[tuple[str, int], ...], device: torch.device) -> Tensor:
-    """What each word of weights that are read together counts, modulo 2^64: the number of its
-    place times that of its weight's name.
-
-    Args:
-        group: names, and how many words each has.
-    """
+    """What each word counts, modulo 2^64: its place's number times its name's."""
     places = _odd_numbers(device)
     with torch.inference_mode(False):
         return torch.cat([places[:words] * _number_of(name) for name, words in group])
@@ -108,7 +92,6 @@ def _of_bits(weight: Tensor, dtype: torch.dtype | None) -> int:
 
 
 def _folded(words: Tensor) -> Tensor:
-    """Words with their upper halves in their lower ones."""
     return (words >> _HALF).bitwise_and_(_LOWER).bitwise_xor_(words)
 
 

@@ -1,32 +1,32 @@
-"""The rollout generators of a worker: which of them writes, which part of the texts is this rank's,
-and from which weights one is built when it writes first."""
+"""What a worker holds, and how it generates its rank's part of the texts."""
 
+import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
+import psutil
+import torch
+
 from coloop.algorithms.batch import Prompt
 from coloop.data.arrays import Ids
+from coloop.spec.graph import LoopSpec
 from coloop.workers.initial_weights import Home
 from coloop.workers.messages import Finished, Observation, Poll, PromptRequest, Reply, Sampling
 from coloop.workers.rollout_generator import RolloutGenerator
+from coloop.workers.settings import HostSettings
 from coloop.workers.training import Hooks, Ranks
-
-# How far the running call of a worker is, and whether it is to be given up; another thread reads
-# it.
+from coloop.workers.worker_api import WorkerApi
 
 
 class CallProgress:
-    """Of one worker, whose calls come one by one."""
+    """Progress of a worker's running call, and whether to give it up; another thread reads it."""
 
     def __init__(self) -> None:
         self.interrupted = threading.Event()
-        """Set where the running call is to be given up."""
-        self.now = (0, 0, "")
-        """Done, of how many, of what."""
-        self.others = 0
-        """Texts of the running call that other ranks write."""
+        self.now = (0, 0, "")  # done, of how many, unit
+        self.others = 0  # texts of the running call that other ranks write
 
     def begin(self) -> None:
         self.interrupted.clear()
@@ -34,11 +34,10 @@ class CallProgress:
 
     @property
     def hooks(self) -> Hooks:
-        """For what learns or scores."""
         return Hooks(progress=self._count_rows, should_stop=self.interrupted.is_set)
 
     def count_texts(self, *, rows_done: int, rows_total: int, tokens_done: int) -> None:
-        """For what writes; see `coloop.workers.rollout.Progress`."""
+        """For generation; see `coloop.workers.rollout.Progress`."""
         del tokens_done
         self.now = (rows_done, rows_total + self.others, "rows")
 
@@ -46,31 +45,45 @@ class CallProgress:
         self.now = (done, total, "rows")
 
 
-class Generators:
-    """Of one worker; its methods are those of `WorkerApi`."""
+class WorkerState(WorkerApi):
+    def __init__(self, settings: HostSettings) -> None:
+        self._settings = settings
+        self._spec: LoopSpec = settings.spec
+        self._plans = {weights.name: weights for weights in settings.weights}
+        self._homes: dict[str, Home] = {}  # by weights group, who holds its weights here
+        self._engines: dict[str, RolloutGenerator] = {}
+        """By weights group, who generates with them here."""
+        self._ranks = Ranks(rank=settings.rank, size=settings.ranks)
+        self._process = psutil.Process(os.getpid())
+        self._progress = CallProgress()
 
-    def __init__(
-        self,
-        engines: Mapping[str, RolloutGenerator],
-        homes: Mapping[str, Home],
-        ranks: Ranks,
-        progress: CallProgress,
-    ) -> None:
-        """
-        Args:
-            engines: by weights group; may still be empty.
-            homes: by weights group, who holds its weights here; may still be empty.
-        """
-        self._engines = engines
-        self._homes = homes
-        self._ranks = ranks
-        self._progress = progress
-        self._places: tuple[int, ...] = ()
-        """Of the requests that are written a moment at a time."""
+    def poll(self) -> Poll:
+        """Progress of the running call; from any thread."""
+        done, total, unit = self._progress.now
+        memory, held = self._process.memory_info().rss, None
+        if self._settings.device == "cpu":
+            held = memory
+        elif torch.cuda.is_available():
+            free, whole = torch.cuda.mem_get_info()
+            held = whole - free
+        pid = self._process.pid
+        return Poll(done=done, total=total, unit=unit, pid=pid, rss_bytes=memory, held_bytes=held)
+
+    def interrupt(self) -> None:
+        """Give up the running call, from any thread, where that leaves everything as it was."""
+        self._progress.interrupted.set()
+
+    def _begin(self) -> None:
+        self._progress.begin()
+
+
+class Generators(WorkerState):
+    _places: tuple[int, ...] = ()
 
     def generate(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
     ) -> list[Reply]:
+        self._begin()
         generator = self._ready(group)
         own = own_requests(requests, sampling.max_new_tokens, self._ranks)
         self._progress.others = _texts_of(requests) - _texts_of(own.values())
@@ -92,20 +105,18 @@ class Generators:
         node: str,
         requests: Sequence[PromptRequest],
         sampling: Sampling,
-        said: Sequence[Observation],
-        poll: Callable[[], Poll],
+        said: Sequence[Observation] = (),
     ) -> Finished:
-        """
-        Args:
-            poll: how far this worker is.
-        """
+        before = self._progress.now
+        self._begin()
+        if not requests:
+            self._progress.now = before
         generator = self._ready(group)
+        begun: list[PromptRequest] = []
         if requests:
             own = own_requests(requests, sampling.max_new_tokens, self._ranks, is_whole=True)
             self._progress.others = _texts_of(requests) - _texts_of(own.values())
             self._places, begun = tuple(own), list(own.values())
-        else:
-            begun = []
         heard = [
             replace(observation, place=self._places.index(observation.place))
             for observation in said
@@ -123,29 +134,22 @@ class Generators:
             replies=tuple((self._places[index], reply) for index, reply in replies),
             pauses=tuple(replace(pause, place=self._places[pause.place]) for pause in pauses),
             unfinished=unfinished,
-            poll=poll(),
+            poll=self.poll(),
         )
+
+    def stop_writing(self, group: str) -> None:
+        self._engines[group].stop_writing()
 
     def step_ends(
         self, group: str, node: str, token_ids: Sequence[Ids], separator: str
     ) -> list[list[int]]:
+        self._begin()
         home = self._homes.get(group)
         encoder = self._engines[group].encoder(node) if home is None else home.weights.encoder(node)
         own = own_part([len(ids) for ids in token_ids], self._ranks)
         return [encoder.step_ends(ids, separator) for ids in token_ids[own]]
 
-    def rest(self) -> None:
-        """All sleep while others work here."""
-        for generator in self._engines.values():
-            generator.rest()
-
-    def close(self) -> None:
-        """Give back what they hold of this process."""
-        for generator in self._engines.values():
-            generator.close()
-
     def _ready(self, group: str) -> RolloutGenerator:
-        """The generator of a group, which is built here where nothing was written yet."""
         generator = self._engines[group]
         if generator.version is None:
             weights = self._homes[group].weights
@@ -157,26 +161,14 @@ def _texts_of(requests: Iterable[PromptRequest]) -> int:
     return sum(len(request.seeds) for request in requests)
 
 
-# Which part of a stage's texts a rank of a pool works on.
-#
-# Every rank is given the whole stage and finds its part by itself: texts in their order, cut
-# where the expected lengths add up to equal parts. A prompt's completions stay together but where
-# a cut falls between them, so a prompt is read by one rank; and a rank without a part does
-# nothing.
+# Every rank is given the whole stage and finds its part: texts in order, cut into equal parts by
+# expected lengths, so that a prompt is nearly always read by one rank.
 
 
 def own_requests(
-    requests: Sequence[PromptRequest],
-    max_new_tokens: int,
-    ranks: Ranks,
-    *,
-    is_whole: bool = False,
+    requests: Sequence[PromptRequest], max_new_tokens: int, ranks: Ranks, *, is_whole: bool = False
 ) -> dict[int, PromptRequest]:
-    """What this rank writes: requests by their places, with the seeds of its own completions.
-
-    Args:
-        is_whole: all completions of a request belong to one rank.
-    """
+    """Requests that this rank writes, by place; `is_whole`: each with all its completions."""
     every = list(enumerate(requests))
     if ranks.size == 1:
         return dict(every)
@@ -194,10 +186,7 @@ def own_requests(
 
 
 def own_part(lengths: Sequence[int], ranks: Ranks) -> slice:
-    """This rank's texts among those of these expected lengths, one part beside the other.
-
-    A text belongs to the part in which its middle lies.
-    """
+    """This rank's share of texts of these expected lengths: those whose middle lies in it."""
     total = sum(lengths)
     ends = accumulate(lengths)
     owners = [

@@ -1,71 +1,71 @@
 """The weights with which a run begins, and the homes that are built from them.
 
-Weights that start as another group's are copied from it where it lives in the same process, and
-made again in the same way where it does not: a model folder is read, and what is random comes from
-the source's seed. So no weights travel before the first update, and every process begins with the
-same bits.
+A group that starts as another one is copied where that is in the same process, else made in the
+same way (from the folder, or the source's seed), so no weights travel before the first update.
 """
 
-from collections.abc import Iterator, Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import torch
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from coloop.data.seeds import derive_seed
 from coloop.data.services.endpoint import Endpoint
 from coloop.errors import ColoopError, ModelUnavailable
-from coloop.models import (
-    DTYPES,
-    LoadedModel,
-    build_model,
-    build_outline,
-    outline_of,
+from coloop.models import LoadedModel, build_model
+from coloop.models.build import DTYPES, build_outline
+from coloop.models.heads import (
+    ONLY,
+    SCORE,
+    HeadSpec,
+    head_for,
+    score_heads,
+    score_name,
+    with_both_heads,
+    with_each_head,
+    with_head,
+    with_one_of,
 )
+from coloop.models.waiting import outline_of
 from coloop.plan.settings.settings import SPLIT_FAMILIES
 from coloop.plan.types import EnginePlan, WeightsPlan
 from coloop.spec.adapters import source_of, standing_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import rollout_of, training_of
+from coloop.spec.heads import classes_of, heads_of_group, scorers_of
 from coloop.spec.nodes import model_of
 from coloop.spec.rollout import Rollout
 from coloop.workers.frozen_model import FrozenModel
-from coloop.workers.heads import with_heads, without_head
 from coloop.workers.rollout_generator import RolloutGenerator
 from coloop.workers.trainer import Trainer
 from coloop.workers.training import ALONE, BACKENDS, Adapter, Ranks
-from coloop.workers.training.adapters import Spread, beside
-from coloop.workers.training.frozen_adapters import FrozenAdapter
+from coloop.workers.training.adapters import FrozenAdapter, Spread, beside
 from coloop.workers.training.states import place_weights
 from coloop.workers.weights import HeldWeights
 
 Home = Trainer | FrozenModel
 
-WRITING_SECONDS: Final = 600.0
-"""Longest time for one text of a remote engine."""
-RETRIES: Final = 3
-"""How often a request to a remote engine is sent again."""
+WRITING_SECONDS: Final = 600.0  # longest time for one text of a remote engine
+RETRIES: Final = 3  # how often a request to a remote engine is sent again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialWeights:
-    """Makes the first weights of a loop's groups."""
-
     spec: LoopSpec
-    plans: Mapping[str, WeightsPlan]
-    """By weights group, those of other processes as well."""
-    root: Path
-    """Folder from which relative paths in the spec are read."""
+    plans: Mapping[str, WeightsPlan]  # by weights group, those of other processes as well
+    root: Path  # folder from which relative paths in the spec are read
     seed: int
     device: str = "cpu"
-    ranks: Ranks = ALONE
-    """Of the pool: weights are alike on all of them when they begin."""
+    ranks: Ranks = ALONE  # of the pool: weights are alike on all of them when they begin
 
     def homes(self, pool: str) -> dict[str, Home]:
-        """The homes of the weights that a pool holds."""
         found: dict[str, Home] = {}
         held = [
             group
@@ -85,16 +85,12 @@ class InitialWeights:
     def _beginning(
         self, group: str, homes: Mapping[str, Home], bases: Mapping[str, LoadedModel]
     ) -> LoadedModel:
-        """The weights of a group in this process: of an adapter around those of the one that holds
-        what it stands on."""
         plan = self.plans[group]
         if plan.beside is None:
             return self._to_be_held(group, homes)
         return self._placed(beside(bases[plan.beside]), group)
 
     def _to_be_held(self, group: str, homes: Mapping[str, Home]) -> LoadedModel:
-        """The weights of a group for its home: on the device; or to come, where each rank takes its
-        parts; or in the host's memory, from which they go to the device block by block."""
         plan = self.plans[group]
         device = "cpu" if _is_spread(plan) else None
         if not self._takes_parts(group):
@@ -106,13 +102,10 @@ class InitialWeights:
         return loaded
 
     def _takes_parts(self, group: str) -> bool:
-        """Whether each rank takes its parts of weights that are read one by one, as do all that
-        stand on them."""
         plans = (plan for plan in self.plans.values() if group in (plan.name, plan.beside))
         return all(_is_spread(plan) for plan in plans)
 
     def _carries(self, group: str) -> bool:
-        """Whether others stand on frozen weights that a group holds."""
         return any(plan.beside == group for plan in self.plans.values())
 
     def model(
@@ -123,12 +116,11 @@ class InitialWeights:
         *,
         may_wait: bool = False,
     ) -> LoadedModel:
-        """The weights of a group when the run begins, in the types that were decided for it.
+        """A group's weights when the run begins, in their types.
 
         Args:
-            homes: of this process, as they were built.
             device: on which they are; None: the process's own.
-            may_wait: whoever asks takes weights one by one where they can be had so (`to_come`).
+            may_wait: the caller takes weights one by one where they can be had so (`to_come`).
         """
         sources = self._sources(group)
         here = next((source for source in sources[1:] if source in homes), None)
@@ -148,22 +140,19 @@ class InitialWeights:
         return loaded
 
     def _placed(self, loaded: LoadedModel, group: str) -> LoadedModel:
-        """A model with the heads of a group, in its types."""
         loaded = replace(loaded, model=self._headed(loaded.model, group))
         note = None if loaded.to_come is None else loaded.to_come.note_types
         place_weights(loaded.model, self.plans[group].dtypes, after_each=note)
         return loaded
 
     def _headed(self, model: PreTrainedModel, group: str) -> PreTrainedModel:
-        """The model with the heads that the nodes of a group read; one that it lacks is new."""
         members = self.plans[group].members
         self._check_heads(model, group)
         with self._told(group, "model"):
             return with_heads(model, self.spec, group, members, seed=self.seed)
 
     def _check_heads(self, model: PreTrainedModel, group: str) -> None:
-        """Raises `ModelUnavailable` where a head would be drawn that never learns, on weights that
-        were: what it says would be noise."""
+        """Raises `ModelUnavailable` where a drawn head would never learn: its numbers are noise."""
         plan = self.plans[group]
         origin = model_of(self.spec.nodes[self._sources(group)[-1]])
         if plan.trains or origin is None or origin.type == "scratch":
@@ -200,7 +189,6 @@ class InitialWeights:
         )
 
     def _endpoint(self, plan: EnginePlan, rollout: Rollout) -> Endpoint | None:
-        """The service that writes for a node; None where an engine here does."""
         if plan.engine != "remote" or rollout.url is None:
             return None
         return Endpoint(
@@ -215,10 +203,7 @@ class InitialWeights:
         )
 
     def _home(self, loaded: LoadedModel, plan: WeightsPlan, spread: Spread) -> Home:
-        """
-        Args:
-            spread: what a backend of this process has made of the frozen weights below.
-        """
+        """`spread`: the process's sharded form of the frozen weights below."""
         weights = HeldWeights(name=plan.name, loaded=loaded, dtypes=plan.dtypes, ranks=self.ranks)
         adapter = self._adapter(plan, spread)
         if adapter is not None:
@@ -260,7 +245,6 @@ class InitialWeights:
         return Trainer(weights=weights, backend=backend, update=update)
 
     def _adapter(self, plan: WeightsPlan, spread: Spread) -> Adapter | None:
-        """What stands beside a group's frozen weights, where the loop says so."""
         standing = standing_of(self.spec, plan.name)
         if standing is None:
             return None
@@ -273,11 +257,6 @@ class InitialWeights:
 
     @contextmanager
     def _told(self, group: str, field: str | None = None) -> Iterator[None]:
-        """Who has a model that a library, an adapter or a head does not fit.
-
-        Args:
-            field: where the loop says so; None: the message tells.
-        """
         try:
             yield
         except ModelUnavailable as error:
@@ -285,7 +264,6 @@ class InitialWeights:
             raise ModelUnavailable(f"{place}{error}", group, field) from error
 
     def _fresh(self, group: str, device: str, *, may_wait: bool) -> LoadedModel:
-        """Weights that start from no others."""
         section = model_of(self.spec.nodes[group])
         assert section is not None
         return build_model(
@@ -298,7 +276,6 @@ class InitialWeights:
         )
 
     def _sources(self, group: str) -> list[str]:
-        """The group, the one that it starts from, the one that this starts from, and so on."""
         found = [group]
         while (of := source_of(model_of(self.spec.nodes[found[-1]]))) is not None:
             source = next(plan.name for plan in self.plans.values() if of in plan.members)
@@ -310,7 +287,92 @@ class InitialWeights:
 
 
 def _is_spread(plan: WeightsPlan) -> bool:
-    """Whether each rank of a group's pool holds a part of its weights."""
     if plan.update is None:
         return plan.backend is not None
     return plan.update.backend == "fsdp2" and plan.update.states == "spread"
+
+
+# Words where a node reads words, and a score head for each node that reads a score: Hugging Face's
+# `score.weight` for a single node, else one of its own with a seed from its name.
+#     begins as   that of the node in `of`, else of its own name, else the only one of those
+#                 weights, where that says as many numbers; else it is new
+#     follows     in the same way, whatever the source calls its head
+
+Names = Mapping[str, tuple[str, ...]]  # by the name of a source's score head, those that take it
+
+
+def with_heads(
+    model: PreTrainedModel, spec: LoopSpec, group: str, members: Sequence[str], *, seed: int
+) -> PreTrainedModel:
+    """The model with the heads that a group's nodes read; missing ones are new."""
+    heads, scorers = heads_of_group(spec, members), scorers_of(spec, members)
+    own = derive_seed(seed, group, "head")
+    if not scorers:
+        return with_head(model, "words", seed=own)
+    of = source_of(model_of(spec.nodes[group]))
+    if of is None:
+        _check_names(model, scorers)
+    if len(scorers) > 1:
+        wanted = [
+            HeadSpec(
+                node=node, classes=classes_of(spec, node), seed=derive_seed(seed, node, "head")
+            )
+            for node in scorers
+        ]
+        return with_each_head(model, wanted, of=of, beside_words="words" in heads)
+    (node,) = scorers
+    model, classes = with_one_of(model, node, of), classes_of(spec, node)
+    if len(heads) > 1:
+        return with_both_heads(model, seed=own, classes=classes)
+    return with_head(model, "score", seed=own, classes=classes)
+
+
+def without_head(model: PreTrainedModel, spec: LoopSpec, group: str, members: Sequence[str]) -> str:
+    """The first node that reads a score head which the model lacks; "" where there is none."""
+    of = source_of(model_of(spec.nodes[group]))
+    lacking = (one for one in scorers_of(spec, members) if head_for(model, one, of) is None)
+    return next(lacking, "")
+
+
+def taken_heads(
+    spec: LoopSpec, group: str, members: Sequence[str], of_source: Sequence[str]
+) -> Names | None:
+    """Which score heads follow which of the source's group (`of_source`: its nodes). None where
+    both have one at most, under the same name."""
+    own, theirs = scorers_of(spec, members), scorers_of(spec, of_source)
+    if len(own) < 2 and len(theirs) < 2:
+        return None
+    of = source_of(model_of(spec.nodes[group]))
+    only = theirs[0] if len(theirs) == 1 else None
+    names: dict[str, tuple[str, ...]] = {}
+    for node in own:
+        there = next((one for one in (of, node, only) if one in theirs), None)
+        if there is None or classes_of(spec, there) != classes_of(spec, node):
+            continue
+        name = score_name(there, is_alone=len(theirs) == 1)
+        names[name] = (*names.get(name, ()), score_name(node, is_alone=len(own) == 1))
+    return names
+
+
+def renamed(
+    given: Iterable[tuple[str, Tensor]], names: Names | None
+) -> Iterator[tuple[str, Tensor]]:
+    """Weights by the receiver's names of score heads, without heads that it does not take."""
+    for name, weight in given:
+        if names is None or not name.startswith(f"{SCORE}."):
+            yield name, weight
+        else:
+            yield from ((own, weight) for own in names.get(name, ()))
+
+
+def _check_names(model: PreTrainedModel, scorers: Sequence[str]) -> None:
+    """Raises `ModelUnavailable` where a folder's heads of several nodes are ambiguous: none of one
+    node's name, and one that no node takes."""
+    heads = score_heads(model)
+    left = [name for name in heads if name != ONLY and name not in scorers]
+    for node in scorers:
+        if left and node not in heads:
+            raise ModelUnavailable(
+                f"{node}: its weights have the score heads of {', '.join(heads)}, but none named "
+                f"{node!r}; give the node the name of the head that it should start with"
+            )

@@ -1,10 +1,7 @@
-"""What travels between the driver and the processes that hold weights: plain values and arrays, no
-tables, no tensors.
+"""What travels between the driver and the processes that hold weights: picklable values and arrays,
+beside `tables.Tokens`, `batch.Sequence` and `batch.Pair`.
 
-The driver knows rows and lineage; a host knows token ids and weights. These are the words they
-share, beside what a policy wrote (`tables.Tokens`) and what is scored or learned
-(`batch.Sequence`, `batch.Pair`). All are picklable, so that a host may be in this process or on
-another machine. What travels by the thousand has no slots: pickle takes twice as long with them.
+What travels by the thousand has no slots: pickle takes twice as long with them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,10 +22,8 @@ class Begun:
 
     prompt_ids: Ids
     token_ids: Ids
-    """Of its completion so far."""
     writer: str
-    tokenizer: str
-    """Mark of the tokenizer that its ids are of; empty: nobody said."""
+    tokenizer: str  # mark of the tokenizer that its ids are of; empty: nobody said
 
     @classmethod
     def of(cls, tokens: Tokens, length: int) -> Self:
@@ -53,19 +48,15 @@ class PromptRequest:
     scripts: tuple[str | None, ...] = ()
     """Of each completion, what it says whatever would be drawn; none: all are drawn."""
     begun: Begun | None = None
-    """The text that all completions go on with, instead of beginning behind the prompt. It counts
-    towards the tokens that a completion may have, and is not trained."""
+    """A text that all completions continue; it counts towards their tokens and is not trained."""
 
 
 TurnEnd = Literal["call", "end", "stop", "length"]
-"""What a turn ends with: a text in `pauses`, the policy's own end, a text in `stop`, or the most
-tokens that it may have."""
+"""Where a turn ends: a text in `pauses` or `stop`, the policy's end, or the most tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How completions are drawn."""
-
     max_new_tokens: int
     temperature: float = 1.0
     top_p: float = 1.0
@@ -75,20 +66,14 @@ class Sampling:
     """Texts at which a completion waits for what somebody says to it; they are kept."""
     turn_ends: frozenset[TurnEnd] = frozenset()
     """By what else it comes to wait, instead of ending there."""
-    turn_tokens: int | None = None
-    """Most tokens between two things that are said to it."""
-    heard_tokens: int | None = None
-    """Most tokens of what is said to it; the rest is cut."""
+    turn_tokens: int | None = None  # most tokens between two things that are said to it
+    heard_tokens: int | None = None  # most tokens of what is said to it; the rest is cut
     mask: tuple[str, ...] = ()
-    """Tags whose content is not trained."""
-    is_beside: bool = False
-    """Written while texts of another writer pause for it."""
-    on_sync: OnSync = "finish"
-    """What becomes of unfinished texts when new weights come."""
+    is_beside: bool = False  # written while texts of another writer pause for it
+    on_sync: OnSync = "finish"  # what becomes of unfinished texts when new weights come
 
     @property
     def has_turns(self) -> bool:
-        """Whether somebody speaks to texts while they are written."""
         return bool(self.pauses or self.turn_ends)
 
 
@@ -101,11 +86,9 @@ class TooLong:
 
 
 Reply = list[Tokens] | TooLong
-"""What was written to a prompt; of one that leaves no room for what may be written, how long it
-is."""
+"""What was written to a prompt; for one that leaves no room, its length."""
 HandOn = Callable[[Sequence[tuple[int, Reply]]], None]
-"""Told of replies that are whole while others are still written, by the places of their
-requests."""
+"""Takes replies that are complete while others are still written, by request number."""
 
 
 def too_long(tokens: int, limit: int | None) -> TooLong | None:
@@ -118,9 +101,7 @@ class AtOnce:
     """How much a host holds at once in calls of one kind."""
 
     rows: int
-    """Texts that are written, or rows of a pass."""
-    tokens: int = 0
-    """Of a pass, padded; 0 where only rows are counted."""
+    tokens: int = 0  # of a pass, padded; 0 where only rows are counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +120,6 @@ class PortBatch:
 
 
 def _port_batch(node: str, port: str, carried: tuple[Unit, ...] | Columns) -> PortBatch:
-    """A batch that has travelled."""
     items = items_of(carried) if isinstance(carried, Columns) else carried
     return PortBatch(node=node, port=port, items=items)
 
@@ -165,8 +145,7 @@ class LearnRequest:
 class TaughtRow:
     """A row as a loss saw it, token by token of its completion; of several epochs, the last."""
 
-    role: str
-    """Who learned from it."""
+    role: str  # who learned from it
     port: str
     algorithm: str
     row: str
@@ -198,18 +177,13 @@ class LearnReply:
 
 
 DRIVERS_WORD = ".driver"
-"""File by which a driver finds out who shares a folder with it; pools leave theirs under their
-names."""
+"""The driver's file in a folder that it may share with its pools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """What a host sees of a folder."""
-
     machine: str
-    """Where it is."""
-    word: str | None
-    """That the driver has left there; None: it is not to be seen."""
+    word: str | None  # that the driver has left there; None: it is not to be seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,10 +193,8 @@ class Poll:
     done: int
     total: int
     unit: str
-    pid: int | None = None
-    """Of its process; None: of work in the driver."""
-    rss_bytes: int | None = None
-    """Memory of its process; None: of work in the driver."""
+    pid: int | None = None  # of its process; None: of work in the driver
+    rss_bytes: int | None = None  # memory of its process; None: of work in the driver
     held_bytes: int | None = None
     """That its GPU holds, without one its process; of several ranks the one that holds most."""
     rank_seconds: tuple[float, ...] = ()
@@ -234,11 +206,8 @@ class Pause:
     """A text that waits for what somebody says to it."""
 
     place: int
-    """Of its request."""
     k: int
-    """Of its seed."""
-    text: str
-    """What was drawn since it was spoken to last."""
+    text: str  # what was drawn since it was spoken to last
     end: TurnEnd = "call"
     turn: int = 0
     """How often it was spoken to; 0 as well where a text is written anew from its beginning."""
@@ -249,10 +218,8 @@ class Pause:
 class Silence(Enum):
     """What is meant by saying nothing to a text that pauses, where that is not its end."""
 
-    GO_ON = "go on"
-    """It was to pause for nothing: its turn goes on."""
-    CUT = "cut"
-    """It is cut where it stands."""
+    GO_ON = "go on"  # it was to pause for nothing: its turn goes on
+    CUT = "cut"  # it is cut where it stands
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,8 +228,7 @@ class Observation:
 
     place: int
     k: int
-    text: str | Silence | None
-    """None: nothing; it has ended."""
+    text: str | Silence | None  # None: nothing; it has ended
     branch: tuple[int, ...] = ()
     seeds: tuple[int, ...] = ()
     """Of the texts that go on in its place, where it branches; none: it goes on by itself."""
@@ -272,29 +238,21 @@ class Observation:
 class Finished:
     """What a host has written since it was asked last."""
 
-    replies: tuple[tuple[int, Reply], ...]
-    """Those that are whole, by the places of their requests."""
-    unfinished: int
-    """Texts that are still to be written, those that pause included."""
+    replies: tuple[tuple[int, Reply], ...]  # those that are whole, by the places of their requests
+    unfinished: int  # texts that are still to be written, those that pause included
     poll: Poll
-    """How far it is with all of them."""
     pauses: tuple[Pause, ...] = ()
-    """Texts that wait since then."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Branches:
-    """A text that pauses goes on as several, which begin with all that it is and differ in what is
-    drawn from there: a text of its own for each seed. With the seed of the text itself, what it
-    would have become."""
+    """A paused text continues as several, one per seed."""
 
     seeds: tuple[int, ...]
     """At least one. Draws belong to seeds and positions, not to the order of branches."""
     text: str = ""
-    """Said to all of them before."""
 
 
 Word = str | Branches | Silence | None
 """What is said to a text that pauses; None: nothing, it has ended."""
-Answer = Callable[[Pause], Word]
-"""Finds what is said to a text. Called from several threads."""
+Answer = Callable[[Pause], Word]  # finds what is said to a text. Called from several threads.

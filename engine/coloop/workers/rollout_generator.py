@@ -1,9 +1,4 @@
-"""The home of a rollout engine with its copy of a group's weights.
-
-The engine is built when something is first written, from the weights as they are then; afterwards
-it has what a channel brings, be it while it writes. It knows nothing of who holds the weights, or
-where.
-"""
+"""The home of a rollout engine with its copy of a group's weights, built when it first writes."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -14,12 +9,14 @@ import torch
 
 from coloop.data.services.endpoint import Endpoint
 from coloop.errors import WeightsNotUpdated
-from coloop.models import LoadedModel, writing_part
+from coloop.models import LoadedModel
+from coloop.models.heads import writing_part
 from coloop.plan.settings.settings import Sleep
 from coloop.spec.rollout import Engine
 from coloop.workers.encoder import Encoder
 from coloop.workers.messages import AtOnce, Observation, Pause, PromptRequest, Reply, Sampling
-from coloop.workers.rollout import Post, Progress, RolloutEngine, ShouldStop, build_engine
+from coloop.workers.rollout import RolloutEngine, build_engine
+from coloop.workers.rollout.generate import Post, Progress, ShouldStop
 from coloop.workers.sync import WeightChannel, WeightChecksum, WeightTransfer, checksum_of_engine
 from coloop.workers.sync.checksums import Part, Probe
 from coloop.workers.sync.protocol import Weights, completed
@@ -29,17 +26,12 @@ from coloop.workers.writing import Writing, for_a_moment
 
 @dataclass(slots=True, kw_only=True)
 class RolloutGenerator:
-    """A rollout engine with its copy of a group's weights."""
-
     name: str
-    """The weights group."""
     kind: Engine
     dtype: torch.dtype
-    """Of the engine's copy."""
     device: str
     max_num_seqs: int | None = None
-    memory_share: float | None = None
-    """vLLM on a GPU: the share of it that it may hold."""
+    memory_share: float | None = None  # vLLM on a GPU: the share of it that it may hold
     endpoint: Endpoint | None = None
     """Of the service that writes, for an engine that has its weights elsewhere."""
     sleep: Sleep | None = None
@@ -47,8 +39,7 @@ class RolloutGenerator:
     _is_asleep: bool = False
     _built: RolloutEngine | None = None
     _vocabulary: Vocabulary | None = None
-    _wanted: int = 0
-    """Texts that were wanted of the engine last."""
+    _wanted: int = 0  # texts that were wanted of the engine last
     _post: Post | None = None
     _writings: dict[str, Writing] = field(default_factory=dict)
     """By node, what is written a moment at a time."""
@@ -65,7 +56,6 @@ class RolloutGenerator:
         return self._built
 
     def encoder(self, node: str) -> Encoder:
-        """The tokenizer of what it writes with."""
         assert self._vocabulary is not None
         return self._vocabulary.encoder(node)
 
@@ -85,7 +75,6 @@ class RolloutGenerator:
         self._post = Post(self._built)
 
     def _own_options(self) -> dict[str, Any]:
-        """What only an engine of this kind knows."""
         if self.endpoint is not None:
             return {"endpoint": self.endpoint}
         if self.kind != "vllm" or self.device == "cpu" or self.memory_share is None:
@@ -116,9 +105,8 @@ class RolloutGenerator:
         progress: Progress,
         should_stop: ShouldStop,
     ) -> tuple[list[tuple[int, Reply]], list[Pause], int]:
-        """Takes requests, or goes on with those that it has and with what was said to those that
-        pause, and writes for a moment; the replies that became whole, by the places of their
-        requests, what pauses since then, and how many texts are unfinished."""
+        """Write for a moment, with new requests or what was said to paused texts: complete replies
+        by request number, new pauses, and the number of unfinished texts."""
         writing = self._writings.pop(node, None)
         if requests or writing is None:
             writing = self._new(node, requests, sampling)
@@ -129,13 +117,11 @@ class RolloutGenerator:
         return replies, pauses, writing.unfinished
 
     def stop_writing(self) -> None:
-        """Forgets what is unfinished."""
         while self._writings:
             self._writings.popitem()[1].give_up()
 
     def rest(self) -> None:
-        """Others work here from now on: the engine gives back what it is to do without, unless
-        texts are on their way through it. It wakes by itself when it is wanted."""
+        """Let the engine free memory until it is used again, unless texts are unfinished."""
         engine = self._built
         if engine is None or self.sleep is None or self._is_asleep:
             return
@@ -144,8 +130,7 @@ class RolloutGenerator:
             engine.sleep(with_weights=self.sleep == "weights")
 
     def at_once(self) -> AtOnce | None:
-        """How many texts were written at once when they were asked for last; None where fewer
-        cannot be asked of the engine."""
+        """Texts written at once by the last request; None where fewer cannot be asked for."""
         rows = self._built.rows_at_once() if self._built is not None else None
         return AtOnce(rows=min(rows, self._wanted)) if rows else None
 
@@ -159,18 +144,13 @@ class RolloutGenerator:
     def receive(
         self, transfer: WeightTransfer, probe: Probe, channel: WeightChannel, *, part: Part = "all"
     ) -> WeightChecksum:
-        """Load the weights of a transfer, and say what the engine holds then.
-
-        Args:
-            part: of what there is to say; `bits` alone where another rank is compared by more.
-        """
+        """Load a transfer's weights; `part` of what the engine is to tell of them."""
         with closing(channel.receive(transfer)) as weights:
             given: Weights = completed(weights, self._awake()) if transfer.is_part else weights
             self.engine.load_weights(given, transfer.version)
         return checksum_of_engine(self._awake(), probe, part=part)
 
     def close(self) -> None:
-        """Give back what the engine holds of this process."""
         if self._built is not None:
             self._built.close()
             self._built, self._is_asleep = None, False

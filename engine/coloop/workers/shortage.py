@@ -2,10 +2,8 @@
 
     call ──short of memory──> how much at once? ──> half of it, from here on ──> the same call
 
-How many rows share a pass, and how many texts are written at once, changes neither loss nor
-gradient nor draws: what comes out is the same. An update that has changed weights is never made
-again. Where ranks wait for the one whose memory is short their pool ends, and the run resumes from
-its checkpoint with half.
+Results are the same. An update that has changed weights is never made again. Where ranks wait for
+the one whose memory is short their pool ends, and the run resumes from its checkpoint with half.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,21 +15,18 @@ from coloop.workers.messages import AtOnce
 from coloop.workers.worker_api import PoolCall, WorkerApi
 
 OUT_OF_MEMORY = "run.out_of_memory"
-"""Code of the alert."""
 MEMORY_ERRORS = ("MemoryError", "OutOfMemoryError")
 """Names of the classes by which Python and torch say that memory is short."""
 MEMORY_WORDS = ("can't allocate memory", "not enough memory", "out of memory", "alloc_cpu")
 """What torch says in a plain RuntimeError of a CPU."""
 
-SIZE = "at_once"
-"""What such an error carries from its host."""
+SIZE = "at_once"  # what such an error carries from its host
 
 Tell = Callable[[str | None, str, str], None]
 """Told (node or none, code, message) of what a person should know; from any thread."""
 
 
 def untold(node: str | None, code: str, message: str) -> None:
-    """Nobody wants to know."""
     del node, code, message
 
 
@@ -45,8 +40,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 class Shortages:
-    """What pools hold at once since their memory was short, for as long as a run goes on: processes
-    that take the place of others hold no more."""
+    """What pools hold at once since memory was short, for the whole run."""
 
     def __init__(self) -> None:
         self._halves: dict[tuple[str, str, str], AtOnce] = {}
@@ -61,13 +55,9 @@ class Shortages:
         group: str,
         node: str,
     ) -> bool:
-        """Whether the call that broke may be made once more, for its host holds half at once from
-        here on.
-
-        Raises:
-            WorkerDied, StageStalled: ranks that waited for the one whose memory was short have
-                ended with their pool; those that take their place will hold half.
-        """
+        """Whether the failed call may be made again, its host holding half at once from here on.
+        Raises `WorkerDied`, `StageStalled` where the pool ended with it; its successors hold
+        half."""
         if not is_out_of_memory(error):
             return False
         try:
@@ -111,8 +101,7 @@ def _words(error: Exception, at_once: AtOnce, pool: str, verb: str, group: str, 
 
 @contextmanager
 def sized(at_once: Callable[[], AtOnce | None]) -> Iterator[None]:
-    """In a host: an error that says that memory was short carries what was held at once, for who
-    hears of it may not be able to ask any more."""
+    """In a host: an error of short memory carries what was held at once."""
     try:
         yield
     except Exception as error:
@@ -122,7 +111,6 @@ def sized(at_once: Callable[[], AtOnce | None]) -> Iterator[None]:
 
 
 def _at_once(ask: PoolCall, pool: str, verb: str, group: str) -> AtOnce | None:
-    """What the call held at once; None where it cannot be made again."""
     if verb == "learn" and ask(pool, WorkerApi.has_changed, group):
         return None
     return ask(pool, WorkerApi.at_once, verb, group)

@@ -10,26 +10,25 @@ from coloop.algorithms.batch import Pair, Unit
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.algorithms.recipes import recipe_of
 from coloop.algorithms.recipes.rows import rows_of_algorithm
-from coloop.data.arrays import Numbers, numbers_of
-from coloop.models import ONLY
+from coloop.data.arrays import numbers_of
 from coloop.plan.settings.settings import UpdateSettings
 from coloop.spec.algorithm import Sft, node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
-from coloop.spec.heads import Reading, scored_at
+from coloop.spec.heads import scored_at
 from coloop.spec.training import Training
 from coloop.workers.encoder import Encoder
-from coloop.workers.messages import AtOnce, LearnReply, LearnRequest, PortBatch, TaughtRow, TooLong
-from coloop.workers.training import Hooks, Seen, TrainBackend, TrainBatch
-from coloop.workers.weights import MODEL, HeldWeights
+from coloop.workers.messages import LearnReply, LearnRequest, PortBatch, TaughtRow, TooLong
+from coloop.workers.training import Hooks, Learner, TrainBatch
+from coloop.workers.training.protocol import Seen
+from coloop.workers.training.scorer import ScoresTexts
+from coloop.workers.weights import MODEL, HeldWeights, Scores
 
 
 @dataclass(slots=True, kw_only=True)
-class Trainer:
-    """Weights that learn, with their optimizer and schedule, in a training backend."""
-
+class Trainer(Scores):
     weights: HeldWeights
-    backend: TrainBackend
+    backend: Learner
     update: UpdateSettings
     has_changed: bool = False
     """Whether the last order to learn changed the weights; of one that broke off as well."""
@@ -39,11 +38,7 @@ class Trainer:
         return self.update.fill(training_of(spec, self.weights.name))
 
     def learn(self, order: LearnRequest, spec: LoopSpec, hooks: Hooks) -> LearnReply:
-        """One update: the loads joined, or role after role where an order is given.
-
-        Args:
-            spec: with the values of the moment.
-        """
+        """One update: the loads joined, or role after role where an order is given."""
         self.has_changed = False
         if order.is_new_phase:
             self.backend.begin_phase(order.phase_updates)
@@ -86,7 +81,6 @@ class Trainer:
         )
 
     def evaluate(self, order: LearnRequest, spec: LoopSpec, hooks: Hooks) -> LearnReply:
-        """Losses of the loads by the weights as they are."""
         training, train_batches = self.training(spec), TrainBatches(spec, self.weights)
         report = self.backend.evaluate(train_batches.of(order.loads), training, hooks=hooks)
         return LearnReply(
@@ -100,44 +94,20 @@ class Trainer:
 
     @contextmanager
     def _noting_changes(self) -> Iterator[None]:
-        """Whether weights changed is known also where an update breaks off."""
         try:
             yield
         finally:
             self.has_changed = self.has_changed or self.backend.has_stepped
 
-    def score(
-        self,
-        sequences: Sequence[TokenSequence],
-        reading: Reading,
-        *,
-        temperature: float,
-        hooks: Hooks,
-        node: str = ONLY,
-    ) -> list[Numbers]:
-        """Log-probs or values of each sequence's tokens by the weights as they are, 0 outside of
-        its loss mask; or its score, as a node reads it."""
-        return self.backend.score(
-            sequences, reading, temperature=temperature, hooks=hooks, node=node
-        )
-
-    def at_once(self) -> AtOnce | None:
-        """What its passes held at once when it was asked for any last."""
-        found = self.backend.at_once()
-        return None if found is None else AtOnce(rows=found[0], tokens=found[1])
-
-    def narrow(self, at_once: AtOnce) -> None:
-        """No more in a pass from here on."""
-        self.backend.narrow(at_once.rows, at_once.tokens)
+    def _texts(self) -> ScoresTexts:
+        return self.backend
 
     def save(self, folder: Path, earlier: Path | None) -> None:
-        """The weights in Hugging Face format, an adapter apart from what it stands on; and what a
-        resume needs besides them."""
+        """Weights in Hugging Face format, an adapter apart, and the trainer's state."""
         self.weights.save(folder, earlier)
         self.weights.save_state(folder, {"trainer": self.backend.state_dict(has_weights=False)})
 
     def load(self, folder: Path) -> None:
-        """What `save` wrote."""
         if self.weights.adapted is None:
             saved: dict[str, Any] = {MODEL: self.weights.saved(folder)}
         else:
@@ -151,8 +121,8 @@ def _never() -> bool:
     return False
 
 
-# What a learner is given, as its backend learns from it: rows encoded by the learner's tokenizer,
-# each with its recipe; rows that the model cannot read are left out and counted.
+# Rows encoded by the learner's tokenizer, each with its recipe; those too long are left out and
+# counted.
 
 REWARDS = "rewards"
 """The port of whose rows each algorithm has advantages of its own."""
@@ -230,7 +200,6 @@ class TrainBatches:
 
 
 def _length(row: Unit) -> int:
-    """Tokens of a row, of a pair those of its longer side."""
     if isinstance(row, Pair):
         return max(len(row.chosen.token_ids), len(row.rejected.token_ids))
     return len(row.token_ids)
@@ -239,8 +208,7 @@ def _length(row: Unit) -> int:
 def taught_rows(
     loads: Sequence[TrainBatch], seen: Seen, encoder_of: Callable[[str], Encoder]
 ) -> list[TaughtRow]:
-    """The completions of the rows that were kept. Of a row that several algorithms of one port
-    learn, what the first one saw."""
+    """The completions of the rows that were kept, as the first algorithm of a port saw them."""
     found: dict[tuple[str, str, str], TaughtRow] = {}
     for load in loads:
         numbers = seen.get(load.name, {})

@@ -1,74 +1,50 @@
-"""The ends of a worker at which weights go out and come in: from trainers and frozen models to
-rollout generators of this process, and to and from other processes over a channel."""
+"""Where a worker's weights go out and come in, within this process or over a channel."""
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from coloop.models import DTYPES, read_adapter, weights_in
-from coloop.plan.types import WeightsPlan
+from coloop.models.build import DTYPES
+from coloop.models.folder import read_adapter, weights_in
 from coloop.spec.adapters import stays
-from coloop.spec.graph import LoopSpec
 from coloop.spec.model import ComputeDtype
-from coloop.workers.answers import Ends
-from coloop.workers.heads import renamed, taken_heads
-from coloop.workers.initial_weights import Home
-from coloop.workers.rollout_generator import RolloutGenerator
+from coloop.workers.generators import WorkerState
+from coloop.workers.initial_weights import renamed, taken_heads
+from coloop.workers.settings import HostSettings
 from coloop.workers.sync import (
     CHANNELS,
     MEETINGS,
-    Counted,
     FilesChannel,
     LocalChannel,
-    MeetingChannel,
     WeightChannel,
     WeightChecksum,
     WeightTransfer,
 )
-from coloop.workers.sync.checksums import Part, Probe
-from coloop.workers.sync.folders import SHARED_MEMORY, TransferFolders
-from coloop.workers.training import Ranks
+from coloop.workers.sync.checksums import Counted, Part, Probe
+from coloop.workers.sync.folders import SHARED_MEMORY, TransferFolders, can_use
+from coloop.workers.sync.protocol import MeetingChannel
 from coloop.workers.weights import Share
+from coloop.workers.worker_api import Ends
 
 
-class WeightEnds:
-    """Of one worker; its methods are those of `WorkerApi`."""
-
-    def __init__(
-        self,
-        spec: LoopSpec,
-        plans: Mapping[str, WeightsPlan],
-        homes: Mapping[str, Home],
-        engines: Mapping[str, RolloutGenerator],
-        ranks: Ranks,
-    ) -> None:
-        """
-        Args:
-            homes: by weights group, who holds its weights here; may still be empty.
-            engines: by weights group, who writes with them here; may still be empty.
-        """
-        self._spec = spec
-        self._plans = plans
-        self._homes = homes
-        self._engines = engines
-        self._ranks = ranks
-        self._given: dict[str, Counted] = {}
-        """By group, what a meeting was called for."""
-        self._met: dict[str, MeetingChannel] = {}
-        """Ends of channels that stay together with others."""
+class WeightEnds(WorkerState):
+    def __init__(self, settings: HostSettings) -> None:
+        super().__init__(settings)
+        self._given: dict[str, Counted] = {}  # by group, what a meeting was called for
+        self._met: dict[str, MeetingChannel] = {}  # channel ends that stay connected to others
         self._own_folders = TransferFolders([SHARED_MEMORY, Path(tempfile.gettempdir())])
 
-    def close(self) -> None:
-        """Part from the other ends, and remove what lies in own folders."""
+    def _close_ends(self) -> None:
         for channel in self._met.values():
             channel.close()
         self._own_folders.close()
 
     def sync(self, group: str) -> Ends | None:
+        self._begin()
         weights, engine = self._homes[group].weights, self._engines[group]
         if engine.version in (None, weights.version):
             return None
@@ -77,7 +53,7 @@ class WeightEnds:
         transfer = weights.send(channel, engine.dtype, share=share, given=given)
         try:
             received = engine.receive(
-                transfer, weights.probe(has_bits=has_bits), channel, part=self._said
+                transfer, weights.probe(has_bits=has_bits), channel, part=self._told_part
             )
         finally:
             given.finish()  # other ranks gather with this one, whatever became of its engine
@@ -92,6 +68,7 @@ class WeightEnds:
         dtype: ComputeDtype | None,
         is_adapter: bool = False,
     ) -> tuple[WeightTransfer | None, WeightChecksum]:
+        self._begin()
         weights, kind = self._homes[group].weights, None if dtype is None else DTYPES[dtype]
         share: Share = "adapter" if is_adapter else "whole"
         if kind is not None:
@@ -109,12 +86,14 @@ class WeightEnds:
         return transfer, weights.checksum(kind, has_bits=has_bits, given=given, share=share)
 
     def receive(self, group: str, transfer: WeightTransfer, probe: Probe) -> WeightChecksum:
+        self._begin()
         channel = self._channel(transfer.channel)
-        return self._engines[group].receive(transfer, probe, channel, part=self._said)
+        return self._engines[group].receive(transfer, probe, channel, part=self._told_part)
 
     def invite(
         self, group: str, kind: str, ends: str, round: int, receivers: int, dtype: ComputeDtype
     ) -> tuple[WeightTransfer | None, Probe]:
+        self._begin()
         weights = self._homes[group].weights
         probe = weights.probe(has_bits=self._have_bits(group))
         self._given[group] = weights.counted("words", DTYPES[dtype])
@@ -126,6 +105,7 @@ class WeightEnds:
         return weights.send(channel, DTYPES[dtype], share="words", given=given), probe
 
     def deliver(self, group: str, transfer: WeightTransfer, dtype: ComputeDtype) -> WeightChecksum:
+        self._begin()
         weights, given = self._homes[group].weights, self._given.pop(group)
         try:
             if self._ranks.is_first:
@@ -136,22 +116,28 @@ class WeightEnds:
         return weights.checksum(DTYPES[dtype], has_bits=has_bits, given=given, share="words")
 
     def take(self, group: str, source: str, transfer: WeightTransfer, ema: float) -> WeightChecksum:
+        self._begin()
         given = Counted(self._channel(transfer.channel).receive(transfer))
         self._take(group, source, given, ema)
         return WeightChecksum(version=transfer.version, fingerprint=given.fingerprint)
 
     def follow(self, group: str, source: str, ema: float) -> None:
+        self._begin()
         channel = LocalChannel()
         share: Share = "adapter" if self._plans[group].follows_adapter else "whole"
         transfer = self._homes[source].weights.send(channel, share=share)
         self._take(group, source, channel.receive(transfer), ema)
 
     def follow_folder(self, group: str, source: str, ema: float, folder: str) -> None:
+        self._begin()
         if self._plans[group].follows_adapter:
             given: Iterable[tuple[str, torch.Tensor]] = read_adapter(Path(folder)).items()
         else:
             given = weights_in(Path(folder))
         self._take(group, source, given, ema)
+
+    def can_use(self, folder: Path) -> bool:
+        return can_use(folder)
 
     def own_places(self) -> list[Path]:
         return self._own_folders.paths
@@ -182,7 +168,6 @@ class WeightEnds:
         self._homes[group].weights.take(renamed(given, names), ema=ema, source=source)
 
     def _channel(self, kind: str) -> WeightChannel:
-        """An end of a channel; of those that meet others, the one of this process."""
         return self._meeting_channel(kind) if kind in MEETINGS else CHANNELS[kind]()
 
     def _meeting_channel(self, kind: str) -> MeetingChannel:
@@ -191,18 +176,15 @@ class WeightEnds:
         return self._met[kind]
 
     def _pushed(self, group: str) -> Share:
-        """What an engine wants of a group: where frozen weights stay as they are and every engine
-        can say what it holds, those that the adapter changes."""
+        """What an engine wants of a group: only what an adapter changes where it holds the rest."""
         plan = self._plans[group]
         can_keep = plan.base is not None and self._have_bits(group)
         return "moved" if can_keep and stays(self._spec, group) else "words"
 
     @property
-    def _said(self) -> Part:
-        """What this rank says of what its engine got: rank 0 all, others their bits, which must be
-        those of rank 0."""
+    def _told_part(self) -> Part:
+        """What this rank tells of its engine: rank 0 all, others their bits."""
         return "all" if self._ranks.is_first else "bits"
 
     def _have_bits(self, group: str) -> bool:
-        """Whether all engines of a group tell the bits that they hold."""
         return all(one.engine == "torch" for one in self._plans[group].engines)

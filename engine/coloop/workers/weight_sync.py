@@ -6,11 +6,8 @@ arrived, and which engines are behind.
     source  ──send──> transfer ──take─────> its snapshot         of another pool
     trainer ──invite──> place <── deliver, receive at once       a sync from GPUs to GPUs
 
-A transfer goes through a folder that both ends see; where there is none, `relay` carries it.
-
-Each end gives a checksum; the driver compares and stops the run where they differ or did not
-move.
-No transfer outlives its delivery, however that ends.
+A transfer goes through a folder that both ends see, and never outlives its delivery. The driver
+stops the run where the ends' checksums differ or did not move.
 """
 
 import logging
@@ -35,8 +32,8 @@ from coloop.workers.sync import (
     GroupChannel,
     WeightChecksum,
     WeightTransfer,
-    check_bits,
 )
+from coloop.workers.sync.checksums import check_bits
 from coloop.workers.sync.folders import TransferFolders
 from coloop.workers.worker_api import PoolCall, WorkerApi
 
@@ -47,29 +44,21 @@ logger = logging.getLogger(__name__)
 class _Way:
     """How weights go from one pool to others."""
 
-    places: Sequence[Path]
-    """Folders that the sender may use, the best first."""
-    is_shared: bool
-    """All ends see them; else the driver carries what lies there."""
+    places: Sequence[Path]  # folders that the sender may use, the best first
+    is_shared: bool  # all ends see them; else the driver carries what lies there
 
 
 class WeightSync:
-    """Sends weights to engines and tracks which engines are outdated.
-
-    One for a run, whoever asks for a delivery."""
+    """Sends weights to engines and tracks which are outdated, for a whole run."""
 
     def __init__(self, plan: Plan, folders: TransferFolders) -> None:
-        """
-        Args:
-            folders: through which weights go from pool to pool.
-        """
+        """`folders`: through which weights go from pool to pool."""
         self._weights: Mapping[str, WeightsPlan] = {one.name: one for one in plan.weights}
         self._folders = folders
         self._ways: dict[frozenset[str], _Way] = {}
         self._verifiers: dict[tuple[str, str], ChecksumVerifier] = {}
         self._processes = {pool.name: pool.workers for pool in plan.pools}
-        self._round = 0
-        """Of meetings; grows where processes are other ones than before."""
+        self._round = 0  # of meetings; grows where processes are other ones than before
         self._writing = {
             engine.pool: threading.Lock() for one in plan.weights for engine in one.engines
         }
@@ -85,7 +74,6 @@ class WeightSync:
                 self._way(call, weights.pool, others)
 
     def writing_pool(self, group: str, node: str) -> str:
-        """Where a node of a group writes."""
         return next(one.pool for one in self._weights[group].engines if node in one.writers)
 
     def sync(self, call: PoolCall, group: str) -> Mapping[str, float]:
@@ -93,24 +81,20 @@ class WeightSync:
         return self._sync(call, group, [one.pool for one in self._weights[group].engines])
 
     def make_current(self, call: PoolCall, group: str, pool: str) -> None:
-        """Before an engine writes: weights that were loaded or followed others reach it first. What
-        a service has is none of ours."""
+        """Before an engine of ours writes: give it weights that were loaded or followed others."""
         if (group, pool) in self._behind and not self._weights[group].is_elsewhere:
             self._sync(call, group, [pool])
 
     def undisturbed(self, pool: str) -> AbstractContextManager[Any]:
-        """Held while texts are written to their end: new weights wait for them, and they for new
-        weights."""
+        """Held while texts are written to their end; new weights wait."""
         return self._writing[pool]
 
     def all_are_behind(self) -> None:
-        """Weights were loaded: every engine wants them before it writes."""
         for group in self._weights:
             self._fall_behind(group)
 
     def pool_is_new(self, pool: str) -> None:
-        """A pool has other processes, perhaps on another machine: its engines want their weights,
-        and ways to it are looked for again."""
+        """A pool has new processes: its engines need weights, and routes are searched again."""
         self._round += 1
         self._ways = {everyone: way for everyone, way in self._ways.items() if pool not in everyone}
         for group, weights in self._weights.items():
@@ -119,8 +103,7 @@ class WeightSync:
     def follow(
         self, call: PoolCall, group: str, source: str, *, ema: float, folder: str | None
     ) -> None:
-        """Give a group the weights of another one, as they are or as a checkpoint folder has them:
-        new = ema * old + (1 - ema) * the source's."""
+        """new = ema * old + (1 - ema) * the source's, a group or a checkpoint folder."""
         here, there = self._weights[group].pool, self._weights[source].pool
         if folder is not None:
             call(here, WorkerApi.follow_folder, group, source, ema, folder)
@@ -159,8 +142,7 @@ class WeightSync:
     def _at_once(
         self, call: PoolCall, group: str, channel: Channel, pools: Sequence[str]
     ) -> list[tuple[str, WeightChecksum, WeightChecksum]]:
-        """Weights over a channel whose ends are at work together; of each pool what both ends
-        say."""
+        """Weights over a channel whose ends work together; what both ends of each pool say."""
         weights = self._weights[group]
         receivers = sum(self._processes[pool] for pool in pools)
         ends = f"{group} from {weights.pool} to {' and '.join(pools)}"
@@ -204,8 +186,7 @@ class WeightSync:
         *,
         is_adapter: bool = False,
     ) -> Iterator[tuple[Mapping[str, WeightTransfer], WeightChecksum]]:
-        """The weights of a group, or its adapter alone, on their way to other pools: the transfer
-        that each can open."""
+        """Send a group's weights, or its adapter, to other pools; the transfer for each."""
         home = self._weights[group].pool
         way = self._way(call, home, pools)
         transfer, sent = call(home, WorkerApi.send, group, way.places, dtype, is_adapter)
@@ -226,7 +207,6 @@ class WeightSync:
                 _forget(call, transfers)
 
     def _way(self, call: PoolCall, home: str, pools: Sequence[str]) -> "_Way":
-        """How weights go from a pool to others."""
         everyone = frozenset((home, *pools))
         if everyone not in self._ways:
             seen = (
@@ -252,14 +232,12 @@ class WeightSync:
 
 
 def _cause(errors: Sequence[BaseException | None]) -> BaseException:
-    """Of those with which ends broke off: that of the end that went first, where it says more than
-    that nothing came."""
+    """Of ends that broke off, the error of the first that says more than that nothing came."""
     told = [error for error in errors if error is not None]
     return min(told, key=lambda error: isinstance(error, WeightsNotUpdated))
 
 
 def _own_places(call: PoolCall, pool: str) -> list[Path]:
-    """Folders of a pool that its processes see, the best first."""
     return [
         folder
         for folder in call(pool, WorkerApi.own_places)
@@ -268,8 +246,6 @@ def _own_places(call: PoolCall, pool: str) -> list[Path]:
 
 
 def _forget(call: PoolCall, transfers: Mapping[str, WeightTransfer]) -> None:
-    """Nothing of a transfer stays in the folders of the pools; what a dead process leaves is
-    cleared away by the next."""
     for pool, transfer in transfers.items():
         try:
             call(pool, WorkerApi.forget, transfer)
@@ -277,21 +253,12 @@ def _forget(call: PoolCall, transfers: Mapping[str, WeightTransfer]) -> None:
             logger.warning("weights in transfer were not cleaned up in pool %s: %s", pool, error)
 
 
-# Weights between machines that share no folder: their files are carried by the driver.
-#
-#     home's folder ──part──> driver ──part──> folder of the pool that takes them
-#
-# Either end has files in the memory of its own machine, as where a folder is shared; the driver
-# holds one part of one file at a time, and whatever carries calls carries it (Ray: its object
-# store). All weights pass the driver once for each pool, so a folder that all see is faster.
+# Weights between machines that share no folder: the driver carries their files, a part at a time.
+# All weights pass it once for each pool, so a shared folder is faster.
 
 
 def landing(call: PoolCall, transfer: WeightTransfer, pool: str) -> WeightTransfer:
-    """The transfer as another pool will have it, in a folder of its own; nothing is there yet.
-
-    Args:
-        call: a method of a pool's workers.
-    """
+    """The transfer as another pool will have it, in a folder of its own; `call`: of its workers."""
     folder, files = transfer.place
     own = call(pool, WorkerApi.own_place, transfer.size_bytes, transfer.version)
     return replace(transfer, place=(str(own / Path(folder).name), files))

@@ -1,15 +1,15 @@
 """A set of weights in a process, by version: what a trainer and a frozen model have in common.
 
-Invariant: `version` counts the times that the weights were changed; whoever holds a copy of them
-tells by it whether the copy is the newest.
+Invariant: `version` counts the changes of the weights; copies are compared by it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -20,58 +20,37 @@ from transformers import PreTrainedTokenizerFast
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Numbers, ids_of, mask_of
 from coloop.errors import CheckpointError, StorageFull
-from coloop.models import (
-    BASE_FOLDER,
-    SCORE,
-    LoadedModel,
-    WeightsToCome,
-    copy_model,
-    filled,
-    is_adapter,
-    load_weights,
-    outline_of,
-    positions_of,
-    read_adapter,
-    save_adapter,
-    save_hf,
-    score_heads,
-    that_write,
-    vocabulary_mark,
-    writing_part,
-)
+from coloop.models import LoadedModel, load_weights, save_hf
+from coloop.models.build import copy_model, positions_of
+from coloop.models.folder import BASE_FOLDER, is_adapter, read_adapter, save_adapter
+from coloop.models.heads import ONLY, SCORE, score_heads, that_write, writing_part
+from coloop.models.tokenizer import vocabulary_mark
+from coloop.models.waiting import WeightsToCome, filled, outline_of
 from coloop.spec.dtypes import Dtypes
+from coloop.spec.heads import Reading
 from coloop.spec.model import Lora
 from coloop.workers.encoder import Encoder
 from coloop.workers.fingerprint import fingerprint
-from coloop.workers.messages import TooLong, too_long
-from coloop.workers.sync import (
-    Counted,
-    WeightChannel,
-    WeightChecksum,
-    WeightTransfer,
-    checksum_of_model,
-)
-from coloop.workers.sync.checksums import WHOLE, Part, Probe, probe_of, score_source
+from coloop.workers.messages import AtOnce, TooLong, too_long
+from coloop.workers.sync import WeightChannel, WeightChecksum, WeightTransfer, checksum_of_model
+from coloop.workers.sync.checksums import WHOLE, Counted, Part, Probe, probe_of, score_source
 from coloop.workers.sync.protocol import bytes_of
-from coloop.workers.training import ALONE, Ranks
-from coloop.workers.training.adapters import Adapted
-from coloop.workers.training.frozen_adapters import FrozenAdapter, blended
+from coloop.workers.training import ALONE, Hooks, Ranks
+from coloop.workers.training.adapters import Adapted, FrozenAdapter, blended
+from coloop.workers.training.learner import Learner
+from coloop.workers.training.scorer import ScoresTexts, SpreadScorer
 from coloop.workers.training.states import autocast_of, blend
 
 STATE_FILE = "trainer.pt"
-REPLACED = "replaced"
-"""How often others took the place of what an adapter stands on."""
+REPLACED = "replaced"  # how often others took the place of what an adapter stands on
 Share = Literal["whole", "words", "moved", "adapter"]
-"""Of weights: all; those that a text is written by; those of them that an adapter changes, merged;
-the adapter alone, for who stands on the same frozen weights."""
+"""Of weights: all, those for writing, the merged ones an adapter changes, or the adapter alone."""
 MODEL = "model"
 _PARTS: Mapping[int, Part] = {0: "bits", 1: "scores"}
 """What ranks say of weights that all of them hold."""
 
 
 class Vocabulary:
-    """A tokenizer, and the mark by which token ids know it."""
-
     def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
         self._tokenizer = tokenizer
 
@@ -84,26 +63,6 @@ class Vocabulary:
         return Encoder(self._tokenizer, node=node, mark=self._mark)
 
 
-class Holder(Protocol):
-    """Who holds weights in parts; all ranks call alike."""
-
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Each weight whole, by its Hugging Face name."""
-        ...
-
-    def replace_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Whole weights, by their names, in place of those that are held."""
-        ...
-
-    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
-        """own = ema * own + (1 - ema) * given; names of those that were not given."""
-        ...
-
-    def score(self, sequences: Sequence[TokenSequence]) -> list[Numbers]:
-        """Log-prob of each token that counts, 0 of others, by the weights where they lie."""
-        ...
-
-
 @dataclass(slots=True, kw_only=True)
 class HeldWeights:
     """A versioned set of weights in a process; base of `Trainer` and `FrozenModel`."""
@@ -112,14 +71,11 @@ class HeldWeights:
     loaded: LoadedModel
     dtypes: Dtypes
     version: int = 0
-    backend: Holder | None = None
-    """Who holds the weights otherwise than whole; `loaded` is then an outline. None: they are in
-    it."""
+    backend: Learner | SpreadScorer | None = None
+    """Who holds weights that are not whole; `loaded` is then an outline."""
     adapted: Adapted | None = None
-    """An adapter and what it stands on, where they are no weights as they are; `loaded` is then an
-    outline."""
+    """An adapter and its base, where weights are not plain; `loaded` is then an outline."""
     lora: Lora | None = None
-    """Shape of the adapter."""
     beside: str | None = None
     """The group of this process that holds what the adapter stands on; None: it does."""
     ranks: Ranks = ALONE
@@ -141,24 +97,18 @@ class HeldWeights:
         return [too_long(tokens, limit) for tokens in lengths]
 
     def whole(self, dtype: torch.dtype | None = None) -> LoadedModel:
-        """A model that has all weights, for who reads or copies them; nobody changes it. Where they
-        lie otherwise it is in the memory of the host.
-
-        Args:
-            dtype: of the weights that are put together; None: as they are held.
-        """
+        """A model with all weights, to be read or copied; from parts it is in the host's memory.
+        `dtype`: of weights that are put together; None: as they are held."""
         if self._is_whole:
             return self.loaded
         here = ((name, one.to("cpu", dtype or one.dtype)) for name, one in self.named())
         return replace(self.loaded, model=filled(self.loaded.model, here))
 
     def copied(self) -> LoadedModel:
-        """The same weights in tensors of their own."""
         return copy_model(self.loaded) if self._is_whole else self.whole()
 
     def to_copy(self) -> LoadedModel:
-        """The same weights for who takes them one by one, from where they lie. Score heads are
-        there at once; where ranks hold parts of the weights all of them ask."""
+        """The weights for a reader one by one; where ranks hold parts all of them ask."""
         model = outline_of(self.loaded.model)
         to_come = WeightsToCome(model, self.named)
         for head in score_heads(model).values():
@@ -172,11 +122,9 @@ class HeldWeights:
 
     @property
     def _is_whole(self) -> bool:
-        """Whether they are in `loaded`."""
         return self.backend is None and self.adapted is None
 
     def named(self) -> Iterable[tuple[str, Tensor]]:
-        """Each weight whole, by its name."""
         holder = self.adapted or self.backend
         return self.loaded.model.named_parameters() if holder is None else holder.weights()
 
@@ -203,12 +151,8 @@ class HeldWeights:
         return positions_of(self.loaded.model)
 
     def counted(self, share: Share, dtype: torch.dtype | None = None) -> Counted:
-        """What is `given`, read once, to the end, by all ranks; rank 0 counts it as it passes where
-        it is not counted in its place.
-
-        Args:
-            dtype: that they travel in; None: as they are held.
-        """
+        """`given`, read once to the end by all ranks; rank 0 counts it on the way. `dtype`: that
+        they travel in; None: as they are held."""
         is_wanted = self.ranks.is_first and (dtype is None or not self._is_whole)
         return Counted(self.given(share), dtype, is_wanted=is_wanted)
 
@@ -245,11 +189,7 @@ class HeldWeights:
         return sum(bytes_of(weight, dtype or weight.dtype) for _, weight in named)
 
     def probe(self, *, has_bits: bool) -> Probe:
-        """Texts that both ends of a transfer score.
-
-        Args:
-            has_bits: every engine that gets the weights tells its bits.
-        """
+        """Texts that both ends score; `has_bits`: every receiving engine tells its bits."""
         return probe_of(self.loaded.model, has_bits=has_bits)
 
     def checksum(
@@ -261,16 +201,13 @@ class HeldWeights:
         share: Share = "words",
         is_together: bool = False,
     ) -> WeightChecksum:
-        """What an engine that holds them in a type must agree with, once they were sent; from ranks
-        but the first there may be the probe alone.
+        """What a receiving engine must agree with; ranks but the first may give the probe alone.
 
         Args:
-            has_bits: every engine that gets them tells its bits.
-            given: what was sent; where weights lie in parts it is not gathered again. None: they
-                are read for it.
-            share: that this is.
-            is_together: ranks that hold them whole measure it together where all their engines tell
-                their bits: rank 0 counts the bits, rank 1 scores the probe.
+            has_bits: every engine that gets the weights tells its bits.
+            given: what was sent, so that parts need not be gathered again; None: weights are read.
+            is_together: ranks with whole weights share the work if all engines tell their bits:
+                rank 0 counts the bits, rank 1 scores the probe.
         """
         if not self._is_whole:
             if given is None:
@@ -295,7 +232,6 @@ class HeldWeights:
     def _evidence_of_parts(
         self, dtype: torch.dtype, has_bits: bool, given: Counted, share: Share
     ) -> WeightChecksum:
-        """The bits as they passed, and the probe scored where the weights lie."""
         bits = given.fingerprint
         if share == "moved":
             unmoved = self._bits_unmoved(dtype)
@@ -333,17 +269,12 @@ class HeldWeights:
         return np.array([list(one) for one in self.backend.score(rows)], dtype=np.float64)
 
     def bits(self, share: Share = "whole") -> WeightChecksum:
-        """What somebody who follows them must get."""
         return WeightChecksum(version=self.version, fingerprint=fingerprint(self.given(share)))
 
     def take(self, given: Iterable[tuple[str, Tensor]], *, ema: float, source: str) -> None:
-        """new = ema * old + (1 - ema) * given; of an adapter that does not learn, each of its two
-        matrices for itself.
-
-        Args:
-            given: all weights; to an adapter that does not learn the source's adapter.
-            source: whose weights they are, for the error where some are missing.
-        """
+        """new = ema * old + (1 - ema) * given; of an adapter each of its matrices for itself.
+        `given`: all weights, or the source's adapter. `source`: named in the error where some
+        lack."""
         if isinstance(self.adapted, FrozenAdapter):
             try:
                 self.adapted.replace_adapter(blended(self.adapted.adapter(), given, ema))
@@ -361,8 +292,7 @@ class HeldWeights:
         self.version += 1
 
     def save(self, folder: Path, earlier: Path | None = None) -> None:
-        """The weights in Hugging Face format; of an adapter with what it stands on, which is not
-        written again where an earlier folder or that of another has it. Rank 0 writes."""
+        """Hugging Face format; an adapter's base is not written again. Rank 0 writes."""
         if self.adapted is not None:
             self._save_adapter(folder, earlier, self.adapted)
         elif self.ranks.is_first:
@@ -393,7 +323,6 @@ class HeldWeights:
         )
 
     def _base_folder(self, folder: Path, earlier: Path | None, replaced: int) -> Path | None:
-        """Where the frozen weights are saved already."""
         if (
             earlier is not None
             and is_adapter(earlier)
@@ -426,8 +355,7 @@ class HeldWeights:
         return counters if self.adapted is None else {**counters, REPLACED: self.adapted.replaced}
 
     def saved_adapter(self, folder: Path) -> dict[str, Any]:
-        """The adapter that `save` wrote, and what it stands on where that is not what the run began
-        with, as a backend's state has them."""
+        """The adapter that `save` wrote, and its base where it is not the run's first."""
         if not is_adapter(folder):
             raise CheckpointError(
                 f"{folder} was saved without an adapter, but `nodes.{self.name}.model.lora` needs "
@@ -467,6 +395,41 @@ class HeldWeights:
                 f"{folder}: the trainer state of {self.name} cannot be read: {error}"
             ) from error
         return state
+
+
+class Scores(ABC):
+    """Who scores texts by the weights of a process."""
+
+    @abstractmethod
+    def _texts(self) -> ScoresTexts | None: ...
+
+    def score(
+        self,
+        sequences: Sequence[TokenSequence],
+        reading: Reading,
+        *,
+        temperature: float,
+        hooks: Hooks,
+        node: str = ONLY,
+    ) -> list[Numbers]:
+        """Log-probs or values of tokens, 0 outside the loss mask; or scores, as a node reads."""
+        return self._ready().score(
+            sequences, reading, temperature=temperature, hooks=hooks, node=node
+        )
+
+    def at_once(self) -> AtOnce | None:
+        """What its passes held at once in the last call."""
+        texts = self._texts()
+        held = None if texts is None else texts.at_once()
+        return None if held is None else AtOnce(rows=held[0], tokens=held[1])
+
+    def narrow(self, at_once: AtOnce) -> None:
+        self._ready().narrow(at_once.rows, at_once.tokens)
+
+    def _ready(self) -> ScoresTexts:
+        texts = self._texts()
+        assert texts is not None
+        return texts
 
 
 def names_of(model: nn.Module) -> list[list[str]]:

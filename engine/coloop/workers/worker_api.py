@@ -1,14 +1,15 @@
-"""What can be asked of the workers of a pool, and what the answers of its ranks make together.
+"""The calls that a pool's workers answer, and how the answers of its ranks are merged.
 
     ask(pool, WorkerApi.learn, request) ──"learn", request──> every rank's worker
                                          <── first(answers) ──
 
-Callers name a method by this class, so that the types of arguments and answer are checked; on the
-wire it goes by its name. The class is light: whoever only asks loads no models.
+Callers name a method by this class, so that types are checked; it loads no models.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -19,20 +20,9 @@ from coloop.algorithms.batch import Pair
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Ids, Numbers
 from coloop.data.files.marks import Mark
+from coloop.errors import WeightsNotUpdated
 from coloop.spec.heads import Reading
 from coloop.spec.model import ComputeDtype
-from coloop.workers.answers import (
-    Ends,
-    agreed,
-    agreed_ends,
-    everywhere,
-    finished,
-    first,
-    greatest,
-    joined,
-    seen,
-    written,
-)
 from coloop.workers.messages import (
     AtOnce,
     Finished,
@@ -53,14 +43,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
+Ends = tuple[WeightChecksum, WeightChecksum]  # checksums of both ends of a sync: sender, receiver
 Tick = Callable[[Poll | None], bool]
-"""Called while an answer is waited for, with how far the call is; true asks the workers to give
-up."""
+"""Called during a wait with the call's progress; true asks the workers to give up."""
 
 
 class PoolCall(Protocol):
-    """Calls a method of the workers of a pool."""
-
     def __call__(
         self,
         pool: str,
@@ -68,27 +56,106 @@ class PoolCall(Protocol):
         *arguments: P.args,
         **named: P.kwargs,
     ) -> R:
-        """The answers of all ranks put together; raises what one of them raised.
+        """The merged answer of all ranks; raises what one of them raised."""
 
-        Args:
-            method: of `WorkerApi`.
-            arguments: in their order; none goes by its name.
-        """
-        ...
+
+def first(answers: Sequence[T]) -> T:
+    """All ranks did the same: rank 0 answers for them, and others need not answer."""
+    return answers[0]
+
+
+def written(answers: Sequence[list[Reply]]) -> list[Reply]:
+    """Texts of each request in the order of ranks, or why nothing can be written to it."""
+    return [_together(parts) for parts in zip(*answers, strict=True)]
+
+
+def _together(parts: Sequence[Reply]) -> Reply:
+    texts = []
+    for part in parts:
+        if isinstance(part, TooLong):
+            return part
+        texts += part
+    return texts
+
+
+def finished(answers: Sequence[Finished]) -> Finished:
+    """What ranks have finished, each of requests of its own."""
+    replies = chain.from_iterable(answer.replies for answer in answers)
+    return Finished(
+        replies=tuple(sorted(replies, key=lambda reply: reply[0])),
+        unfinished=sum(answer.unfinished for answer in answers),
+        poll=merged([answer.poll for answer in answers]),
+        pauses=tuple(chain.from_iterable(answer.pauses for answer in answers)),
+    )
+
+
+def merged(polls: Sequence[Poll]) -> Poll:
+    """Progress of all ranks; each knows how much there is for all."""
+    return replace(
+        polls[0],
+        done=sum(poll.done for poll in polls),
+        total=max(poll.total for poll in polls),
+        unit=next((poll.unit for poll in polls if poll.unit), ""),
+        rss_bytes=sum(poll.rss_bytes or 0 for poll in polls),
+        held_bytes=max((poll.held_bytes or 0 for poll in polls), default=0) or None,
+    )
+
+
+def joined(answers: Sequence[list[T]]) -> list[T]:
+    """Each rank answered for its part of the texts: one list."""
+    return list(chain.from_iterable(answers))
+
+
+def greatest(answers: Sequence[AtOnce | None]) -> AtOnce | None:
+    """The most that a rank held at once; None where no rank can be asked for less."""
+    held = [answer for answer in answers if answer is not None]
+    if not held:
+        return None
+    return AtOnce(rows=max(one.rows for one in held), tokens=max(one.tokens for one in held))
+
+
+def seen(answers: Sequence[Sight]) -> Sight:
+    """What rank 0 sees of a folder, unless another rank sees nothing, or something else."""
+    return next((sight for sight in answers if sight.word != answers[0].word), answers[0])
+
+
+def agreed(answers: Sequence[WeightChecksum]) -> WeightChecksum:
+    """What rank 0's engine holds; raises `WeightsNotUpdated` where another rank's differs."""
+    expected = answers[0]
+    for rank, held in enumerate(answers):
+        if (held.version, held.fingerprint) != (expected.version, expected.fingerprint):
+            raise WeightsNotUpdated(
+                f"rank {rank} of {len(answers)} has other weights than rank 0 after the transfer "
+                f"of version {expected.version}: version {held.version}, fingerprint "
+                f"{held.fingerprint or 0:016x} instead of {expected.fingerprint or 0:016x}"
+            )
+    return expected
+
+
+def agreed_ends(answers: Sequence[Ends | None]) -> Ends | None:
+    """Both ends of rank 0's sync, with the log-probs of the rank that measured them. Raises
+    `WeightsNotUpdated` where another rank's engine holds something else."""
+    every = [ends for ends in answers if ends is not None]
+    if not every:
+        return None
+    received = agreed([received for _, received in every])
+    sent = every[0][0]
+    if sent.scores is None:
+        scores = next(other.scores for other, _ in every if other.scores is not None)
+        sent = replace(sent, scores=scores)
+    return sent, received
 
 
 MERGES: dict[str, Callable[[Sequence[Any]], Any]] = {}
 """By method, from the answers of ranks 0, 1, ... to that of the pool."""
 
 
-def merged_by(
-    merge: Callable[[Sequence[R]], R],
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """What the answers to a method make together."""
+def merged_by(merge: Callable[[Sequence[R]], R]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """An abstract method whose answers are merged so."""
 
     def noted(method: Callable[P, R]) -> Callable[P, R]:
         MERGES[method.__name__] = merge
-        return method
+        return abstractmethod(method)
 
     return noted
 
@@ -98,49 +165,37 @@ def is_heard(method: str, rank: int) -> bool:
     return rank == 0 or MERGES[method] is not first
 
 
-class WorkerApi(ABC):
+class WorkerApi(Protocol):
     """Methods of a worker, in the order of a run."""
 
-    # --- the pool begins
+    # --- the pool starts
 
     @merged_by(first)
-    @abstractmethod
     def open_meeting(self, seconds: float) -> int | None:
-        """The port on which the pool's ranks meet, opened by rank 0; None where they need not know
-        one another: a rank alone, and engines that write side by side.
-
-        Args:
-            seconds: that ranks may take to come.
-        """
+        """The port of the rendezvous, opened by rank 0; None where ranks need none."""
 
     @merged_by(first)
-    @abstractmethod
     def join(self, place: str, seconds: float, wait_seconds: float) -> None:
         """Meet the other ranks of the pool.
 
         Args:
-            place: where rank 0 has opened the meeting.
-            seconds: that ranks may take to come.
+            seconds: limit for ranks to join.
             wait_seconds: longest wait for one of them later.
         """
 
     @merged_by(first)
-    @abstractmethod
     def build(self) -> None:
-        """Load or make the weights of every group that the pool holds."""
+        """Load or create the weights of every group that the pool holds."""
 
     # --- texts
 
     @merged_by(written)
-    @abstractmethod
     def generate(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
     ) -> list[Reply]:
-        """What was written to each request, in order. A rank writes its part of the texts and has
-        none for what others write to."""
+        """Completions of each request, in order; none for those that other ranks write."""
 
     @merged_by(finished)
-    @abstractmethod
     def write(
         self,
         group: str,
@@ -149,33 +204,25 @@ class WorkerApi(ABC):
         sampling: Sampling,
         said: Sequence[Observation] = (),
     ) -> Finished:
-        """`generate` a moment at a time: begins with these requests, or goes on where there are
-        none, until nothing is unfinished. Texts that pause go on when something is said to them.
-        Between two calls new weights may come. A rank writes to whole requests, so that it knows
-        when a reply is."""
+        """`generate` for a slice of time, so that new weights may come between two calls: starts
+        with these requests, or continues if there are none. A rank writes whole requests."""
 
     @merged_by(first)
-    @abstractmethod
-    def stop_writing(self, group: str) -> None:
-        """Forget what `write` has not finished."""
+    def stop_writing(self, group: str) -> None: ...
 
     @merged_by(first)
-    @abstractmethod
     def lengths(self, group: str, node: str, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text where it stands within another."""
+        """Tokens of each text inside another one: without special tokens."""
 
     @merged_by(joined)
-    @abstractmethod
     def step_ends(
         self, group: str, node: str, token_ids: Sequence[Ids], separator: str
     ) -> list[list[int]]:
-        """For each completion the index of the token in which each of its steps ends; a rank says
-        it of its part of them."""
+        """The last token of each step, for each completion of this rank's part."""
 
     # --- scores and updates
 
     @merged_by(first)
-    @abstractmethod
     def score(
         self,
         group: str,
@@ -184,67 +231,48 @@ class WorkerApi(ABC):
         temperature: float,
         reading: Reading = "log_probs",
     ) -> list[Numbers | TooLong]:
-        """Log-probs or values of each text's completion tokens, the numbers that a score head says
-        of the text, or log-probs of its choices; of one that the model cannot read, how long it
-        is."""
+        """Log-probs, values, scores or choices of each text; the length of one that is too long."""
 
     @merged_by(first)
-    @abstractmethod
     def score_pairs(
         self, group: str, node: str, pairs: Sequence[Pair]
     ) -> list[dict[str, Numbers] | TooLong]:
-        """Log-probs of both sides of each pair, by `chosen` and `rejected`; of one that the model
-        cannot read, how long its longer side is."""
+        """Log-probs of each pair's sides; the longer length if it is too long for the model."""
 
     @merged_by(first)
-    @abstractmethod
     def learn(self, order: LearnRequest) -> LearnReply:
         """One update of a group, while the engines of the pool sleep."""
 
     @merged_by(first)
-    @abstractmethod
-    def evaluate(self, order: LearnRequest) -> LearnReply:
-        """Losses of the batches by the weights as they are."""
+    def evaluate(self, order: LearnRequest) -> LearnReply: ...
 
     @merged_by(first)
-    @abstractmethod
-    def reset_optimizer(self, group: str) -> None:
-        """Its states are as before the first update."""
+    def reset_optimizer(self, group: str) -> None: ...
 
     @merged_by(first)
-    @abstractmethod
     def has_changed(self, group: str) -> bool:
-        """Whether the group's last request to learn changed its weights; of one that broke off as
-        well."""
+        """Whether the group's last request to learn changed its weights, also if it failed."""
 
     @merged_by(first)
-    @abstractmethod
-    def version(self, group: str) -> int:
-        """Of the group's weights."""
+    def version(self, group: str) -> int: ...
 
     # --- memory
 
     @merged_by(greatest)
-    @abstractmethod
     def at_once(self, verb: str, group: str) -> AtOnce | None:
-        """What the last call of this method held at once for a group; None where less cannot be
-        asked."""
+        """What this method's last call held at once for a group; None where it cannot hold less."""
 
     @merged_by(first)
-    @abstractmethod
     def narrow(self, verb: str, group: str, at_once: AtOnce) -> None:
-        """No more at once in such calls from here on; memory that is free is given back."""
+        """Hold no more at once in such calls from now on, and free unused memory."""
 
-    # --- weights that go from one end to another
+    # --- weight transfer
 
     @merged_by(agreed_ends)
-    @abstractmethod
     def sync(self, group: str) -> Ends | None:
-        """Bring the group's weights to its engine in this process; what both ends say then. None
-        where the engine has this version, or gets its first weights when it is built."""
+        """Copy a group's weights to its engine here; both ends' checksums, None if it has them."""
 
     @merged_by(first)
-    @abstractmethod
     def send(
         self,
         group: str,
@@ -252,110 +280,83 @@ class WorkerApi(ABC):
         dtype: ComputeDtype | None,
         is_adapter: bool = False,
     ) -> tuple[WeightTransfer | None, WeightChecksum]:
-        """Put the group's weights on their way to another process. Rank 0 sends them; others give
-        their part of each, and no transfer.
+        """Send the group's weights to another process; rank 0 sends, others give their parts.
 
         Args:
             places: folders that both processes see, the best first.
-            dtype: of the engine that gets them; None: as they are held.
-            is_adapter: to who stands on the same frozen weights: the adapter is all that it gets.
+            dtype: of the receiving engine; None: as they are held.
+            is_adapter: the adapter alone, to a receiver with the same frozen weights.
         """
 
     @merged_by(agreed)
-    @abstractmethod
     def receive(self, group: str, transfer: WeightTransfer, probe: Probe) -> WeightChecksum:
-        """Bring weights that came from another process to the group's engine here; what it holds
-        then."""
+        """Load a transfer into the group's engine here; the checksum of what it holds then."""
 
     @merged_by(first)
-    @abstractmethod
     def invite(
         self, group: str, kind: str, ends: str, round: int, receivers: int, dtype: ComputeDtype
     ) -> tuple[WeightTransfer | None, Probe]:
-        """Say where the group's weights will be given to other processes, by `deliver` here and
-        `receive` there at the same time, and what who receives is to score.
+        """Announce a transfer (`deliver` here, `receive` there at the same time) and its probe.
 
         Args:
             kind: of the channel, one of `MEETINGS`.
-            ends: name of all who meet.
+            ends: name of all participants.
             round: of their meetings; another one where a process is new.
-            receivers: processes that will receive.
-            dtype: of the engines that get them.
+            receivers: number of receiving processes.
+            dtype: of the receiving engines.
         """
 
     @merged_by(first)
-    @abstractmethod
     def deliver(self, group: str, transfer: WeightTransfer, dtype: ComputeDtype) -> WeightChecksum:
-        """Give what `invite` has announced; rank 0 does, others give their part of each weight.
-        What the receivers must agree with."""
+        """Transfer what `invite` has announced; the checksum that the receivers must match."""
 
     @merged_by(agreed)
-    @abstractmethod
     def take(self, group: str, source: str, transfer: WeightTransfer, ema: float) -> WeightChecksum:
-        """Weights that came from another process in place of a group's own; what came."""
+        """Blend weights of another process into a group's own; the checksum of what came."""
 
     @merged_by(first)
-    @abstractmethod
     def follow(self, group: str, source: str, ema: float) -> None:
-        """The weights of another group of this process in place of a group's own."""
+        """Blend the weights of another group of this process into a group's own."""
 
     @merged_by(first)
-    @abstractmethod
     def follow_folder(self, group: str, source: str, ema: float, folder: str) -> None:
-        """The weights of another group, as a checkpoint folder has them, in place of a group's
-        own."""
+        """Blend the weights of another group, from a checkpoint folder, into a group's own."""
 
     # --- files of weights
 
-    @merged_by(everywhere)
-    @abstractmethod
+    @merged_by(all)
     def can_use(self, folder: Path) -> bool:
-        """Whether weights can come and go through a folder of the run."""
+        """Whether weights can be transferred through a folder of the run."""
 
     @merged_by(first)
-    @abstractmethod
     def own_places(self) -> list[Path]:
         """Folders of this process for weights that the driver carries, the best first."""
 
     @merged_by(first)
-    @abstractmethod
     def own_place(self, size: int, version: int) -> Path:
         """The first of them with room for so many bytes of a version."""
 
     @merged_by(first)
-    @abstractmethod
     def read_part(self, path: Path, start: int, size: int) -> NDArray[np.uint8]:
-        """At most so many bytes of a file of this machine, from there on."""
+        """At most `size` bytes of a file of this machine, from `start` on."""
 
     @merged_by(first)
-    @abstractmethod
     def write_part(self, path: Path, start: int, part: NDArray[np.uint8]) -> None:
-        """Bytes of a file of this machine, from there on; rank 0 writes for all."""
+        """Write bytes to a file of this machine, from `start` on; rank 0 writes for all."""
 
     @merged_by(first)
-    @abstractmethod
-    def forget(self, transfer: WeightTransfer) -> None:
-        """Nobody wants a transfer any more that lies on this machine."""
+    def forget(self, transfer: WeightTransfer) -> None: ...
 
     # --- checkpoints
 
     @merged_by(seen)
-    @abstractmethod
     def see(self, folder: Path) -> Sight:
-        """What this process sees of a folder in which the driver has left its word; where it sees
-        that, it leaves its own."""
+        """The driver's word in a folder, if this process sees it; then it leaves its own."""
 
     @merged_by(first)
-    @abstractmethod
     def save(self, folder: str, earlier: str | None = None) -> dict[str, Mark]:
-        """Each group's weights in Hugging Face format, and what its trainer needs to go on; the
-        mark of each file, by its path in the folder. Rank 0 writes for all.
-
-        Args:
-            earlier: a folder that was saved before; what it has already is not written again.
-        """
+        """Save each group's weights in Hugging Face format and its trainer state; each file's mark.
+        `earlier`: a folder saved before, whose files are not written again. Rank 0 writes."""
 
     @merged_by(first)
-    @abstractmethod
-    def load(self, folder: str) -> None:
-        """What `save` wrote."""
+    def load(self, folder: str) -> None: ...

@@ -1,18 +1,16 @@
-"""The driver's way to the hosts: each weights group is asked for in the pool where it is held, its
-engines in the pools where they write, and new weights go from one to the other.
-
-Two pools may be asked at the same time, from two threads; one pool does one thing at a time.
-"""
+"""The driver's handles to the workers: calls go to the pool that holds a weights group, generation
+to the pools of its engines, and new weights from one to the other."""
 
 import platform
 import shutil
 import uuid
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from coloop.algorithms.batch import Pair
 from coloop.algorithms.batch import Sequence as TokenSequence
@@ -20,10 +18,10 @@ from coloop.data.arrays import Ids, Numbers
 from coloop.data.files.marks import Mark
 from coloop.errors import CheckpointError, StopRequested, StorageFull
 from coloop.spec.heads import Reading
-from coloop.workers.listeners import Listeners
 from coloop.workers.messages import (
     DRIVERS_WORD,
     Answer,
+    Branches,
     Finished,
     HandOn,
     LearnReply,
@@ -41,52 +39,78 @@ from coloop.workers.shortage import Shortages, Tell, untold
 from coloop.workers.weight_sync import WeightSync
 from coloop.workers.worker_api import PoolCall, Tick, WorkerApi
 
-# What the hosts' callers need where the processes of a pool are replaced while a run goes on.
+LANES = 8  # tools that work at once, at most
+TICK_SECONDS = 0.1
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-class Replacements(Protocol):
-    """Gives pools new processes in place of those that have died or hang."""
+class Listeners:
+    """The paused texts of one stage: tools answer them in threads, while others are written."""
 
-    @property
-    def shortages(self) -> Shortages:
-        """What the new ones are to hold at once."""
-        ...
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._lanes: ThreadPoolExecutor | None = None
+        self._waiting: dict[Future[Word], Pause] = {}
+
+    def hear(self, pauses: Sequence[Pause]) -> None:
+        if pauses and self._lanes is None:
+            self._lanes = ThreadPoolExecutor(LANES, thread_name_prefix="tool")
+        for pause in pauses:
+            assert self._lanes is not None
+            self._waiting[self._lanes.submit(self._answer, pause)] = pause
+
+    def said(self, unfinished: int, tick: Callable[[], None]) -> list[Observation]:
+        """The answers since the last call; raises what a tool raised. Waits for one if all
+        unfinished texts pause; `tick` is called meanwhile and may end the wait."""
+        while True:
+            tick()
+            is_idle = len(self._waiting) == unfinished
+            done = wait(self._waiting, TICK_SECONDS if is_idle else 0, FIRST_COMPLETED).done
+            if done or not is_idle:
+                ended = [future for future in self._waiting if future in done]
+                return [_said(self._waiting.pop(future), future.result()) for future in ended]
+
+    def close(self) -> None:
+        """Wait for running tools and drop the rest."""
+        if self._lanes is not None:
+            self._lanes.shutdown(wait=True, cancel_futures=True)
+
+
+def _said(pause: Pause, answer: Word) -> Observation:
+    text, seeds = (answer.text, answer.seeds) if isinstance(answer, Branches) else (answer, ())
+    return Observation(place=pause.place, k=pause.k, branch=pause.branch, text=text, seeds=seeds)
+
+
+class Replacements:
+    """Gives pools new processes in place of those that have died or hang; this one gives none."""
+
+    def __init__(self) -> None:
+        self.shortages = Shortages()  # what the new ones are to hold at once
 
     def lives(self) -> Mapping[str, int]:
         """How often each pool was given new processes so far."""
-        ...
-
-    def replaced(self, error: Exception, lives: Mapping[str, int]) -> str | None:
-        """The pool that an error says has died, once it has new processes that hold what the old
-        ones held; None where the error says nothing of the kind, or the pool held what is lost.
-
-        Args:
-            lives: before the call that broke; another caller may have met the same dead pool.
-        """
-        ...
-
-
-class Irreplaceable:
-    """No process is replaced."""
-
-    def __init__(self) -> None:
-        self.shortages = Shortages()
-
-    def lives(self) -> Mapping[str, int]:
         return {}
 
     def replaced(self, error: Exception, lives: Mapping[str, int]) -> str | None:
+        """The pool that an error says has died, once new processes hold what it held; else None.
+        `lives`: before the failed call; another caller may have met the same dead pool."""
         del error, lives
         return None
 
 
-R = TypeVar("R")
-
-
 class Pools(Protocol):
-    """Carries calls to the workers of a pool."""
-
     def asking(self, tick: Tick | None = None) -> PoolCall: ...
+
+
+class _Caller(NamedTuple):
+    """Who needs a call, if its worker runs out of memory."""
+
+    pool: str
+    verb: str
+    group: str
+    node: str
 
 
 class WorkerGroup:
@@ -101,13 +125,11 @@ class WorkerGroup:
         tell: Tell = untold,
         replacements: Replacements | None = None,
     ) -> None:
-        """
-        Args:
-            pools: by weights group, the pool in which it is held.
-            weight_sync: how weights go from end to end, of the whole run.
-            tick: called while an answer is waited for; true asks the host to give up.
-            tell: told of what a person should know, in the thread in which it came up.
-            replacements: of processes that die while they are asked.
+        """Args:
+        pools: by weights group.
+        tick: called while an answer is waited for; true asks the worker to give up.
+        tell: called with what a person should know, in the thread in which it came up.
+        replacements: of processes that die during a call.
         """
         self._cluster = cluster
         self._pools = pools
@@ -115,21 +137,15 @@ class WorkerGroup:
         self._tick = tick
         self._ask = cluster.asking(tick)
         self._tell = tell
-        self._replacements = replacements or Irreplaceable()
+        self._replacements = replacements or Replacements()
 
     def with_tick(self, tick: Tick) -> "WorkerGroup":
-        """The same hosts for one who waits: `tick` is told how far its calls are."""
-        return WorkerGroup(
-            self._cluster,
-            self._pools,
-            self._weight_sync,
-            tick,
-            self._tell,
-            self._replacements,
-        )
+        """The same workers for another caller, whose `tick` gets the progress of its calls."""
+        parts = self._cluster, self._pools, self._weight_sync, tick, self._tell, self._replacements
+        return WorkerGroup(*parts)
 
     def check_ways(self) -> None:
-        """Before a run begins: weights can reach every pool that writes with them."""
+        """Before a run starts: raises `WeightsNotUpdated` if weights cannot reach an engine."""
         self._weight_sync.check_ways(self._ask)
 
     def generate(
@@ -146,7 +162,7 @@ class WorkerGroup:
         write = partial(
             self._generate, pool, group, node, requests, sampling, hand_on, answer, replies
         )
-        self._retry(write, self._half_of("generate", pool, group, node))
+        self._retry(write, _Caller(pool, "generate", group, node))
         return [replies[place] for place in range(len(requests))]
 
     def score(
@@ -157,51 +173,40 @@ class WorkerGroup:
         temperature: float,
         reading: Reading = "log_probs",
     ) -> list[Numbers | TooLong]:
-        pool = self._pools[group]
         asked = group, node, list(texts), temperature, reading
-        score = partial(self._ask, pool, WorkerApi.score, *asked)
-        return self._retry(score, self._half_of("score", pool, group, node))
+        return self._retry(*self._call(group, node, WorkerApi.score, *asked))
 
     def score_pairs(
         self, group: str, node: str, pairs: Sequence[Pair]
     ) -> list[dict[str, Numbers] | TooLong]:
-        pool = self._pools[group]
-        score = partial(self._ask, pool, WorkerApi.score_pairs, group, node, list(pairs))
-        return self._retry(score, self._half_of("score_pairs", pool, group, node))
+        asked = group, node, list(pairs)
+        return self._retry(*self._call(group, node, WorkerApi.score_pairs, *asked))
 
     def step_ends(
         self, group: str, node: str, token_ids: Sequence[Ids], separator: str
     ) -> list[list[int]]:
-        pool = self._pools[group]
         asked = group, node, list(token_ids), separator
-        find = partial(self._ask, pool, WorkerApi.step_ends, *asked)
-        return self._retry(find, self._half_of("step_ends", pool, group, node))
+        return self._retry(*self._call(group, node, WorkerApi.step_ends, *asked))
 
     def lengths(self, group: str, node: str, texts: Sequence[str]) -> list[int]:
         return self._ask(self._pools[group], WorkerApi.lengths, group, node, list(texts))
 
     def learn(self, order: LearnRequest) -> LearnReply:
-        pool = self._pools[order.group]
-        learn = partial(self._ask, pool, WorkerApi.learn, order)
-        return self._retry(learn, self._half_of("learn", pool, order.group, order.group))
+        return self._retry(*self._call(order.group, order.group, WorkerApi.learn, order))
 
     def has_changed(self, group: str) -> bool:
         return self._ask(self._pools[group], WorkerApi.has_changed, group)
 
     def evaluate(self, order: LearnRequest) -> LearnReply:
-        pool = self._pools[order.group]
-        evaluate = partial(self._ask, pool, WorkerApi.evaluate, order)
-        return self._retry(evaluate, self._half_of("evaluate", pool, order.group, order.group))
+        return self._retry(*self._call(order.group, order.group, WorkerApi.evaluate, order))
 
     def sync(self, group: str) -> Mapping[str, float]:
-        """The group's weights for all its engines, with proof that they arrived."""
         return self._retry(partial(self._weight_sync.sync, self._ask, group))
 
     def refresh(
         self, group: str, source: str, *, ema: float = 0.0, folder: str | None = None
     ) -> None:
-        """Give a group the weights of another one, or those that a checkpoint folder holds of
-        it."""
+        """Give a group the weights of another one, or those in a checkpoint folder."""
         self._weight_sync.follow(self._ask, group, source, ema=ema, folder=folder)
 
     def reset_optimizer(self, group: str) -> None:
@@ -211,21 +216,19 @@ class WorkerGroup:
         return self._ask(self._pools[group], WorkerApi.version, group)
 
     def narrow_again(self) -> None:
-        """Where a run begins anew: pools hold no more at once than before."""
+        """When a run starts again: pools hold no more at once than before."""
         self._replacements.shortages.again(self._ask)
 
     def check_folder(self, folder: Path) -> None:
-        """Before a run begins: what pools save there can be read by the driver, and the other way
-        round. Raises `CheckpointError` with the pool that does not see it."""
+        """Raises `CheckpointError` where a pool does not see the driver's checkpoints."""
         check_shared(self._ask, dict.fromkeys(self._pools.values()), folder)
 
     def save(self, folder: str, earlier: str | None = None) -> Mapping[str, Mark]:
-        """Every group's weights and trainer state, one folder each; the mark of each file, by its
-        path in the folder. What an earlier folder has already is not written again."""
+        """Save every group in a folder each, without files that `earlier` has; each file's mark."""
         return self._retry(partial(self._save, folder, earlier))
 
     def load(self, folder: str) -> None:
-        """Bring every group back to what `save` wrote."""
+        """Load every group from what `save` wrote."""
         for pool in dict.fromkeys(self._pools.values()):
             self._ask(pool, WorkerApi.load, folder)
         self._weight_sync.all_are_behind()
@@ -241,17 +244,16 @@ class WorkerGroup:
         answer: Answer | None,
         replies: dict[int, Reply],
     ) -> None:
-        """Have those requests written that have no reply yet, by their places."""
         left = [place for place in range(len(requests)) if place not in replies]
         if replies and not left:
             return
         wanted = [requests[place] for place in left]
         self._weight_sync.make_current(self._ask, group, pool)
-        if hand_on is None and answer is None and sampling.on_sync == "finish":
+        finishes = sampling.on_sync == "finish"
+        if hand_on is None and answer is None and finishes:
             whole = self._ask(pool, WorkerApi.generate, group, node, wanted, sampling)
             replies.update(zip(left, whole, strict=True))
             return
-        finishes = sampling.on_sync == "finish"
 
         def said(pause: Pause) -> Word:
             assert answer is not None, "texts that pause need a listener"
@@ -277,7 +279,7 @@ class WorkerGroup:
         sampling: Sampling,
         listeners: Listeners,
     ) -> Generator[Finished, None, None]:
-        """What a host finishes, moment by moment; between two of them others may call it."""
+        """What a worker finishes, slice by slice; between two of them others may call it."""
         said: list[Observation] = []
         try:
             while True:
@@ -288,16 +290,14 @@ class WorkerGroup:
                     return
                 requests = []
                 listeners.hear(finished.pauses)
-                said = listeners.said(
-                    finished.unfinished, partial(self._go_on, node, finished.poll)
-                )
+                go_on = partial(self._go_on, node, finished.poll)
+                said = listeners.said(finished.unfinished, go_on)
         except BaseException:
-            with suppress(Exception):  # what went wrong is told; a host that is gone has nothing
+            with suppress(Exception):  # the error is raised; a worker that is gone has nothing
                 self._cluster.asking()(pool, WorkerApi.stop_writing, group)
             raise
 
     def _go_on(self, node: str, poll: Poll) -> None:
-        """Tells how far it is; raises `StopRequested` where it is to be given up."""
         if self._tick is not None and self._tick(poll):
             raise StopRequested(f"while {node} was generating")
 
@@ -307,40 +307,32 @@ class WorkerGroup:
             files |= self._ask(pool, WorkerApi.save, folder, earlier)
         return files
 
-    def _half_of(self, verb: str, pool: str, group: str, node: str) -> Callable[[Exception], bool]:
-        """Where memory was short in a call for a node: whether it can be made again, since its
-        worker holds half at once from here on."""
-        return partial(
-            self._replacements.shortages.narrowed,
-            ask=self._ask,
-            tell=self._tell,
-            pool=pool,
-            verb=verb,
-            group=group,
-            node=node,
-        )
+    def _call(
+        self,
+        group: str,
+        node: str,
+        method: Callable[Concatenate[Any, P], R],
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> tuple[Callable[[], R], _Caller]:
+        pool = self._pools[group]
+        call = partial(self._ask, pool, method, *arguments, **named)
+        return call, _Caller(pool, method.__name__, group, node)
 
-    def _retry(self, call: Callable[[], R], narrow: Callable[[Exception], bool] | None = None) -> R:
-        """What a call gives, which is made a second time where the first one broke off because a
-        process had died that could be replaced, or memory was short.
-
-        Args:
-            narrow: says whether less is held at once from here on; None: the call is not made
-                again for want of memory.
-        """
+    def _retry(self, call: Callable[[], R], caller: _Caller | None = None) -> R:
+        """A call's result, made a second time after a replaced process or short memory. `caller`:
+        None: it is not made again for want of memory."""
         lives = self._replacements.lives()
         try:
             return call()
         except Exception as error:
-            self._recover(error, lives, narrow)
+            self._recover(error, lives, caller)
         return call()
 
-    def _recover(
-        self, error: Exception, lives: Mapping[str, int], narrow: Callable[[Exception], bool] | None
-    ) -> None:
-        """Make way for the second call; raises where there is to be none."""
+    def _recover(self, error: Exception, lives: Mapping[str, int], caller: _Caller | None) -> None:
+        shortages = self._replacements.shortages
         try:
-            if narrow is not None and narrow(error):
+            if caller is not None and shortages.narrowed(error, self._ask, self._tell, *caller):
                 return
         except Exception as later:  # the pool has ended meanwhile
             error = later
@@ -348,23 +340,12 @@ class WorkerGroup:
         if pool is None:
             raise error
         self._weight_sync.pool_is_new(pool)
-        self._replacements.shortages.again(self._ask, pool)
-
-
-# Whether the pools that save and the driver see the same folder: one that only looks the same, on
-# a machine of its own, would hold checkpoints that nobody can put together.
+        shortages.again(self._ask, pool)
 
 
 def check_shared(ask: PoolCall, pools: Iterable[str], folder: Path) -> None:
-    """Driver and pools each write a word that the other reads.
-
-    Args:
-        ask: calls a method of a pool's workers.
-
-    Raises:
-        CheckpointError: a pool writes elsewhere, or cannot read what is written here.
-        StorageFull: nothing can be written here.
-    """
+    """Driver and pools each write a word that the other reads, so that all mean the same folder.
+    Raises `CheckpointError` for a pool that writes or reads elsewhere, `StorageFull`."""
     word = uuid.uuid4().hex
     place = folder / f".seen-{word}"
     try:
@@ -372,7 +353,8 @@ def check_shared(ask: PoolCall, pools: Iterable[str], folder: Path) -> None:
         (place / DRIVERS_WORD).write_text(word, encoding="utf-8")
         for pool in pools:
             sight = ask(pool, WorkerApi.see, place)
-            if sight.word != word or _word_of(place / pool) != word:
+            theirs = place / pool
+            if sight.word != word or not theirs.is_file() or theirs.read_text("utf-8") != word:
                 raise CheckpointError(
                     f"pool {pool}, on {sight.machine}, does not see the folder of the checkpoints, "
                     f"{folder} on {platform.node()}: set `run.storage` to a folder on a disk that "
@@ -382,7 +364,3 @@ def check_shared(ask: PoolCall, pools: Iterable[str], folder: Path) -> None:
         raise StorageFull(f"nothing can be written to {folder}: {error}") from error
     finally:
         shutil.rmtree(place, ignore_errors=True)
-
-
-def _word_of(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8") if path.is_file() else None

@@ -94,9 +94,10 @@ def parameters() -> int:
 
 def decode_share(folder: str, bandwidth: float) -> float:
     """Bytes that decoding must read, by those that the memory could give in the time it took."""
+    from tests.engine.generating import generate
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
+    from coloop.workers.rollout import GenerationRequest, TorchEngine
 
     size = SIZES["0.5B"]
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).to("cuda")

@@ -15,10 +15,11 @@ import torch
 from tests.bench.grpo.folders import held_out_file, rows_file, warmed
 from tests.bench.grpo.turns import Arm, train
 from tests.bench.grpo.work import Work, read_rows, score
+from tests.engine.generating import generate
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from coloop.models.tokenizer import decode, encode_prompt
-from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
+from coloop.workers.rollout import GenerationRequest, TorchEngine
 
 NEW_TOKENS = 4
 LEARNING_RATE = 2e-4

@@ -21,6 +21,7 @@ from tests.bench.grpo.folders import rows_file
 from tests.bench.grpo.turns import OTHER_VENV, environment_of
 from tests.bench.grpo.work import PROMPTS, SAMPLES, Work, read_rows, score
 from tests.bench.machine import ROOT
+from tests.engine.generating import generate
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -30,7 +31,7 @@ from coloop.algorithms.recipes.protocol import CreditInput, EdgeScores
 from coloop.models.tokenizer import decode, encode_prompt
 from coloop.spec.algorithm import RewardsAlgorithm, resolve_rewards_algorithm
 from coloop.spec.training import Credit, Training
-from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
+from coloop.workers.rollout import GenerationRequest, TorchEngine
 from coloop.workers.training import TrainBatch
 from coloop.workers.training.single import SingleBackend
 

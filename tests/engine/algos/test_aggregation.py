@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from tests.engine.algos.wholes import aggregate
 from tests.engine.numerics import near
 
-from coloop.algorithms.aggregation import aggregate, divisor, token_weights
-from coloop.algorithms.masks import masked_mean, masked_sum
+from coloop.algorithms.masks import divisor, masked_mean, masked_sum, token_weights
 
 MODES = ["token_mean", "sequence_mean", "sequence_sum", "constant"]
 

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from tests.engine.algos.wholes import aggregate, group_mean_std
 from tests.engine.numerics import near
 
-from coloop.algorithms import advantages, aggregation, kl, losses, value
+from coloop.algorithms import advantages, kl, losses
 
 SCORES = torch.tensor([1.0, 0, 0, 0, 0.5, 0.5, 0.5, 0.5])
 GROUPS = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])
@@ -43,12 +44,12 @@ def scaled(
 
 ROW_ESTIMATORS = {
     "verl grpo": (
-        lambda: advantages.group_mean_std(SCORES, GROUPS, epsilon=1e-6),
+        lambda: group_mean_std(SCORES, GROUPS, epsilon=1e-6),
         (1.499997, -0.499999),
     ),
     "verl grpo without std": (lambda: advantages.group_mean(SCORES, GROUPS), (0.75, -0.25)),
     "TRL grpo": (
-        lambda: advantages.group_mean_std(SCORES, GROUPS, epsilon=1e-4),
+        lambda: group_mean_std(SCORES, GROUPS, epsilon=1e-4),
         (1.499700, -0.499900),
     ),
     "TRL grpo, std of the batch": (
@@ -153,7 +154,7 @@ def test_others_go_through_a_tools_tokens_as_if_the_policy_had_drawn_them(
 
 
 def total(token_losses: torch.Tensor, mode: str, constant: float | None = None) -> float:
-    return float(aggregation.aggregate(token_losses, MASK, mode, constant=constant))
+    return float(aggregate(token_losses, MASK, mode, constant=constant))
 
 
 @pytest.mark.parametrize(
@@ -226,9 +227,7 @@ def test_corrections_of_openrlhf() -> None:
 def test_gradients_of_ppo_with_token_mean() -> None:
     log_probs = NEW.clone().requires_grad_()
 
-    aggregation.aggregate(
-        losses.clipped(log_probs, OLD, ADVANTAGES, MASK), MASK, "token_mean"
-    ).backward()
+    aggregate(losses.clipped(log_probs, OLD, ADVANTAGES, MASK), MASK, "token_mean").backward()
 
     assert log_probs.grad is not None
     assert log_probs.grad[0, :3].tolist() == near([0, -0.086647, -0.142857], digits=6)
@@ -239,7 +238,7 @@ def test_gradients_of_gspo() -> None:
     log_probs = NEW.clone().requires_grad_()
 
     loss = losses.sequence_clipped(log_probs, OLD, ADVANTAGES, MASK, clip_low=0.2, clip_high=0.2)
-    aggregation.aggregate(loss, MASK, "sequence_mean").backward()
+    aggregate(loss, MASK, "sequence_mean").backward()
 
     assert log_probs.grad is not None
     assert log_probs.grad[0, :3].tolist() == near([-0.161203] * 3, digits=6)
@@ -274,6 +273,6 @@ def test_value_loss_of_verl(clip: float, expected: float) -> None:
     old = torch.tensor([[0.2, 0.2]])
     returns = torch.tensor([[1.0, -0.4]])
 
-    loss = value.value_loss(values, old, returns, torch.ones(1, 2, dtype=torch.bool), clip=clip)
+    loss = losses.value_loss(values, old, returns, torch.ones(1, 2, dtype=torch.bool), clip=clip)
 
     assert float(loss.mean()) == near(expected, digits=6)

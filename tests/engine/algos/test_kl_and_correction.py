@@ -10,8 +10,8 @@ from coloop.algorithms.kl import adapted_coefficient, kl_divergence
 from coloop.algorithms.losses import (
     correction_weights,
     off_policy_weights,
+    value_loss,
 )
-from coloop.algorithms.value import explained_variance, value_loss
 
 MASK = torch.tensor([[True, True, False], [True, True, True]])
 
@@ -104,11 +104,3 @@ def test_an_unclipped_value_loss_is_half_the_square() -> None:
     )
 
     assert loss.tolist() == [[2.0, 0.0]]
-
-
-def test_explained_variance_of_perfect_and_of_constant_values() -> None:
-    returns, mask = torch.tensor([[1.0, 2.0, 3.0]]), torch.ones(1, 3, dtype=torch.bool)
-
-    assert explained_variance(returns, returns, mask) == 1.0
-    assert explained_variance(torch.ones(1, 3), returns, mask) == 0.0
-    assert explained_variance(returns, torch.ones(1, 3), mask) == 0.0

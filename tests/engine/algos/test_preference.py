@@ -1,10 +1,13 @@
 """Preference losses: literal values, soft labels, and gradients that point the right way."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
+from tests.engine.algos.wholes import sorted_aot
 from tests.engine.numerics import assert_near, near
+from torch import Tensor
 
 from coloop.algorithms import preference
 from coloop.spec.algorithm import SOFT_LOSSES
@@ -33,9 +36,19 @@ EXPECTED = {
 }
 
 
+def loss_of(name: str) -> Callable[..., Tensor]:
+    """A loss by its name; of `aot` with what it compares pairs with."""
+
+    def aot(chosen: Tensor, rejected: Tensor, *, beta: float) -> Tensor:
+        others = preference.sorted_opposites(chosen, rejected, torch.ones_like(chosen))
+        return preference.aot(chosen, rejected, *others, beta=beta)
+
+    return aot if name == "aot" else getattr(preference, name)  # type: ignore[no-any-return]
+
+
 @pytest.mark.parametrize("name", EXPECTED)
 def test_each_loss_equals_its_formula(name: str) -> None:
-    loss = getattr(preference, name)(torch.tensor([A]), torch.tensor([B]), beta=BETA)
+    loss = loss_of(name)(torch.tensor([A]), torch.tensor([B]), beta=BETA)
 
     assert loss.item() == near(EXPECTED[name])
 
@@ -45,7 +58,7 @@ def test_each_loss_raises_chosen_over_rejected(name: str) -> None:
     chosen = torch.tensor([0.0], requires_grad=True)
     rejected = torch.tensor([0.0], requires_grad=True)
 
-    getattr(preference, name)(chosen, rejected, beta=0.3).sum().backward()
+    loss_of(name)(chosen, rejected, beta=0.3).sum().backward()
 
     assert chosen.grad is not None
     assert rejected.grad is not None
@@ -63,7 +76,7 @@ def test_discopop_is_not_monotone_near_zero_but_is_far_from_it() -> None:
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_sides_of_different_sizes_are_refused(name: str) -> None:
-    loss = getattr(preference, name)
+    loss = loss_of(name)
 
     with pytest.raises(ValueError, match="rejected has 2 rows, expected 1"):
         loss(torch.zeros(1), torch.zeros(2), beta=BETA)
@@ -79,7 +92,7 @@ def test_dpo_starts_at_ln_2() -> None:
 
 @pytest.mark.parametrize("name", sorted(SOFT_LOSSES))
 def test_a_soft_label_mixes_both_directions(name: str) -> None:
-    loss = getattr(preference, name)
+    loss = loss_of(name)
     chosen, rejected = torch.tensor([A]), torch.tensor([B])
 
     mixed = loss(chosen, rejected, beta=BETA, probability=torch.tensor([0.7]))
@@ -111,23 +124,24 @@ def test_robust_is_unbiased_under_flipped_labels() -> None:
 def test_aot_compares_sorted_sides() -> None:
     chosen, rejected = torch.tensor([3.0, 1.0]), torch.tensor([0.0, 2.0])
 
-    found = preference.aot(chosen, rejected, beta=1.0)
+    others = preference.sorted_opposites(chosen, rejected, torch.ones(2))
+    found = preference.aot(chosen, rejected, *others, beta=1.0)
 
     # sorted: (1, 0) and (3, 2), both with z = 1
     assert found.tolist() == near([-math.log(sigma(1.0))] * 2)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_aot_apart_is_aot_in_value_and_gradient(smoothing: float) -> None:
+def test_aot_of_pairs_is_that_of_the_sorted_batch_in_value_and_gradient(smoothing: float) -> None:
     """Slow reference: the sorted batch at once."""
     drawn = torch.Generator().manual_seed(0)
     chosen, rejected = torch.randn(2, 9, generator=drawn, dtype=torch.float64)
     sides = [side.clone().requires_grad_() for side in (chosen, rejected)] * 2
-    whole = preference.aot(*sides[:2], beta=0.7, label_smoothing=smoothing).sum()
+    whole = sorted_aot(*sides[:2], beta=0.7, label_smoothing=smoothing).sum()
     expected = torch.autograd.grad(whole, sides[:2])
 
     others = preference.sorted_opposites(chosen, rejected, torch.ones(9))
-    apart = preference.aot_apart(*sides[2:], *others, beta=0.7, label_smoothing=smoothing).sum()
+    apart = preference.aot(*sides[2:], *others, beta=0.7, label_smoothing=smoothing).sum()
     found = torch.autograd.grad(apart, sides[2:])
 
     assert apart.item() == near(whole.item())

@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 from coloop.cli.app import app
 from coloop.data.sources import Source, open_source
 from coloop.errors import DataError
-from coloop.models.chats import rendered_prompt
-from coloop.models.tokenizer import byte_tokenizer
+from coloop.models.tokenizer import byte_tokenizer, rendered_prompt
 from coloop.spec.nodes import DatasetNode
 
 CASES = Path(__file__).resolve().parents[3].parent / "shared" / "cases" / "2026-11"

@@ -101,24 +101,26 @@ def long_work() -> tuple[Any, ...]:
 
 
 def test_a_call_gives_what_the_host_gives(cluster: Cluster) -> None:
-    completions = cluster.call("main", WorkerApi.generate, "actor", "actor", [ONE], SHORT)
+    completions = cluster.asking()("main", WorkerApi.generate, "actor", "actor", [ONE], SHORT)
 
     assert [len(texts) for texts in completions] == [2]
     assert all(one.version == 0 for one in completions[0])
     assert all(1 <= len(one.token_ids) <= 4 for one in completions[0])
-    assert cluster.call("main", WorkerApi.generate, "actor", "actor", [ONE], SHORT) == completions
+    assert (
+        cluster.asking()("main", WorkerApi.generate, "actor", "actor", [ONE], SHORT) == completions
+    )
 
 
 def test_an_error_crosses_the_boundary_with_its_type(cluster: Cluster, tmp_path: Path) -> None:
     unknown = PromptRequest(id="row-7", prompt="ж", seeds=(1,))
 
     with pytest.raises(RequestRefused, match="ж"):
-        cluster.call("main", WorkerApi.generate, "actor", "actor", [unknown], SHORT)
+        cluster.asking()("main", WorkerApi.generate, "actor", "actor", [unknown], SHORT)
     with pytest.raises(CheckpointError, match="actor"):
-        cluster.call("main", WorkerApi.load, str(tmp_path))
+        cluster.asking()("main", WorkerApi.load, str(tmp_path))
     with pytest.raises(KeyError):
-        cluster.call("main", WorkerApi.version, "nobody")
-    assert cluster.call("main", WorkerApi.version, "actor") == 0
+        cluster.asking()("main", WorkerApi.version, "nobody")
+    assert cluster.asking()("main", WorkerApi.version, "actor") == 0
 
 
 def test_who_waits_sees_how_far_it_is_and_may_ask_to_give_up(cluster: Cluster) -> None:
@@ -145,7 +147,7 @@ def test_an_old_wish_does_not_hit_the_next_call(cluster: Cluster) -> None:
 
     with pytest.raises(StopRequested):
         cluster.asking(lambda poll: next(wishes, False))(*long_work())
-    completions = cluster.call("main", WorkerApi.generate, "actor", "actor", [ONE], SHORT)
+    completions = cluster.asking()("main", WorkerApi.generate, "actor", "actor", [ONE], SHORT)
 
     assert len(completions[0]) == 2
 
@@ -153,13 +155,13 @@ def test_an_old_wish_does_not_hit_the_next_call(cluster: Cluster) -> None:
 @pytest.mark.slow
 def test_texts_come_moment_by_moment_and_others_are_asked_in_between(cluster: Cluster) -> None:
     requests = [PromptRequest(id=f"r{n}", prompt=f"{n}+1=", seeds=(n,)) for n in range(3)]
-    whole = cluster.call("main", WorkerApi.generate, "actor", "actor", requests, LONG)
+    whole = cluster.asking()("main", WorkerApi.generate, "actor", "actor", requests, LONG)
 
-    told = cluster.call("main", WorkerApi.write, "actor", "actor", requests, LONG)
+    told = cluster.asking()("main", WorkerApi.write, "actor", "actor", requests, LONG)
     found = dict(told.replies)
     while told.unfinished:
-        assert cluster.call("main", WorkerApi.version, "actor") == 0
-        told = cluster.call("main", WorkerApi.write, "actor", "actor", [], LONG)
+        assert cluster.asking()("main", WorkerApi.version, "actor") == 0
+        told = cluster.asking()("main", WorkerApi.write, "actor", "actor", [], LONG)
         found |= dict(told.replies)
 
     assert [found[place] for place in range(3)] == whole
@@ -168,20 +170,20 @@ def test_texts_come_moment_by_moment_and_others_are_asked_in_between(cluster: Cl
 @pytest.mark.slow
 def test_other_processes_hold_what_a_pool_begins_with(cluster: Cluster, tmp_path: Path) -> None:
     asked = ("main", WorkerApi.generate, "actor", "actor", [ONE], SHORT)
-    before = cluster.call(*asked)
+    before = cluster.asking()(*asked)
 
     cluster.restart("main")
 
-    again = cluster.call(*asked)
+    again = cluster.asking()(*asked)
     assert [[one.token_ids.tolist() for one in texts] for texts in again] == [
         [one.token_ids.tolist() for one in texts] for texts in before
     ]
 
 
 def test_what_was_saved_is_loaded_again(cluster: Cluster, tmp_path: Path) -> None:
-    cluster.call("main", WorkerApi.save, str(tmp_path))
+    cluster.asking()("main", WorkerApi.save, str(tmp_path))
 
-    cluster.call("main", WorkerApi.load, str(tmp_path))
+    cluster.asking()("main", WorkerApi.load, str(tmp_path))
 
     assert (tmp_path / "actor" / "model.safetensors").exists()
 
@@ -215,7 +217,7 @@ def test_a_start_that_fails_leaves_nothing_behind(
         built.start()
 
     with pytest.raises(KeyError):
-        built.call("main", WorkerApi.version, "actor")
+        built.asking()("main", WorkerApi.version, "actor")
     built.close()
 
 

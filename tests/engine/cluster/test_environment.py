@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from coloop.workers.cluster.environment import FORWARDED, forwarded
+from coloop.workers.settings import FORWARDED, forwarded
 
 MIB = 2**20
 FREED = """
 import psutil
-from coloop.workers.cluster.environment import keep_memory
+from coloop.workers.settings import keep_memory
 keep_memory()
 before = psutil.Process().memory_info().rss
 held = [bytearray(b"x") * 2**26 for _ in range(2)]

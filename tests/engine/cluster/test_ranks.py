@@ -35,7 +35,7 @@ from coloop.workers.cluster import Deadlines, local
 from coloop.workers.cluster.fork_server import ForkServer
 from coloop.workers.cluster.local import LocalCluster
 from coloop.workers.cluster.processes import start_fork_server
-from coloop.workers.cluster.ranks import Pools, RankEnded
+from coloop.workers.cluster.ranks import Cluster, RankEnded
 from coloop.workers.generators import own_part, own_requests
 from coloop.workers.messages import LearnRequest, Poll, PortBatch, PromptRequest, Sampling, TooLong
 from coloop.workers.settings import HostSettings
@@ -95,7 +95,7 @@ def on_call(crew: FakeCrew, does: Callable[[FakeCrew], None]) -> None:
     threading.Thread(target=wait).start()
 
 
-class OnePool(Pools):
+class OnePool(Cluster):
     """A cluster of one pool of fake ranks."""
 
     def __init__(self, crew: FakeCrew, deadlines: Deadlines = LATE) -> None:
@@ -104,6 +104,9 @@ class OnePool(Pools):
 
     def start(self) -> None:
         self._open("main")
+
+    def restart(self, pool: str) -> None:
+        raise NotImplementedError(pool)
 
 
 def test_what_ranks_answer_is_put_together_in_their_order() -> None:
@@ -115,7 +118,7 @@ def test_what_ranks_answer_is_put_together_in_their_order() -> None:
 
     on_call(crew, answer)
 
-    assert OnePool(crew).call("main", WorkerApi.step_ends) == [0, 1, 2]
+    assert OnePool(crew).asking()("main", WorkerApi.step_ends) == [0, 1, 2]
 
 
 def test_a_rank_that_died_is_named_and_nobody_is_waited_for() -> None:
@@ -129,12 +132,12 @@ def test_a_rank_that_died_is_named_and_nobody_is_waited_for() -> None:
     pool = OnePool(crew, Deadlines())
 
     with pytest.raises(WorkerDied, match=r"pool main, rank 1 of 3: .* ended: by SIGKILL") as raised:
-        pool.call("main", WorkerApi.learn)
+        pool.asking()("main", WorkerApi.learn)
 
     assert crew.is_killed
     assert (raised.value.pool, raised.value.rank) == ("main", 1)
     with pytest.raises(WorkerDied, match=r"pool main has ended: .*rank 1 of 3"):
-        pool.call("main", WorkerApi.version)
+        pool.asking()("main", WorkerApi.version)
 
 
 def test_where_one_failed_the_others_are_asked_to_give_up() -> None:
@@ -148,7 +151,7 @@ def test_where_one_failed_the_others_are_asked_to_give_up() -> None:
     on_call(crew, fail)
 
     with pytest.raises(RequestRefused, match="row-7") as raised:
-        OnePool(crew).call("main", WorkerApi.generate)
+        OnePool(crew).asking()("main", WorkerApi.generate)
 
     assert not crew.is_killed
     assert raised.value.__notes__ == ["(pool main, rank 1 of 2)"]
@@ -160,11 +163,11 @@ def test_who_waits_for_one_that_failed_is_ended_with_its_pool() -> None:
     pool = OnePool(crew)
 
     with pytest.raises(ValueError, match="bad row"):
-        pool.call("main", WorkerApi.learn)
+        pool.asking()("main", WorkerApi.learn)
 
     assert crew.is_killed
     with pytest.raises(WorkerDied, match="rank 0 waited for rank 1, which failed"):
-        pool.call("main", WorkerApi.version)
+        pool.asking()("main", WorkerApi.version)
 
 
 def test_a_rank_that_is_not_heard_of_is_named_and_ended() -> None:
@@ -174,7 +177,7 @@ def test_a_rank_that_is_not_heard_of_is_named_and_ended() -> None:
     told = r"pool main, rank 1 of 2: learn: no sign of life for 0 s"
 
     with pytest.raises(StageStalled, match=told) as raised:
-        OnePool(crew, SOON).call("main", WorkerApi.learn)
+        OnePool(crew, SOON).asking()("main", WorkerApi.learn)
 
     assert crew.is_killed
     assert raised.value.rank == 1
@@ -185,7 +188,7 @@ def test_where_nobody_gets_any_further_who_is_behind_is_named() -> None:
     crew.said = [Poll(done=3, total=8, unit="rows"), Poll(done=2, total=8, unit="rows")]
 
     with pytest.raises(StageStalled, match=r"rank 1 of 2: learn: no progress .* \(at 2 of 8\)"):
-        OnePool(crew, SOON).call("main", WorkerApi.learn)
+        OnePool(crew, SOON).asking()("main", WorkerApi.learn)
 
 
 def test_a_rank_that_does_not_come_is_named() -> None:
@@ -221,9 +224,7 @@ def test_who_waits_sees_how_far_all_ranks_are_together() -> None:
 
 
 def test_each_method_of_a_host_says_what_its_answers_make_together() -> None:
-    public = {
-        name for name, value in vars(Worker).items() if callable(value) and not name.startswith("_")
-    }
+    public = {name for name in dir(Worker) if not name.startswith("_")}
 
     assert public - {"poll", "interrupt", "close"} == set(MERGES)
 
@@ -361,7 +362,7 @@ def streamed(cluster: LocalCluster) -> dict[int, list[list[int]]]:
     found: dict[int, list[list[int]]] = {}
     asked: list[PromptRequest] = REQUESTS
     while True:
-        finished = cluster.call("main", WorkerApi.write, "actor", "actor", asked, SHORT)
+        finished = cluster.asking()("main", WorkerApi.write, "actor", "actor", asked, SHORT)
         for place, texts in finished.replies:
             assert place not in found, "a reply is whole"
             found[place] = [one.token_ids.tolist() for one in texts]
@@ -375,20 +376,20 @@ def test_two_processes_write_score_learn_and_save_as_one(
 ) -> None:
     found = []
     for place, cluster in enumerate(pair):
-        texts = cluster.call("main", WorkerApi.generate, "actor", "actor", REQUESTS, SHORT)
+        texts = cluster.asking()("main", WorkerApi.generate, "actor", "actor", REQUESTS, SHORT)
         one = completion_sequence(
             id="a", prompt_ids=[1, 2], completion_ids=[3, 4, 5], loss_mask=[True] * 3
         )
-        scored = cluster.call("main", WorkerApi.score, "start", "start", [one] * 3, 1.0)
-        nothing = cluster.call("main", WorkerApi.score, "start", "start", [], 1.0)
+        scored = cluster.asking()("main", WorkerApi.score, "start", "start", [one] * 3, 1.0)
+        nothing = cluster.asking()("main", WorkerApi.score, "start", "start", [], 1.0)
         ids = [own.token_ids for request in texts for own in request]
-        ends = cluster.call("main", WorkerApi.step_ends, "actor", "actor", ids, "1")
-        learned = [cluster.call("main", WorkerApi.learn, learn_order(texts, n)) for n in (5, 1)]
-        before = cluster.call("main", WorkerApi.sync, "actor")
+        ends = cluster.asking()("main", WorkerApi.step_ends, "actor", "actor", ids, "1")
+        learned = [cluster.asking()("main", WorkerApi.learn, learn_order(texts, n)) for n in (5, 1)]
+        before = cluster.asking()("main", WorkerApi.sync, "actor")
         folder = tmp_path / str(place)
-        files = cluster.call("main", WorkerApi.save, str(folder))
-        cluster.call("main", WorkerApi.load, str(folder))
-        later = cluster.call("main", WorkerApi.generate, "actor", "actor", REQUESTS[:1], SHORT)
+        files = cluster.asking()("main", WorkerApi.save, str(folder))
+        cluster.asking()("main", WorkerApi.load, str(folder))
+        later = cluster.asking()("main", WorkerApi.generate, "actor", "actor", REQUESTS[:1], SHORT)
         found.append(
             {
                 "texts": [[one.token_ids.tolist() for one in request] for request in texts],
@@ -399,7 +400,7 @@ def test_two_processes_write_score_learn_and_save_as_one(
                 "files": sorted(files),
                 "there": sorted(p.name for p in (folder / "actor").iterdir()),
                 "rows": [(one.samples, one.tokens, one.version) for one in learned],
-                "changed": cluster.call("main", WorkerApi.has_changed, "actor"),
+                "changed": cluster.asking()("main", WorkerApi.has_changed, "actor"),
                 "later": [one.token_ids.tolist() for one in later[0]],
             }
         )
@@ -423,13 +424,13 @@ def test_an_error_of_one_rank_is_the_pools_and_it_works_on(
     unknown = [PromptRequest(id=f"row-{n}", prompt=sign, seeds=(1,)) for n, sign in enumerate("1ж")]
 
     with pytest.raises(RequestRefused, match="ж") as raised:
-        cluster.call("main", WorkerApi.generate, "actor", "actor", unknown, SHORT)
+        cluster.asking()("main", WorkerApi.generate, "actor", "actor", unknown, SHORT)
     assert "(pool main, rank 1 of 2)" in raised.value.__notes__
     with pytest.raises(CheckpointError, match="actor"):
-        cluster.call("main", WorkerApi.load, str(tmp_path))
+        cluster.asking()("main", WorkerApi.load, str(tmp_path))
     with pytest.raises(KeyError):
-        cluster.call("main", WorkerApi.version, "nobody")
-    assert cluster.call("main", WorkerApi.version, "actor") == pair[0].call(
+        cluster.asking()("main", WorkerApi.version, "nobody")
+    assert cluster.asking()("main", WorkerApi.version, "actor") == pair[0].asking()(
         "main", WorkerApi.version, "actor"
     )
 
@@ -451,7 +452,7 @@ def test_a_wish_to_give_up_reaches_all_ranks_and_only_that_call(
         )
 
     assert seen[-1].total == 400, "the rows of all ranks"
-    texts = pair[1].call("main", WorkerApi.generate, "actor", "actor", REQUESTS, SHORT)
+    texts = pair[1].asking()("main", WorkerApi.generate, "actor", "actor", REQUESTS, SHORT)
     assert [len(one) for one in texts] == [3, 3, 3]
     assert not any(isinstance(one, TooLong) for one in texts)
 
@@ -460,7 +461,7 @@ def test_how_far_a_call_was_is_not_told_of_the_next(
     pair: tuple[LocalCluster, LocalCluster],
 ) -> None:
     cluster = pair[1]
-    cluster.call("main", WorkerApi.generate, "actor", "actor", REQUESTS, SHORT)
+    cluster.asking()("main", WorkerApi.generate, "actor", "actor", REQUESTS, SHORT)
     crew: Any = cluster._pools["main"].crew
     for rank in crew._ranks:
         while rank.poll(crew._number) is not None or rank._asked_for is None:
@@ -488,11 +489,11 @@ def test_a_rank_that_hangs_is_named_and_nothing_stays_behind(tmp_path: Path) -> 
     try:
         cluster.start()
         ranks = sorted(set(ranks_of(psutil.Process())) - before, key=lambda one: one.pid)
-        texts = cluster.call("main", WorkerApi.generate, "actor", "actor", REQUESTS, SHORT)
+        texts = cluster.asking()("main", WorkerApi.generate, "actor", "actor", REQUESTS, SHORT)
         os.kill(ranks[1].pid, signal.SIGSTOP)
 
         with pytest.raises(StageStalled, match="pool main, rank 1 of 2: learn: no sign of life"):
-            cluster.call("main", WorkerApi.learn, learn_order(texts, 4))
+            cluster.asking()("main", WorkerApi.learn, learn_order(texts, 4))
     finally:
         cluster.close()
     _, alive = psutil.wait_procs(ranks, timeout=LONG_WAIT)
@@ -569,7 +570,10 @@ def test_a_stem_that_does_not_begin_a_rank_is_asked_for_no_other(tmp_path: Path)
         assert second is not first
         assert fork_server_of(cluster) is second
         hangs.resume()
-        assert len(cluster.call("main", WorkerApi.generate, "actor", "actor", REQUESTS, SHORT)) == 3
+        assert (
+            len(cluster.asking()("main", WorkerApi.generate, "actor", "actor", REQUESTS, SHORT))
+            == 3
+        )
     assert first.has_ended
     assert second.has_ended
 

@@ -41,14 +41,17 @@ def test_a_pool_takes_one_that_lives_and_the_others_end(spares: Any, tmp_path: P
         assert node_of(host) == taken
         assert dead != taken != unneeded
         assert spares.actors == []
-        completions = cluster.call("main", WorkerApi.generate, "actor", "actor", [ONE], SHORT)
+        completions = cluster.asking()("main", WorkerApi.generate, "actor", "actor", [ONE], SHORT)
     finally:
         cluster.close()
 
     usual = build("ray", tmp_path)
     usual.start()
     try:
-        assert usual.call("main", WorkerApi.generate, "actor", "actor", [ONE], SHORT) == completions
+        assert (
+            usual.asking()("main", WorkerApi.generate, "actor", "actor", [ONE], SHORT)
+            == completions
+        )
     finally:
         usual.close()
 

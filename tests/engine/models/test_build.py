@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from coloop.errors import CheckpointError, ModelUnavailable
-from coloop.models import LoadedModel, build_model, copy_model, save_hf
+from coloop.models import LoadedModel, build_model, save_hf
+from coloop.models.build import copy_model
 from coloop.models.folder import load_weights
 from coloop.models.on_disk import damage_of_weights
 from coloop.models.pretrained import find_source

@@ -10,15 +10,9 @@ from tests.engine.numerics import assert_near, forward_terms
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from coloop.errors import CheckpointError, StorageFull
-from coloop.models import (
-    LoadedModel,
-    build_model,
-    encode_prompt,
-    link_folder,
-    load_weights,
-    read_weights,
-    save_hf,
-)
+from coloop.models import LoadedModel, build_model, load_weights, save_hf
+from coloop.models.folder import link_folder, read_weights
+from coloop.models.tokenizer import encode_prompt
 from coloop.spec.model import ScratchModel
 from coloop.workers.fingerprint import fingerprint
 

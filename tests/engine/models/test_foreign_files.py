@@ -12,8 +12,7 @@ from safetensors.torch import save_file
 
 from coloop.errors import CheckpointError, ColoopError, ModelUnavailable
 from coloop.models import build_model, save_hf
-from coloop.models.adapter_folder import read_adapter
-from coloop.models.folder import load_weights
+from coloop.models.folder import load_weights, read_adapter
 from coloop.models.pretrained import find_source, load_outline
 from coloop.spec.model import PretrainedModel, ScratchModel
 

@@ -11,16 +11,12 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 from coloop.algorithms.batch import Sequence
 from coloop.errors import ModelUnavailable
-from coloop.models import (
+from coloop.models import character_tokenizer, load_weights, save_hf
+from coloop.models.heads import (
     HeadSpec,
-    character_tokenizer,
     has_words,
-    load_weights,
-    save_hf,
     score_head,
     score_heads,
-)
-from coloop.models.heads import (
     that_write,
     with_both_heads,
     with_each_head,
@@ -81,7 +77,7 @@ def test_a_scorer_is_a_folder_that_others_load(kind: str, tmp_path: Path) -> Non
 
     save_hf(tmp_path / "scorer", model, tokenizer)
     theirs = AutoModelForSequenceClassification.from_pretrained(tmp_path / "scorer")
-    ours, _ = load_pretrained("scorer", tmp_path, dtype=torch.float32)
+    ours, *_ = load_pretrained("scorer", tmp_path, dtype=torch.float32)
 
     assert type(ours) is type(theirs) is type(model)
     assert torch.equal(ours.score.weight, model.score.weight)
@@ -95,7 +91,7 @@ def test_a_plain_folder_still_loads_and_its_head_is_drawn_by_the_seed(tmp_path: 
     tokenizer = character_tokenizer()
     save_hf(tmp_path / "plain", tiny_model(vocab_size=len(tokenizer)), tokenizer)
 
-    words, _ = load_pretrained("plain", tmp_path, dtype=torch.float32)
+    words, *_ = load_pretrained("plain", tmp_path, dtype=torch.float32)
     scorers = [
         with_head(load_pretrained("plain", tmp_path, dtype=torch.float32)[0], "score", seed=5)
         for _ in range(2)

@@ -9,7 +9,9 @@ from safetensors.torch import load_file
 from tests.engine.models.architectures import make_model
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from coloop.models import load_weights, read_weights, save_hf, to_disk
+from coloop.models import load_weights, save_hf
+from coloop.models.folder import read_weights
+from coloop.models.on_disk import to_disk
 from coloop.models.tokenizer import byte_tokenizer
 
 FUSED = ("mixtral", "qwen3_moe", "glm4_moe", "deepseek_v3", "ernie4_5_moe", "gpt_oss")

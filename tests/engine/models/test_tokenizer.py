@@ -8,8 +8,17 @@ from tokenizers.processors import TemplateProcessing
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from coloop.errors import RequestRefused
-from coloop.models import character_tokenizer, decode, encode_completion, encode_prompt, encode_text
-from coloop.models.tokenizer import ASCII, SYMBOLS, VOCABULARY, byte_tokenizer
+from coloop.models import character_tokenizer
+from coloop.models.tokenizer import (
+    ASCII,
+    SYMBOLS,
+    VOCABULARY,
+    byte_tokenizer,
+    decode,
+    encode_completion,
+    encode_prompt,
+    encode_text,
+)
 
 
 def test_it_has_exactly_the_128_tokens_that_tiny_architectures_have_room_for() -> None:

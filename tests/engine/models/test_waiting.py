@@ -14,9 +14,11 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from coloop.errors import ModelUnavailable
-from coloop.models import LoadedModel, WeightsToCome, build_model, save_adapter, save_hf, with_head
-from coloop.models.heads import add_scores
+from coloop.models import LoadedModel, build_model, save_hf
+from coloop.models.folder import save_adapter
+from coloop.models.heads import add_scores, with_head
 from coloop.models.tokenizer import byte_tokenizer
+from coloop.models.waiting import WeightsToCome
 from coloop.spec.model import Lora, PretrainedModel
 
 KINDS = (

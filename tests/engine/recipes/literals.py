@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import pytest
 
-from coloop.algorithms.recipes import RECIPES, CreditOutput, LossOutput
+from coloop.algorithms.recipes import RECIPES
+from coloop.algorithms.recipes.protocol import CreditOutput, LossOutput
 from coloop.spec.algorithm import family_of
 
 WRONG: Final = 1.01

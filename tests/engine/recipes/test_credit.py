@@ -12,9 +12,10 @@ import torch
 from tests.engine.numerics import near
 from tests.engine.recipes.literals import literal, literals
 
-from coloop.algorithms.recipes import CreditInput, CreditOutput, EdgeScores, recipe_of
+from coloop.algorithms.recipes import recipe_of
 from coloop.algorithms.recipes.credit import GROUP_OF_ONE
 from coloop.algorithms.recipes.estimators import Events, normalise_over_batch
+from coloop.algorithms.recipes.protocol import CreditInput, CreditOutput, EdgeScores
 from coloop.spec.algorithm import (
     ResolvedRewards,
     RewardsAlgorithm,

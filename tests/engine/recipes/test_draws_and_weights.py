@@ -9,7 +9,8 @@ import torch
 from tests.engine.numerics import near
 
 from coloop.algorithms.batch import Batch, Pair, PairBatch, Sequence, collate, collate_pairs
-from coloop.algorithms.recipes import ModelOutputs, recipe_of
+from coloop.algorithms.recipes import recipe_of
+from coloop.algorithms.recipes.protocol import ModelOutputs
 from coloop.spec.algorithm import (
     BradleyTerry,
     ImplicitPrm,

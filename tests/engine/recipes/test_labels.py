@@ -10,7 +10,8 @@ from tests.engine.numerics import near
 from tests.engine.recipes.literals import literal
 
 from coloop.algorithms.batch import Batch, Sequence, collate
-from coloop.algorithms.recipes import ModelOutputs, recipe_of
+from coloop.algorithms.recipes import recipe_of
+from coloop.algorithms.recipes.protocol import ModelOutputs
 from coloop.spec.algorithm import ImplicitPrm, Outcome, Regression
 
 

@@ -4,7 +4,8 @@ from typing import Any, get_args
 
 import pytest
 
-from coloop.algorithms.recipes import Needs, recipe_of
+from coloop.algorithms.recipes import recipe_of
+from coloop.algorithms.recipes.protocol import Needs
 from coloop.spec.algorithm import PORTS_OF, resolve_algorithm
 from coloop.spec.heads import LEARNED_FROM, Reading
 

@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from coloop.algorithms.batch import Batch, Pair, Sequence, collate, collate_pairs
-from coloop.algorithms.recipes import RECIPES, CreditInput, EdgeScores, ModelOutputs, recipe_of
+from coloop.algorithms.recipes import RECIPES, recipe_of
+from coloop.algorithms.recipes.protocol import CreditInput, EdgeScores, ModelOutputs
 from coloop.spec.algorithm import (
     REWARDS_NAMES,
     BradleyTerry,

@@ -12,8 +12,9 @@ from tests.engine.numerics import assert_near, near
 from tests.engine.recipes.literals import literal, literals
 
 from coloop.algorithms.batch import Batch, Pair, Sequence, collate, collate_pairs
-from coloop.algorithms.recipes import RECIPES, ModelOutputs, recipe_of
+from coloop.algorithms.recipes import RECIPES, recipe_of
 from coloop.algorithms.recipes.kl_control import KlController
+from coloop.algorithms.recipes.protocol import ModelOutputs
 from coloop.spec.algorithm import (
     BradleyTerry,
     PreferenceAlgorithm,

@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from tests.engine.generating import generate
 from tests.engine.numerics import forward_terms, near
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerFast
 
-from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
+from coloop.workers.rollout import GenerationRequest, TorchEngine
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 import torch
+from tests.engine.generating import generate
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import WeightsNotUpdated
-from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
+from coloop.workers.rollout import GenerationRequest, TorchEngine
 from coloop.workers.rollout.torch_engine import Aside
 
 MIB = 2**20

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 import torch
+from tests.engine.generating import generate
 from tests.engine.numerics import forward_terms, near
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import StopRequested
 from coloop.workers.cpu import lean_decoder
-from coloop.workers.rollout import Generation, GenerationRequest, TorchEngine, generate
+from coloop.workers.rollout import Generation, GenerationRequest, TorchEngine
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.engine.generating import generate, versions_of
 from tests.engine.numerics import forward_terms, near
 from tests.engine.openai_service import completions_of
 from tests.engine.web_service import serving
@@ -17,14 +18,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.data.services.endpoint import Endpoint
 from coloop.errors import RequestRefused, StopRequested, WeightsNotUpdated
-from coloop.workers.rollout import (
-    ENGINES,
-    Generation,
-    GenerationRequest,
-    RemoteEngine,
-    RolloutEngine,
-    generate,
-)
+from coloop.workers.rollout import ENGINES, Generation, GenerationRequest, RolloutEngine
+from coloop.workers.rollout.remote_engine import RemoteEngine
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]
@@ -529,7 +524,7 @@ def test_finish_writes_to_the_end_with_the_weights_it_began_with(
     assert engine.unfinished == len(asked)
     done = finish(engine)
     assert [done[ticket].token_ids for ticket in tickets] == texts(whole)
-    assert all(row.versions == [0] * len(row.token_ids) for row in done.values())
+    assert all(versions_of(row) == [0] * len(row.token_ids) for row in done.values())
 
 
 def test_drop_gives_back_what_there_is(
@@ -572,7 +567,7 @@ def test_resume_goes_on_with_the_new_weights_and_knows_which_wrote_what(
     first, second = row.switches
     assert (row.version, first[1], second[1]) == (0, 4, 5)
     assert 0 < first[0] < second[0] < len(row.token_ids)
-    assert row.versions == [0] * first[0] + [4] * (second[0] - first[0]) + [5] * (
+    assert versions_of(row) == [0] * first[0] + [4] * (second[0] - first[0]) + [5] * (
         len(row.token_ids) - second[0]
     )
     assert row.token_ids[: first[0]] == whole.token_ids[: first[0]]
@@ -581,7 +576,7 @@ def test_resume_goes_on_with_the_new_weights_and_knows_which_wrote_what(
     by_second = own_scores(engine, request, row)
     a, b = first[0], second[0]
     assert list(row.log_probs) == close([*by_first[:a], *by_second[a:b], *by_first[b:]])
-    assert len(done[others[-1]].token_ids) == len(done[others[-1]].versions)
+    assert len(done[others[-1]].token_ids) == len(versions_of(done[others[-1]]))
 
 
 def test_a_kept_text_is_read_anew_with_new_weights(

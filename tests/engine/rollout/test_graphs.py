@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 import torch
+from tests.engine.generating import generate
 from tests.engine.numerics import forward_terms, near
 from tests.engine.rollout.conftest import build
 from tests.engine.rollout.tape import Counting, Rerun, Tape
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from coloop.workers.rollout import Generation, GenerationRequest, TorchEngine, generate, graphs
+from coloop.workers.rollout import Generation, GenerationRequest, TorchEngine, graphs
 from coloop.workers.rollout.graphs import (
     MOST_GRAPHS,
     CudaRecorder,

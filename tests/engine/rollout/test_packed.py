@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from tests.engine.generating import generate
 from tests.engine.numerics import assert_near, forward_terms, near
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
@@ -17,7 +18,7 @@ from coloop.workers.cpu.lean_weights import (
     product,
     shape_of,
 )
-from coloop.workers.rollout import Generation, GenerationRequest, TorchEngine, generate
+from coloop.workers.rollout import Generation, GenerationRequest, TorchEngine
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]

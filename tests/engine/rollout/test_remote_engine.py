@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.engine.generating import generate
 from tests.engine.numerics import forward_terms, near
 from tests.engine.openai_service import completions_of
 from tests.engine.web_service import Asked, WebService, serving
@@ -14,7 +15,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from coloop.data.services.endpoint import Endpoint
 from coloop.data.services.service import Service
 from coloop.errors import RequestRefused, ServiceFailed, StopRequested, WeightsNotUpdated
-from coloop.workers.rollout import RemoteEngine, TorchEngine, generate
+from coloop.workers.rollout import TorchEngine
+from coloop.workers.rollout.remote_engine import RemoteEngine
 
 Ask = Callable[..., Any]
 PROMPT = [5, 6, 7]

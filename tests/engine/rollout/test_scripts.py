@@ -3,10 +3,11 @@
 from collections.abc import Callable
 
 import pytest
+from tests.engine.generating import generate
 from tests.engine.numerics import forward_terms, near
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
+from coloop.workers.rollout import GenerationRequest, TorchEngine
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]

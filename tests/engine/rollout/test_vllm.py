@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 import torch
+from tests.engine.generating import generate
 from tests.engine.numerics import forward_terms, near
 from tests.engine.rollout.conftest import build
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import BackendMissing
-from coloop.workers.rollout import GenerationRequest, TorchEngine, VllmEngine, generate, vllm_engine
+from coloop.workers.rollout import GenerationRequest, TorchEngine, vllm_engine
+from coloop.workers.rollout.vllm_engine import VllmEngine
 from coloop.workers.sync import (
     ChecksumVerifier,
     LocalChannel,

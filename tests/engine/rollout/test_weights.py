@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 import torch
+from tests.engine.generating import generate
 from tests.engine.numerics import near
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -13,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from coloop.errors import BackendMissing, WeightsNotUpdated
 from coloop.spec.rollout import Engine
 from coloop.workers.fingerprint import fingerprint
-from coloop.workers.rollout import ENGINES, GenerationRequest, TorchEngine, build_engine, generate
+from coloop.workers.rollout import ENGINES, GenerationRequest, TorchEngine, build_engine
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from coloop.models import weights_in
+from coloop.models.folder import weights_in
 from coloop.runtime.checkpoints.checkpoint import list_checkpoints
 from coloop.runtime.checkpoints.run_folder import RunRequest
 from coloop.runtime.control import request

@@ -13,7 +13,9 @@ from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 
 from coloop.cli.app import app
-from coloop.models import SCORE, build_model, read_adapter, save_hf, weights_in
+from coloop.models import build_model, save_hf
+from coloop.models.folder import read_adapter, weights_in
+from coloop.models.heads import SCORE
 from coloop.runtime.checkpoints.checkpoint import list_checkpoints
 from coloop.runtime.run_files.events import RunStateName
 from coloop.spec.model import ScratchModel

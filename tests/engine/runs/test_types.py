@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from coloop.models import DTYPES
+from coloop.models.build import DTYPES
 from coloop.plan.compile import compile_plan
 from coloop.plan.unrolled import Unrolled
 from coloop.runtime.run_files.events import RunStateName

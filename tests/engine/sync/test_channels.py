@@ -13,33 +13,32 @@ from typing import Any
 
 import pytest
 import torch
+from tests.engine.generating import generate
 from tests.engine.numerics import forward_terms, near, rounding
 from torch import Tensor
 
 from coloop.errors import StorageFull, WeightsNotUpdated
-from coloop.models import LoadedModel, build_model, encode_prompt
+from coloop.models import LoadedModel, build_model
+from coloop.models.tokenizer import encode_prompt
 from coloop.spec.model import ScratchModel
 from coloop.workers.fingerprint import fingerprint
-from coloop.workers.rollout import GenerationRequest, TorchEngine, generate
+from coloop.workers.rollout import GenerationRequest, TorchEngine
 from coloop.workers.sync import (
     CHANNELS,
     MEETINGS,
     ChecksumVerifier,
-    Counted,
     FilesChannel,
     GroupChannel,
     LocalChannel,
-    Proof,
-    WeightReceiver,
     WeightTransfer,
     checksum_of_engine,
     checksum_of_model,
 )
 from coloop.workers.sync import folders as folders_module
 from coloop.workers.sync import group as group_module
-from coloop.workers.sync.checksums import score_source
+from coloop.workers.sync.checksums import Counted, score_source
 from coloop.workers.sync.folders import PREFIX, TransferFolders, can_use
-from coloop.workers.sync.protocol import in_buckets
+from coloop.workers.sync.protocol import Proof, WeightReceiver, in_buckets
 
 LOGITS = 10.0
 """Greatest logit of the model."""

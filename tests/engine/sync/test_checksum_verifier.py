@@ -16,11 +16,11 @@ from coloop.workers.rollout import TorchEngine
 from coloop.workers.sync import (
     ChecksumVerifier,
     LocalChannel,
-    Proof,
     checksum_of_engine,
     checksum_of_model,
 )
 from coloop.workers.sync.checksums import Part, probe_of
+from coloop.workers.sync.protocol import Proof
 from coloop.workers.worker_api import MERGES
 
 GATE, UP = "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.up_proj.weight"

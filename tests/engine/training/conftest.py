@@ -20,7 +20,7 @@ from transformers import (
 from coloop.algorithms.batch import Pair, Sequence, completion_sequence
 from coloop.algorithms.recipes import recipe_of
 from coloop.algorithms.recipes.rows import OF_OTHERS
-from coloop.models import with_head
+from coloop.models.heads import with_head
 from coloop.spec.algorithm import (
     PREFERENCE_NAMES,
     BradleyTerry,

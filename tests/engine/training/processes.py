@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from tests.forked import context
 
-from coloop.workers.training import Ranks, join, leave
+from coloop.workers.training import Ranks, leave
+from coloop.workers.training.ranks import join
 
 DEADLINE_SECONDS = 120.0
 

@@ -14,14 +14,14 @@ from tests.engine.training.processes import on_ranks
 from torch import Tensor
 
 from coloop.errors import CheckpointError, ModelUnavailable
-from coloop.models import LoadedModel, filled, outline_of
-from coloop.models.adapter_folder import is_own
+from coloop.models import LoadedModel
+from coloop.models.folder import is_own
+from coloop.models.waiting import filled, outline_of
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
-from coloop.workers.training import ALONE, BACKENDS, Adapter, Ranks, Scorer, TrainBackend, leave
-from coloop.workers.training.adapters import AdaptedStates, Spread, add_adapter, beside, names_of
+from coloop.workers.training import ALONE, BACKENDS, Adapter, Learner, Ranks, Scorer, leave
+from coloop.workers.training.adapters import LearningAdapter, Spread, add_adapter, beside, names_of
 from coloop.workers.training.forward import TokenModel
-from coloop.workers.training.learner import Learner
 from coloop.workers.training.states import WholeStates
 
 pytestmark = pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
@@ -41,7 +41,7 @@ def alone() -> Iterator[None]:
     leave()
 
 
-def build(name: str, ranks: Ranks = ALONE, *, lora: Lora = LORA, seed: int = 1) -> TrainBackend:
+def build(name: str, ranks: Ranks = ALONE, *, lora: Lora = LORA, seed: int = 1) -> Learner:
     return BACKENDS[name](
         tiny_model(),
         TRAINING,
@@ -56,7 +56,7 @@ def two_updates(ranks: Ranks, name: str) -> tuple[list[float], dict[str, Tensor]
     return go_on(backend), dict(backend.weights()), backend.state_dict()
 
 
-def go_on(backend: TrainBackend, training: Any = TRAINING) -> list[float]:
+def go_on(backend: Learner, training: Any = TRAINING) -> list[float]:
     """The losses of two updates."""
     loads = [random_load("grpo", size=7, seed=seed) for seed in range(2)]
     reports = [backend.update([load], training, seed=0) for load in loads]
@@ -69,8 +69,9 @@ def exactly() -> tuple[list[float], dict[str, Tensor]]:
     adapter = Adapter(lora=LORA, seed=1)
     add_adapter(model, adapter)
     model.double()
-    states = AdaptedStates(WholeStates(model, TRAINING.optimizer), adapter, names_of(model))
-    exact = Learner(TokenModel(model), states)
+    states = WholeStates(model, TRAINING.optimizer)
+    learning = LearningAdapter(states, adapter, names_of(model))
+    exact = Learner(TokenModel(model), states, learning)
     return go_on(exact), dict(exact.weights())
 
 

@@ -25,21 +25,10 @@ from coloop.algorithms.batch import split_units
 from coloop.errors import BackendMissing, PlacementTimeout, StopRequested
 from coloop.spec.dtypes import trained_dtypes
 from coloop.workers.fingerprint import fingerprint
-from coloop.workers.training import (
-    ALONE,
-    BACKENDS,
-    Hooks,
-    Ranks,
-    TrainBackend,
-    TrainBatch,
-    UpdateFailed,
-    UpdateReport,
-    join,
-    leave,
-)
+from coloop.workers.training import ALONE, BACKENDS, Hooks, Learner, Ranks, TrainBatch, leave
 from coloop.workers.training.forward import TokenModel
-from coloop.workers.training.learner import Learner
-from coloop.workers.training.shares import passes_of, shares_of
+from coloop.workers.training.protocol import UpdateFailed, UpdateReport
+from coloop.workers.training.ranks import join, passes_of, shares_of
 from coloop.workers.training.states import WholeStates
 
 TERMS = 10_000
@@ -102,7 +91,7 @@ def build(
     seed: int = 0,
     model: Mapping[str, Any] | None = None,
     **fields: Any,
-) -> TrainBackend:
+) -> Learner:
     training = section(backend, **fields)
     dtypes = trained_dtypes(training)
     return BACKENDS[training.backend](
@@ -132,11 +121,11 @@ def loads_of(update: int) -> list[TrainBatch]:
     return [random_load("grpo", size=1, seed=2, kl=KL)]
 
 
-def go_on(backend: TrainBackend, name: str, first: int, last: int) -> list[UpdateReport]:
+def go_on(backend: Learner, name: str, first: int, last: int) -> list[UpdateReport]:
     return [backend.update(loads_of(one), section(name), seed=one) for one in range(first, last)]
 
 
-def snapshot(backend: TrainBackend) -> dict[str, Tensor]:
+def snapshot(backend: Learner) -> dict[str, Tensor]:
     return {name: weight.detach().clone() for name, weight in backend.weights()}
 
 
@@ -168,14 +157,14 @@ def three_updates(ranks: Ranks, name: str, folder: str) -> dict[str, Any]:
     return found
 
 
-def save(backend: TrainBackend, ranks: Ranks, path: Path) -> None:
+def save(backend: Learner, ranks: Ranks, path: Path) -> None:
     state = backend.state_dict()
     if ranks.is_first:
         torch.save(state, path)
     ranks.any(False)  # all wait until it is there
 
 
-def stopped(backend: TrainBackend, ranks: Ranks, name: str) -> bool:
+def stopped(backend: Learner, ranks: Ranks, name: str) -> bool:
     """A stop that only the last rank hears of, in the second micro-batch."""
     asked = iter([False, True] if ranks.rank == ranks.size - 1 else [False, False])
     hooks = Hooks(should_stop=lambda: next(asked))
@@ -184,7 +173,7 @@ def stopped(backend: TrainBackend, ranks: Ranks, name: str) -> bool:
     return not backend.has_stepped
 
 
-def failed(backend: TrainBackend, name: str) -> str:
+def failed(backend: Learner, name: str) -> str:
     """A loss that is not finite in one row of one rank."""
     load = random_load("grpo", size=5)
     rows = [*load.rows[:4], replace(load.rows[4], advantages=float("nan"))]
@@ -454,7 +443,7 @@ def variants(ranks: Ranks, name: str, names: list[str]) -> dict[str, dict[str, T
     return found
 
 
-def shared(backend: TrainBackend, ranks: Ranks) -> dict[str, Any]:
+def shared(backend: Learner, ranks: Ranks) -> dict[str, Any]:
     """The first rank's state, as a file brings it to all."""
     return dict(ranks.gathered(backend.state_dict())[0])
 

@@ -14,11 +14,10 @@ from coloop.algorithms.batch import (
     collate,
     collate_pairs,
     completion_sequence,
-    completion_sequences,
-    concat,
-    pack,
     split_units,
 )
+from coloop.algorithms.batch.passes import pack
+from coloop.algorithms.batch.sequences import completion_sequences
 
 
 def sequence(name: str, tokens: list[int], trained: int, **fields: object) -> Sequence:
@@ -26,14 +25,12 @@ def sequence(name: str, tokens: list[int], trained: int, **fields: object) -> Se
     return Sequence(id=name, token_ids=tokens, loss_mask=mask, **fields)
 
 
-def test_rows_are_padded_on_the_right_to_a_multiple() -> None:
-    batch = collate(
-        [sequence("a", [5, 6, 7], 2), sequence("b", [8, 9], 1)], pad_id=1, pad_to_multiple=4
-    )
+def test_rows_are_padded_on_the_right() -> None:
+    batch = collate([sequence("a", [5, 6, 7], 2), sequence("b", [8, 9], 1)])
 
-    assert batch.token_ids.tolist() == [[5, 6, 7, 1], [8, 9, 1, 1]]
-    assert batch.attention_mask.tolist() == [[True, True, True, False], [True, True, False, False]]
-    assert batch.loss_mask.tolist() == [[False, True, True, False], [False, True, False, False]]
+    assert batch.token_ids.tolist() == [[5, 6, 7], [8, 9, 0]]
+    assert batch.attention_mask.tolist() == [[True, True, True], [True, True, False]]
+    assert batch.loss_mask.tolist() == [[False, True, True], [False, True, False]]
     assert batch.lengths() == [3, 2]
 
 
@@ -96,35 +93,6 @@ def test_selecting_cuts_padding_that_is_not_needed() -> None:
     assert part.advantages.tolist() == [[0, 2]]
 
 
-def test_concatenated_batches_share_one_width() -> None:
-    first = collate([sequence("a", [5, 6, 7], 1)])
-    second = collate([sequence("b", [8, 9], 1)])
-
-    both = concat([first, second])
-
-    assert both.ids == ("a", "b")
-    assert both.token_ids.tolist() == [[5, 6, 7], [8, 9, 0]]
-    assert both.advantages is None
-    with pytest.raises(ValueError, match="advantages"):
-        concat([first, collate([sequence("c", [1, 2], 1, advantages=1.0)])])
-
-
-def test_concatenated_batches_keep_what_both_bring() -> None:
-    first = collate([sequence("a", [5, 6, 7], 1, advantages=2.0, weight=0.5, group="g")])
-    second = collate([sequence("b", [8, 9], 1, advantages=-1.0, count=3.0)])
-
-    both = concat([first, second])
-
-    assert both.advantages is not None
-    assert both.advantages.tolist() == [[0, 0, 2], [0, -1, 0]]
-    assert both.loss_mask.tolist() == [[False, False, True], [False, True, False]]
-    assert both.lengths() == [3, 2]
-    assert both.row_weights.tolist() == [0.5, 1.0]
-    assert both.row_counts.tolist() == [1.0, 3.0]
-    assert both.groups == ("g", "")
-    assert both.values is None
-
-
 def test_pairs_stand_at_one_width_and_are_selected_together() -> None:
     pairs = [
         Pair(
@@ -141,8 +109,7 @@ def test_pairs_stand_at_one_width_and_are_selected_together() -> None:
 
     assert batch.lengths() == [6, 6, 8]
     assert part.sides.ids == ("c2", "c0", "r2", "r0")
-    assert part.chosen.ids == ("c2", "c0")
-    assert part.rejected.token_ids.tolist() == [[1, 1, 1, 1], [1, 1, 0, 0]]
+    assert part.sides.token_ids[2:].tolist() == [[1, 1, 1, 1], [1, 1, 0, 0]]
     assert part.probability.tolist() == pytest.approx([0.7, 0.5])
 
 

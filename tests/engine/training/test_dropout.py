@@ -7,8 +7,8 @@ import torch
 from tests.engine.models.architectures import make_model
 
 from coloop.spec.training import Training
-from coloop.workers.training.dropout import Dropout, drops
 from coloop.workers.training.forward import recompute_blocks
+from coloop.workers.training.learner import Dropout, drops
 
 SHARES: dict[str, dict[str, Any]] = {
     "gpt2": {"attn_pdrop": 0.3, "embd_pdrop": 0.3, "resid_pdrop": 0.3},

@@ -16,7 +16,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import PreTrainedModel
 
 from coloop.algorithms.batch import Batch, collate
-from coloop.models import LoadedModel, copy_model
+from coloop.models import LoadedModel
+from coloop.models.build import copy_model
 from coloop.workers.training import forward, packing
 from coloop.workers.training.forward import ForwardOptions, TokenModel
 

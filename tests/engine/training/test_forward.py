@@ -13,11 +13,11 @@ from transformers import PreTrainedModel
 
 from coloop.algorithms.batch import Batch, collate
 from coloop.algorithms.batch import Sequence as TokenSequence
-from coloop.algorithms.recipes import Needs
+from coloop.algorithms.recipes.protocol import Needs
 from coloop.errors import BackendMissing
 from coloop.plan.settings import settings
 from coloop.workers.training.forward import ForwardOptions, TokenModel
-from coloop.workers.training.scorer import Scorer, score_sequences
+from coloop.workers.training.scorer import Scorer, ScoresTexts
 
 Build = Callable[..., PreTrainedModel]
 
@@ -221,14 +221,14 @@ def test_scores_do_not_depend_on_the_company_they_are_computed_in(
     model = TokenModel(build_model())
     rows: list[TokenSequence] = make_load("grpo", size=10).rows
 
-    together = score_sequences(model, rows)
-    alone = [score_sequences(model, [row], rows_at_once=1)[0] for row in rows]
+    together = ScoresTexts(model).score(rows)
+    alone = [ScoresTexts(model).score([row])[0] for row in rows]
     scale = max(abs(number) for row in alone for number in row)
 
     for row, ours, theirs in zip(rows, together, alone, strict=True):
         assert len(ours) == len(row.token_ids)
         assert_near(ours, theirs, terms=forward_terms(model.model, TOKENS), scale=scale)
-    assert score_sequences(model, []) == []
+    assert ScoresTexts(model).score([]) == []
 
 
 def test_greedy_text_is_scored_at_temperature_one(
@@ -237,7 +237,7 @@ def test_greedy_text_is_scored_at_temperature_one(
     model = TokenModel(build_model())
     rows = make_load("grpo", size=3).rows
 
-    greedy, plain = score_sequences(model, rows, temperature=0.0), score_sequences(model, rows)
+    greedy, plain = ScoresTexts(model).score(rows, temperature=0.0), ScoresTexts(model).score(rows)
     assert [one.tolist() for one in greedy] == [one.tolist() for one in plain]
 
 
@@ -248,7 +248,7 @@ def test_scoring_ignores_what_a_row_brings_beside_its_tokens(
     rows = make_load("grpo", size=2).rows
     mixed = [rows[0], replace(rows[1], advantages=None, log_probs_rollout=None)]
 
-    found, plain = score_sequences(model, mixed), score_sequences(model, rows)
+    found, plain = ScoresTexts(model).score(mixed), ScoresTexts(model).score(rows)
     assert [one.tolist() for one in found] == [one.tolist() for one in plain]
 
 

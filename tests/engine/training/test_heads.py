@@ -18,8 +18,8 @@ from tests.engine.training.processes import on_ranks
 from transformers import PreTrainedModel
 
 from coloop.algorithms.batch import Batch, collate
-from coloop.algorithms.recipes import Needs
-from coloop.models import HeadSpec, with_each_head
+from coloop.algorithms.recipes.protocol import Needs
+from coloop.models.heads import HeadSpec, with_each_head
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
 from coloop.workers.training import (

@@ -12,10 +12,11 @@ from tests.engine.numerics import assert_near, near
 from tests.matrix import also
 from transformers import PreTrainedModel
 
-from coloop.algorithms.batch import TOKEN_FIELDS, Batch, Pair, PairBatch, collate, collate_pairs
+from coloop.algorithms.batch import Batch, Pair, PairBatch, collate, collate_pairs
 from coloop.algorithms.batch import Sequence as TokenSequence
-from coloop.algorithms.recipes import RECIPES, ModelOutputs, Needs
-from coloop.algorithms.recipes.protocol import OF_WORDS
+from coloop.algorithms.batch.sequences import TOKEN_FIELDS
+from coloop.algorithms.recipes import RECIPES
+from coloop.algorithms.recipes.protocol import OF_WORDS, ModelOutputs, Needs
 from coloop.spec.algorithm_fields import PreferenceLoss
 from coloop.spec.heads import Head
 from coloop.workers.training import SingleBackend, TrainBatch

@@ -12,7 +12,8 @@ from tests.engine.training.conftest import random_load, tiny_model, training_sec
 from tests.engine.training.processes import on_ranks
 from torch import Tensor
 
-from coloop.models import LoadedModel, character_tokenizer, load_weights, outline_of
+from coloop.models import LoadedModel, character_tokenizer, load_weights
+from coloop.models.waiting import outline_of
 from coloop.plan import weight_buckets
 from coloop.spec.dtypes import ON_GPU, trained_dtypes
 from coloop.workers.fingerprint import fingerprint

@@ -10,7 +10,8 @@ from torch.profiler import ProfilerActivity, profile
 from transformers import PreTrainedModel
 
 from coloop.algorithms.batch import Batch, collate
-from coloop.models import LoadedModel, copy_model
+from coloop.models import LoadedModel
+from coloop.models.build import copy_model
 from coloop.workers.training.forward import ForwardOptions, TokenModel
 
 Build = Callable[..., PreTrainedModel]

@@ -25,7 +25,7 @@ from torch import Tensor
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
 from coloop.workers.fingerprint import fingerprint
-from coloop.workers.training import ALONE, BACKENDS, Adapter, Ranks, TrainBackend, leave
+from coloop.workers.training import ALONE, BACKENDS, Adapter, Learner, Ranks, leave
 from coloop.workers.training.learner import SEED_STRIDE
 
 pytestmark = pytest.mark.slow
@@ -57,7 +57,7 @@ def section(name: str, optimizer: dict[str, Any], **fields: Any) -> Any:
     return training_section(optimizer=optimizer, backend=backend, **given)
 
 
-def build(name: str, ranks: Ranks, training: Any, lora: Lora | None = None) -> TrainBackend:
+def build(name: str, ranks: Ranks, training: Any, lora: Lora | None = None) -> Learner:
     adapter = None if lora is None else Adapter(lora=lora, seed=1)
     return BACKENDS[training.backend](
         tiny_model(),
@@ -69,14 +69,14 @@ def build(name: str, ranks: Ranks, training: Any, lora: Lora | None = None) -> T
     )
 
 
-def of(kind: str, name: str, ranks: Ranks) -> tuple[TrainBackend, Any]:
+def of(kind: str, name: str, ranks: Ranks) -> tuple[Learner, Any]:
     """A backend with one of `OPTIMIZERS`, and its section."""
     training = section(name, OPTIMIZERS[kind])
     lora = Lora(rank=3, alpha=6.0) if kind == "adapter" else None
     return build(name, ranks, training, lora), training
 
 
-def go_on(backend: TrainBackend, training: Any, first: int, last: int) -> None:
+def go_on(backend: Learner, training: Any, first: int, last: int) -> None:
     """Some updates; Muon, which orthogonalises in bfloat16 and so enlarges rounding a hundredfold,
     does it in float32."""
     with pytest.MonkeyPatch.context() as patch:
@@ -85,11 +85,11 @@ def go_on(backend: TrainBackend, training: Any, first: int, last: int) -> None:
             backend.update([random_load("grpo", size=7, seed=one)], training, seed=one)
 
 
-def snapshot(backend: TrainBackend) -> dict[str, Tensor]:
+def snapshot(backend: Learner) -> dict[str, Tensor]:
     return {name: weight.detach().clone() for name, weight in backend.weights()}
 
 
-def shared(backend: TrainBackend, ranks: Ranks) -> dict[str, Any]:
+def shared(backend: Learner, ranks: Ranks) -> dict[str, Any]:
     """The first rank's state, as a file brings it to all."""
     return copy.deepcopy(dict(ranks.gathered(backend.state_dict())[0]))
 
@@ -159,7 +159,7 @@ TOO_FAR = 5.0
 """Standard errors between two means of the same thing: of a thousand weights, none."""
 
 
-def with_dropout(name: str, ranks: Ranks, **fields: Any) -> tuple[TrainBackend, Any]:
+def with_dropout(name: str, ranks: Ranks, **fields: Any) -> tuple[Learner, Any]:
     wanted = {"mini_batch": None, "dropout": True, **fields}
     training = section(name, {**MOMENTUM, "lr": 0.5}, **wanted)
     return build(name, ranks, training, HALF), training

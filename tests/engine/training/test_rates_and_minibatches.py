@@ -4,7 +4,7 @@ import pytest
 
 from coloop.spec.training import Optimizer
 from coloop.workers.training.optimizers import learning_rate
-from coloop.workers.training.shares import plan_steps
+from coloop.workers.training.ranks import plan_steps
 
 
 def rates(total: int, **fields: object) -> list[float]:

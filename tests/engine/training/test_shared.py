@@ -20,26 +20,21 @@ from tests.engine.training.conftest import (
 from tests.engine.training.processes import on_ranks
 from transformers import PreTrainedModel, Qwen2Config
 
-from coloop.algorithms.batch import (
-    Batch,
-    Sequence,
-    collate,
-    completion_sequence,
-    prompts_of,
-    split_units,
-)
-from coloop.algorithms.recipes import Needs, recipe_of
+from coloop.algorithms.batch import Batch, Sequence, collate, completion_sequence, split_units
+from coloop.algorithms.batch.passes import prompts_of
+from coloop.algorithms.recipes import recipe_of
+from coloop.algorithms.recipes.protocol import Needs
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
-from coloop.workers.cpu import shared as slabs_of_texts
-from coloop.workers.cpu.shared import Shared, shared
+from coloop.workers.cpu import slabs as slabs_of_texts
+from coloop.workers.cpu.slabs import Shared, shared
 from coloop.workers.training import Adapter, Ranks, SingleBackend, TrainBatch
 from coloop.workers.training import forward as forwards
 from coloop.workers.training.adapters import add_adapter
 from coloop.workers.training.forward import ForwardOptions, TokenModel
 from coloop.workers.training.fsdp2 import Fsdp2Backend
-from coloop.workers.training.scorer import score_sequences
-from coloop.workers.training.shares import shares_of
+from coloop.workers.training.ranks import shares_of
+from coloop.workers.training.scorer import ScoresTexts
 
 KINDS = ("qwen3", "qwen2", "llama", "mistral")
 PROMPTS = ((5, 6, 7, 8), (5, 6, 7), (9, 10, 11, 12, 13, 14), (3,), (15, 16))
@@ -306,9 +301,9 @@ def test_scores_of_groups_are_those_of_rows_alone(shared_rows: list[int]) -> Non
     model = TokenModel(built("qwen3"))
     rows = rows_of_groups()
 
-    together = score_sequences(model, rows)
+    together = ScoresTexts(model).score(rows)
     assert shared_rows
-    alone = [score_sequences(model, [row])[0] for row in rows]
+    alone = [ScoresTexts(model).score([row])[0] for row in rows]
 
     scale = max(abs(number) for row in alone for number in row)
     for ours, theirs in zip(together, alone, strict=True):

@@ -18,15 +18,8 @@ from transformers import PreTrainedModel
 from coloop.algorithms.batch import completion_sequence
 from coloop.errors import CheckpointError, StopRequested
 from coloop.spec.training import Training
-from coloop.workers.training import (
-    BACKENDS,
-    Hooks,
-    Scorer,
-    SingleBackend,
-    TrainBackend,
-    TrainBatch,
-    UpdateFailed,
-)
+from coloop.workers.training import BACKENDS, Hooks, Learner, Scorer, SingleBackend, TrainBatch
+from coloop.workers.training.protocol import UpdateFailed
 
 MakeLoad = Callable[..., TrainBatch]
 MakeTraining = Callable[..., Training]
@@ -773,6 +766,6 @@ def test_state_of_another_model_or_version_is_refused(
 
 
 def test_the_backend_fits_its_protocol(build_model: Build, make_training: MakeTraining) -> None:
-    backend: TrainBackend = BACKENDS["single"](build_model(), make_training(), group="actor")
+    backend: Learner = BACKENDS["single"](build_model(), make_training(), group="actor")
 
     assert backend.score([]) == []

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from coloop.data.tables import Tokens
 from coloop.errors import CheckpointError, ModelUnavailable
-from coloop.models import read_adapter, weights_in
-from coloop.models.adapter_folder import is_own
+from coloop.models.folder import is_own, read_adapter, weights_in
 from coloop.plan.compile import compile_plan
 from coloop.plan.settings.survey import Survey
 from coloop.runtime.roles.rows.texts import drawn_sequence
@@ -25,7 +24,7 @@ from coloop.spec.io import from_dict
 from coloop.workers.messages import LearnRequest, PortBatch, PromptRequest, Sampling
 from coloop.workers.sync import ChecksumVerifier, FilesChannel
 from coloop.workers.training import ALONE, Ranks, leave
-from coloop.workers.training.frozen_adapters import FrozenAdapter
+from coloop.workers.training.adapters import FrozenAdapter
 from coloop.workers.worker import Worker
 
 pytestmark = pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")

@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.engine.generating import generate
 from tests.engine.numerics import rounding
 from tests.engine.workers.test_worker import EDGES, NODES, settings_of
 from tests.engine.workers.test_writing import learn
 
 from coloop.data.tables import Tokens
 from coloop.errors import StopRequested
-from coloop.workers import listeners, writing
+from coloop.workers import worker_group, writing
 from coloop.workers.encoder import Encoder
 from coloop.workers.messages import Answer, Branches, Pause, PromptRequest, Sampling
-from coloop.workers.rollout import GenerationRequest, generate
+from coloop.workers.rollout import GenerationRequest
 from coloop.workers.worker import Worker
 from coloop.workers.worker_group import WorkerGroup
 
@@ -70,9 +71,9 @@ def count(text: str) -> str | None:
 
 def waits_for(event: threading.Event) -> Callable[..., Any]:
     """What was said, once this has happened."""
-    said = listeners.Listeners.said
+    said = worker_group.Listeners.said
 
-    def waiting(self: listeners.Listeners, *arguments: Any) -> Any:
+    def waiting(self: worker_group.Listeners, *arguments: Any) -> Any:
         if self._waiting:
             assert event.wait(PATIENCE)
         return said(self, *arguments)
@@ -238,8 +239,8 @@ def test_new_weights_come_while_texts_pause(host: Worker, hosts: WorkerGroup) ->
         return count(pause.text)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(listeners, "LANES", 1)  # the host is asked by one thread at a time
-        patched.setattr(listeners.Listeners, "said", waits_for(has_learned))
+        patched.setattr(worker_group, "LANES", 1)  # the host is asked by one thread at a time
+        patched.setattr(worker_group.Listeners, "said", waits_for(has_learned))
         found = written(hosts, answer)
 
     mixed = [

@@ -5,11 +5,11 @@ import torch
 from tests.engine.training.conftest import tiny_model
 
 from coloop.errors import ModelUnavailable
-from coloop.models import score_head, score_heads
+from coloop.models.heads import score_head, score_heads
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.io import parse
-from coloop.workers.heads import Names, renamed, taken_heads, with_heads, without_head
+from coloop.workers.initial_weights import Names, renamed, taken_heads, with_heads, without_head
 
 LOOP = """
 coloop: 1

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel
 
-from coloop.models import character_tokenizer, save_hf, with_head
+from coloop.models import character_tokenizer, save_hf
+from coloop.models.heads import with_head
 from coloop.models.tokenizer import byte_tokenizer
 from coloop.plan import weight_buckets
 from coloop.plan.compile import compile_plan
@@ -27,9 +28,8 @@ from coloop.spec.io import from_dict
 from coloop.spec.nodes import model_of
 from coloop.workers.initial_weights import Home, InitialWeights
 from coloop.workers.training import Ranks, leave
-from coloop.workers.training.adapters import add_adapter
+from coloop.workers.training.adapters import FrozenAdapter, add_adapter
 from coloop.workers.training.forward import TokenModel
-from coloop.workers.training.frozen_adapters import FrozenAdapter
 
 Document = dict[str, Any]
 

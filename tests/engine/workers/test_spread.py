@@ -19,7 +19,7 @@ from coloop.spec.io import from_dict
 from coloop.workers.frozen_model import FrozenModel
 from coloop.workers.initial_weights import InitialWeights
 from coloop.workers.training import Hooks, Ranks
-from coloop.workers.training.frozen_adapters import FrozenAdapter
+from coloop.workers.training.adapters import FrozenAdapter
 from coloop.workers.weights import HeldWeights
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,8 @@ from coloop.algorithms.batch import Pair, Sequence, split_units
 from coloop.data.arrays import ids_of
 from coloop.data.tables import Tokens
 from coloop.errors import DataError, StopRequested
-from coloop.models import character_tokenizer, load_weights, weights_in
+from coloop.models import character_tokenizer, load_weights
+from coloop.models.folder import weights_in
 from coloop.plan.compile import compile_plan
 from coloop.runtime.roles.rows.texts import drawn_sequence
 from coloop.spec.io import from_dict

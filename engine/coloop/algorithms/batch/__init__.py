@@ -1,4 +1,4 @@
-"""Token sequences as padded or packed tensors: collate, select, split, concat, pack.
+"""Token sequences as padded or packed tensors: collate, select, split, pack.
 
     row ──> Sequence, Pair ──collate──> Batch, PairBatch ──split_units, pack──> what a model reads
 
@@ -12,10 +12,9 @@ Knows nothing of algorithms, models or tables. Invariants:
 """
 
 from coloop.algorithms.batch.collating import collate, collate_pairs
-from coloop.algorithms.batch.padded import Batch, PairBatch, concat
-from coloop.algorithms.batch.passes import Packed, Prompts, pack, prompts_of, split_units
+from coloop.algorithms.batch.padded import Batch, PairBatch
+from coloop.algorithms.batch.passes import split_units
 from coloop.algorithms.batch.sequences import (
-    TOKEN_FIELDS,
     Choice,
     Pair,
     Prompt,
@@ -27,14 +26,11 @@ from coloop.algorithms.batch.sequences import (
 )
 
 __all__ = [
-    "TOKEN_FIELDS",
     "Batch",
     "Choice",
-    "Packed",
     "Pair",
     "PairBatch",
     "Prompt",
-    "Prompts",
     "Sequence",
     "Text",
     "Unit",
@@ -42,8 +38,5 @@ __all__ = [
     "collate_pairs",
     "completion_sequence",
     "completion_sequences",
-    "concat",
-    "pack",
-    "prompts_of",
     "split_units",
 ]

@@ -18,23 +18,12 @@ from coloop.algorithms.batch.sequences import TOKEN_FIELDS, Pair, Sequence, Unit
 _BY_TOKEN = ("loss_mask", *TOKEN_FIELDS)
 
 
-def collate(
-    sequences: Many[Sequence],
-    *,
-    pad_id: int = 0,
-    pad_to_multiple: int = 1,
-    reads: Collection[str] | None = None,
-) -> Batch:
-    """Sequences as one batch, padded on the right to the longest, rounded up to a multiple.
-
-    Args:
-        reads: names of the numbers that somebody reads; None: all.
-    """
+def collate(sequences: Many[Sequence], *, reads: Collection[str] | None = None) -> Batch:
+    """Sequences as one batch, padded on the right; `reads`: names of numbers to take, None: all."""
     for sequence in sequences:
         _check_sequence(sequence)
-    longest = max((len(sequence.token_ids) for sequence in sequences), default=0)
-    width = -(-longest // pad_to_multiple) * pad_to_multiple
     sizes = [len(sequence.token_ids) for sequence in sequences]
+    width = max(sizes, default=0)
     lengths = torch.tensor(sizes, dtype=torch.long)
     masks = [sequence.loss_mask for sequence in sequences]
     loss_mask = _pad(masks, sizes, width, False, torch.bool)
@@ -50,7 +39,7 @@ def collate(
     return Batch(
         ids=tuple(sequence.id for sequence in sequences),
         groups=tuple(sequence.group for sequence in sequences),
-        token_ids=_pad([one.token_ids for one in sequences], sizes, width, pad_id, torch.long),
+        token_ids=_pad([one.token_ids for one in sequences], sizes, width, 0, torch.long),
         attention_mask=torch.arange(width)[None, :] < lengths[:, None],
         loss_mask=loss_mask,
         row_weights=torch.tensor([sequence.weight for sequence in sequences]),
@@ -65,13 +54,13 @@ def collate(
     )
 
 
-def collate_pairs(pairs: Many[Pair], *, pad_id: int = 0, pad_to_multiple: int = 1) -> PairBatch:
+def collate_pairs(pairs: Many[Pair]) -> PairBatch:
     """Pairs as one batch; both sides are padded to the longest side of all."""
     sides = [pair.chosen for pair in pairs] + [pair.rejected for pair in pairs]
     named = {name: [pair.numbers.get(name) for pair in pairs] for name in _names(pairs)}
     extra = [one for pair in pairs for one in pair.extra]
     return PairBatch(
-        sides=collate(sides, pad_id=pad_id, pad_to_multiple=pad_to_multiple),
+        sides=collate(sides),
         probability=torch.tensor([pair.probability for pair in pairs]),
         margin=torch.tensor([pair.margin for pair in pairs]),
         row_weights=torch.tensor([pair.weight for pair in pairs]),
@@ -81,12 +70,11 @@ def collate_pairs(pairs: Many[Pair], *, pad_id: int = 0, pad_to_multiple: int = 
             for name, values in named.items()
             if _is_given(pairs, name, values)
         },
-        extra=collate(extra, pad_id=pad_id, pad_to_multiple=pad_to_multiple) if extra else None,
+        extra=collate(extra) if extra else None,
     )
 
 
 def _choices(sequences: Many[Sequence]) -> Tensor | None:
-    """(B, C)"""
     given = [sequence.choices for sequence in sequences]
     if not _is_given(sequences, "choices", given):
         return None
@@ -116,7 +104,6 @@ def _check_size(sequence: Sequence, name: str, value: object, size: int) -> None
 
 
 def _names(units: Many[Unit]) -> list[str]:
-    """Names of the further numbers of any of them."""
     return list(dict.fromkeys(name for unit in units for name in unit.numbers))
 
 

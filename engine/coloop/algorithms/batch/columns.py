@@ -1,5 +1,4 @@
-"""Many sequences as a few columns: what a message carries of them where texts are short, and an
-object for each text would take longer than its numbers."""
+"""Many sequences as a few columns, for messages of short texts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -21,8 +20,7 @@ class Columns:
 
     rows: int
     values: dict[str, Any]
-    """By field, a value for each; of a field of which all have the very same, that alone stands in
-    `shared`, and of one with short arrays in `arrays`."""
+    """By field; what all have the very same is in `shared`, short arrays are in `arrays`."""
     shared: dict[str, Any]
     arrays: dict[str, tuple[bytes, str, list[int]]]
     """By field: the numbers of all, one behind the other, their type, and how many each has."""

@@ -1,4 +1,4 @@
-"""Sequences as tensors, padded on the right, and pairs of them; parts of them, and several as one.
+"""Sequences as tensors, padded on the right, and pairs of them, and parts of these.
 
 Legend: ``B`` sequences, ``T`` token positions, ``P`` pairs.
 """
@@ -19,25 +19,18 @@ class Batch:
 
     ids: tuple[str, ...]
     groups: tuple[str, ...]
-    token_ids: Tensor
-    """(B, T) long."""
-    attention_mask: Tensor
-    """(B, T) bool, true on real tokens."""
-    loss_mask: Tensor
-    """(B, T) bool, true on trained tokens; never at position 0."""
-    row_weights: Tensor
-    """(B,) float32."""
-    row_counts: Tensor
-    """(B,) float32."""
-    log_probs_rollout: Tensor | None = None
-    """(B, T) float32, as the five below."""
+    token_ids: Tensor  # (B, T) long
+    attention_mask: Tensor  # (B, T) bool, true on real tokens
+    loss_mask: Tensor  # (B, T) bool, true on trained tokens; never at position 0
+    row_weights: Tensor  # (B,) float32
+    row_counts: Tensor  # (B,) float32
+    log_probs_rollout: Tensor | None = None  # (B, T) float32, as the five below
     log_probs_old: Tensor | None = None
     log_probs_reference: Tensor | None = None
     advantages: Tensor | None = None
     returns: Tensor | None = None
     values: Tensor | None = None
-    numbers: Mapping[str, Tensor] = field(default_factory=dict)
-    """By name, (B,) or (B, T) float32."""
+    numbers: Mapping[str, Tensor] = field(default_factory=dict)  # by name, (B,) or (B, T) float32
     choices: Tensor | None = None
     """(B, C) long: tokens of which it is asked how likely each comes next."""
 
@@ -69,13 +62,6 @@ class Batch:
             groups=tuple(self.groups[row] for row in rows),
         )
 
-    def padded_to(self, tokens: int) -> "Batch":
-        """The same rows with T = `tokens`, which must not be less than now."""
-        missing = tokens - self.token_ids.shape[1]
-        if missing < 0:
-            raise ValueError(f"cannot pad T = {self.token_ids.shape[1]} to {tokens}")
-        return replace(self._map(lambda tensor: _widen(tensor, missing)), choices=self.choices)
-
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""
         return self._map(lambda tensor: tensor.to(device))
@@ -106,18 +92,12 @@ class Batch:
 class PairBatch:
     """Pairs as tensors; both sides are rows of one batch, chosen ones first, at one T."""
 
-    sides: Batch
-    """2P rows: chosen 0..P-1, then rejected 0..P-1."""
-    probability: Tensor
-    """(P,) float32."""
-    margin: Tensor
-    """(P,) float32."""
-    row_weights: Tensor
-    """(P,) float32."""
-    row_counts: Tensor
-    """(P,) float32."""
-    numbers: Mapping[str, Tensor] = field(default_factory=dict)
-    """By name, (P,) float32."""
+    sides: Batch  # 2P rows: chosen 0..P-1, then rejected 0..P-1
+    probability: Tensor  # (P,) float32
+    margin: Tensor  # (P,) float32
+    row_weights: Tensor  # (P,) float32
+    row_counts: Tensor  # (P,) float32
+    numbers: Mapping[str, Tensor] = field(default_factory=dict)  # by name, (P,) float32
     extra: Batch | None = None
     """Further texts of all pairs, for what a recipe prepares; a part of the pairs has none."""
 
@@ -130,14 +110,6 @@ class PairBatch:
     def sequences(self) -> Batch:
         """What a model reads: both sides."""
         return self.sides
-
-    @property
-    def chosen(self) -> Batch:
-        return self.sides.select(range(self.size))
-
-    @property
-    def rejected(self) -> Batch:
-        return self.sides.select(range(self.size, 2 * self.size))
 
     def lengths(self) -> list[int]:
         """Real tokens of the longer side of each pair, twice: what a pair fills in a batch."""
@@ -182,40 +154,6 @@ class PairBatch:
         )
 
 
-def concat(batches: Sequence[Batch]) -> Batch:
-    """The rows of several batches one after another, padded to one T."""
-    if not batches:
-        raise ValueError("nothing to concatenate")
-    width = max(batch.token_ids.shape[1] for batch in batches)
-    wide = [batch.padded_to(width) for batch in batches]
-    names = dict.fromkeys([*TOKEN_FIELDS, *(name for batch in wide for name in batch.numbers)])
-    given = {name: [batch.given(name) for batch in wide] for name in names}
-    for name, tensors in given.items():
-        if any(tensor is None for tensor in tensors) and any(t is not None for t in tensors):
-            raise ValueError(f"some of the batches have {name} and some have not")
-    there = {name: [t for t in ts if t is not None] for name, ts in given.items()}
-    whole = Batch(
-        ids=tuple(name for batch in wide for name in batch.ids),
-        groups=tuple(name for batch in wide for name in batch.groups),
-        token_ids=torch.cat([batch.token_ids for batch in wide]),
-        attention_mask=torch.cat([batch.attention_mask for batch in wide]),
-        loss_mask=torch.cat([batch.loss_mask for batch in wide]),
-        row_weights=torch.cat([batch.row_weights for batch in wide]),
-        row_counts=torch.cat([batch.row_counts for batch in wide]),
-    )
-    choices = [batch.choices for batch in wide if batch.choices is not None]
-    if choices and len(choices) < len(wide):
-        raise ValueError("some of the batches have choices and some have not")
-    whole = replace(whole, choices=torch.cat(choices) if choices else None)
-    return whole.with_numbers({name: torch.cat(ts) for name, ts in there.items() if ts})
-
-
 def _take(tensor: Tensor, index: Tensor, longest: int) -> Tensor:
     taken = tensor.index_select(0, index)
     return taken[:, :longest] if taken.dim() == 2 else taken
-
-
-def _widen(tensor: Tensor, missing: int) -> Tensor:
-    if tensor.dim() != 2 or missing == 0:
-        return tensor
-    return torch.nn.functional.pad(tensor, (0, missing))

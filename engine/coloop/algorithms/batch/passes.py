@@ -13,20 +13,15 @@ from torch import Tensor
 
 from coloop.algorithms.batch.padded import Batch
 
-# Which texts of a batch begin alike: what stands before the first token that any of them trains.
-#
-# Told by token ids alone, so rows of a group that were cut, reordered or mixed with others are
-# found, and two prompts that are equal by chance as well.
+# Which texts of a batch begin alike, by token ids before the first token that any of them trains.
 
 NO_TOKEN = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    numbers: list[int]
-    """Units with one number begin alike."""
-    lengths: list[int]
-    """Tokens of it."""
+    numbers: list[int]  # units with one number begin alike
+    lengths: list[int]  # tokens of it
 
     def of(self, units: Sequence[int]) -> "Prompts":
         """Those of some units, in their order."""
@@ -68,11 +63,10 @@ def split_units(
 ) -> list[list[int]]:
     """Unit numbers in micro-batches of at most `rows` units and `tokens` tokens.
 
-    Units of like length stand together, so little is padded; a unit longer than `tokens` is alone.
+    Units of like length stand together; one longer than `tokens` is alone.
 
     Args:
-        prompts: what is read once in each micro-batch. Units that begin alike stand together then,
-            and padding does not count.
+        prompts: read once in each micro-batch: those alike stand together, unpadded.
         is_padded: padding counts as tokens; else units are packed.
     """
     if prompts is not None:
@@ -124,15 +118,14 @@ def _split_alike(
 class Packed:
     """Several sequences in each row; positions that begin anew tell a model to keep them apart."""
 
-    token_ids: Tensor
-    """(R, S) long."""
+    token_ids: Tensor  # (R, S) long
     position_ids: Tensor
     """(R, S) long; starts at 0 in every sequence and at every place of the padding."""
     places: Tensor
     """(B, T) long; flat position of each token in R x S, 0 where the batch is padded."""
 
 
-def pack(batch: Batch, *, row_tokens: int, pad_id: int = 0) -> Packed:
+def pack(batch: Batch, *, row_tokens: int) -> Packed:
     """Put sequences into rows of `row_tokens` positions, longest first into the first that fits."""
     lengths = batch.lengths()
     free: list[int] = []
@@ -149,7 +142,7 @@ def pack(batch: Batch, *, row_tokens: int, pad_id: int = 0) -> Packed:
         place[unit] = (row, row_tokens - free[row])
         free[row] -= lengths[unit]
     shape = (len(free), row_tokens)
-    token_ids = torch.full(shape, pad_id, dtype=torch.long)
+    token_ids = torch.zeros(shape, dtype=torch.long)
     position_ids = torch.zeros(shape, dtype=torch.long)
     places = torch.zeros_like(batch.token_ids)
     for unit, (row, start) in place.items():

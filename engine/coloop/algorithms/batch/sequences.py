@@ -34,12 +34,10 @@ TOKEN_FIELDS = (
     "returns",
     "values",
 )
-"""Per-token numbers of a sequence and of a batch that have a field of their own; whatever else a
-recipe reads stands in `numbers`, by its name."""
+"""Per-token numbers with fields of their own; others that a recipe reads are in `numbers`."""
 
 
-Prompt = str | list[dict[str, Any]]
-"""Text, or a chat: a list of messages."""
+Prompt = str | list[dict[str, Any]]  # text, or a chat: a list of messages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +53,10 @@ class Text:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Words of which a model is asked how likely each comes next; of a word its first token
-    speaks, so each begins with another one."""
+    """Words of which a model is asked how likely each comes next, by different first tokens."""
 
     words: tuple[str, ...]
-    field: str
-    """Where a node says them, for messages."""
+    field: str  # where a node says them, for messages
     at: int | None = None
     """Characters of the completion behind which they would come; None: behind all of it."""
 
@@ -176,11 +172,7 @@ def completion_sequence(
     loss_mask: ArrayLike,
     **fields: Any,
 ) -> Sequence:
-    """A sequence from arrays that cover the completion only; the prompt is never trained.
-
-    Args:
-        fields: those of `Sequence`; numbers by the token are of the completion.
-    """
+    """A sequence from arrays of the completion alone; the prompt is never trained."""
     whole = _whole(fields, prompt_ids, completion_ids, loss_mask)
     unknown = fields.keys() - _DEFAULTS.keys()
     if unknown:
@@ -198,12 +190,7 @@ def completion_sequences(
     loss_masks: Many[ArrayLike],
     fields: Mapping[str, Many[Any]],
 ) -> tuple[Sequence, ...]:
-    """`completion_sequence` of many at once; their arrays lie one behind the other in one piece of
-    memory.
-
-    Args:
-        fields: by name, of each of them; `numbers` are not taken.
-    """
+    """`completion_sequence` of many at once, in one piece of memory; without `numbers`."""
     unknown = fields.keys() - (_DEFAULTS.keys() - {"numbers"})
     if unknown:
         raise TypeError(f"many sequences take no {', '.join(sorted(unknown))}")
@@ -235,12 +222,10 @@ def completion_sequences(
 
 
 def _is_one(value: Any) -> bool:
-    """Whether it is one number, or none."""
     return value is None or isinstance(value, _SCALAR)
 
 
 def _with(values: Many[Any], places: Many[int], others: Many[Any]) -> list[Any]:
-    """The values with others in some places."""
     found = list(values)
     for place, one in zip(places, others, strict=True):
         found[place] = one
@@ -248,8 +233,7 @@ def _with(values: Many[Any], places: Many[int], others: Many[Any]) -> list[Any]:
 
 
 def _behind(before: Many[NDArray[Any]], after: Many[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Each part of `after` behind its part of `before`; all that are of one type as parts of one
-    array."""
+    """Each part of `after` behind its part of `before`; by type, parts of one array."""
     pairs = list(zip(before, after, strict=True))
     if len({one.dtype for one in after}) != 1:
         return [joined(pair) for pair in pairs]
@@ -264,8 +248,7 @@ def _whole(
     completion_ids: ArrayLike,
     loss_mask: ArrayLike | None,
 ) -> dict[str, Any]:
-    """Fields of prompt and completion together; those numbers by the token that are among the
-    given fields are of the completion, and shifted along."""
+    """Fields of prompt and completion, with the given per-token numbers shifted to their places."""
     before, after = ids_of(prompt_ids), ids_of(completion_ids)
     trained = np.ones(len(after), dtype=np.bool_) if loss_mask is None else mask_of(loss_mask)
     nothing, never = _of_prompt(len(before))
@@ -292,7 +275,6 @@ _NOTHING: Mapping[str, Any] = {}
 
 @lru_cache(maxsize=256)
 def _of_prompt(tokens: int) -> tuple[Numbers, Mask]:
-    """Numbers and mask of a prompt: nothing, of nothing trained."""
     return numbers_of(np.zeros(tokens, dtype=np.float32)), mask_of(np.zeros(tokens, np.bool_))
 
 
@@ -337,5 +319,4 @@ class Pair:
         )
 
 
-Unit = Sequence | Pair
-"""What is learned from."""
+Unit = Sequence | Pair  # what is learned from

@@ -9,9 +9,8 @@ Legend: ``B`` rows that stay, ``T`` completion tokens.
 `normalize_then_sum` after it and before a normalisation over the batch, `separate_advantages` after
 it and nothing more. KL in the reward is part of that sum where a group has a baseline (one number a
 row, as in verl and in TRL's RLOO); else, and where the preset penalizes after the baseline (as
-OpenRLHF), it is taken from the reward of each token.
-Does not know how groups are formed: callers pass group keys, after all filters; nor rounds: scores
-come with what later rounds add to them (`coloop.algorithms.recipes.rows`).
+OpenRLHF), it is taken from the reward of each token. Scores come with what later rounds add to them
+(`coloop.algorithms.recipes.rows`).
 """
 
 import math
@@ -93,8 +92,7 @@ def reward_of_rows(
     settings: ResolvedRewards,
     credit: Credit,
 ) -> list[float | None]:
-    """The combined reward of each row, clipped as the settings say; None where too little is said
-    of it."""
+    """The clipped combined reward of each row; None where too little is said of it."""
     rows = CreditInput(edges=edges, groups=range(len(loss_masks)), loss_masks=loss_masks)
     _check_input(rows)
     live = [edge for edge in edges if edge.weight != 0.0]
@@ -119,9 +117,7 @@ class _Found:
 def _advantages_of_rows(
     events: Events, kl: Tensor | None, staying: StayingRows, settings: ResolvedRewards
 ) -> _Found | None:
-    """What rows learn where each earns once, with its last trained token, and nothing is
-    discounted or compared by the token: then all its tokens have what the row has, and nothing of
-    the size of (B, T) is made. None where tokens may differ."""
+    """One advantage a row, without arrays of (B, T); None where tokens may differ."""
     by_token = settings.needs_values or settings.needs_greedy or settings.gamma != 1.0
     if by_token or settings.whiten or kl is not None or not _are_whole(events, staying):
         return None
@@ -131,7 +127,6 @@ def _advantages_of_rows(
 
 
 def _are_whole(events: Events, staying: StayingRows) -> bool:
-    """Whether each row has at most one event, at its last trained token."""
     is_last = last_of_rows(events.rows)
     return bool(is_last.all()) and torch.equal(events.positions, staying.last[events.rows])
 
@@ -143,7 +138,6 @@ def _advantages_of_tokens(
     staying: StayingRows,
     settings: ResolvedRewards,
 ) -> _Found:
-    """What rows learn, token by token."""
     token_rewards = events.at_tokens(staying.mask.shape)
     if kl is not None:
         token_rewards = token_rewards - kl
@@ -162,7 +156,6 @@ def _advantages_of_tokens(
 
 
 def _of_taught(rows: CreditInput, values: tuple[T | None, ...]) -> tuple[T | None, ...]:
-    """The values of rows that are taught; the others have only counted in their baseline."""
     if rows.taught is None:
         return values
     return tuple(value if own else None for value, own in zip(values, rows.taught, strict=True))
@@ -210,7 +203,6 @@ def _coefficient(rows: CreditInput, settings: ResolvedRewards) -> float:
 
 
 def _less_kl_of_rows(events: Events, staying: StayingRows, kl: Tensor) -> Events:
-    """The row's total KL, taken from its last event."""
     per_row = masked_sum(kl, staying.mask, dim=1).double()  # (B,)
     is_last = last_of_rows(events.rows)
     less = torch.where(is_last, per_row[events.rows], 0.0)
@@ -220,8 +212,7 @@ def _less_kl_of_rows(events: Events, staying: StayingRows, kl: Tensor) -> Events
 def _look_ahead(
     token_rewards: Tensor, rows: CreditInput, staying: StayingRows, settings: ResolvedRewards
 ) -> tuple[Tensor, Tensor | None, dict[float, Tensor]]:
-    """Advantages and, where there are values, returns, and those of critics with a lambda of their
-    own. (B, T) each."""
+    """Advantages, returns where there are values, and returns of critics' lambdas. (B, T) each."""
     if settings.needs_values:
         return _gae(token_rewards, rows, staying, settings)
     ahead = estimate.discounted_returns(token_rewards, staying.mask, gamma=settings.gamma)
@@ -272,10 +263,7 @@ def _metrics(
     rewards: Tensor,
     at_taught: Tensor,
 ) -> dict[str, float]:
-    """
-    Args:
-        at_taught: (N,), the advantage of each trained token of the rows that are taught.
-    """
+    """`at_taught`: (N,), the advantage of each trained token of rows that are taught."""
     metrics = {
         "rows/without_reward": float(len(rows.groups) - staying.size),
         "rows/truncated": float(0 if rows.taught is None else rows.taught.count(False)),

@@ -1,10 +1,8 @@
 """From reward events to normalised ones: the baseline and the deviation that the settings name.
 
-Legend: ``E`` events. An event is a reward at a token position of a row: the score of a whole row
-stands at its last trained token, a step's at the end of the step.
-With one event a row this is the textbook estimator of the row's reward; with several it is process
-supervision, where baseline and deviation are taken over all events of the group
-(arXiv 2402.03300, 4.1.3).
+Legend: ``E`` events. An event is a reward at a token position of a row: a whole row's score at its
+last trained token, a step's at its end. Several events a row are process supervision, with baseline
+and deviation over all events of the group (arXiv 2402.03300, 4.1.3).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,12 +26,9 @@ from coloop.spec.training import Credit
 class Events:
     """Rewards at positions, sorted by row and position; at most one at each place."""
 
-    rows: Tensor
-    """(E,) long."""
-    positions: Tensor
-    """(E,) long."""
-    values: Tensor
-    """(E,) float64."""
+    rows: Tensor  # (E,) long
+    positions: Tensor  # (E,) long
+    values: Tensor  # (E,) float64
 
     def with_values(self, values: Tensor) -> "Events":
         return Events(rows=self.rows, positions=self.positions, values=values.double())
@@ -52,14 +47,10 @@ class Events:
 class GroupedRewards:
     """Rewards that are compared within their groups."""
 
-    values: Tensor
-    """(E,) float64."""
-    groups: Tensor
-    """(E,) long: dense numbers of the groups."""
-    rows: Tensor
-    """(E,) long: whose rewards they are."""
-    lengths: Tensor
-    """(E,) long: trained tokens of those rows."""
+    values: Tensor  # (E,) float64
+    groups: Tensor  # (E,) long: dense numbers of the groups
+    rows: Tensor  # (E,) long: whose rewards they are
+    lengths: Tensor  # (E,) long: trained tokens of those rows
 
 
 Estimator = Callable[[GroupedRewards], Tensor]
@@ -85,8 +76,8 @@ def normalise_events(
 ) -> Events:
     """Subtract the baseline and divide by the deviation that the settings name.
 
-    `groups` and `lengths` are of rows, (rows,). Estimators that look ahead (returns, GAE) and
-    those without a baseline leave the events as they are.
+    `groups` and `lengths` are of rows. Estimators that look ahead (returns, GAE) and those without
+    a baseline leave the events as they are.
     """
     record = ADVANTAGES[settings.advantage]
     if record.needs != "group":
@@ -132,20 +123,16 @@ def _whole_rows(events: Events) -> Events:
     return Events(rows=rows, positions=events.positions[is_last], values=totals[rows])
 
 
-# Rows that were drawn several times: what is taken over a group or a batch counts every draw.
-#
-# A row with count c stands for c equal rows. It is written out c times, the estimator works on
-# rows as ever, and of the copies, which all get the same, the first is kept.
+# Rows drawn several times: a row with count c is written out c times for the estimator, and the
+# first copy is kept.
 
 
 def per_draw(
     events: Events, counts: Tensor, estimate: Callable[[Events, Tensor], Events]
 ) -> Events:
-    """What an estimator makes of these events where every row stands as often as it was drawn.
+    """An estimator's result where every row counts as often as it was drawn.
 
-    Args:
-        counts: draws of each row, (rows,), whole numbers from 1 on.
-        estimate: takes events, and for each of its rows the row that it stands for.
+    `counts`: of rows, from 1 on. `estimate`: takes events, and for each of its rows the row it is.
     """
     draws = counts.round().long().clamp(min=1)
     of = torch.arange(counts.numel()).repeat_interleave(draws)  # (copies,)
@@ -163,7 +150,6 @@ def per_draw(
 
 
 def _written_out(events: Events, of: Tensor) -> Events:
-    """The events of every copy; sorted by copy and position, as events are."""
     sizes = torch.bincount(events.rows, minlength=int(of.max()) + 1)
     begins = sizes.cumsum(0) - sizes
     own = sizes[of]  # events of each copy
@@ -173,22 +159,15 @@ def _written_out(events: Events, of: Tensor) -> Events:
     return Events(rows=rows, positions=events.positions[index], values=events.values[index])
 
 
-# Several reward edges become one set of reward events.
-#
-# An edge says of a row: a number (an event at the last trained token), numbers at token positions
-# (an event each), or None. `missing` decides about rows that some edge says nothing of: the sum
-# or the mean (by absolute weight) of what is there, or no such row at all. Invariant: edges of
-# weight 0 never arrive here, so they change nothing, not even by a rounding.
+# An edge says of a row a number (an event at the last trained token), numbers at token positions,
+# or None. `missing` decides about rows that some edge says nothing of: the sum or the mean (by
+# absolute weight) of what is there, or no such row. Invariant: edges of weight 0 never arrive here.
 
 
 def rows_that_stay(
-    edges: Sequence[EdgeScores],
-    size: int,
-    missing: str,
-    of_others: Sequence[bool] | None = None,
+    edges: Sequence[EdgeScores], size: int, missing: str, of_others: Sequence[bool] | None = None
 ) -> list[int]:
-    """Rows that some edge (with `skip_row`: every edge) says something about; of a row that others
-    wrote one edge alone ever speaks."""
+    """Rows that some edge (with `skip_row`: every edge) scores."""
     if not edges:
         return []
 
@@ -220,13 +199,11 @@ def sum_of_edges(edges: Sequence[EdgeScores], rows: StayingRows, missing: str) -
 
 
 def _others(scores: Sequence[Score]) -> Sequence[Score]:
-    """Those that are no plain numbers."""
     return [score for score in scores if not isinstance(score, (float, int))]
 
 
 def _sum_of_numbers(edges: Sequence[EdgeScores], rows: StayingRows, missing: str) -> Events:
-    """`sum_of_edges` where every edge says one number of a row, or nothing: the same additions in
-    the same order, all rows at once."""
+    """`sum_of_edges` of one number a row and edge, or none: the same additions at once."""
     totals, weights = np.zeros(rows.size), np.zeros(rows.size)
     for edge in edges:
         said = [edge.scores[row] for row in rows.index]
@@ -286,8 +263,7 @@ def normalise_rows(events: Events, rows: StayingRows, settings: ResolvedRewards)
 
 
 def clip_events(events: Events, settings: ResolvedRewards, *, is_before: bool) -> Events:
-    """Every event kept within plus or minus `reward_clip`, on that side of the baseline on which
-    the settings clip."""
+    """Every event within plus or minus `reward_clip`, before or after the baseline as asked."""
     limit = settings.reward_clip
     if limit is None or is_before is settings.penalizes_after_baseline:
         return events
@@ -295,7 +271,6 @@ def clip_events(events: Events, settings: ResolvedRewards, *, is_before: bool) -
 
 
 def _said(edge: EdgeScores, rows: StayingRows, row: int) -> dict[int, float] | None:
-    """What an edge says of a row, as numbers at token positions."""
     score = edge.scores[rows.index[row]]
     if score is None:
         return None

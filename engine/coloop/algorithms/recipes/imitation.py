@@ -5,13 +5,13 @@ Legend: ``B`` sequences, ``T`` token positions.
 
 from dataclasses import dataclass
 
-from coloop.algorithms.aggregation import divisor, token_weights
 from coloop.algorithms.batch import Batch, PairBatch
-from coloop.algorithms.masks import masked_sum
+from coloop.algorithms.masks import divisor, masked_sum, token_weights
 from coloop.algorithms.recipes.protocol import (
     LossOutput,
     ModelOutputs,
     Needs,
+    Recipe,
     shown_of_words,
     tokens_of_words,
 )
@@ -19,15 +19,11 @@ from coloop.spec.algorithm import Sft
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImitationRecipe:
+class ImitationRecipe(Recipe):
     """An algorithm of port `demonstrations`: −log π, mean over all tokens of the optimizer step."""
 
     name: str
     port: str = "demonstrations"
-
-    def refusal(self, settings: Sft) -> str | None:
-        del settings
-        return None
 
     def needs(self, settings: Sft) -> Needs:
         del settings

@@ -1,8 +1,4 @@
-"""A KL coefficient that follows a target, as state that a checkpoint can hold.
-
-Whoever applies the KL (the trainer in the loss, the credit in the reward) owns one controller for
-each algorithm that has a target, and tells it what was measured.
-"""
+"""A KL coefficient that follows a target, as state for a checkpoint, one an algorithm."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -46,25 +42,20 @@ class KlController:
         return cls(coefficient=state["coefficient"], written=state["written"])
 
 
-# Weights of classes: rows of a rare one count more, by how often each has come.
-#
-# Frequencies are a moving average over steps. Weights are scaled so that their mean over these
-# frequencies is 1: rare classes gain what frequent ones lose, and the size of an update stays. RL
+# Weights of classes by moving averages of their frequencies, scaled to a mean of 1 over these. RL
 # Tango (arXiv 2505.15034) has the inverse square root.
 
 EXPONENTS: Mapping[str, float] = {"inverse_sqrt": 0.5, "inverse": 1.0}
 
-Frequencies = Mapping[float, float]
-"""By class, its share of the rows; together 1."""
+Frequencies = Mapping[float, float]  # by class, its share of the rows; together 1
 
 
 def moved_frequencies(
     before: Frequencies, classes: Sequence[float | None], *, ema: float
 ) -> Frequencies:
-    """f ← ema · f + (1 − ema) · share in this step; the step's shares where nothing came before.
+    """f ← ema · f + (1 − ema) · share in this step; without an f the shares.
 
-    Args:
-        classes: of each row; None: it has none.
+    `classes`: of each row; None: it has none.
     """
     counts = Counter(one for one in classes if one is not None)
     total = sum(counts.values())

@@ -11,9 +11,15 @@ from torch import Tensor
 from torch.nn.functional import log_softmax, one_hot
 
 from coloop.algorithms.batch import Batch, PairBatch
+from coloop.algorithms.losses import agreement, outcome_losses, squared_errors
 from coloop.algorithms.masks import masked_sum, wide
-from coloop.algorithms.recipes.protocol import LossOutput, ModelOutputs, Needs, shown_of_words
-from coloop.algorithms.value import agreement, outcome_losses, squared_errors
+from coloop.algorithms.recipes.protocol import (
+    LossOutput,
+    ModelOutputs,
+    Needs,
+    Recipe,
+    shown_of_words,
+)
 from coloop.spec.algorithm import ImplicitPrm, LabelCrossEntropy, Outcome, Regression
 from coloop.spec.heads import Reading
 
@@ -22,19 +28,13 @@ LABEL = "label"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelRecipe:
-    """`regression`: the squared error. `outcome`: the cross-entropy of right and wrong, hard or
-    soft."""
+class LabelRecipe(Recipe):
+    """`regression`: squared error; `outcome`: cross-entropy of right and wrong, hard or soft."""
 
     name: str
     port: str = "labels"
     reading: Reading = "scores"
-    """Which numbers of the model are to say them: `scores` of texts, `steps` or `values` of
-    tokens."""
-
-    def refusal(self, settings: Regression | Outcome) -> str | None:
-        del settings
-        return None
+    """Which numbers say them: `scores` of texts, `steps` or `values` of tokens."""
 
     def needs(self, settings: Regression | Outcome) -> Needs:
         del settings
@@ -76,7 +76,6 @@ class LabelRecipe:
         return LossOutput(total=self._summed(batch, losses), metrics=metrics)
 
     def _said(self, batch: Batch, outputs: ModelOutputs) -> Tensor:
-        """What the model says of what is labelled. -> (N,)."""
         if self.reading == "scores":
             return one_score(outputs)
         by_token: Tensor | None = getattr(outputs, self.reading)
@@ -104,33 +103,22 @@ def one_score(outputs: ModelOutputs) -> Tensor:
     return scores.squeeze(1)
 
 
-# Learning outcomes with a language model that is then read token by token (implicit PRM).
-#
-# Legend: ``B`` sequences, ``T`` token positions. s = β Σ_t (log π_t − log prior_t) is the logit
-# of the outcome; each of its terms is a token's reward (arXiv 2412.01981, 2502.01456). The prior
-# is the reference that stands with the rows.
+# Implicit PRM: s = β Σ_t (log π_t − log prior_t) is the logit of the outcome, and each term a
+# token's reward (arXiv 2412.01981, 2502.01456). ``B`` sequences, ``T`` token positions.
 
 PRIOR = "log_probs_reference"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImplicitPrmRecipe:
+class ImplicitPrmRecipe(Recipe):
     """The algorithm of port `labels` of a language model; mean over rows."""
 
     name: str = "implicit_prm"
     port: str = "labels"
 
-    def refusal(self, settings: ImplicitPrm) -> str | None:
-        del settings
-        return None
-
     def needs(self, settings: ImplicitPrm) -> Needs:
         del settings
         return Needs(reads=frozenset({LABEL, PRIOR}), entropy=True)
-
-    def count(self, batch: Batch | PairBatch, settings: ImplicitPrm) -> float:
-        del settings
-        return float(batch.row_counts.double().sum())
 
     def loss(
         self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: ImplicitPrm
@@ -157,15 +145,13 @@ class ImplicitPrmRecipe:
         )
 
 
-# Learning which of a few labels to say: cross-entropy restricted to them, in words or by a head.
-#
 # Legend: ``B`` sequences, ``C`` labels.
 
 TWO = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChoiceRecipe:
+class ChoiceRecipe(Recipe):
     """−Σ_c q_c log p_c over the labels alone, mean over texts (arXiv 2506.14175).
 
     q is the label with a share s = `label_smoothing` moved to the others: (1 − s) q + s (1 − q) /
@@ -177,23 +163,12 @@ class ChoiceRecipe:
     reading: Reading = "scores"
     """What says them: `choices` behind a prompt, or `scores`, one for each class."""
 
-    def refusal(self, settings: LabelCrossEntropy) -> str | None:
-        del settings
-        return None
-
     def needs(self, settings: LabelCrossEntropy) -> Needs:
         del settings
         is_in_words = self.reading == "choices"
         return Needs(
-            log_probs=False,
-            choices=is_in_words,
-            scores=not is_in_words,
-            reads=frozenset({LABEL}),
+            log_probs=False, choices=is_in_words, scores=not is_in_words, reads=frozenset({LABEL})
         )
-
-    def count(self, batch: Batch | PairBatch, settings: LabelCrossEntropy) -> float:
-        del settings
-        return float(batch.row_counts.double().sum())
 
     def loss(
         self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: LabelCrossEntropy
@@ -217,8 +192,7 @@ class ChoiceRecipe:
 
 
 def shares_of(labels: Tensor, classes: int) -> Tensor:
-    """What each class is to get: of two the chance of the first, of more the place of the right
-    one. (B,) -> (B, C)."""
+    """What each class gets: of two the chance of the first, else the right one's index."""
     if classes == TWO:
         return wide(labels)[:, None] * labels.new_tensor([1.0, -1.0]) + labels.new_tensor([0, 1.0])
     return one_hot(labels.long(), classes)

@@ -1,24 +1,22 @@
 """Learning from scores: advantages times a policy loss, plus KL and minus entropy.
 
 Legend: ``B`` sequences, ``T`` token positions.
-All algorithms of port `rewards` are settings of this one recipe; their formulas are in `table.py`.
+All algorithms of port `rewards` are settings of this one recipe.
 Invariant: tokens outside the loss mask take part in nothing, and a number that looks across tokens
-(ratio of a sequence, its length) looks inside one sequence only; what looks across the batch is
-prepared, once an order.
+looks inside one sequence only; what looks across the batch is prepared, once an order.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Generator, Tensor
 
 from coloop.algorithms import losses
-from coloop.algorithms.aggregation import divisor, token_weights
 from coloop.algorithms.batch import Batch, PairBatch
 from coloop.algorithms.kl import kl_divergence
 from coloop.algorithms.losses import correction_weights, off_policy_weights
-from coloop.algorithms.masks import masked_sum
+from coloop.algorithms.masks import divisor, masked_sum, token_weights
 from coloop.algorithms.recipes.credit import credit_rows
 from coloop.algorithms.recipes.protocol import (
     CreditInput,
@@ -26,6 +24,7 @@ from coloop.algorithms.recipes.protocol import (
     LossOutput,
     ModelOutputs,
     Needs,
+    Recipe,
     Shown,
     shown_of_words,
     tokens_of_words,
@@ -38,15 +37,26 @@ ROW_LOSSES = frozenset({"clipped", "policy_gradient", "sequence_clipped", "cispo
 """Losses of a token or a sequence alone."""
 
 CHOSEN_TOKENS = {"clip_cov": "clip_cov_kept", "kl_cov": "kl_cov_selected"}
-"""Losses that treat some tokens of the whole batch apart, and the name under which these stand.
-They are chosen once an order, by covariances of the policy as it was before."""
+"""Losses that treat some tokens of the batch apart, chosen once an order by the covariances of the
+old policy, and the name of these."""
+
+_CLIPS = ("clip_low", "clip_high")
+_RATIO_LOSSES: Mapping[str, tuple[Callable[..., Tensor], tuple[str, ...]]] = {
+    "clipped": (losses.clipped, (*_CLIPS, "dual_clip")),
+    "sequence_clipped": (losses.sequence_clipped, (*_CLIPS, "reduce")),
+    "cispo": (losses.cispo, ("ratio_min", "ratio_max")),
+    "sapo": (losses.sapo, ("tau_positive", "tau_negative")),
+    "gmpo": (losses.gmpo, _CLIPS),
+    "clip_cov": (losses.clipped, _CLIPS),
+}
+"""Losses of the ratio, and the settings that each takes."""
 
 _CLIP_TESTS = {"clipped": losses.is_clipped, "sequence_clipped": losses.is_sequence_clipped}
 """Losses that stop the gradient of what they clip."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyRecipe:
+class PolicyRecipe(Recipe):
     """An algorithm of port `rewards`."""
 
     name: str
@@ -148,8 +158,7 @@ class PolicyRecipe:
     def _tokens(
         self, batch: Batch, outputs: ModelOutputs, old: Tensor, settings: ResolvedRewards
     ) -> dict[str, Tensor]:
-        """What the loss has of each token: its advantage, its log ratio, whether it was clipped,
-        and its KL by the loss's own estimator."""
+        """Each token's advantage, log ratio, whether it was clipped, and the loss's KL."""
         assert outputs.log_probs is not None
         mask, log_probs = own_tokens(batch), outputs.log_probs.detach()
         estimator = "k3" if settings.kl is None else settings.kl.estimator
@@ -164,7 +173,6 @@ class PolicyRecipe:
     def _token_metrics(
         self, batch: Batch, outputs: ModelOutputs, old: Tensor, settings: ResolvedRewards
     ) -> Shown:
-        """Means over trained tokens, each token once."""
         assert outputs.log_probs is not None
         mask, log_probs = own_tokens(batch), outputs.log_probs.detach()
         metrics: Shown = {}
@@ -182,63 +190,24 @@ def policy_loss(
     settings: ResolvedRewards,
     chosen: Tensor | None = None,
 ) -> Tensor:
-    """The loss of each token that the settings name. (B, T) -> (B, T).
+    """The loss of each token. (B, T) -> (B, T).
 
-    Args:
-        chosen: (B, T) bool, tokens that the loss treats apart, where it does.
+    `chosen`: (B, T) bool, tokens that the loss treats apart.
     """
-    low, high = settings.clip_low, settings.clip_high
-    match settings.loss:
-        case "clipped":
-            return losses.clipped(
-                log_probs,
-                old,
-                advantages,
-                mask,
-                clip_low=low,
-                clip_high=high,
-                dual_clip=settings.dual_clip,
-            )
-        case "policy_gradient":
-            return losses.policy_gradient(log_probs, advantages, mask)
-        case "sequence_clipped":
-            return losses.sequence_clipped(
-                log_probs,
-                old,
-                advantages,
-                mask,
-                clip_low=low,
-                clip_high=high,
-                reduce=settings.reduce,
-            )
-        case "cispo":
-            return losses.cispo(
-                log_probs,
-                old,
-                advantages,
-                mask,
-                ratio_min=settings.ratio_min,
-                ratio_max=settings.ratio_max,
-            )
-        case "sapo":
-            return losses.sapo(
-                log_probs,
-                old,
-                advantages,
-                mask,
-                tau_positive=settings.tau_positive,
-                tau_negative=settings.tau_negative,
-            )
-        case "gmpo":
-            return losses.gmpo(log_probs, old, advantages, mask, clip_low=low, clip_high=high)
-        case "clip_cov":
-            assert chosen is not None
-            clipped = losses.clipped(log_probs, old, advantages, mask, clip_low=low, clip_high=high)
-            return torch.where(chosen, clipped, 0.0)
-        case "kl_cov":
-            assert chosen is not None
-            return losses.kl_cov(log_probs, old, advantages, mask, selected=chosen)
-    raise ValueError(f"loss {settings.loss!r} cannot run")
+    if settings.loss == "policy_gradient":
+        return losses.policy_gradient(log_probs, advantages, mask)
+    if settings.loss == "kl_cov":
+        assert chosen is not None
+        return losses.kl_cov(log_probs, old, advantages, mask, selected=chosen)
+    if settings.loss not in _RATIO_LOSSES:
+        raise ValueError(f"loss {settings.loss!r} cannot run")
+    loss, names = _RATIO_LOSSES[settings.loss]
+    options = {name: getattr(settings, name) for name in names}
+    tokens = loss(log_probs, old, advantages, mask, **options)
+    if settings.loss == "clip_cov":
+        assert chosen is not None
+        tokens = torch.where(chosen, tokens, 0.0)
+    return tokens
 
 
 def _loss_of_others(
@@ -273,19 +242,10 @@ def _clipped(
     is_clipped = _CLIP_TESTS.get(settings.loss)
     if is_clipped is None:
         return None
-    return is_clipped(
-        log_probs,
-        old,
-        _advantages(batch),
-        mask,
-        clip_low=settings.clip_low,
-        clip_high=settings.clip_high,
-        **_reduction(settings),
-    )
-
-
-def _reduction(settings: ResolvedRewards) -> dict[str, str]:
-    return {"reduce": settings.reduce} if settings.loss == "sequence_clipped" else {}
+    options = {name: getattr(settings, name) for name in _CLIPS}
+    if settings.loss == "sequence_clipped":
+        options["reduce"] = settings.reduce
+    return is_clipped(log_probs, old, _advantages(batch), mask, **options)
 
 
 def _ratio(log_probs: Tensor, old: Tensor, mask: Tensor, settings: ResolvedRewards) -> Tensor:

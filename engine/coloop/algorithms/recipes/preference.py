@@ -3,9 +3,9 @@
 Legend: ``P`` pairs, ``T`` token positions. The policy's outputs are over both sides, 2P rows with
 the chosen ones first.
 With `sft: a` the loss of a pair is a · imitation + (1 − a) · preference, where imitation is the
-mean negative log-prob of the chosen side's tokens (arXiv 2404.19733), so the share does not depend
-on lengths. Invariant: a pair's loss looks at that pair only; what looks across the batch (`kto`,
-`bco`, `aot`) is prepared, once an order.
+mean negative log-prob of the chosen side's tokens (arXiv 2404.19733).
+Invariant: a pair's loss looks at that pair only; what looks across the batch (`kto`, `bco`, `aot`)
+is prepared, once an order.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,6 +23,7 @@ from coloop.algorithms.recipes.protocol import (
     LossOutput,
     ModelOutputs,
     Needs,
+    Recipe,
     Shown,
     shown_of_words,
 )
@@ -40,8 +41,7 @@ PREPARED: Mapping[str, frozenset[str]] = {
     "bco": frozenset({SHIFT}),
     "aot": frozenset({AGAINST_CHOSEN, AGAINST_REJECTED}),
 }
-"""Losses that look across the batch, and the numbers of pairs that they read of it. A pair's share
-of `aot` is that of the sorted batch by the policy before the order."""
+"""What losses across the batch read of it. `aot` compares by the order of the policy before."""
 
 SMOOTHED: Mapping[str, Callable[..., Tensor]] = {
     "sigmoid": preference.sigmoid,
@@ -62,7 +62,7 @@ SOFT: Mapping[str, Callable[..., Tensor]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreferenceRecipe:
+class PreferenceRecipe(Recipe):
     """An algorithm of port `pairs` for a policy."""
 
     name: str
@@ -103,11 +103,6 @@ class PreferenceRecipe:
         of_chosen, of_rejected = preference.sorted_opposites(chosen, rejected, batch.row_counts)
         return {AGAINST_CHOSEN: of_chosen.float(), AGAINST_REJECTED: of_rejected.float()}
 
-    def count(self, batch: Batch | PairBatch, settings: ResolvedPreference) -> float:
-        del settings
-        assert isinstance(batch, PairBatch)
-        return float(batch.row_counts.double().sum())
-
     def loss(
         self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: ResolvedPreference
     ) -> LossOutput:
@@ -141,10 +136,9 @@ def preference_loss(
     settings: ResolvedPreference,
     prepared: Mapping[str, Tensor],
 ) -> Tensor:
-    """The loss of each pair that the settings name. (P,) -> (P,).
+    """The loss of each pair. (P,) -> (P,).
 
-    Args:
-        prepared: (P,) each, of the whole batch, for the losses that read it.
+    `prepared`: (P,) each, of the whole batch, for the losses that read it.
     """
     beta, smoothing = settings.beta, settings.label_smoothing
     match settings.loss:
@@ -154,9 +148,7 @@ def preference_loss(
             return preference.bco(chosen, rejected, beta=beta, shift=prepared[SHIFT])
         case "aot":
             others = prepared[AGAINST_CHOSEN], prepared[AGAINST_REJECTED]
-            return preference.aot_apart(
-                chosen, rejected, *others, beta=beta, label_smoothing=smoothing
-            )
+            return preference.aot(chosen, rejected, *others, beta=beta, label_smoothing=smoothing)
         case "simpo":
             return preference.simpo(
                 chosen, rejected, beta=beta, gamma=settings.gamma, label_smoothing=smoothing
@@ -168,8 +160,7 @@ def preference_loss(
 
 
 def _divergence(batch: PairBatch, outputs: ModelOutputs, settings: ResolvedPreference) -> Tensor:
-    """z0 = max(0, mean of the log ratios of answers to other prompts), the same for all pairs; 0
-    where no prompt has another beside it. (P,)."""
+    """z0 = max(0, mean of log ratios of answers to other prompts), 0 without any. (P,)."""
     found = torch.zeros(())
     if batch.extra is not None:
         assert outputs.extra is not None
@@ -181,8 +172,7 @@ def _divergence(batch: PairBatch, outputs: ModelOutputs, settings: ResolvedPrefe
 
 
 def _log_ratios(log_probs: Tensor, texts: Batch, settings: ResolvedPreference) -> Tensor:
-    """log π − log π_ref of each text, as the settings reduce it; log π of those that have no
-    reference. (B, T) -> (B,)."""
+    """log π − log π_ref of each text, reduced; log π without a reference. (B, T) -> (B,)."""
     reference = texts.log_probs_reference
     if not settings.needs_reference:
         reference = torch.zeros_like(log_probs)
@@ -203,7 +193,6 @@ def _soft_labels(batch: PairBatch, settings: ResolvedPreference) -> Tensor | Non
 
 
 def _prepared(batch: PairBatch, settings: ResolvedPreference) -> dict[str, Tensor]:
-    """What was measured of the whole batch for the loss of the settings."""
     found = {name: batch.given(name) for name in PREPARED.get(settings.loss, ())}
     missing = sorted(name for name, one in found.items() if one is None)
     if missing:
@@ -217,7 +206,7 @@ def _metrics(chosen: Tensor, rejected: Tensor, settings: ResolvedPreference) -> 
     """Means over pairs. Both sides' log ratios may fall while their margin rises."""
     size = float(chosen.numel())
     margin = settings.beta * (chosen - rejected)
-    # A tie (as at the start, where policy and reference are equal) is half right.
+    # a tie (as at the start, where policy and reference are equal) is half right.
     right = (margin > 0).float() + 0.5 * (margin == 0).float()
     what = "log_ratio" if settings.needs_reference else "log_prob"
     return {
@@ -228,34 +217,23 @@ def _metrics(chosen: Tensor, rejected: Tensor, settings: ResolvedPreference) -> 
     }
 
 
-# Learning to score texts from pairs: that chosen is the better one.
-#
-# Legend: ``P`` pairs, ``B`` sequences. A score is the model's one number for a whole text; of
-# pairs the first P scores are of the chosen sides.
+# Legend: ``P`` pairs, ``B`` sequences. Of pairs the first P scores are of the chosen sides.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BradleyTerryRecipe:
+class BradleyTerryRecipe(Recipe):
     """Bradley-Terry: p = σ(s_chosen − s_rejected − margin) is the probability of the order.
 
-    `center` adds the mean of (s_chosen + s_rejected)², which keeps scores near 0
-    (arXiv 2312.09244).
+    `center` adds the mean of (s_chosen + s_rejected)², which keeps scores near 0 (arXiv
+    2312.09244).
     """
 
     name: str = "bradley_terry"
     port: str = "pairs"
 
-    def refusal(self, settings: BradleyTerry) -> str | None:
-        del settings
-        return None
-
     def needs(self, settings: BradleyTerry) -> Needs:
         del settings
         return Needs(log_probs=False, scores=True)
-
-    def count(self, batch: Batch | PairBatch, settings: BradleyTerry) -> float:
-        del settings
-        return float(batch.row_counts.double().sum())
 
     def loss(
         self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: BradleyTerry

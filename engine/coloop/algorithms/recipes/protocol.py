@@ -1,14 +1,14 @@
 """What a recipe is: the credit and the loss of one algorithm, as pure functions over batches.
 
 Legend: ``B`` sequences, ``T`` token positions, ``P`` pairs, ``C`` classes.
-A recipe unpacks resolved settings into the functions of `algos`. It knows no model, optimizer, role
-or table. Invariant: `loss` is an undivided sum and `count` the same batch's share of the divisor,
-so a trainer may cut an optimizer step into any micro-batches and divide once.
+Invariant: `loss` is an undivided sum and `count` the same batch's share of the divisor, so a
+trainer may cut an optimizer step into any micro-batches and divide once.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -36,23 +36,17 @@ class CreditInput:
     """The rows that are credited: one role, one step, all groups."""
 
     edges: Sequence[EdgeScores]
-    groups: Sequence[Hashable]
-    """Group key of each row; rows of one key share a baseline."""
-    loss_masks: Sequence[Mask]
-    """Trained tokens of each completion."""
+    groups: Sequence[Hashable]  # group key of each row; rows of one key share a baseline
+    loss_masks: Sequence[Mask]  # trained tokens of each completion
     taught: Sequence[bool] | None = None
     """False for rows that only count in their group's baseline; None: all are taught."""
-    counts: Sequence[float] | None = None
-    """How often each row was drawn; None: once."""
+    counts: Sequence[float] | None = None  # how often each row was drawn; None: once
     log_prob_differences: Sequence[Numbers] | None = None
     """log policy - log reference at each token of each completion; for KL in the reward."""
-    kl_coefficient: float | None = None
-    """In place of the settings' coefficient, where it adapts."""
-    values: Sequence[Numbers] | None = None
-    """A critic's value at each token of each completion."""
+    kl_coefficient: float | None = None  # in place of the settings' coefficient, where it adapts
+    values: Sequence[Numbers] | None = None  # a critic's value at each token of each completion
     critic_lambdas: Sequence[float] = ()
-    """How far returns that critics learn look ahead, beside those that look as far as the
-    advantages."""
+    """Lambdas of critics' returns, beside that of the advantages."""
     greedy_scores: Sequence[float] | None = None
     """Score of the greedy completion of each row's prompt."""
     of_others: Sequence[bool] | None = None
@@ -61,21 +55,17 @@ class CreditInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreditOutput:
-    """Advantages of each row, in the order of the input; None for rows that leave the update."""
-
     advantages: tuple[float | Numbers | None, ...]
     """One number for all trained tokens, or one for each token of the completion."""
     returns: tuple[Numbers | None, ...] | None
     """What a critic learns that looks as far ahead as the advantages; None without values."""
-    rewards: tuple[float | None, ...]
-    """The combined reward, before any baseline and KL."""
+    rewards: tuple[float | None, ...]  # the combined reward, before any baseline and KL
     metrics: Mapping[str, float]
     kl: float | None = None
     """Mean KL of a trained token, before its coefficient; None where it is not in the reward."""
     returns_at: Mapping[float, tuple[Numbers | None, ...]] = field(default_factory=dict)
     """By lambda, what critics learn that look further ahead, or less far."""
-    alerts: tuple[tuple[str, str], ...] = ()
-    """(code, message) of what a person should look at."""
+    alerts: tuple[tuple[str, str], ...] = ()  # (code, message) of what a person should look at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,35 +90,25 @@ class ModelOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossOutput:
-    """The undivided loss of one micro-batch and what it shows."""
-
-    total: Tensor
-    """Scalar with gradient."""
+    total: Tensor  # scalar with gradient
     metrics: Mapping[str, tuple[Tensor | float, Tensor | float]] = field(default_factory=dict)
     """(sum, count) of each; the mean is taken over all micro-batches."""
     maxima: Mapping[str, Tensor] = field(default_factory=dict)
     """Reduced by maximum over all micro-batches."""
     explained: Mapping[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
-    """(truth (N,), what was said of it (N,)); shown is the share of the truth's variance that is
-    explained, over all micro-batches."""
+    """(truth (N,), its prediction (N,)), for the explained variance over all micro-batches."""
     tokens: Mapping[str, Tensor] = field(default_factory=dict)
-    """(B, T) of each token by name, without gradient, as this loss read or computed it; for people
-    to look at."""
+    """(B, T) by name, without gradient, for people to look at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a loss asks the model for, and what it reads of the rows. Hidden states are never asked
-    for."""
+    """What a loss asks the model for, and what it reads of the rows."""
 
-    log_probs: bool = True
-    """Of the trained tokens, by the head of words."""
+    log_probs: bool = True  # of the trained tokens, by the head of words
     entropy: bool = False
-    """Entropy is worth measuring."""
-    entropy_gradient: bool = False
-    """The loss contains the entropy."""
-    values: bool = False
-    """A number for each trained token, by the score head."""
+    entropy_gradient: bool = False  # the loss contains the entropy
+    values: bool = False  # a number for each trained token, by the score head
     scores: bool = False
     """A number, or the logits of classes, for each text, by the score head at its last token."""
     choices: bool = False
@@ -136,79 +116,55 @@ class Needs:
     steps: bool = False
     """A number for each trained token, by the score head at that token itself."""
     reads: frozenset[str] = frozenset()
-    """Numbers of the rows by their names; others are left behind, so rows that bring them and rows
-    that do not may stand in one load."""
+    """Names of numbers of rows; others are left behind, so rows may differ in them."""
     prepares: frozenset[str] = frozenset()
-    """What `prepare` gives, once an order over the whole batch: numbers of tokens or rows by their
-    names, which the loss reads as those of rows."""
+    """Names of the numbers of tokens or rows that `prepare` gives once an order."""
     prepares_old: bool = False
-    """What `prepare` gives is what the model itself said before the order. Where one optimizer step
-    is the whole order, nobody measures that: it is what the step computes anyway."""
+    """`prepare` gives what the model said before the order; a single step computes that itself."""
     extra: bool = False
     """`prepare` is told what the model says of further texts that rows bring."""
 
 
-class Recipe(Protocol):
+class Recipe(ABC):
     """Loss of one algorithm; `settings` is what `coloop.spec.algorithm` resolves its section to."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def port(self) -> str:
-        """The teaching port it serves."""
-        ...
+    name: str
+    port: str  # the teaching port it serves
 
     def refusal(self, settings: Any) -> str | None:
-        """Why these settings cannot run, or None."""
-        ...
+        del settings
+        return None
 
+    @abstractmethod
     def needs(self, settings: Any) -> Needs: ...
 
-    def count(self, batch: Batch | PairBatch, settings: Any) -> float:
-        """This batch's share of the divisor: tokens, sequences, pairs, or a constant."""
-        ...
+    def prepare(
+        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: Any, generator: Generator
+    ) -> Mapping[str, Tensor]:
+        """The numbers that `needs` says, from the whole batch and outputs before it is learned.
 
+        (B, T) of tokens, else (B,) or (P,); `outputs` on the CPU, without gradient; `generator` has
+        the order's seed.
+        """
+        del batch, outputs, settings, generator
+        return {}
+
+    def count(self, batch: Batch | PairBatch, settings: Any) -> float:
+        """This batch's share of the divisor: rows or pairs, unless a recipe counts otherwise."""
+        del settings
+        return float(batch.row_counts.double().sum())
+
+    @abstractmethod
     def loss(
         self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: Any
     ) -> LossOutput: ...
 
 
-class CreditRecipe(Recipe, Protocol):
-    """A recipe of port `rewards`, which also turns scores into advantages."""
-
-    def credit(self, rows: CreditInput, settings: Any, credit: Any) -> CreditOutput: ...
-
-
-class PreparingRecipe(Recipe, Protocol):
-    """A recipe that asks for numbers of the whole batch before the order learns."""
-
-    def prepare(
-        self,
-        batch: Batch | PairBatch,
-        outputs: ModelOutputs,
-        settings: Any,
-        generator: Generator,
-    ) -> Mapping[str, Tensor]:
-        """The numbers that `needs` says, from the whole batch of an order and what the model says
-        of it before it learns: (B, T) of tokens, else (B,) or (P,) of rows or pairs.
-
-        Args:
-            outputs: without gradient, on the CPU as the batch.
-            generator: for what is drawn; its seed is that of the order.
-        """
-        ...
-
-
 # What every learner of words shows of the tokens that it trains, under the same names.
-#
-# Legend: ``B`` sequences, ``T`` token positions.
 
 OF_WORDS = ("entropy", "kl")
-"""Their names."""
 
-Shown = dict[str, tuple[Tensor | float, Tensor | float]]
-"""(sum, count) by name."""
+Shown = dict[str, tuple[Tensor | float, Tensor | float]]  # (sum, count) by name
 
 
 def tokens_of_words(
@@ -217,11 +173,7 @@ def tokens_of_words(
     reference: Tensor | None,
     estimator: KlEstimator | str = "k3",
 ) -> dict[str, Tensor]:
-    """The same by the token, with its log-prob: (B, T) by name, 0 outside the mask.
-
-    Args:
-        estimator: of the KL, as the loss has it.
-    """
+    """The same by the token, with its log-prob: (B, T) by name, 0 outside the mask."""
     found: dict[str, Tensor] = {}
     if outputs.log_probs is not None:
         found["log_prob"] = outputs.log_probs.detach()
@@ -233,13 +185,7 @@ def tokens_of_words(
 
 
 def shown_of_words(outputs: ModelOutputs, mask: Tensor, reference: Tensor | None) -> Shown:
-    """Entropy, and KL to the reference where there is one: means over trained tokens, each token
-    once. KL is k3, whatever estimator a loss has.
-
-    Args:
-        mask: (B, T) bool, the trained tokens that are looked at.
-        reference: (B, T) log-probs.
-    """
+    """Entropy, and k3 KL to the reference if any: means over the trained tokens of `mask`."""
     count, shown = mask.sum(), Shown()
     if outputs.entropy is not None:
         shown["entropy"] = (masked_sum(outputs.entropy.detach(), mask), count)

@@ -27,22 +27,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class StayingRows:
-    """The rows of a credit that some reward speaks about."""
-
-    index: list[int]
-    """Their places in the input."""
-    masks: list[Mask]
-    """Of each, true on trained tokens."""
-    groups: Tensor
-    """(B,) long, dense from 0."""
+    index: list[int]  # their places in the input
+    masks: list[Mask]  # of each, true on trained tokens
+    groups: Tensor  # (B,) long, dense from 0
     is_taught: Tensor
     """(B,) bool, false for rows that only count in their group's baseline."""
-    lengths: Tensor
-    """(B,) long, trained tokens."""
+    lengths: Tensor  # (B,) long, trained tokens
     last: Tensor
     """(B,) long, the last trained token: where the score of a whole row stands; 0 without any."""
-    counts: Tensor
-    """(B,) float32."""
+    counts: Tensor  # (B,) float32
 
     @property
     def size(self) -> int:
@@ -64,8 +57,7 @@ class StayingRows:
         return self.mask & self.is_taught[:, None]
 
     def at_taught_tokens(self, numbers: Tensor) -> Tensor:
-        """Each row's number once for each of its trained tokens, of rows that are taught, in the
-        order in which a mask over (B, T) takes them. (B,) -> (N,)."""
+        """Each row's number for each trained token of taught rows, in mask order. (B,) -> (N,)."""
         times = torch.where(self.is_taught, self.lengths, 0)
         return torch.from_numpy(np.repeat(numbers.numpy(), times.numpy()))
 
@@ -78,7 +70,6 @@ class StayingRows:
         return pad(own, torch.float32)
 
     def arrays(self, numbers: Tensor) -> list[Numbers]:
-        """Each row's numbers, one a completion token. (B, T) ->."""
         full = numbers.numpy()
         return [numbers_of(full[row, :size]) for row, size in enumerate(self.sizes)]
 
@@ -98,7 +89,6 @@ class StayingRows:
 
 
 def gather_rows(rows: CreditInput, staying: list[int]) -> StayingRows:
-    """The rows at these places."""
     numbers: dict[object, int] = {}
     for row in staying:
         numbers.setdefault(rows.groups[row], len(numbers))
@@ -120,7 +110,6 @@ def gather_rows(rows: CreditInput, staying: list[int]) -> StayingRows:
 
 
 def _last_true(mask: Mask) -> int:
-    """Place of the last true entry; 0 where there is none."""
     behind = int(mask[::-1].argmax()) if len(mask) else 0
     return len(mask) - 1 - behind if len(mask) and mask[-1 - behind] else 0
 
@@ -140,10 +129,8 @@ def balanced_counts(
 ) -> list[int]:
     """How often each row of a group stands in the update, `to` in all; 0: it leaves.
 
-    Args:
-        counts: how often each was drawn.
-        sizes: how much each would teach, the greatest first where `by` is `advantage`; with
-            `random` the seed decides.
+    `counts`: of draws. `sizes`: how much each would teach, the greatest first where `by` is
+    `advantage`; with `random` the seed decides.
     """
     draws = [row for row, count in enumerate(counts) for _ in range(count)]
     if not draws:
@@ -159,12 +146,10 @@ def balanced_counts(
     return found
 
 
-# Names of the numbers with which a row of `rewards` says for whom it is: of several algorithms
-# each has advantages of its own, and a row that others wrote is learned in another way.
+# Names of the numbers with which a row of `rewards` says for whom it is.
 
 ADVANTAGES = "advantages"
-OF_OTHERS = "of_others"
-"""1 for a row that others wrote, 0 for an own one."""
+OF_OTHERS = "of_others"  # 1 for a row that others wrote, 0 for an own one
 
 
 def advantages_of(number: int) -> str:
@@ -186,12 +171,9 @@ def own_tokens(batch: Batch) -> Tensor:
     return batch.loss_mask if of_others is None else batch.loss_mask & (of_others == 0)[:, None]
 
 
-# Credit over rounds: what a row earned with what its conversation earned after it.
-#
-#     R = own + discount * mean of R over the next round's rows below it
-#
-# as MAGRPO's returns over a tree of turns (arXiv 2508.04652). Baselines are taken on R. A row
-# without a score of its own has what comes from below alone; with neither it stays without.
+# Credit over rounds, R = own + discount * mean of R over the next round's rows below it, as
+# MAGRPO's returns over a tree of turns (arXiv 2508.04652). Without a score of its own a row has
+# what comes from below; with neither it stays without.
 
 
 def returns_over_rounds(
@@ -207,8 +189,9 @@ def returns_over_rounds(
     Args:
         rounds: in which the rows were written.
         below: of each row the places of the next round's rows that descend from it.
-        last_tokens: of each completion the position of the last trained token, on which what comes
-            later lands where a row's own score is one by the token.
+        last_tokens: of each completion the position of the last trained token, on which later
+            rewards
+            land where a row's own score is one by the token.
     """
     found = list(scores)
     for place in sorted(range(len(scores)), key=lambda one: -rounds[one]):

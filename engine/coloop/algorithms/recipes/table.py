@@ -1,12 +1,9 @@
-"""The recipe of every algorithm that runs, by the name of its family.
-
-What an algorithm computes, its preset and its texts are in its record (`spec.algorithms`), which
-names the recipe that carries it out. A parity preset (`trl-grpo`) is a setting of its family
-(`grpo`).
-"""
+"""The recipe of every algorithm that runs, by the name of its family, from its record in
+`spec.algorithms`; a parity preset (`trl-grpo`) is a setting of its family (`grpo`)."""
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from coloop.algorithms.recipes.imitation import ImitationRecipe
 from coloop.algorithms.recipes.labels import ChoiceRecipe, ImplicitPrmRecipe, LabelRecipe
@@ -14,8 +11,10 @@ from coloop.algorithms.recipes.policy import PolicyRecipe
 from coloop.algorithms.recipes.preference import BradleyTerryRecipe, PreferenceRecipe
 from coloop.algorithms.recipes.protocol import Recipe
 from coloop.algorithms.recipes.value import ValueRecipe
+from coloop.spec.algorithm import family_of
 from coloop.spec.algorithms.record import RecipeName
 from coloop.spec.algorithms.registry import families
+from coloop.spec.heads import Reading
 
 _OF_NAME: Final[Mapping[RecipeName, Callable[..., Recipe]]] = {
     "policy": PolicyRecipe,
@@ -34,3 +33,20 @@ RECIPES: dict[str, Recipe] = {
     if record.recipe is not None
 }
 """By family name of the loop language."""
+
+
+def recipe_of(settings: Any, reading: Reading = "scores") -> Recipe:
+    """The recipe of resolved settings; raises where it cannot run.
+
+    `reading`: which numbers of the model are to say labels.
+    """
+    family = family_of(settings.name)
+    if family not in RECIPES:
+        raise ValueError(f"algorithm {settings.name!r} has no recipe; known: {', '.join(RECIPES)}")
+    recipe = RECIPES[family]
+    if isinstance(recipe, LabelRecipe | ChoiceRecipe):
+        recipe = replace(recipe, reading=reading)
+    reason = recipe.refusal(settings)
+    if reason is not None:
+        raise ValueError(f"algorithm {settings.name!r}: {reason}")
+    return recipe

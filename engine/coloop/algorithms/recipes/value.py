@@ -1,8 +1,7 @@
 """Learning returns: the clipped value loss of a critic, mean over the tokens of the optimizer step.
 
 Legend: ``B`` sequences, ``T`` token positions, ``N`` trained tokens.
-The old values are those of the critic before the order began; a value that moved further than
-`clip` from its old one teaches nothing more in that direction.
+The old values are those of the critic before the order began.
 """
 
 from collections.abc import Mapping
@@ -10,24 +9,17 @@ from dataclasses import dataclass
 
 from torch import Generator, Tensor
 
-from coloop.algorithms.aggregation import divisor, token_weights
 from coloop.algorithms.batch import Batch, PairBatch
-from coloop.algorithms.masks import masked_sum
-from coloop.algorithms.recipes.protocol import LossOutput, ModelOutputs, Needs
-from coloop.algorithms.value import value_loss
+from coloop.algorithms.losses import value_loss
+from coloop.algorithms.masks import divisor, masked_sum, token_weights
+from coloop.algorithms.recipes.protocol import LossOutput, ModelOutputs, Needs, Recipe
 from coloop.spec.algorithm import ValueLoss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValueRecipe:
-    """The algorithm of port `returns`."""
-
+class ValueRecipe(Recipe):
     name: str = "value"
     port: str = "returns"
-
-    def refusal(self, settings: ValueLoss) -> str | None:
-        del settings
-        return None
 
     def needs(self, settings: ValueLoss) -> Needs:
         del settings

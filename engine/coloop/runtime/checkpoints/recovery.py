@@ -23,7 +23,8 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.model import CopyModel, SnapshotModel
 from coloop.spec.nodes import model_of
 from coloop.workers.cluster import Cluster
-from coloop.workers.shortage import Shortages, Tell
+from coloop.workers.shortage import Tell
+from coloop.workers.worker_group import Replacements
 
 logger = logging.getLogger(__name__)
 
@@ -35,20 +36,19 @@ REPLACED = "cluster.pool_replaced"
 Dead = WorkerDied | StageStalled
 
 
-class Recovery:
-    """Gives pools new processes; one for a run, whoever meets the dead ones. Implements
-    `hosts.replacing.Replacements`."""
+class Recovery(Replacements):
+    """Gives pools new processes; one for a run, whoever meets the dead ones."""
 
     def __init__(self, cluster: Cluster, plan: Plan, spec: LoopSpec, tell: Tell) -> None:
         """
         Args:
             tell: told of what a person should know; from any thread.
         """
+        super().__init__()
         self._cluster = cluster
         self._pools = [pool.name for pool in plan.pools]
         self._replaceable = replaceable_pools(plan, spec)
         self._tell = tell
-        self.shortages = Shortages()
         self._lock = threading.Lock()
         self._lives: Counter[str] = Counter()
         self._died_after: dict[str, int] = {}

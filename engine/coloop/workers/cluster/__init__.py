@@ -1,5 +1,5 @@
-"""Machines: where hosts run. The runtime sees only `Cluster`."""
+"""Machines: where workers run. The runtime sees only `Cluster`."""
 
-from coloop.workers.cluster.protocol import Cluster, Deadlines
+from coloop.workers.cluster.ranks import Cluster, Deadlines
 
-__all__ = ["Cluster", "Deadlines", "Tick"]
+__all__ = ["Cluster", "Deadlines"]

@@ -1,11 +1,9 @@
-"""The process from which the ranks of a pool on this machine stem: it loads once what they compute
-with, and each of them begins as a copy of it.
+"""The process that loads what ranks compute with once and forks them, so they begin at once.
 
     driver ── two sockets of a rank ──> fork server ── fork ──> rank: the host's calls, one by one
            <── began, ended ─────────
 
-What was loaded lies in memory once for all ranks, until one of them changes a page of it, and a
-rank begins at once. A fork server does nothing else and ends when the driver does.
+It ends when the driver does.
 """
 
 import os
@@ -26,24 +24,16 @@ class RankHandle(Protocol):
 
     def poll(self) -> int | None:
         """Its exit code; None while it runs."""
-        ...
 
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code, once it has ended; raises `subprocess.TimeoutExpired`."""
-        ...
 
     def kill(self) -> None: ...
 
 
 class ForkServer:
-    """The driver's side."""
-
     def __init__(self, environment: dict[str, str], log: str) -> None:
-        """
-        Args:
-            environment: in which it loads, and which its ranks have.
-            log: to which goes what libraries print.
-        """
+        """`environment`: its own and its ranks'; `log`: gets what libraries print."""
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._ranks: list[ForkedRank] = []
         with theirs, open(log, "ab") as out:
@@ -87,14 +77,12 @@ class ForkServer:
         self._process.kill()
 
     def close(self) -> None:
-        """End it, after its ranks."""
         self.kill()
         self._listener.join()
         self._orders.close()
 
     def _listen(self) -> None:
-        """Note what it tells of its ranks; whose fork server is gone is ended, as nobody would
-        hear how it ends."""
+        """Note what it says of its ranks; if it is gone, all its ranks are ended."""
         with suppress(OSError):
             while told := self._orders.recv(256):
                 number, what, value = pickle.loads(told)
@@ -127,8 +115,7 @@ class ForkedRank:
             raise subprocess.TimeoutExpired("rank", timeout or 0.0) from None
 
     def kill(self) -> None:
-        """End it and no other rank of its fork server; one that has not begun yet, as soon as it
-        does."""
+        """End this rank alone, or as soon as it begins."""
         self.is_unwanted = True
         if self.pid.done():
             self._end()
@@ -136,7 +123,6 @@ class ForkedRank:
             self._ended(-signal.SIGKILL)
 
     def began(self, pid: int) -> None:
-        """Its fork server has started it."""
         self.pid.set_result(pid)
         if self.is_unwanted:
             self._end()

@@ -1,9 +1,7 @@
-"""What runs in a fork server: `python -m coloop.workers.cluster.fork_server_process ORDERS`, where
-ORDERS is the number of its socket.
+"""A fork server: `python -m coloop.workers.cluster.fork_server_process ORDERS` (a socket's number).
 
-A rank is copied only from a process of one thread: another thread's locks would stay locked in the
-copy. Loading starts none (numpy's own are switched off, see `environment`); where something on this
-machine does, each rank loads for itself in an interpreter of its own.
+It forks only while it has a single thread, as another's locks would stay locked; if a library
+starts one, each rank loads in an interpreter of its own.
 """
 
 import gc
@@ -23,8 +21,7 @@ from coloop.workers import collecting
 with collecting.not_while_loading():
     from coloop.workers.cluster import rank_process
 
-SOCKETS = 2
-"""Of a rank: work and control."""
+SOCKETS = 2  # of a rank: work and control
 
 
 class Closable(Protocol):
@@ -65,7 +62,6 @@ def main(orders: socket.socket) -> None:
 
 
 def _copy(sockets: list[int], ours: Iterable[Closable]) -> int:
-    """A rank that begins as a copy of this process."""
     pid = os.fork()
     if pid:
         return pid
@@ -83,7 +79,6 @@ def _copy(sockets: list[int], ours: Iterable[Closable]) -> int:
 
 
 def _fresh(sockets: list[int]) -> int:
-    """A rank that loads what it needs."""
     command = [
         sys.executable,
         "-P",
@@ -97,7 +92,6 @@ def _fresh(sockets: list[int]) -> int:
 
 
 def _ended() -> list[tuple[int, int]]:
-    """Processes that have ended since it was asked, and with which code."""
     found: list[tuple[int, int]] = []
     while True:
         try:

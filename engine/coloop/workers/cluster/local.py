@@ -1,6 +1,5 @@
-"""The cluster on this machine (`--local`): a pool of one host works in a thread of the driver, the
-ranks of a larger one in processes of their own. Where several pools have GPUs, each of their hosts
-is a process that sees its own GPU alone."""
+"""The cluster on this machine (`--local`): a thread of the driver for a pool of one host, processes
+for larger pools, and for each host where several pools have GPUs."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,6 @@ from typing import Any
 from coloop.errors import PlacementTimeout
 from coloop.plan.types import Plan, PoolPlan
 from coloop.workers import collecting
-from coloop.workers.cluster.environment import keep_memory
 from coloop.workers.cluster.fork_server import ForkServer, RankHandle
 from coloop.workers.cluster.processes import (
     LOCALHOST,
@@ -20,15 +18,12 @@ from coloop.workers.cluster.processes import (
     start_alone,
     start_fork_server,
 )
-from coloop.workers.cluster.protocol import Deadlines
-from coloop.workers.cluster.ranks import Crew, Pools
+from coloop.workers.cluster.ranks import Cluster, Crew, Deadlines
 from coloop.workers.messages import Poll
-from coloop.workers.settings import HostSettings, compute_with, gpus_here
+from coloop.workers.settings import HostSettings, compute_with, gpus_here, keep_memory
 
 
-class LocalCluster(Pools):
-    """Hosts in threads of the driver and in processes beside it."""
-
+class LocalCluster(Cluster):
     def __init__(
         self, plan: Plan, settings: Mapping[str, HostSettings], deadlines: Deadlines | None = None
     ) -> None:
@@ -79,14 +74,11 @@ class LocalCluster(Pools):
         return ProcessCrew(pool.name, ranks, start, last_words)
 
     def _is_thread(self, pool: PoolPlan) -> bool:
-        """Whether the one host of a pool works in a thread of the driver, where torch's first GPU
-        is that of all threads."""
         with_gpus = [one for one in self._plan.pools if one.gpus]
         return pool.workers == 1 and not (pool.gpus and len(with_gpus) > 1)
 
     def _living_fork_server(self, settings: HostSettings) -> ForkServer | None:
-        """From which the ranks of all pools without GPUs stem; another one where it has ended, or
-        does not begin what it was asked for. Ranks that it has begun stay with it."""
+        """The parent of all ranks without GPUs; a new one if it has ended or does not answer."""
         for fork_server in [one for one in self._fork_servers if one.has_ended]:
             fork_server.close()
             self._fork_servers.remove(fork_server)
@@ -96,8 +88,6 @@ class LocalCluster(Pools):
         return living
 
     def _gpus_of(self, pool: PoolPlan) -> list[str]:
-        """The GPUs of a pool by the names under which its processes see them, one for each rank:
-        pools take them in their order."""
         named = os.environ.get("CUDA_VISIBLE_DEVICES")
         every = named.split(",") if named else [str(number) for number in range(gpus_here())]
         names = [one.name for one in self._plan.pools]
@@ -106,8 +96,6 @@ class LocalCluster(Pools):
 
 
 class ThreadCrew:
-    """A single host in a thread of the driver."""
-
     size = 1
 
     def __init__(self, name: str, settings: HostSettings) -> None:
@@ -151,7 +139,6 @@ class ThreadCrew:
 
 
 def _check_capacity(pools: Sequence[PoolPlan]) -> None:
-    """Raises `PlacementTimeout` where pools want more GPUs together than this machine has."""
     wanted, there = {pool.name: pool.gpus for pool in pools if pool.gpus}, gpus_here()
     if sum(wanted.values()) <= there:
         return

@@ -3,9 +3,8 @@
     driver, thread of the rank ──── work ────> process, main thread: the host's calls, one by one
     driver, whoever waits      ── control ───> process, second thread: how far, give up
 
-Calls and answers go packed over a socket each way. Who stops the driver from the keyboard stops
-only the driver, which asks its ranks; and where the driver is gone, however it ended, both sockets
-close and the process ends itself. Ranks without GPUs stem from one process (`fork_server`).
+Stop signals reach the driver alone, which asks its ranks; if it is gone, the sockets close and the
+ranks end. Ranks without GPUs are forked (`fork_server`).
 """
 
 import os
@@ -23,15 +22,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from coloop.workers.cluster.environment import environment_of
 from coloop.workers.cluster.fork_server import ForkServer, RankHandle
 from coloop.workers.cluster.ranks import RankEnded
 from coloop.workers.messages import Poll
 from coloop.workers.packing import Packed, pack, unpack
-from coloop.workers.settings import HostSettings
+from coloop.workers.settings import HostSettings, environment_of
 
-# What a process wrote before it ended, for the error that tells of its end: it had no other way
-# to say what kept it from coming.
+# What a process wrote before it ended, for the error that tells of it.
 
 LINES = 12
 LINE_BYTES = 400
@@ -41,10 +38,7 @@ class LastWords:
     """The end of what went to a log from now on."""
 
     def __init__(self, log: Path | None) -> None:
-        """
-        Args:
-            log: of a run; None: nothing is kept.
-        """
+        """`log`: of a run; None: nothing is kept."""
         self._log = log
         self._begin = log.stat().st_size if log is not None and log.exists() else 0
 
@@ -66,12 +60,9 @@ class LastWords:
 
 
 LOCALHOST = "127.0.0.1"
-END_SECONDS = 10.0
-"""That a process may take to end in good order."""
-END = "end"
-"""In place of a method: nothing more is asked."""
-POLL, GIVE_UP = "poll", "give up"
-"""What is asked of a running call."""
+END_SECONDS = 10.0  # that a process may take to end in good order
+END = "end"  # in place of a method: nothing more is asked
+POLL, GIVE_UP = "poll", "give up"  # what is asked of a running call
 
 
 class ProcessCrew:
@@ -84,12 +75,7 @@ class ProcessCrew:
         start: Callable[..., RankHandle],
         last_words: LastWords,
     ) -> None:
-        """
-        Args:
-            settings: of each rank.
-            start: the process of a rank, by its number and the sockets over which it speaks.
-            last_words: what they write.
-        """
+        """`start`: gives a rank's process, by its number and its sockets."""
         self._number = 0
         self._ranks: list[RankProcess] = []
         try:
@@ -189,7 +175,6 @@ class RankProcess:
                 self._control.send((GIVE_UP, number))
 
     def ask_to_end(self) -> None:
-        """In good order, after what it does."""
         with suppress(RuntimeError):  # it has ended before
             self._thread.submit(self._call, 0, END, pack(()))
 
@@ -239,20 +224,16 @@ def send(connection: Connection, what: Any, packed: Packed) -> None:
 
 
 def receive(connection: Connection) -> tuple[Any, Packed]:
-    """What `send` sent."""
     what, head, count = pickle.loads(connection.recv_bytes())
     return what, Packed(head=head, buffers=[connection.recv_bytes() for _ in range(count)])
 
 
 def _connection() -> tuple[Connection, socket.socket]:
-    """Our end, and the one that a process gets."""
     ours, theirs = socket.socketpair()
     return Connection(ours.detach()), theirs
 
 
 def _hang_up(connection: Connection) -> None:
-    """Whoever waits at either end is told that nothing comes any more; of a rank that never began,
-    the other end is still on its way to it."""
     if connection.closed:
         return
     with socket.socket(fileno=os.dup(connection.fileno())) as own, suppress(OSError):
@@ -267,8 +248,7 @@ def start_fork_server(log: Path | None) -> ForkServer | None:
 
 
 def start_alone(settings: HostSettings, gpu: str, *sockets: int) -> "subprocess.Popen[bytes]":
-    """The process of a rank that stems from no other; what its libraries print goes to the run's
-    log."""
+    """A rank's process without a fork server; what its libraries print goes to the run's log."""
     with open(settings.log or os.devnull, "ab") as log:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "coloop.workers.cluster.rank_process", *map(str, sockets)],

@@ -1,16 +1,15 @@
 """One call to all processes of a pool, whatever they run on.
 
-    driver ── the same call ──> rank 0, rank 1, ...     each does its part, as `training.ranks` says
-           <── answers ────────                         put together as `hosts.worker_api` says
+    driver ── the same call ──> rank 0, rank 1, ...     each does its part, see `training.ranks`
+           <── answers ────────                         merged, see `worker_api`
 
-Nobody waits for a rank that will not come: where one has died, or gives no sign of life for too
-long, its pool is ended and the error names it; where one has failed, the others are asked to give
-up, and those who still wait for it after `settle_seconds` are ended as well. A pool that has ended
-says so to whoever calls it.
+If a rank dies or is silent for too long, its pool is killed and the error names it; if one fails,
+the others are asked to give up, and killed after `settle_seconds`.
 """
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
@@ -19,22 +18,24 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from coloop.errors import PlacementTimeout, StageStalled, StopRequested, WorkerDied
-from coloop.workers.answers import merged
-from coloop.workers.cluster.protocol import TICK_SECONDS, Deadlines
 from coloop.workers.messages import Poll
-from coloop.workers.worker_api import MERGES, Tick, WorkerApi
+from coloop.workers.worker_api import MERGES, PoolCall, Tick, WorkerApi, merged
 
-# One call at a time in each pool, whoever asks, in the order in which they ask: a stage in its
-# lane, a reward of the driver that wants to know where a text's steps end, and new weights that
-# come between two calls of a stage that goes on writing.
+TICK_SECONDS = 0.1
 
 
-# Tells ranks that are slow from those that have stopped: no sign of life or no progress for too
-# long ends the wait.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadlines:
+    """How long the cluster waits, in seconds."""
+
+    placement_seconds: float = 120.0
+    start_seconds: float = 300.0
+    stalled_after_seconds: float = 1800.0
+    settle_seconds: float = 10.0  # for other ranks to give up once one has failed
 
 
 class Watchdog:
-    """Signs of life and progress of one call."""
+    """Signs of life and progress of one call: tells slow ranks from those that hang."""
 
     def __init__(self, ranks: int, stalled_after_seconds: float) -> None:
         now = time.monotonic()
@@ -55,14 +56,12 @@ class Watchdog:
             self._last[rank], self._heard_at[rank] = poll, now
 
     def together(self, polls: Sequence[Poll | None]) -> Poll | None:
-        """How far all ranks are by what each has said last; None where none has said anything
-        now."""
+        """The last progress of all ranks; None where none has reported."""
         told = [poll for poll in self._last if poll is not None]
         return merged(told) if any(poll is not None for poll in polls) else None
 
     def stalled(self, waiting: Collection[int]) -> tuple[int, str] | None:
-        """A rank among those that are waited for which has stopped, and how: one that is not heard
-        of; where none gets any further, the one that is furthest behind."""
+        """A rank that has stopped, and how: silent, or the furthest behind if none advances."""
         now = time.monotonic()
         silent = [rank for rank in waiting if now - self._heard_at[rank] > self._limit]
         if silent:
@@ -80,19 +79,13 @@ class Watchdog:
 
 
 class Turns:
-    """Who may call a pool."""
-
     def __init__(self, pools: Iterable[str]) -> None:
         self._asked: dict[str, deque[object]] = {pool: deque() for pool in pools}
         self._changed = threading.Condition()
 
     @contextmanager
     def turn(self, pool: str, tick: Tick | None) -> Iterator[None]:
-        """Waits until no other call is at work in the pool, and none that asked before waits.
-
-        Raises:
-            StopRequested: the tick said that it is no longer wanted.
-        """
+        """Wait for earlier calls of the pool; raises `StopRequested` where the tick says stop."""
         asked, own = self._asked[pool], object()
         with self._changed:
             asked.append(own)
@@ -107,7 +100,6 @@ class Turns:
                 self._changed.notify_all()
 
     def _is_first(self, asked: deque[object], own: object) -> bool:
-        """Whether it is one's turn now, or within a tick."""
         with self._changed:
             return self._changed.wait_for(lambda: asked[0] is own, TICK_SECONDS)
 
@@ -116,8 +108,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Wait = Callable[[Sequence[Any], float], tuple[Collection[Any], Collection[Any]]]
-"""Given tickets and seconds: those that are answered, once all are or after so many seconds, and
-the others."""
+"""Given tickets and seconds: those answered, once all are or time is up, and the others."""
 
 
 class RankEnded(Exception):
@@ -132,63 +123,49 @@ class Crew(Protocol):
 
     def address(self) -> str:
         """Of the machine of rank 0, for the other ranks; raises `RankEnded`."""
-        ...
 
     def begin(self, method: str, arguments: tuple[Any, ...]) -> Sequence[Any]:
         """Ask all ranks; a ticket for the answer of each."""
-        ...
 
     def answer(self, ticket: Any) -> Any:
-        """What a rank has answered; raises what it raised, and `RankEnded` where its process did
-        not get so far."""
-        ...
+        """A rank's answer; raises what it raised, `RankEnded` where its process died before."""
 
     def polls(self) -> list[Poll | None]:
         """How far each rank is; None where it has not said so since it was asked."""
-        ...
 
     def interrupt(self) -> None:
         """Ask all ranks to give up what was begun last; never what is begun after it."""
-        ...
 
     def kill(self) -> None:
         """End the processes at once, whatever they do, as far as that can be done."""
-        ...
 
     @property
     def has_ended(self) -> bool:
         """Whether all that `kill` was to end has ended."""
-        ...
 
-    def close(self) -> None:
-        """End the processes in good order."""
-        ...
+    def close(self) -> None: ...
 
 
-class Pools:
-    """The pools of a cluster at work: one call at a time in each, from any thread."""
+class Cluster(ABC):
+    """The pools of a plan, one worker per slot; a pool runs one call at a time, from any thread."""
 
     def __init__(
         self, names: Iterable[str], deadlines: Deadlines, wait: Wait = futures.wait
     ) -> None:
-        """
-        Args:
-            wait: for the tickets of this cluster's crews.
-        """
+        """`wait`: for the tickets of this cluster's crews."""
         self._deadlines = deadlines
         self._pools: dict[str, _Pool] = {}
         self._turns = Turns(names)
         self._wait = wait
 
-    def call(
-        self,
-        pool: str,
-        method: Callable[Concatenate[Any, P], R],
-        *arguments: P.args,
-        **named: P.kwargs,
-    ) -> R:
-        """As `asking` without a tick."""
-        return self.asking()(pool, method, *arguments, **named)
+    @abstractmethod
+    def start(self) -> None:
+        """Place the pools and build the workers; on failure tears down what it started."""
+
+    @abstractmethod
+    def restart(self, pool: str) -> None:
+        """Replace the processes of a pool; new ones hold what a pool holds at the start. Raises
+        `StageStalled` (a process cannot be killed), `PlacementTimeout`, `WorkerDied`."""
 
     def asking(
         self,
@@ -196,13 +173,13 @@ class Pools:
         *,
         stalled_after: float | None = None,
         has_turn: bool = False,
-    ) -> "RanksCall":
-        """How pools are called by one who waits.
+    ) -> PoolCall:
+        """The call to pools for one caller.
 
         Args:
-            tick: told a few times a second, in the caller's thread, how far the ranks are together.
+            tick: called a few times a second, in the caller's thread, with the ranks' progress.
             stalled_after: seconds without progress; None: the cluster's.
-            has_turn: who calls keeps others from the pool.
+            has_turn: the caller keeps others from the pool.
         """
         limit = self._deadlines.stalled_after_seconds
         return RanksCall(
@@ -215,7 +192,6 @@ class Pools:
         )
 
     def close(self) -> None:
-        """End every process that was started."""
         for pool in self._pools.values():
             pool.crew.interrupt()
         for pool in self._pools.values():
@@ -223,21 +199,16 @@ class Pools:
         self._pools.clear()
 
     def _add(self, name: str, crew: Crew) -> None:
-        """A pool whose processes are starting."""
         self._pools[name] = _Pool(name, crew)
 
     def _replace(self, name: str, crew: Callable[[], Crew]) -> None:
-        """End the processes of a pool, whatever they do, and put others in their place."""
         with self._turns.turn(name, None):
             self._pools[name].end()
             self._add(name, crew())
             self._open(name, has_turn=True)
 
     def _open(self, name: str, *, has_turn: bool = False) -> None:
-        """All ranks of a pool come, meet one another and build what lives there.
-
-        Raises `PlacementTimeout`, which says who did not come.
-        """
+        """Start all ranks of a pool; raises `PlacementTimeout` with those that did not come."""
         ranks, seconds = self._pools[name], self._deadlines.start_seconds
         try:
             opening = self.asking(stalled_after=seconds, has_turn=has_turn)
@@ -258,8 +229,7 @@ class RanksCall:
     """Calls pools for one who waits; see `PoolCall`."""
 
     pools: Mapping[str, "_Pool"]
-    turns: Turns | None
-    """None: who calls has the pool for itself."""
+    turns: Turns | None  # None: who calls has the pool for itself
     wait: Wait
     tick: Tick | None
     stalled_after: float
@@ -316,8 +286,6 @@ class RanksCall:
 
 
 class _Pool:
-    """One pool: its processes, and why there are none any more."""
-
     def __init__(self, name: str, crew: Crew) -> None:
         self.crew = crew
         self._name = name
@@ -328,7 +296,6 @@ class _Pool:
         return self.crew.size
 
     def begin(self, method: str, arguments: tuple[Any, ...]) -> dict[int, Any]:
-        """Ask all ranks; a ticket for the answer of each, by rank."""
         if self._why_ended is not None:
             raise WorkerDied(f"pool {self._name} has ended: {self._why_ended}", self._name)
         return dict(enumerate(self.crew.begin(method, arguments)))
@@ -341,7 +308,6 @@ class _Pool:
             raise StageStalled(message, self._name)
 
     def address(self) -> str:
-        """Where rank 0 is."""
         try:
             return self.crew.address()
         except RankEnded as error:

@@ -1,9 +1,8 @@
 """Which blocks of a model learn by `run_block`, and when.
 
-On a CPU, in the families whose mathematics it knows, a block's own `forward` is replaced; its
-modules and weights stay what they are, so whoever saves, shards, copies or steps them sees no
-difference. A block that is not plain (adapters, dropout, a mask, a cache) computes as its family
-wrote it. Only blocks that are plain read a row of slabs.
+On a CPU, the `forward` of blocks of known families is replaced; modules and weights stay. Blocks
+that are not plain (adapters, dropout, a mask, a cache) compute as their family wrote them and read
+no slabs.
 """
 
 from collections.abc import Callable
@@ -19,8 +18,7 @@ from coloop.workers.cpu.slabs import Layout, Slab
 from coloop.workers.training.ranks import TENSOR
 
 FAMILIES = frozenset({"llama", "mistral", "qwen2", "qwen3"})
-KINDS = ("sdpa", ATTENTION)
-"""Attention that is causal where no mask is given."""
+KINDS = ("sdpa", ATTENTION)  # attention that is causal where no mask is given
 TYPES = (torch.float32, torch.bfloat16)
 """Of hidden states; the families compute norms in float32, so float64 is left to them."""
 MATRICES = (
@@ -35,11 +33,7 @@ OTHERS = {
 
 
 def learn_lean(model: nn.Module) -> "list[Lean]":
-    """Let the blocks of a model that can do so compute by `run_block`; changed in place. For one
-    that computes on a CPU.
-
-    What is returned are its blocks, where all of them can.
-    """
+    """Let the blocks of a model on a CPU compute by `run_block`, in place; they, if all can."""
     config: Any = getattr(model, "config", None)
     if getattr(config, "model_type", None) not in FAMILIES:
         return []
@@ -54,8 +48,6 @@ def learn_lean(model: nn.Module) -> "list[Lean]":
 
 
 class Lean:
-    """A block's `forward`."""
-
     def __init__(self, block: nn.Module, config: Any) -> None:
         self.block = block
         self._config = config
@@ -90,11 +82,7 @@ class Lean:
         layout: Layout | None = None,
         **rest: Any,
     ) -> Tensor:
-        """
-        Args:
-            layout: of one row of slabs that the block takes; None: rows of texts, as the family
-                reads them.
-        """
+        """`layout`: of one row of slabs; None: rows of texts, as the family reads them."""
         rows, tokens, _ = hidden_states.shape
         whole = layout or Layout((Slab(runs=rows, tokens=tokens),), tokens)
         is_plain = layout is not None or (
@@ -135,9 +123,7 @@ def _is_plain(block: nn.Module, config: Any) -> bool:
 
 
 def _has_matrices(block: Any) -> bool:
-    """Whether its matrices are what they were written as; an adapter may come at any time, and
-    ranks that share layers have parts of them. Those that are gathered for a pass are whole in
-    it."""
+    """Whether its matrices are plain and whole, without an adapter or a cut over ranks."""
     attention, mlp = block.self_attn, block.mlp
     return all(
         type(layer) is nn.Linear and not _is_cut(layer.weight)

@@ -1,8 +1,6 @@
-"""Attention of a block that is one function: two products for each stretch of tokens, which see
-only what lies before their end, and the gradients of both.
+"""Attention by two products for each stretch of tokens, and its gradients.
 
-Query and key come turned, as rows of heads; what is kept for the backward pass are query, key and
-value of each slab, and its shares, unless there are so many that they are computed again.
+Kept for the backward pass: query, key and value of each slab, and its shares unless they are many.
 
 M tokens, H heads, K key-value heads, G = H / K, D head width; of a slab N runs of C tokens behind P
 others, L = P + C.
@@ -23,27 +21,24 @@ from coloop.workers.cpu.slabs import Layout, Prefix, Slab
 STRETCH = 64
 """Tokens that attend at once: those behind a stretch are no work for it."""
 
-SHARES_KEPT = 1 << 25
-"""Most shares of a layer that are kept; 64 MiB in bfloat16."""
+SHARES_KEPT = 1 << 25  # most shares of a layer that are kept; 64 MiB in bfloat16
 
 NARROW, NARROW_BACK = 64, 32
-"""Rows of shares shorter than this are computed in float32, forward and backward: torch takes
-bfloat16 by single numbers there (2,000 rows of 30: 383 and 248 against 92 and 39 µs)."""
+"""Shorter rows of shares are computed in float32, forward and backward: torch takes bfloat16 by
+single numbers there (2,000 rows of 30: 383 and 248 against 92 and 39 µs)."""
 FEW = 16
-"""Rows of bfloat16 shares shorter than this are computed by single operations over all of them:
-torch takes even float32 by single numbers there (1,536 rows of 9: 255 and 110 against 54 and
-29 µs)."""
+"""Shorter bfloat16 rows are computed by single operations over all of them (1,536 rows of 9: 255
+and 110 µs in float32 against 54 and 29 µs)."""
 
 
 def attend(
     turned: Tensor, value: Tensor, layout: Layout, *, heads: int, scale: float
 ) -> tuple[Tensor, list[Tensor]]:
-    """What each token mixes of the values that it sees, (M, H D), and what `attend_backward` wants.
+    """What each token mixes of the values it sees, (M, H D), and what `attend_backward` needs.
 
     Args:
-        turned: (M, H + K, D) query and key, in any type.
+        turned: (M, H + K, D) query and key.
         value: (M, K, D), in the type of the products.
-        scale: of the dot products.
     """
     kv_heads, width = value.shape[1:]
     is_kept = _keeps_shares(layout, heads)
@@ -82,13 +77,8 @@ def attend_backward(
     into_turned: Tensor,
     into_value: Tensor,
 ) -> None:
-    """Gradients of what `attend` was given, written where they belong.
-
-    Args:
-        into: (M, H D).
-        into_turned: (M, H + K, D), written.
-        into_value: (M, K, D), written.
-    """
+    """Gradients of what `attend` was given: `into` (M, H D) written to `into_turned` (M, H + K, D)
+    and `into_value` (M, K, D)."""
     kv_heads, width = into_value.shape[1:]
     group = heads // kv_heads
     saved, is_kept = iter(kept), _keeps_shares(layout, heads)
@@ -132,7 +122,6 @@ def _keeps_shares(layout: Layout, heads: int) -> bool:
 
 
 def _shares(query: Tensor, key: Tensor, slab: Slab, start: int, end: int, scale: float) -> Tensor:
-    """Of a stretch of n tokens, (N K, n G, P + its end)."""
     group, seen = query.shape[1] // slab.tokens, slab.before + end
     own, sees = query[:, start * group : end * group], key[:, :seen].transpose(1, 2)
     scores = _product(own, sees, scale)
@@ -252,7 +241,6 @@ def _by_key(heads: Tensor, slab: Slab, kv_heads: int, dtype: torch.dtype) -> Ten
 
 
 def _by_token(mixed: Tensor, slab: Slab, kv_heads: int) -> Tensor:
-    """(N K, C G, D) -> (N C, H, D)"""
     width = mixed.shape[-1]
     by_key = mixed.view(slab.runs, kv_heads, slab.tokens, -1, width)
     return by_key.transpose(1, 2).reshape(slab.runs * slab.tokens, -1, width)
@@ -269,17 +257,11 @@ def _by_token(mixed: Tensor, slab: Slab, kv_heads: int) -> Tensor:
 # B texts, T tokens, H heads, K key-value heads, G = H / K, D head width.
 
 ATTENTION = "coloop_products"
-SHARES_AT_ONCE = 1 << 25
-"""Most shares of a layer; 64 MiB in bfloat16."""
+SHARES_AT_ONCE = 1 << 25  # most shares of a layer; 64 MiB in bfloat16
 
 
 def attend_by_products(model: nn.Module, compute: torch.dtype | None, device: torch.device) -> None:
-    """Let a model that computes in bfloat16 on a CPU attend by products; others stay as they are.
-
-    Args:
-        compute: type of the matrix products; None: that of the weights.
-        device: on which it computes.
-    """
+    """Let a model that computes in bfloat16 (`compute`) on a CPU attend by products."""
     first = next(model.parameters())
     is_meant = device.type == "cpu" and (compute or first.dtype) == torch.bfloat16
     kind = getattr(getattr(model, "config", None), "_attn_implementation", None)
@@ -312,14 +294,7 @@ def attend_in_two_products(
     )
     if not is_plain:
         return sdpa_attention_forward(
-            module,
-            query,
-            key,
-            value,
-            attention_mask,
-            scaling=scaling,
-            dropout=dropout,
-            **rest,
+            module, query, key, value, attention_mask, scaling=scaling, dropout=dropout, **rest
         )
     with torch.autocast("cpu", enabled=False):
         return _by_products(query.to(value.dtype), key.to(value.dtype), value, scaling), None

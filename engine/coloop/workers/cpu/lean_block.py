@@ -1,12 +1,9 @@
 """A block of a Llama-like decoder as one function with a gradient of its own.
 
-The same mathematics as the modules of Hugging Face, in far fewer passes over memory than a graph of
-single operations takes: query, key and value are one product, norms and their gradients are a few
-operations each, what is cheap to compute again (normed states, the inner product of the gate) is
-not kept where it is large, and attention is two products for each stretch of tokens
-(`lean_attention`). The two halves of a rotary pair lie side by side, so that a rotation is one
-complex product; query and key are turned the same way, which leaves their dot products as they
-were. Only attention asks which tokens belong together: all else is one matrix of all of them.
+The mathematics of the Hugging Face modules in fewer passes over memory: joined products and norms,
+cheap large results computed again, attention of stretches (`lean_attention`), and rotary pairs side
+by side, so that a rotation is one complex product. Only attention knows which tokens belong
+together.
 
     x ─ norm ─ query, key, value ─ (norm of heads) ─ rotation ─ attention ─ output ─(+)─┐
     └───────────────────────────────────────────────────────────────────────────────────┤
@@ -32,8 +29,7 @@ from coloop.workers.cpu.lean_attention import attend, attend_backward
 from coloop.workers.cpu.slabs import Layout
 
 INNER_KEPT = 1 << 19
-"""Most numbers of an inner product (M F) for what could be computed again to be kept; 1 MiB in
-bfloat16. Few numbers lie near the core, and each operation costs more than they do."""
+"""Largest inner product (M F) that is kept rather than computed again; 1 MiB in bfloat16."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,47 +39,29 @@ class BlockShape:
     head_width: int
     epsilon: float
     scale: float
-    """Of the dot products of query and key."""
 
 
 class BlockWeights(NamedTuple):
     """A block's weights, as Hugging Face has them; matrices are (out, in)."""
 
-    norm_in: Tensor
-    """(W,)"""
-    query: Tensor
-    """(H D, W)"""
-    key: Tensor
-    """(K D, W)"""
-    value: Tensor
-    """(K D, W)"""
-    output: Tensor
-    """(W, H D)"""
-    norm_out: Tensor
-    """(W,)"""
-    gate: Tensor
-    """(F, W)"""
-    up: Tensor
-    """(F, W)"""
-    down: Tensor
-    """(W, F)"""
-    query_norm: Tensor | None
-    """(D,)"""
-    key_norm: Tensor | None
-    """(D,)"""
-    query_bias: Tensor | None
-    """(H D,)"""
-    key_bias: Tensor | None
-    """(K D,)"""
-    value_bias: Tensor | None
-    """(K D,)"""
-    output_bias: Tensor | None
-    """(W,)"""
+    norm_in: Tensor  # (W,)
+    query: Tensor  # (H D, W)
+    key: Tensor  # (K D, W)
+    value: Tensor  # (K D, W)
+    output: Tensor  # (W, H D)
+    norm_out: Tensor  # (W,)
+    gate: Tensor  # (F, W)
+    up: Tensor  # (F, W)
+    down: Tensor  # (W, F)
+    query_norm: Tensor | None  # (D,)
+    key_norm: Tensor | None  # (D,)
+    query_bias: Tensor | None  # (H D,)
+    key_bias: Tensor | None  # (K D,)
+    value_bias: Tensor | None  # (K D,)
+    output_bias: Tensor | None  # (W,)
 
 
 class LeanBlock(torch.autograd.Function):
-    """Call with `run_block`."""
-
     @staticmethod
     def forward(
         ctx: Any,
@@ -142,7 +120,7 @@ class LeanBlock(torch.autograd.Function):
             *(x, turns, scale_in, joined, turning, head_norm, scale_heads, mixed, output),
             *(between, scale_out, gate_in, up_in, down, gate, up, *again, *kept),
         )
-        # A view would have to be told from its base where a hook hangs on it.
+        # a view would have to be told from its base where a hook hangs on it.
         whole: Tensor = torch.ops.aten._unsafe_view(y, hidden.shape)
         return whole
 
@@ -161,7 +139,7 @@ def run_block(
     shape: BlockShape,
     compute: torch.dtype,
 ) -> Tensor:
-    """What a block makes of hidden states (B, T, W), each token seeing what the layout says.
+    """What a block makes of hidden states (B, T, W).
 
     Args:
         turns: (1 or B, T, D / 2) complex, the rotation of each position.
@@ -273,10 +251,8 @@ def _normed_again(x: Tensor, scale: Tensor, weight: Tensor, compute: torch.dtype
 
 
 def _norm_backward(into: Tensor, x: Tensor, scale: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients of x (M, W) and of the weight (W,); `into` (M, W) is used up.
-
-    y = w s x with s = (mean x² + ε)^-½, so dx = s w g − x s³ (Σ w g x) / W and dw = Σ g s x.
-    """
+    """The gradients of x (M, W) and of the weight (W,); `into` (M, W) is used up. y = w s x with s
+    = (mean x² + ε)^-½, so dx = s w g − x s³ (Σ w g x) / W and dw = Σ g s x."""
     wide = weight.to(into.dtype)
     x = x.to(into.dtype)
     both = into * x
@@ -298,14 +274,12 @@ def _head_norm_backward(
 
 
 def _joined(parts: Iterable[Tensor | None], shape: BlockShape, compute: torch.dtype) -> Tensor:
-    """What query, key and value each have (H D or K D, ...) one behind the other, the rows of
-    query and key in rotary pairs: ((H + 2K) D, ...)."""
+    """Query, key and value in one, the first two in rotary pairs: ((H + 2K) D, ...)."""
     whole = torch.cat([part for part in parts if part is not None])
     return whole.index_select(0, _orders(shape).in_pairs).to(compute)
 
 
 def _apart(joined: Tensor, shape: BlockShape) -> tuple[Tensor, ...]:
-    """What `_joined` was given, of a gradient."""
     width, whole = shape.head_width, joined.index_select(0, _orders(shape).in_halves)
     sizes = [shape.heads * width, shape.kv_heads * width, shape.kv_heads * width]
     return whole.split_with_sizes(sizes)
@@ -320,7 +294,6 @@ def _head_norm(weights: BlockWeights, shape: BlockShape, wide: torch.dtype) -> T
 
 
 def _norms_apart(by_head: Tensor, shape: BlockShape) -> tuple[Tensor, ...]:
-    """Gradients of both norms (D,) from those of all heads (H + K, D)."""
     both = by_head.new_zeros(2 * shape.head_width)
     both.index_add_(0, _orders(shape).of_norms, by_head.view(-1))
     return torch.split(both, shape.head_width)
@@ -329,12 +302,9 @@ def _norms_apart(by_head: Tensor, shape: BlockShape) -> tuple[Tensor, ...]:
 class _Orders(NamedTuple):
     """Rotary pairs lie side by side in a block, halves apart in the weights that it is given."""
 
-    in_pairs: Tensor
-    """((H + 2K) D,) rows of query, key and value as a block has them."""
-    in_halves: Tensor
-    """((H + 2K) D,) the same back."""
-    of_norms: Tensor
-    """((H + K) D,) the place of each number in the two norms."""
+    in_pairs: Tensor  # ((H + 2K) D,) rows of query, key and value as a block has them
+    in_halves: Tensor  # ((H + 2K) D,) the same back
+    of_norms: Tensor  # ((H + K) D,) the place of each number in the two norms
 
 
 @lru_cache(maxsize=16)
@@ -350,13 +320,11 @@ def _orders(shape: BlockShape) -> _Orders:
 
 
 def _turned(straight: Tensor, turns: Tensor) -> Tensor:
-    """Heads (B, T, n, D), each turned by its position."""
     pairs = torch.view_as_complex(torch.unflatten(straight, -1, (-1, 2)))
     return torch.view_as_real(pairs * turns.unsqueeze(2)).flatten(-2)
 
 
 def _turn_back(turned: Tensor, turns: Tensor) -> None:
-    """The gradient of what `_turned` gave made that of what it was given."""
     pairs = torch.view_as_complex(torch.unflatten(turned, -1, (-1, 2)))
     pairs *= turns.conj().unsqueeze(2)
 

@@ -1,12 +1,8 @@
-"""The static cache of keys and values of a `LeanDecoder`: room for S rows, of which the first N
-run.
+"""The static cache of keys and values of a `LeanDecoder`: S rows, of which the first N run.
 
-One block per layer, (S * K, L, D), so that the first N rows are a view of it. Beside it stands the
-mask of what each row may look at: 0 where it has a token, else minus infinity.
-
-On a CPU a block is as long as what is looked at and is laid out anew as that grows: products of
-many small matrices copy slices of longer ones before they read them. On a GPU it is as long as the
-room that there is.
+One block per layer, (S * K, L, D), and a mask of what each row may look at (0, else minus
+infinity). On a CPU a block is as long as what is looked at, because products of many small matrices
+copy slices of longer ones; on a GPU it keeps its length.
 
 S slots, N running rows, L cached tokens, K key-value heads, D head width, B prompts, T prompt
 tokens.
@@ -24,20 +20,17 @@ from coloop.workers.cpu.lean_weights import Shape
 from coloop.workers.rollout.decoder import Lines
 
 ALIGNMENT = 16
-"""Tokens looked at come in multiples of a vector of the processor; a softmax over 15 takes ten
-times as long as over 16, and the rest is masked."""
+"""Tokens are read in multiples of a processor's vector: a softmax over 15 takes ten times as long
+as one over 16."""
 GROWTH = 8
 """Blocks grow by one part in so many, so that what is copied stays small beside what is read."""
 
 
 def round_up(length: int) -> int:
-    """The next multiple of `ALIGNMENT`."""
     return -(-length // ALIGNMENT) * ALIGNMENT
 
 
 class LeanCache:
-    """Keys, values and masks of all slots."""
-
     def __init__(self, shape: Shape, device: torch.device, dtype: torch.dtype) -> None:
         self._shape = shape
         self._device = device
@@ -57,7 +50,6 @@ class LeanCache:
         self._lay_out(0 if self._is_tight else length)
 
     def _lay_out(self, length: int) -> None:
-        """Rows of so many tokens, whatever the room holds."""
         s, slots = self._shape, self._slots
         sizes = (2, slots, s.kv_heads, length, s.head_width)
         used = self._room[:, : 2 * slots * s.kv_heads * length * s.head_width]
@@ -89,14 +81,12 @@ class LeanCache:
             self.mask[:running, :kept] = mask[:running, :kept]
 
     def hold(self, tokens: int) -> None:
-        """Lays rows out so that they hold at least so many tokens."""
         if tokens > self._laid:
             wanted = round_up(tokens)
             self._lay_anew(min(wanted + round_up(wanted // GROWTH - ALIGNMENT), self._length))
 
     def fit(self, tokens: int) -> int:
-        """Lays rows out so that they hold so many tokens and little more, none of a row being
-        longer; how many are to be looked at for that."""
+        """Lay rows out for so many tokens and little more; how many are to be looked at."""
         if not self._is_tight:
             return round_up(tokens)
         if self._laid >= 2 * round_up(tokens):
@@ -140,8 +130,7 @@ class LeanCache:
         self.mask[slots] = torch.where(self._places >= lines.length, -torch.inf, 0.0)
 
     def reading(self, slots: Tensor, positions: Tensor, is_real: Tensor, seen: int) -> ReadRows:
-        """Some rows, about to get several tokens each. slots (B,), positions and is_real (B, T);
-        no position of a real token is at `seen` or behind."""
+        """Rows about to get several tokens each. slots (B,), positions and is_real (B, T)."""
         self.hold(seen)
         return ReadRows(self, slots, positions, is_real, seen)
 
@@ -206,8 +195,7 @@ class ReadRows:
 # A process that trains keeps what it frees, as it wants it again at once (`cluster.environment`);
 # a large cache that sleeps while others work must not stay in its heap.
 
-LEAST_BYTES = 64 * 2**20
-"""Less is not worth pages of its own."""
+LEAST_BYTES = 64 * 2**20  # less is not worth pages of its own
 
 
 def zeros_apart(*size: int, device: torch.device, dtype: torch.dtype) -> Tensor:

@@ -1,11 +1,7 @@
 """A decoder for Llama-like models over a static cache of keys and values.
 
-Same mathematics as the Hugging Face modules of these families (the tests compare both), in far
-fewer calls: joined products, one rotation for query and key, additions folded into products, and
-attention of one new token as two batched products over the cache.
-
-Prompts are read padded on the right: what lies behind a row's end is masked until the row itself
-has written there.
+The mathematics of the Hugging Face modules in fewer calls. Prompts are padded on the right; what
+lies behind a row's end is masked until the row has written there.
 
 B sequences, T tokens, N running rows, M = B * T or N, L cached tokens, H heads, K key-value heads,
 G = H / K, D head width, W model width, V vocabulary.
@@ -34,13 +30,15 @@ from coloop.workers.cpu.lean_weights import (
     plain,
     product,
 )
-from coloop.workers.rollout.decoder import Lines, pad_right, similar_lengths
-from coloop.workers.rollout.scoring import token_log_probs
+from coloop.workers.rollout.decoder import (
+    READ_AT_ONCE,
+    Lines,
+    pad_right,
+    score_padded,
+    token_log_probs,
+)
 
-# The angles of rotary positions as unit complex numbers, one table for all rows.
-#
-# Takes the frequencies that the Hugging Face model computed for its own variant, so every variant
-# whose angles do not depend on the length of the text is right by construction.
+# The angles of rotary positions as unit complex numbers, by the Hugging Face model's frequencies.
 
 
 class Rotary:
@@ -54,7 +52,6 @@ class Rotary:
 
     @classmethod
     def of(cls, module: Any, device: torch.device) -> Rotary:
-        """The angles of a Hugging Face rotary module."""
         frequencies = module.inv_freq
         assert isinstance(frequencies, Tensor)
         return cls(
@@ -74,9 +71,6 @@ class Rotary:
         return torch.complex(angles.cos() * self._scale, angles.sin() * self._scale)
 
 
-READ_AT_ONCE = 8192
-"""Most tokens, padding included, read in one pass over whole sequences."""
-
 LOOKS_AT_ONCE = 1 << 25
 """Most pairs of a token read and one looked at, over a part of texts that are read on."""
 
@@ -86,12 +80,9 @@ Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt that was read."""
-
     token_ids: tuple[int, ...]
     lines: Lines
-    logits: Tensor
-    """Of the token that follows, (V,)."""
+    logits: Tensor  # of the token that follows, (V,)
 
 
 class LeanDecoder:
@@ -177,8 +168,7 @@ class LeanDecoder:
     def _admit_chunk(
         self, slot: int, prompts: Sequence[Sequence[int]], counts: Sequence[int]
     ) -> Tensor:
-        """Reads prompts and hands prompt i to the next counts[i] slots; the logits of each, (n,
-        V)."""
+        """Read prompts into slots, prompt i into the next counts[i]; logits (n, V)."""
         tokens, lengths = pad_right(prompts, self._device)
         repeats = torch.tensor(counts, device=self._device)
         rows = sum(counts)
@@ -251,17 +241,14 @@ class LeanDecoder:
         self._cache.show(chosen, positions[:, 0] + lengths)
 
     def score(self, sequences: Sequence[Sequence[int]], temperature: float) -> list[Tensor]:
-        scores: list[Tensor] = [torch.zeros(0)] * len(sequences)
-        for places, chunk in similar_lengths(sequences, READ_AT_ONCE):
-            tokens, lengths = pad_right(chunk, self._device)
-            if not tokens.shape[1]:
-                continue
+        logits_of = partial(self._logits, head=self._plain.head)
+
+        def scored(tokens: Tensor, lengths: Tensor) -> Tensor:
+            del lengths
             hidden = self._read(tokens, self._first_angles(tokens), self._look_back, self._plain)
-            logits_of = partial(self._logits, head=self._plain.head)
-            found = token_log_probs(hidden, tokens, logits_of, temperature)  # (B, T)
-            for row, (place, length) in enumerate(zip(places, lengths.tolist(), strict=True)):
-                scores[place] = found[row, :length]
-        return scores
+            return token_log_probs(hidden, tokens, logits_of, temperature)
+
+        return score_padded(sequences, self._device, scored)
 
     def _first_angles(self, tokens: Tensor) -> Tensor:
         """Angles of tokens (B, T) that begin their texts, (T, D / 2)."""
@@ -275,8 +262,7 @@ class LeanDecoder:
         )
 
     def _read(self, tokens: Tensor, angles: Tensor, attend: Attend, matrices: Matrices) -> Tensor:
-        """The hidden states of tokens before the last norm. (B, T), (B or none, T, D / 2) -> (B,
-        T, W)"""
+        """Hidden states before the last norm. (B, T), (B or none, T, D / 2) -> (B, T, W)"""
         s = self._shape
         rows, longest = tokens.shape
         angles = angles.unsqueeze(-2)  # of all heads alike
@@ -348,7 +334,6 @@ class LeanDecoder:
         return F.rms_norm(x, (x.shape[-1],), None, self._shape.epsilon) * weight
 
     def _wide_norm(self, x: Tensor, weight: Tensor) -> Tensor:
-        """The same in float32."""
         if not self._is_on_cpu:
             return self._norm(x, weight).float()
         wide = x.float()  # the fused kernel of the CPU is slower than what follows

@@ -1,19 +1,14 @@
-"""The weights of a Llama-like decoder, laid out for few large matrix products.
+"""Weights of a Llama-like decoder (qwen2, qwen3, llama), laid out for few large products.
 
-Query, key and value lie in one matrix, gate and up in another. The two halves of every rotary pair
-lie side by side, so that a rotation is one complex product; query and key are turned the same way,
-which leaves their dot products as they were. Each Hugging Face name maps to a view into this
-layout, so loading is a copy.
-
-Knows the families qwen2, qwen3 and llama, and tells from a config whether it can hold a model
-exactly.
+Query, key and value lie in one matrix, gate and up in another, the halves of rotary pairs side by
+side. Each Hugging Face name maps to a view, so loading is a copy.
 
 H heads, K key-value heads, D head width, W model width, F inner width, V vocabulary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,8 +28,6 @@ EMBEDDING = "model.embed_tokens.weight"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Sizes and switches of one model."""
-
     layers: int
     width: int
     inner: int
@@ -94,39 +87,26 @@ def shape_of(config: PretrainedConfig) -> Shape | None:
 class Layer:
     """One block. Matrices are (out, in)."""
 
-    norm_in: Tensor
-    """(W,)"""
-    qkv: Tensor
-    """((H + 2K) D, W)"""
-    qkv_bias: Tensor | None
-    """((H + 2K) D,)"""
-    qk_norm: Tensor | None
-    """(H + K, D): the weight of the norm of each query and key head"""
-    output: Tensor
-    """(W, H D)"""
-    output_bias: Tensor | None
-    """(W,)"""
-    norm_out: Tensor
-    """(W,)"""
-    gate_up: Tensor
-    """(2 F, W)"""
-    down: Tensor
-    """(W, F)"""
+    norm_in: Tensor  # (W,)
+    qkv: Tensor  # ((H + 2K) D, W)
+    qkv_bias: Tensor | None  # ((H + 2K) D,)
+    qk_norm: Tensor | None  # (H + K, D): the weight of the norm of each query and key head
+    output: Tensor  # (W, H D)
+    output_bias: Tensor | None  # (W,)
+    norm_out: Tensor  # (W,)
+    gate_up: Tensor  # (2 F, W)
+    down: Tensor  # (W, F)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a weight of the Hugging Face model lies in the layout."""
 
-    shape: tuple[int, ...]
-    """As the Hugging Face model has it."""
-    views: tuple[Tensor, ...]
-    """The places it is written to, each with as many elements."""
+    shape: tuple[int, ...]  # as the Hugging Face model has it
+    views: tuple[Tensor, ...]  # the places it is written to, each with as many elements
 
 
 class LeanWeights:
-    """All weights of a model, and the places where they are loaded and read."""
-
     def __init__(self, shape: Shape, device: torch.device, dtype: torch.dtype) -> None:
         self.shape = shape
         self._options: dict[str, Any] = {"device": device, "dtype": dtype}
@@ -139,25 +119,11 @@ class LeanWeights:
         )
 
     def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
-        """Copies every weight; missing and unknown names are told together."""
-        missing, unknown = set(self._places), []
-        for name, given in weights:
-            if name == OUTPUT and self.shape.is_tied:
-                continue
-            place = self._places.get(name)
-            if place is None:
-                unknown.append(name)
-                continue
-            if tuple(given.shape) != place.shape:
-                raise WeightsNotUpdated(
-                    f"{name} has shape {tuple(given.shape)}, but the engine's model has "
-                    f"{place.shape}"
-                )
-            for view in place.views:
-                view.copy_(given.detach().reshape(view.shape))
-            missing.discard(name)
-        if missing or unknown:
-            raise WeightsNotUpdated(names_differ(missing, unknown))
+        """Copies every weight; see `checked`."""
+        shapes = {name: place.shape for name, place in self._places.items()}
+        for name, weight in checked(weights, shapes, {OUTPUT} if self.shape.is_tied else ()):
+            for view in self._places[name].views:
+                view.copy_(weight.reshape(view.shape))
 
     def named(self) -> Iterator[tuple[str, Tensor]]:
         """Each weight under its Hugging Face name, in that model's shape."""
@@ -173,14 +139,12 @@ class LeanWeights:
         return torch.zeros(*size, **self._options)
 
     def _plain(self, name: str, *size: int) -> Tensor:
-        """A weight that lies as it is in the Hugging Face model."""
         weight = self._new(*size)
         self._places[name] = Place(size, (weight,))
         return weight
 
     def _parts(self, whole: Tensor, names: dict[str, int], paired: set[str]) -> Tensor:
-        """Weights that lie one below the other in one; those `paired` with their rows in rotary
-        pairs."""
+        """Stacked weights as one; rows of those `paired` in rotary pairs."""
         for (name, rows), part in zip(
             names.items(), whole.split_with_sizes(list(names.values())), strict=True
         ):
@@ -226,51 +190,66 @@ class LeanWeights:
         return whole
 
 
-def names_differ(missing: Iterable[str], unknown: Iterable[str]) -> str:
-    """What to say when the names of the weights given are not those of the model."""
+def checked(
+    weights: Iterable[tuple[str, Tensor]],
+    shapes: Mapping[str, tuple[int, ...]],
+    ignored: Container[str],
+) -> Iterator[tuple[str, Tensor]]:
+    """The weights of an engine's model as they come.
 
-    def listed(names: Iterable[str]) -> str:
-        names = sorted(names)
-        return f"{len(names)} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
+    Args:
+        shapes: of all weights that are wanted, by name.
+        ignored: other names, which may come as well.
+
+    Raises `WeightsNotUpdated` for another shape; at the end for missing or unknown names.
+    """
+    missing, unknown = set(shapes), []
+    for name, weight in weights:
+        if name in ignored:
+            continue
+        if name not in shapes:
+            unknown.append(name)
+            continue
+        if tuple(weight.shape) != shapes[name]:
+            raise WeightsNotUpdated(
+                f"{name} has shape {tuple(weight.shape)}, but the engine's model has {shapes[name]}"
+            )
+        missing.discard(name)
+        yield name, weight.detach()
+
+    def listed(names: Collection[str]) -> str:
+        return f"{len(names)} ({', '.join(sorted(names)[:3])}{', ...' if len(names) > 3 else ''})"
 
     parts = []
-    if missing := list(missing):
+    if missing:
         parts.append(f"did not receive {listed(missing)} of its model's weights")
-    if unknown := list(unknown):
+    if unknown:
         parts.append(f"received {listed(unknown)} that its model does not have")
-    return f"the rollout engine {' and '.join(parts)}"
+    if parts:
+        raise WeightsNotUpdated(f"the rollout engine {' and '.join(parts)}")
 
 
 def _in_halves(rows: Tensor, head_width: int) -> Tensor:
-    """Rows that lie in pairs (first half, second half), seen in the order of the Hugging Face
-    model."""
+    """Rows in rotary pairs, in the order of the Hugging Face model."""
     pairs = rows.view(-1, head_width // 2, 2, *rows.shape[1:])  # (heads, D / 2, 2, ...)
     return pairs.transpose(1, 2)  # (heads, 2, D / 2, ...)
 
 
-# Matrices in the order in which the processor's products read them.
-#
-# A product with few rows spends much of its time on that order; where a matrix serves many of
-# them it is brought into it once. In bfloat16 the numbers stay the same, in float32 they are
-# rounded otherwise.
+# Matrices in the order in which the processor's products read them, for those with few rows. In
+# bfloat16 numbers stay the same, in float32 they are rounded otherwise.
 
 WORTH_TOKENS = 32
 """Texts of so many new tokens are worth it: it takes as long as what ten of them gain."""
-MOST_BYTES = 2**28
-"""Of weights whose matrices are held twice for it."""
+MOST_BYTES = 2**28  # of weights whose matrices are held twice for it
 
 
 @dataclass(frozen=True, slots=True)
 class Matrices:
-    """What the products of a decoder read."""
-
     layers: list[Layer]
-    head: Tensor
-    """(V, W)"""
+    head: Tensor  # (V, W)
 
 
 def plain(weights: LeanWeights) -> Matrices:
-    """The matrices as they are held."""
     return Matrices(weights.layers, weights.head)
 
 
@@ -286,7 +265,6 @@ def can_pack(weights: LeanWeights) -> bool:
 
 
 def packed(weights: LeanWeights) -> Matrices:
-    """Copies of the matrices in that order; all else is shared."""
     return Matrices(
         [
             replace(

@@ -4,10 +4,8 @@
            ──poll──> host actors (thread 2: how far)         at most every tick
            ──give up──> host actors (thread 2)
 
-What a call brings is packed and put into the object store once, however many ranks read it there.
-The host's threads are set in its environment before torch is imported there. An impossible
-placement group stays pending in Ray without an error, so capacity is compared first and the wait
-has a deadline. Nothing here calls `ray stop`; what was started is ended by its handle.
+A call's data is in the object store once. An impossible placement group stays pending without an
+error, so capacity is compared first and the wait has a deadline. Nothing here calls `ray stop`.
 """
 
 import logging
@@ -35,9 +33,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from coloop.errors import PlacementTimeout, RayNotStarted
 from coloop.plan.types import Plan, PoolPlan
-from coloop.workers.cluster.environment import environment_of, forwarded
-from coloop.workers.cluster.protocol import Deadlines
-from coloop.workers.cluster.ranks import Crew, Pools, RankEnded
+from coloop.workers.cluster.ranks import Cluster, Crew, Deadlines, RankEnded
 from coloop.workers.messages import Poll
 from coloop.workers.packing import pack, unpack
 from coloop.workers.ray.ray_joining import join, kept_signals, named_ray
@@ -52,14 +48,12 @@ from coloop.workers.ray.ray_settings import (
     ray_folder,
 )
 from coloop.workers.ray.ray_spares import SPARES, RayWorker
-from coloop.workers.settings import HostSettings, compute_with
+from coloop.workers.settings import HostSettings, compute_with, environment_of, forwarded
 
 logger = logging.getLogger(__name__)
 
 
-class RayCluster(Pools):
-    """Hosts as Ray actors."""
-
+class RayCluster(Cluster):
     def __init__(
         self,
         plan: Plan,
@@ -78,11 +72,9 @@ class RayCluster(Pools):
         self._groups: dict[str, PlacementGroup] = {}
         self._bundles: dict[str, list[int]] = {}
         """By pool, the bundle of its group in which each rank stands."""
-        self._lives: Counter[str] = Counter()
-        """How often a pool was restarted."""
+        self._lives: Counter[str] = Counter()  # how often a pool was restarted
         self._owns_ray = False
         self._watcher: RayWatcher | None = None
-        """Of a Ray of our own."""
 
     def start(self) -> None:
         # Threads of the driver would wait for cores at which its hosts are at work.
@@ -110,7 +102,6 @@ class RayCluster(Pools):
             join(named_ray(self._address))
 
     def _start_ray(self) -> None:
-        """A Ray of the run's own."""
         elsewhere = os.environ.get("RAY_ADDRESS")
         if elsewhere not in (None, "", "local"):
             logger.warning(
@@ -149,14 +140,13 @@ class RayCluster(Pools):
         self._groups[pool.name] = group
         if not group.wait(timeout_seconds=self._deadlines.placement_seconds):
             raise PlacementTimeout(
-                f"pool {pool.name}: requested {_amounts(bundles)}, not available within "
+                f"pool {pool.name}: requested {len(bundles)} x {bundles[0]}, not available within "
                 f"{self._deadlines.placement_seconds:.0f} s; free now: {_free()}"
             )
         told: dict[str, Any] = placement_group_table(group)
         self._bundles[pool.name] = by_node(told["bundles_to_node_id"])
 
     def _bundle(self, pool: PoolPlan) -> dict[str, float]:
-        """What a worker of a pool wants."""
         threads = self._settings[pool.name].threads
         return {"CPU": float(threads)} | ({"GPU": 1.0} if pool.gpus else {})
 
@@ -240,10 +230,7 @@ class RayCrew:
     """The ranks of a pool, each in an actor; see `Crew`."""
 
     def __init__(self, hosts: Sequence[Any], fetch_seconds: float) -> None:
-        """
-        Args:
-            fetch_seconds: that an answer which is there may take to come here.
-        """
+        """`fetch_seconds`: in which an answer that is there may come here."""
         self._hosts = hosts
         self._fetch_seconds = fetch_seconds
         self._asked: list[tuple[int, Any] | None] = [None] * len(hosts)
@@ -300,8 +287,6 @@ class RayCrew:
         self.kill()
 
     def _poll(self, rank: int) -> Poll | None:
-        """How far a rank is in the running call, once it has said so; it is asked once at a
-        time."""
         number, answer = self._asked[rank] or (
             self._number,
             self._hosts[rank].poll_of.remote(self._number),
@@ -318,32 +303,21 @@ class RayCrew:
 
 
 def _wait(answers: Sequence[Any], seconds: float) -> tuple[list[Any], list[Any]]:
-    """Those that are there, once all are or after so many seconds, and the others."""
     there, others = ray.wait([*answers], num_returns=len(answers), timeout=seconds)
     return there, others
 
 
 def _address_here(host: object) -> str:
-    """Of the machine on which an actor stands."""
     address: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
     return address
 
 
 def by_node(nodes: Mapping[int, str]) -> list[int]:
-    """The bundles of a group so that those of a node stand side by side: ranks of a tensor group
-    follow one another, and speak within a node as far as that is possible.
-
-    Args:
-        nodes: of each bundle.
-    """
+    """The bundles of a group, those of one node (`nodes`) side by side, for its tensor groups."""
     order = {
         node: place for place, node in reversed(list(enumerate(nodes[b] for b in sorted(nodes))))
     }
     return sorted(nodes, key=lambda bundle: (order[nodes[bundle]], bundle))
-
-
-def _amounts(bundles: list[dict[str, float]]) -> str:
-    return f"{len(bundles)} x {bundles[0]}"
 
 
 def _free() -> str:

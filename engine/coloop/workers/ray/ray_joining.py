@@ -23,8 +23,7 @@ PROBE = Path(__file__).with_name("ray_probe.py")
 
 
 def join(address: str) -> None:
-    """Connect this process to the Ray at `host:port` or `ray://host:port`. Raises
-    `ClusterNotReached` where none answers there."""
+    """Connect to the Ray at `host:port` or `ray://host:port`; raises `ClusterNotReached`."""
     reach(address)
     with kept_signals():
         ray.init(
@@ -36,8 +35,8 @@ def join(address: str) -> None:
 
 
 def named_ray(address: str) -> str:
-    """The address that `--address` means: `auto` is the Ray at RAY_ADDRESS, else the one that was
-    last started on this machine. Raises `ClusterNotReached` where there is none."""
+    """The address that `--address` means; `auto`: RAY_ADDRESS, else the last Ray of this machine.
+    Raises `ClusterNotReached` where there is none."""
     if address != "auto":
         return address
     found: str | None = os.environ.get("RAY_ADDRESS") or read_ray_address(None)
@@ -50,8 +49,8 @@ def named_ray(address: str) -> str:
 
 
 def reach(address: str, seconds: float = REACH_SECONDS) -> None:
-    """Raises `ClusterNotReached` where no Ray answers at `host:port` or `ray://host:port` in time.
-    A process of its own asks: Ray itself waits for minutes, and nothing else ends its waiting."""
+    """Raises `ClusterNotReached` where no Ray answers in time. A process of its own asks, because
+    nothing else ends Ray's waiting."""
     reason = _why_not(address, seconds)
     if reason is not None:
         raise ClusterNotReached(
@@ -61,7 +60,6 @@ def reach(address: str, seconds: float = REACH_SECONDS) -> None:
 
 
 def _why_not(address: str, seconds: float) -> str | None:
-    """What keeps a Ray from answering there; None where one answers."""
     try:
         asked = subprocess.run(
             [sys.executable, "-P", str(PROBE), address],
@@ -83,8 +81,7 @@ def _why_not(address: str, seconds: float) -> str | None:
 
 @contextmanager
 def kept_signals() -> Iterator[None]:
-    """Who wants SIGTERM wants it meanwhile and afterwards: Ray takes it when it is connected to,
-    and then it ends the process in the middle of a stage instead of asking the run to stop."""
+    """Keep the handlers of SIGTERM: Ray's own would end the process in the middle of a stage."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,8 +1,6 @@
 """Asks whether a Ray runs at an address: `python ray_probe.py <address>`.
 
-It ends with 0 where one does, else it prints why not, in one line. It sets itself no limit: Ray
-asks again for minutes, writes every try to stderr, and hears nothing meanwhile. Whoever starts this
-process ends it.
+Exits with 0, or prints why not in one line. Whoever starts it sets a limit: Ray asks for minutes.
 """
 
 import os
@@ -13,8 +11,7 @@ from typing import Any
 
 HTTP2_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 """Preface and empty SETTINGS (RFC 9113, 3.4): a gRPC server answers them."""
-FRAME_HEADER = 9
-"""Bytes, of which the fourth is the type (RFC 9113, 4.1)."""
+FRAME_HEADER = 9  # bytes, of which the fourth is the type (RFC 9113, 4.1)
 SETTINGS = 4
 CLIENT = "ray://"
 
@@ -23,7 +20,7 @@ def main(address: str) -> int:
     """Returns the exit code."""
     place = address.removeprefix(CLIENT)
     try:
-        if not _is_encrypted():
+        if os.environ.get("RAY_USE_TLS", "0").lower() not in ("1", "true"):  # else not in clear
             greet(place)
         if address.startswith(CLIENT):
             _ask_client_server(place)
@@ -36,8 +33,7 @@ def main(address: str) -> int:
 
 
 def greet(address: str) -> None:
-    """Raises OSError where what answers at `host:port` does not begin as a gRPC server does, and
-    ValueError for what is no address."""
+    """Raises OSError where no gRPC server answers at `host:port`, ValueError for no address."""
     host, _, port = address.rpartition(":")
     with socket.create_connection((host.strip("[]"), int(port))) as connection:
         connection.sendall(HTTP2_GREETING)
@@ -49,13 +45,7 @@ def greet(address: str) -> None:
         raise OSError("it does not speak gRPC")
 
 
-def _is_encrypted() -> bool:
-    """Whether Ray speaks TLS: nobody greets it in clear."""
-    return os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true")
-
-
 def _ask_gcs(address: str) -> None:
-    """What `ray health-check` asks."""
     from ray.exceptions import AuthenticationError, RpcError
 
     raylet: Any = import_module("ray._raylet")
@@ -68,7 +58,6 @@ def _ask_gcs(address: str) -> None:
 
 
 def _ask_client_server(address: str) -> None:
-    """What a Ray client asks first."""
     from ray._private.grpc_utils import init_grpc_channel
 
     grpc: Any = import_module("grpc")

@@ -4,14 +4,11 @@
     driver ── a pipe, before ray.init ──> this process, in a session of its own: waits for its end
        └── ray.init ──> gcs, raylet ──> agents, workers <── SIGKILL, by number ──┘
 
-Ray's first processes go with their driver; what those have started does not: an agent never
-notices, a worker ends what it is at. A process belongs to a Ray whose logs it writes, whatever
-name and environment it gives itself; who only reads them is left alone, and so is the driver with
-what it forked, whose logs have its number at the end. A session is the driver's own by its name,
-which ends in the number of the process that began it: a Ray that was there before, or that the
-driver has joined, has another.
+Ray's agents and workers may outlive its driver. A process belongs to a Ray whose logs it writes,
+but for the driver and its forks (logs with its number at the end); a session is the driver's by its
+name, which ends in the number of the process that began it.
 
-Standard library alone: it starts at once. Where there is no /proc nothing is watched.
+Standard library alone, to start at once. Without /proc nothing is watched.
 """
 
 import os
@@ -33,10 +30,7 @@ class RayWatcher:
     """Whatever this process begins in Ray's folder ends with it, however it ends."""
 
     def __init__(self, root: Path) -> None:
-        """
-        Args:
-            root: the folder in which Ray makes its sessions.
-        """
+        """`root`: the folder of Ray's sessions."""
         self._process: subprocess.Popen[bytes] | None = None
         if not Path("/proc/self/fd").is_dir():
             return
@@ -84,12 +78,8 @@ def main() -> None:
 
 
 def sessions_of(driver: int, root: str, before: list[str]) -> Callable[[str], bool]:
-    """Whether a file lies in a session that the driver has begun, and is not the driver's own: it
-    keeps its logs open after `ray.shutdown`, also those that were set aside or deleted meanwhile.
-
-    Args:
-        before: sessions of the driver's number that another process of that number began.
-    """
+    """Whether a file lies in a session of the driver that is not its own log, which it keeps open.
+    `before`: sessions of another process with the driver's number."""
     own = re.compile(rf"{re.escape(root)}/(session_[^/]*_{driver})/")
     of_driver = re.compile(rf"_{driver}(\.\d+)?\.log( \(deleted\))?\Z")
 

@@ -7,9 +7,7 @@ from pathlib import Path
 from coloop.errors import RayNotStarted
 
 AT_EVEN_PRIORITY = {"RAY_worker_niceness": "0"}
-"""Environment. Ray gives its workers nice 15, and with them every driver that is a job: beside
-anything else that works, a run on one machine would have a thirtieth of a core. Here the workers
-are the work; cores that the rest needs are left out of the pools."""
+"""Ray gives its workers nice 15, which starves a run beside anything else on the machine."""
 
 PATIENCE = {
     "RAY_gcs_server_port_wait_time_s": "120",
@@ -17,14 +15,12 @@ PATIENCE = {
     "RAY_worker_register_timeout_seconds": "180",
     "RAY_agent_register_timeout_ms": "180000",
 }
-"""Environment. Ray's own limits for its processes to start (30 to 60 s) are too short for a machine
-that is busy with other things."""
+"""Ray's own limits for its processes to start (30 to 60 s) are too short for a busy machine."""
 
 AUTHENTICATION = "RAY_AUTH_MODE"
 """How a Ray asks who comes; unset, one that starts asks for a token."""
 
-SOCKET_BYTES = 103 if sys.platform == "darwin" else 107
-"""Longest path of a Unix socket."""
+SOCKET_BYTES = 103 if sys.platform == "darwin" else 107  # longest path of a Unix socket
 SOCKET = "/session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_store.0"
 """What Ray adds to its folder for the longest of its sockets."""
 SHORT = Path("/tmp")
@@ -37,11 +33,8 @@ def default_ray_folder() -> Path:
 
 
 def ray_folder() -> Path:
-    """Where a Ray of one's own makes its sessions: Ray's default, or a folder of this user in /tmp
-    where that path is too long for Unix sockets, as a TMPDIR of a job scheduler often is.
-
-    Raises `RayNotStarted` where neither can be used.
-    """
+    """Where a Ray of one's own makes its sessions: its default, or a folder in /tmp where that path
+    is too long for Unix sockets. Raises `RayNotStarted` where neither can be used."""
     default = default_ray_folder()
     return default if fits_sockets(default) else short_folder() / "ray"
 
@@ -70,16 +63,11 @@ def fits_sockets(folder: Path) -> bool:
     return len(os.fsencode(f"{folder}{SOCKET}")) <= SOCKET_BYTES
 
 
-RAY_STARTS = "Ray starts on this machine"
-"""What somebody waits for who reads this."""
+RAY_STARTS = "Ray starts on this machine"  # what somebody waits for who reads this
 
 
 def starting_words(more: str = "") -> str:
-    """That Ray starts here, and why this may take long.
-
-    Args:
-        more: of this Ray.
-    """
+    """What people are told while Ray starts; `more`: of this Ray."""
     load = f" ({words}: this takes longer)" if (words := busy_words()) else ""
     return f"{RAY_STARTS}{more}{load}"
 

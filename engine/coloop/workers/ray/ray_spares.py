@@ -1,8 +1,5 @@
-"""Hosts on Ray that load before the run is known.
-
-What a host computes with takes seconds to load; the pools of the run take hosts that have done so.
-For a Ray of one machine: a spare host stands where Ray put it, outside of any placement group.
-"""
+"""Hosts on a Ray of one machine that load before the run is known, which takes seconds; pools take
+them."""
 
 import logging
 from dataclasses import dataclass, field
@@ -12,18 +9,15 @@ import ray
 from ray.exceptions import RayError
 
 from coloop.workers import collecting
-from coloop.workers.cluster.environment import environment_of, forwarded
 from coloop.workers.messages import Poll
 from coloop.workers.packing import Packed
-from coloop.workers.settings import HostSettings
+from coloop.workers.settings import HostSettings, environment_of, forwarded
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass
 class SpareHosts:
-    """Actors that wait for their settings."""
-
     actors: list[Any] = field(default_factory=list)
     forwarded: dict[str, str] = field(default_factory=dict)
     """What they found in their environment of this process's own."""
@@ -40,8 +34,7 @@ class SpareHosts:
         self.actors += [remote.remote() for _ in range(count)]
 
     def take(self, settings: HostSettings, seconds: float) -> Any | None:
-        """A host with these settings, once it has loaded; None where none is left that found what
-        one would that starts now."""
+        """A loaded host with these settings, if one has what a new one would find."""
         self._dismiss_strangers()
         while self.actors:
             actor = self.actors.pop()
@@ -60,30 +53,24 @@ class SpareHosts:
             self.dismiss()
 
     def dismiss(self) -> None:
-        """End those that nobody has taken."""
         for actor in self.actors:
             ray.kill(actor)
         self.actors.clear()
 
 
-SPARES = SpareHosts()
-"""Of this process. A driver that was not loaded ahead has none."""
+SPARES = SpareHosts()  # of this process. A driver that was not loaded ahead has none.
 
 
 # A host in an actor of Ray, as the driver knows it: what computes is loaded where it computes.
 
 
 class RayWorker:
-    """The calls of a `RemoteWorker`. Ray asks for the class in the driver as well, which would
-    hold models and what they stand on for nothing, and wait for them at every start."""
+    """The calls of a `RemoteWorker`, for the driver, which must not load its imports."""
 
     def __init__(self, settings: HostSettings | None = None) -> None:
-        """
-        Args:
-            settings: None loads what hosts compute with, ahead of `settle`.
-        """
+        """`settings`: None: only imports are loaded, ahead of `settle`."""
         with collecting.not_while_loading():
-            from coloop.workers.cluster.remote_worker import RemoteWorker
+            from coloop.workers.cluster.rank_process import RemoteWorker
 
         self._begin = RemoteWorker
         if settings is not None:
@@ -94,13 +81,10 @@ class RayWorker:
         self._host = self._begin(settings)
 
     def run(self, number: int, method: str, arguments: Packed) -> Packed:
-        """See `RemoteWorker`."""
         return self._host.run(number, method, arguments)
 
     def give_up(self, number: int) -> None:
-        """See `RemoteWorker`."""
         self._host.give_up(number)
 
     def poll_of(self, number: int) -> Poll:
-        """See `RemoteWorker`."""
         return self._host.poll_of(number)

@@ -10,14 +10,8 @@ from typing import Any
 
 from coloop.errors import BackendMissing
 from coloop.spec.rollout import Engine
-from coloop.workers.rollout.generate import Batch, IsEnough, Post, Progress, ShouldStop, generate
-from coloop.workers.rollout.protocol import (
-    Generation,
-    GenerationRequest,
-    OnLoad,
-    Reason,
-    RolloutEngine,
-)
+from coloop.workers.rollout.engine import RolloutEngine
+from coloop.workers.rollout.protocol import Generation, GenerationRequest
 from coloop.workers.rollout.remote_engine import RemoteEngine
 from coloop.workers.rollout.torch_engine import TorchEngine
 from coloop.workers.rollout.vllm_engine import VllmEngine, check_installed
@@ -38,28 +32,17 @@ def build_engine(name: Engine, *arguments: Any, **options: Any) -> RolloutEngine
 
 
 def check_engine(name: Engine) -> None:
-    """Raises `BackendMissing` where the library of an engine is not there, before anything is
-    loaded."""
+    """Raises `BackendMissing` where an engine's library is missing; loads nothing."""
     if name == "vllm":
         check_installed()
 
 
 __all__ = [
     "ENGINES",
-    "Batch",
     "Generation",
     "GenerationRequest",
-    "IsEnough",
-    "OnLoad",
-    "Post",
-    "Progress",
-    "Reason",
-    "RemoteEngine",
     "RolloutEngine",
-    "ShouldStop",
     "TorchEngine",
-    "VllmEngine",
     "build_engine",
     "check_engine",
-    "generate",
 ]

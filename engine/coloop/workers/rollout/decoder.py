@@ -1,29 +1,27 @@
-"""What the schedule asks of a model: rows in slots, prompts read, one token more for all, log-
-probs.
+"""What the schedule asks of a model: prompts read into slots, one token more for all, log-probs.
 
 Rows of a batch stand in slots 0 .. N-1 without a gap. The schedule fills slots at the end and
-closes gaps by moving rows; a decoder only follows with what it caches. Knows nothing of requests,
-sampling or the end of a text.
+closes gaps by moving rows; a decoder only follows with what it caches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from coloop.spec.table_sizes import loss_chunk
+
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What a cache held of the first T tokens of a text; only the decoder that took it reads
-    it."""
+    """A cache's first T tokens of a text; only the decoder that took it reads it."""
 
     values: Tensor
-    length: int
-    """T"""
+    length: int  # T
 
     @property
     def nbytes(self) -> int:
@@ -41,25 +39,20 @@ class Decoder(Protocol):
     """Most tokens of one text, prompt included; None where the model has no limit."""
 
     def reserve(self, rows: int, length: int, running: int = 0) -> None:
-        """Makes room for so many rows of so many tokens, and for no more. What the first `running`
-        slots hold stays; all else is forgotten."""
-        ...
+        """Make room for exactly so many rows of so many tokens; the first `running` slots stay."""
 
     def expect(self, tokens: int) -> None:
         """At most so many tokens are to be written to each row of the batch that begins."""
-        ...
 
     def admit(self, slot: int, prompts: Sequence[Sequence[int]], counts: Sequence[int]) -> Tensor:
-        """Reads prompts and fills slots from `slot` on: `counts[i]` slots begin with prompt i.
+        """Read prompts, the longest first, into slots from `slot` on: prompt i into counts[i] of
+        them.
 
-        Prompts come longest first. Gives the logits of the next token of each filled slot, (n,
-        V).
+        The logits of the next token of each filled slot, (n, V).
         """
-        ...
 
     def take(self, slot: int, length: int) -> Lines | None:
         """A copy of what a slot holds of its first tokens; None where it cannot be taken."""
-        ...
 
     def extend(
         self,
@@ -68,44 +61,29 @@ class Decoder(Protocol):
         texts: Sequence[Sequence[int]],
         counts: Sequence[int],
     ) -> None:
-        """Fills slots from `slot` on: `counts[i]` slots hold text i but for its last token, which
-        the next `step` appends. The first tokens of text i are those of lines i and are not read
-        again. Asked only of a decoder that gave lines."""
-        ...
+        """Like `admit` for texts i without their last token, which the next `step` appends; the
+        tokens of lines i are not read again. Only for a decoder that gave lines."""
 
     def step(self, tokens: Tensor, positions: Tensor, longest: int) -> Tensor:
-        """Appends token i at position i of slot i and gives the next logits, (N, V).
-
-        tokens, positions (N,); no position is above `longest`.
-        """
-        ...
+        """Append token i at position i of slot i; the next logits, (N, V). tokens, positions (N,);
+        no position is above `longest`."""
 
     def keep(self, rows: int, targets: Tensor, sources: Tensor) -> None:
-        """Slot targets[i] becomes what slot sources[i] was; then only the first `rows` slots are
-        left."""
-        ...
+        """Slot targets[i] takes what slot sources[i] had; only the first `rows` slots are left."""
 
     def score(self, sequences: Sequence[Sequence[int]], temperature: float) -> list[Tensor]:
         """Log-prob of every token given those before it, float32; the first of a sequence is 0."""
-        ...
 
     def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Takes all weights by their Hugging Face names; a missing or unknown name is an error."""
-        ...
 
-    def named_weights(self) -> Iterator[tuple[str, Tensor]]:
-        """The weights held, by their Hugging Face names."""
-        ...
+    def named_weights(self) -> Iterator[tuple[str, Tensor]]: ...
 
     def held(self) -> Iterator[Tensor]:
-        """Views of all memory that weights take, for who moves it away between two calls. Nothing
-        that was made of their addresses outlives a `reserve` of no rows."""
-        ...
+        """Views of all memory of weights, to be moved away between calls."""
 
 
-# Ragged sequences as rectangles: padding, and batches of similar length.
-#
-# B sequences, T longest length.
+# B sequences, T longest length, W model width, V vocabulary.
 
 
 def pad_right(
@@ -132,12 +110,64 @@ def pad_left(
     return tokens.to(device), is_real.to(device)
 
 
-def similar_lengths(
-    sequences: Sequence[Sequence[int]], tokens: int
-) -> Iterator[tuple[list[int], list[Sequence[int]]]]:
-    """Batches of at most so many tokens, padding included, longest first: places and sequences."""
+READ_AT_ONCE = 8192
+"""Most tokens, padding included, read in one pass over whole sequences."""
+
+
+def score_padded(
+    sequences: Sequence[Sequence[int]],
+    device: torch.device,
+    scored: Callable[[Tensor, Tensor], Tensor],
+) -> list[Tensor]:
+    """Numbers of each token, batch by batch of similar length. `scored`: from token ids (B, T),
+    padded on the right, and lengths (B,) to numbers (B, T)."""
+    scores: list[Tensor] = [torch.zeros(0)] * len(sequences)
     order = sorted(range(len(sequences)), key=lambda place: -len(sequences[place]))
     while order:
-        longest = max(len(sequences[order[0]]), 1)
-        places, order = order[: max(tokens // longest, 1)], order[max(tokens // longest, 1) :]
-        yield places, [sequences[place] for place in places]
+        size = max(READ_AT_ONCE // max(len(sequences[order[0]]), 1), 1)
+        places, order = order[:size], order[size:]
+        tokens, lengths = pad_right([sequences[place] for place in places], device)
+        if not tokens.shape[1]:
+            continue
+        found = scored(tokens, lengths)
+        for row, (place, length) in enumerate(zip(places, lengths.tolist(), strict=True)):
+            scores[place] = found[row, :length]
+    return scores
+
+
+# Log-probs of given tokens from hidden states, without holding all logits at once.
+
+
+def token_log_probs(
+    hidden: Tensor, tokens: Tensor, logits_of: Callable[[Tensor], Tensor], temperature: float
+) -> Tensor:
+    """Log-prob of tokens[:, t] given those before it, at a temperature; column 0 is 0. (B, T)
+    float32
+
+    hidden (B, T, W), tokens (B, T); `logits_of` maps (M, W) to (M, V).
+    """
+    rows, longest = tokens.shape
+    scores = torch.zeros(rows, longest, device=hidden.device)
+    if longest < 2:
+        return scores
+    flat = hidden[:, :-1].reshape(rows * (longest - 1), -1)
+    targets = tokens[:, 1:].reshape(-1)
+    vocabulary = logits_of(flat[:1]).shape[-1]
+    size = loss_chunk(vocabulary, on_cpu=hidden.device.type == "cpu")
+    parts = [
+        log_probs_of(logits_of(flat[at : at + size]), targets[at : at + size], temperature)
+        for at in range(0, len(flat), size)
+    ]
+    scores[:, 1:] = torch.cat(parts).view(rows, longest - 1)
+    return scores
+
+
+def log_probs_of(logits: Tensor, tokens: Tensor, temperature: float) -> Tensor:
+    """Log-prob of each token under its logits at a temperature. (M, V), (M,) -> (M,) float32"""
+    return scaled_log_softmax(logits, temperature).gather(1, tokens[:, None]).squeeze(1)
+
+
+def scaled_log_softmax(logits: Tensor, temperature: float) -> Tensor:
+    """Log-probs of all tokens at a temperature. (M, V) -> (M, V) float32"""
+    scaled = logits.float() / temperature if temperature != 1.0 else logits.float()
+    return torch.log_softmax(scaled, dim=-1)

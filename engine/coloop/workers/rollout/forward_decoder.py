@@ -1,8 +1,7 @@
-"""A decoder for any causal language model of transformers, through its own forward and its own
-cache.
+"""A decoder for any causal language model of transformers, through its own forward and cache.
 
-For architectures that `LeanDecoder` does not hold. Right, but slower: prompts are padded on the
-left, and a batch must end before the next one starts, because a foreign cache cannot take a row in.
+For architectures that `LeanDecoder` does not hold. Slower: prompts are padded on the left, and a
+batch must end before the next one starts.
 
 N running rows, T prompt tokens, V vocabulary.
 """
@@ -19,24 +18,25 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from coloop.errors import ModelUnavailable, WeightsNotUpdated
-from coloop.models import positions_of, vocabulary_of
-from coloop.workers.cpu.lean_weights import names_differ
-from coloop.workers.rollout.decoder import Lines, pad_left, pad_right, similar_lengths
-from coloop.workers.rollout.scoring import token_log_probs
+from coloop.errors import ModelUnavailable
+from coloop.models.build import positions_of, vocabulary_of
+from coloop.workers.cpu.lean_weights import checked
+from coloop.workers.rollout.decoder import (
+    READ_AT_ONCE,
+    Lines,
+    pad_left,
+    pad_right,
+    score_padded,
+    token_log_probs,
+)
 
 HALVES = (torch.bfloat16, torch.float16)
 NEAR, HALF_NEAR = 1e-3, 2.0**-4
 """Logits that are apart by no more than this share of their size are the same but for rounding."""
-_STATES = ("conv_states", "recurrent_states")
-"""What layers keep that are no attention."""
-READ_AT_ONCE = 8192
-"""Most tokens, padding included, scored in one pass."""
+_STATES = ("conv_states", "recurrent_states")  # what layers keep that are no attention
 
 
 class ForwardDecoder:
-    """Implements `Decoder`."""
-
     joins_running = False
     bytes_per_token = 0
 
@@ -91,7 +91,6 @@ class ForwardDecoder:
         return self._forward(tokens[:, None], self._is_real, positions[:, None], self._cache)
 
     def _forward(self, tokens: Tensor, is_real: Tensor, places: Tensor, cache: Any) -> Tensor:
-        """The logits behind the last token of each row, (N, V) float32."""
         given = {"position_ids": places} if self._takes_positions else {}
         output = self._model(
             input_ids=tokens, attention_mask=is_real, past_key_values=cache, use_cache=True, **given
@@ -110,36 +109,19 @@ class ForwardDecoder:
         self._is_real = self._is_real[chosen]
 
     def score(self, sequences: Sequence[Sequence[int]], temperature: float) -> list[Tensor]:
-        scores: list[Tensor] = [torch.zeros(0)] * len(sequences)
-        for places, chunk in similar_lengths(sequences, READ_AT_ONCE):
-            tokens, lengths = pad_right(chunk, self._device)
-            if not tokens.shape[1]:
-                continue
+        def scored(tokens: Tensor, lengths: Tensor) -> Tensor:
             is_real = torch.arange(tokens.shape[1], device=self._device) < lengths[:, None]
             output = self._model(input_ids=tokens, attention_mask=is_real.long(), use_cache=False)
-            found = token_log_probs(output.logits, tokens, lambda logits: logits, temperature)
-            for row, (place, length) in enumerate(zip(places, lengths.tolist(), strict=True)):
-                scores[place] = found[row, :length]
-        return scores
+            return token_log_probs(output.logits, tokens, lambda logits: logits, temperature)
+
+        return score_padded(sequences, self._device, scored)
 
     def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         own = dict(self._model.named_parameters())
         tied = set(self._model.state_dict()) - set(own)  # other names of weights that are in `own`
-        missing, unknown = set(own), []
-        for name, given in weights:
-            if name not in own:
-                if name not in tied:
-                    unknown.append(name)
-                continue
-            if given.shape != own[name].shape:
-                raise WeightsNotUpdated(
-                    f"{name} has shape {tuple(given.shape)}, but the engine's model has "
-                    f"{tuple(own[name].shape)}"
-                )
-            own[name].copy_(given.detach())
-            missing.discard(name)
-        if missing or unknown:
-            raise WeightsNotUpdated(names_differ(missing, unknown))
+        shapes = {name: tuple(parameter.shape) for name, parameter in own.items()}
+        for name, weight in checked(weights, shapes, tied):
+            own[name].copy_(weight)
 
     def named_weights(self) -> Iterator[tuple[str, Tensor]]:
         yield from self._model.named_parameters()
@@ -148,8 +130,7 @@ class ForwardDecoder:
         yield from self._model.parameters()
 
     def agrees(self, logits: Tensor, texts: Sequence[Sequence[int]]) -> bool:
-        """Whether logits (N, V) are those that the model says behind whole texts, each by
-        itself."""
+        """Whether logits (N, V) are those of each whole text by itself."""
         alone = torch.stack([self._alone(text) for text in texts])
         share = HALF_NEAR if self._model.dtype in HALVES else NEAR
         return bool((logits - alone).norm() <= share * alone.norm())
@@ -171,25 +152,16 @@ def _select(cache: Any, rows: Tensor) -> None:
             layer.batch_select_indices(rows)
 
 
-# A decoder for models whose cache cannot take part in a batch: it reads every text again for each
-# token.
-#
-# Right for any model in which a token sees those before it alone, and slow: a text of T tokens
-# costs as much as T texts. Chosen where `ForwardDecoder` does not say of padded rows what the
-# model says of each text by itself: recurrent models with states of their own kind, positions
-# that count padding.
-#
-# N running rows, L tokens of the longest, V vocabulary.
+# A decoder that reads every text again for each token, for models whose cache cannot take part in a
+# batch (recurrent states of their own kind, positions that count padding). Right where a token sees
+# those before it alone. N running rows, L tokens of the longest, V vocabulary.
 
-PROBED = 16
-"""Tokens that the texts of a probe have at most."""
+PROBED = 16  # tokens that the texts of a probe have at most
 
 _log = logging.getLogger(__name__)
 
 
 class WholeDecoder(ForwardDecoder):
-    """Implements `Decoder`."""
-
     def __init__(self, model: PreTrainedModel, device: torch.device, dtype: torch.dtype) -> None:
         super().__init__(model, device, dtype)
         self._tokens = torch.zeros(0, 0, dtype=torch.int64, device=device)
@@ -222,7 +194,6 @@ class WholeDecoder(ForwardDecoder):
         self._tokens = self._tokens[chosen]
 
     def _last_logits(self, tokens: Tensor, last: Tensor) -> Tensor:
-        """The logits behind position last[i] of row i, (N, V) float32."""
         rows = max(READ_AT_ONCE // tokens.shape[1], 1)
         found = []
         for part, ends in zip(torch.split(tokens, rows), torch.split(last, rows), strict=True):
@@ -235,9 +206,7 @@ def forward_decoder(
     model: PreTrainedModel, device: torch.device, dtype: torch.dtype
 ) -> ForwardDecoder:
     """The decoder that says what the model says: with its cache where that serves, else without.
-
-    Raises `ModelUnavailable` where a token of the model sees those behind it.
-    """
+    Raises `ModelUnavailable` where a token of the model sees those behind it."""
     with_cache = ForwardDecoder(model, device, dtype)
     try:
         if _is_right(with_cache, model):

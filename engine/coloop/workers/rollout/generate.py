@@ -7,11 +7,12 @@ submit ──► engine ──step──► finished, by the number that `submit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable
 from typing import Protocol
 
 from coloop.errors import StopRequested, WeightsNotUpdated
-from coloop.workers.rollout.protocol import Generation, GenerationRequest, RolloutEngine
+from coloop.workers.rollout.engine import RolloutEngine
+from coloop.workers.rollout.protocol import Generation, GenerationRequest
 
 STEPS_BETWEEN_POLLS = 8
 
@@ -29,13 +30,11 @@ IsEnough = Callable[[int], bool]
 
 
 class Post:
-    """What an engine has ended, until whoever asked for it comes for it: several may write with one
-    engine, in turns."""
+    """What an engine has ended, for several that write with it in turns."""
 
     def __init__(self, engine: RolloutEngine) -> None:
         self._engine = engine
-        self._ended: dict[int, Generation] = {}
-        """By ticket, in the order in which they ended."""
+        self._ended: dict[int, Generation] = {}  # by ticket, in the order in which they ended
 
     def take(self, tickets: Container[int]) -> list[Generation]:
         """What has ended of these; where nothing has, the engine writes on first."""
@@ -48,24 +47,20 @@ class Post:
             self._ended.pop(ticket, None)
 
     def has_some(self, tickets: Iterable[int]) -> bool:
-        """Whether any of these has ended."""
         return any(ticket in self._ended for ticket in tickets)
 
 
 class Batch:
-    """Requests of one caller on their way through an engine. Those that it dropped for new weights
-    are written again, with the same seeds."""
+    """Requests of one caller; those dropped for new weights are written again as they were."""
 
     def __init__(self, engine: RolloutEngine, post: Post | None = None) -> None:
-        """
-        Args:
-            post: where others write with the engine as well.
+        """Args:
+        post: where others write with the engine as well.
         """
         assert post is not None or not engine.unfinished, "another batch is using it"
         self._engine = engine
         self._post = post or Post(engine)
         self._open: dict[int, tuple[int, GenerationRequest]] = {}
-        """(number, request) by ticket."""
         self._kept: set[int] = set()
         self._rows = 0
         self._done, self._tokens = 0, 0
@@ -75,10 +70,7 @@ class Batch:
         return len(self._open)
 
     def submit(self, request: GenerationRequest) -> int:
-        """Takes a request and gives its number, counted from 0.
-
-        Raises `RequestRefused`, naming the row, for what cannot be served.
-        """
+        """The request's number, from 0; raises `RequestRefused`, naming the row."""
         self._send(self._rows, request)
         self._rows += 1
         return self._rows - 1
@@ -89,8 +81,7 @@ class Batch:
         should_stop: ShouldStop | None = None,
         is_enough: IsEnough | None = None,
     ) -> list[tuple[int, Generation]]:
-        """Writes until nothing is unfinished, or it is enough for now; what has finished, by its
-        number. Where it fails or is stopped, everything is given up."""
+        """Write until all is finished or it is enough; what has finished. A failure ends all."""
         found: list[tuple[int, Generation]] = []
         steps = 0
         try:
@@ -109,13 +100,11 @@ class Batch:
         return found
 
     def release(self, ticket: int | None) -> None:
-        """Forgets a kept text that nobody continues any more."""
         if ticket in self._kept:
             self._kept.remove(ticket)
             self._engine.release([ticket])
 
     def give_up(self) -> None:
-        """Forgets what is unfinished or kept."""
         tickets = [*self._open, *self._kept]
         self._open.clear()
         self._kept.clear()
@@ -152,25 +141,3 @@ class Batch:
         if progress is not None:
             tokens = self._tokens + self._engine.written()
             progress(rows_done=self._done, rows_total=self._rows, tokens_done=tokens)
-
-
-def generate(
-    engine: RolloutEngine,
-    requests: Sequence[GenerationRequest],
-    progress: Progress | None = None,
-    should_stop: ShouldStop | None = None,
-) -> list[Generation]:
-    """One generation for each request, in the order of the requests: submit all, collect all.
-
-    The engine has nothing else to write meanwhile. Where one request is refused, or the call is
-    stopped, none is left behind.
-    """
-    batch = Batch(engine)
-    try:
-        for request in requests:
-            batch.submit(request)
-    except BaseException:
-        batch.give_up()
-        raise
-    done = dict(batch.write(progress, should_stop))
-    return [done[number] for number in range(len(requests))]

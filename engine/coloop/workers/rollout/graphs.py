@@ -4,9 +4,8 @@
     second              ──► recorded, then replayed
     later ones          ──► replayed
 
-A recording holds addresses and sizes, so what a step reads and writes lies in tensors that stay
-where they are; who moves or frees one of them says `forget`. Rows and lengths are rounded up to few
-sizes, and each size has its recording.
+A recording holds addresses, so who moves or frees a tensor of a step says `forget`. Rows and
+lengths are rounded up to few sizes, each with its recording.
 """
 
 from __future__ import annotations
@@ -17,35 +16,25 @@ from typing import Any, Protocol
 
 import torch
 
-LEAST_LENGTH = 128
-"""Tokens looked at in the shortest recording."""
+LEAST_LENGTH = 128  # tokens looked at in the shortest recording
 MOST_GRAPHS = 128
 """Recordings held at once; each takes some memory of the driver beside the pool that they share."""
 
 Work = Callable[[], None]
-Size = tuple[int, int]
-"""(rows, tokens looked at)"""
+Size = tuple[int, int]  # (rows, tokens looked at)
 
 _log = logging.getLogger(__name__)
 
 
 class Recorder(Protocol):
-    """How work is recorded on a device."""
-
     def warm_up(self, work: Work) -> None:
         """Does work of a size that is to be recorded."""
-        ...
 
     def record(self, work: Work) -> Work:
-        """Records work without doing it; what it gives does it.
-
-        Raises `RuntimeError` for work that cannot be recorded.
-        """
-        ...
+        """Record work without doing it; what does it. Raises `RuntimeError` where it cannot."""
 
     def let_go(self) -> None:
         """Recordings are dropped right after this."""
-        ...
 
 
 class CudaRecorder:
@@ -93,17 +82,13 @@ def recorder_of(device: torch.device) -> Recorder | None:
 
 
 class StepGraphs:
-    """Recordings of one kind of step, by size."""
-
     def __init__(self, recorder: Recorder) -> None:
         self._recorder: Recorder | None = recorder
         self._graphs: dict[Size, Work] = {}
-        self._warm: set[Size] = set()
-        """Sizes that were run; those of recordings are among them."""
+        self._warm: set[Size] = set()  # sizes that were run; those of recordings are among them
 
     def run(self, size: Size, work: Work) -> None:
-        """Does the work once. Work of one size does the same with the same memory each time, and
-        waits for nothing."""
+        """Do the work, which of one size is always the same in the same memory, and never waits."""
         if self._recorder is None:
             work()
         elif size in self._graphs:
@@ -141,12 +126,8 @@ class StepGraphs:
 
 
 def step_size(rows: int, length: int, *, most_rows: int, most_length: int) -> Size:
-    """The size of the recording for so many rows that look at so many tokens: at most a quarter
-    above both, no shorter than `LEAST_LENGTH`, and no larger than the room that there is."""
-    return (
-        min(_rounded(rows), most_rows),
-        min(_rounded(max(length, LEAST_LENGTH)), most_length),
-    )
+    """The recording's size for so many rows and tokens: at most a quarter above both."""
+    return (min(_rounded(rows), most_rows), min(_rounded(max(length, LEAST_LENGTH)), most_length))
 
 
 def _rounded(size: int) -> int:

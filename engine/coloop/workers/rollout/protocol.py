@@ -23,13 +23,9 @@ Invariants every engine keeps, and the contract test holds it to:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
+from typing import Literal
 
 Reason = Literal["eos", "stop", "length", "aborted"]
 OnLoad = Literal["finish", "resume", "drop"]
@@ -84,8 +80,7 @@ class GenerationRequest:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
     id: str
-    ticket: int = field(compare=False)
-    """Of the request, as `submit` gave it."""
+    ticket: int = field(compare=False)  # of the request, as `submit` gave it
     token_ids: list[int]
     """The tokens written, the end-of-text token included where it was drawn, L."""
     log_probs: list[float]
@@ -102,122 +97,3 @@ class Generation:
     def finished(self) -> bool:
         """False where `max_new_tokens`, an abort or a drop cut it."""
         return self.reason in ("eos", "stop")
-
-    @property
-    def versions(self) -> list[int]:
-        """Version of the weights that wrote each token, L."""
-        found = [self.version] * len(self.token_ids)
-        for token, version in self.switches:
-            found[token:] = [version] * (len(found) - token)
-        return found
-
-
-class RolloutEngine(Protocol):
-    """Writes completions and scores sequences with one set of weights."""
-
-    @property
-    def version(self) -> int:
-        """Version of the weights held."""
-        ...
-
-    @property
-    def max_length(self) -> int | None:
-        """Most tokens of a prompt and what may be written to it; None: no limit."""
-        ...
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Type of the weights held."""
-        ...
-
-    # Writing
-
-    @property
-    def unfinished(self) -> int:
-        """Requests submitted and not given back yet."""
-        ...
-
-    def submit(self, request: GenerationRequest) -> int:
-        """Takes a request and gives its ticket, which no other request of this engine gets.
-
-        Raises `RequestRefused`, naming the row, for what cannot be served.
-        """
-        ...
-
-    def step(self) -> list[Generation]:
-        """Writes on, about one token of each request, and gives back those that have ended since
-        the last call; without unfinished requests it does nothing."""
-        ...
-
-    def written(self) -> int:
-        """Tokens that the unfinished requests have so far, for progress."""
-        ...
-
-    def abort(self, tickets: Iterable[int]) -> list[Generation]:
-        """Takes requests out as they are, in the order given; those given back before are left
-        out. What they asked to keep is not kept."""
-        ...
-
-    def release(self, tickets: Iterable[int]) -> None:
-        """Forgets kept texts; tickets that are not kept are let be."""
-        ...
-
-    # Scoring
-
-    def score(
-        self, sequences: Sequence[Sequence[int]], temperature: float = 1.0
-    ) -> list[list[float]]:
-        """Log-prob of every token given those before it; the first of a sequence is 0. Unfinished
-        requests are untouched by it."""
-        ...
-
-    # Weights
-
-    def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: int) -> None:
-        """Takes all weights under the names of the Hugging Face model; a missing or unknown name
-        is an error, and the engine refuses to work until a load succeeds.
-
-        Unfinished requests are treated as their `on_load` says; what ends by it is given back by
-        the next `step`. Kept texts stay kept, what was computed of them does not.
-        """
-        ...
-
-    def held_weights(self) -> Iterable[tuple[str, Tensor]]:
-        """The weights held, under the names of the Hugging Face model; none where the engine cannot
-        tell."""
-        ...
-
-    def fingerprint(self) -> int | None:
-        """`coloop.workers.fingerprint` of the weights held; None where the engine cannot tell."""
-        ...
-
-    # Memory
-
-    def sleep(self, *, with_weights: bool = True) -> None:
-        """Gives back the memory that it can do without until `wake`. Nothing may be unfinished;
-        what was computed of kept texts is forgotten. Asleep it takes weights and is woken, and
-        nothing else; where it fails, it is asleep all the same.
-
-        Args:
-            with_weights: its weights leave the device as well and wait in the host's memory.
-        """
-        ...
-
-    def wake(self) -> None:
-        """Takes the memory that it works with; new weights may be loaded before or after it. An
-        engine that is awake stays so."""
-        ...
-
-    def rows_at_once(self) -> int | None:
-        """Most texts that it has written at once; None: nothing was written, or the engine looks
-        after its memory by itself."""
-        ...
-
-    def write_fewer(self, rows: int) -> None:
-        """No more than so many texts at once from here on; what room there was is given back.
-        Nothing may be unfinished."""
-        ...
-
-    def close(self) -> None:
-        """Gives back everything, whatever is unfinished; it is not asked anything afterwards."""
-        ...

@@ -1,11 +1,7 @@
 """Draws the next token of each row of a batch, and tells how likely it was.
 
-Pure functions of logits, settings and one uniform number a row. Knows nothing of requests, caches
-or seeds.
-
-Where nothing is cut, three kernels go over the vocabulary (log-softmax, exp, running sum), and one
-more at a temperature or for greedy rows; beside the log-probs one table of them is held. What is
-not asked for is not computed.
+Pure functions of logits, settings and one uniform number a row. Without a cut three kernels go over
+the vocabulary (log-softmax, exp, running sum), one more at a temperature or for greedy rows.
 
 B rows, V vocabulary. Log-probs are float32.
 """
@@ -24,26 +20,19 @@ KEEP_ALL = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How each row is drawn; None where no row of the call asks for it, so that nothing is
-    computed."""
+    """How each row is drawn; None where no row of the call asks for it."""
 
-    inverse_temperature: Tensor | None = None
-    """(B,) float32"""
-    greedy: Tensor | None = None
-    """(B,) bool"""
-    top_p: Tensor | None = None
-    """(B,) float32, `KEEP_ALL` keeps all"""
-    top_k: Tensor | None = None
-    """(B,) int64, V or more keeps all"""
+    inverse_temperature: Tensor | None = None  # (B,) float32
+    greedy: Tensor | None = None  # (B,) bool
+    top_p: Tensor | None = None  # (B,) float32, `KEEP_ALL` keeps all
+    top_k: Tensor | None = None  # (B,) int64, V or more keeps all
     all_greedy: bool = False
 
     @property
     def cuts(self) -> bool:
-        """Whether some row's distribution is cut."""
         return not self.all_greedy and (self.top_p is not None or self.top_k is not None)
 
     def part(self, first: int, last: int) -> Settings:
-        """The settings of some rows of the batch, as views."""
 
         def cut(values: Tensor | None) -> Tensor | None:
             return None if values is None else values[first:last]
@@ -59,18 +48,12 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """The tokens drawn."""
-
-    tokens: Tensor
-    """(B,) int64"""
-    log_probs: Tensor
-    """At the temperature, before any cut, (B,)."""
-    sampled_log_probs: Tensor | None
-    """After the cut; None where nothing is cut, (B,)."""
+    tokens: Tensor  # (B,) int64
+    log_probs: Tensor  # at the temperature, before any cut, (B,)
+    sampled_log_probs: Tensor | None  # after the cut; None where nothing is cut, (B,)
 
 
-NO_SCRIPT = -1
-"""In the place of a scripted token: the row draws its own."""
+NO_SCRIPT = -1  # in the place of a scripted token: the row draws its own
 
 
 def draw(
@@ -106,7 +89,6 @@ def draw(
 
 
 def _said(drawn: Draw, log_p: Tensor, scripted: Tensor | None) -> Draw:
-    """What is drawn where no script says otherwise."""
     if scripted is None:
         return drawn
     is_scripted = scripted != NO_SCRIPT
@@ -130,8 +112,7 @@ def _tempered(logits: Tensor, inverse_temperature: Tensor | None) -> Tensor:
 
 
 def _invert(running: Tensor, uniform: Tensor) -> Tensor:
-    """The token at which the running sum of weights (B, V) passes uniform * total: never one of
-    weight 0."""
+    """The token at which running weights (B, V) pass uniform * total: never one of weight 0."""
     target = running[:, -1] * uniform
     found = torch.searchsorted(running, target[:, None], right=True).squeeze(1)
     return found.clamp_(max=running.shape[1] - 1)
@@ -162,20 +143,13 @@ def _draw_cut(p: Tensor, uniform: Tensor, settings: Settings) -> tuple[Tensor, T
     return tokens, (_pick(p, tokens) / p.sum(-1)).log()
 
 
-# Random numbers by counter: number t of seed s is a pure function of (s, t).
-#
-# Nothing is carried from draw to draw, so a row's numbers depend neither on the other rows of a
-# batch nor on when the row came in, and a whole block of them is computed at once. The function
-# is the finaliser of SplitMix64 (Steele, Lea, Flood 2014), applied once to the seed and once to
-# seed and counter.
-#
-# N rows, T draws.
+# Number t of seed s is a pure function of (s, t), the finaliser of SplitMix64 (Steele, Lea, Flood
+# 2014), so a row's numbers depend on nothing else of a batch. N rows, T draws.
 
 _MASK_64 = (1 << 64) - 1
 
 
 def _signed(value: int) -> int:
-    """The int64 with the low 64 bits of a value."""
     value &= _MASK_64
     return value - (1 << 64) if value >= 1 << 63 else value
 
@@ -204,8 +178,7 @@ def uniforms(
     *,
     starts: Sequence[int] | None = None,
 ) -> Tensor:
-    """Draws s .. s+T-1 of each seed, s from `starts` or 0: float32 in [0, 1), in steps of 2^-24.
-    (N, T)"""
+    """Draws s .. s+T-1 of each seed (N, T), s from `starts` or 0, in float32 steps of 2^-24."""
     streams = torch.tensor([_signed(seed) for seed in seeds], dtype=torch.int64, device=device)
     places = torch.arange(1, draws + 1, dtype=torch.int64, device=device)[None, :]
     if starts is not None and any(starts):

@@ -4,9 +4,8 @@
                         ▲                        │
                         └──── gaps closed ◄──collect──► ended texts
 
-Texts may come at any time. Room for them (rows, tokens of a row) is made when the first of them
-comes in and grows with what the others want; where memory does not allow more of both, they wait
-until enough rows have ended.
+Room (rows, tokens of a row) grows with what texts want; where memory is short, they wait until
+enough rows have ended.
 """
 
 from __future__ import annotations
@@ -18,20 +17,24 @@ from torch import Tensor
 
 from coloop.workers.rollout.decoder import Decoder, Lines
 from coloop.workers.rollout.graphs import StepGraphs, step_size
-from coloop.workers.rollout.kept import KeptTexts
 from coloop.workers.rollout.protocol import GenerationRequest
 from coloop.workers.rollout.slots import Slots
 from coloop.workers.rollout.stops import StopTexts
-from coloop.workers.rollout.texts import SLACK, Group, Queue, Requirements, Text, are_siblings
+from coloop.workers.rollout.texts import (
+    SLACK,
+    Group,
+    KeptTexts,
+    Queue,
+    Requirements,
+    Text,
+    are_siblings,
+)
 
 WORTHWHILE = 16
-"""Ended rows are taken out when they are one in so many of the running ones, or have waited for
-`SLACK`."""
+"""Ended rows are removed when they are one in so many, or have waited for `SLACK`."""
 
 
 class Schedule:
-    """The texts of one engine on their way."""
-
     def __init__(
         self,
         decoder: Decoder,
@@ -44,9 +47,7 @@ class Schedule:
         steps_between_looks: int,
         graphs: StepGraphs | None = None,
     ) -> None:
-        """`cache_bytes`: of all rows at once. `steps_between_looks`: after how many steps ended
-        rows are looked for. `graphs`: records steps of a decoder whose memory stays where it is
-        while it is reserved in the same sizes; null: none is recorded."""
+        """`cache_bytes`: of all rows. `steps_between_looks`: for ended rows."""
         self._decoder = decoder
         self._kept = kept
         self._is_end = is_end
@@ -61,11 +62,9 @@ class Schedule:
         """The slots of the latest texts: recordings of their memory serve the next ones."""
 
     def clear(self) -> None:
-        """Forgets every text."""
         self._queue = Queue()
         self._requirements = Requirements()
-        self._included: GenerationRequest | None = None
-        """The last one that is in what is wanted."""
+        self._included: GenerationRequest | None = None  # the last one that is in what is wanted
         self._slots = Slots(0, self._requirements, self._is_end, self._stops)
         self._longest = 0
         self._steps = 0
@@ -80,7 +79,6 @@ class Schedule:
         self._decoder.reserve(0, 0)
 
     def rows_at_once(self) -> int | None:
-        """Most texts for which there was room; None before the first."""
         return min(self._room[0], self._rows_at_once) or None
 
     def write_fewer(self, rows: int) -> None:
@@ -92,11 +90,9 @@ class Schedule:
         return len(self._queue) + self._slots.running
 
     def texts(self) -> list[Text]:
-        """All that are on their way."""
         return [*self._slots.texts, *self._queue]
 
     def written(self) -> int:
-        """Tokens that they have so far."""
         waiting = sum(text.before for text in self._queue)
         return self._slots.written() + waiting
 
@@ -129,7 +125,6 @@ class Schedule:
         return ended
 
     def _write(self, running: int) -> None:
-        """One token more for every row."""
         if self._graphs is None:
             self._write_to(running, self._longest)
             return
@@ -139,7 +134,6 @@ class Schedule:
         self._graphs.run((rows, length), lambda: self._write_to(rows, length - 1))
 
     def _write_to(self, rows: int, longest: int) -> None:
-        """One token more for the first slots, none of which stands behind `longest`."""
         slots = self._slots
         logits = self._decoder.step(slots.last[:rows], slots.position[:rows], longest)
         slots.advance(logits)
@@ -171,13 +165,11 @@ class Schedule:
         return self._slots.running < self._most_rows()
 
     def _most_rows(self) -> int:
-        """Rows that are written at once: as many as are allowed and fit into the cache."""
         row_bytes = self._decoder.bytes_per_token * self._requirements.length
         fitting = self._cache_bytes // row_bytes if row_bytes else self._rows_at_once
         return max(min(fitting, self._rows_at_once), 1)
 
     def _make_room(self) -> None:
-        """Makes slots and cache as large as they must be; they grow by doubling."""
         had, running, most = self._slots.count, self._slots.running, self._most_rows()
         if not had:
             self._slots = self._empty_slots(min(len(self), most), most)
@@ -191,8 +183,7 @@ class Schedule:
         self._reserve(self._slots.count, self._requirements.length, running)
 
     def _empty_slots(self, rows: int, most: int) -> Slots:
-        """At least so many slots, those of the texts before where they serve, and not above
-        `most`."""
+        """At least so many slots and at most `most`, those of the last texts where they serve."""
         if rows <= self._spare.count <= most and self._spare.serves(self._requirements):
             return self._spare.emptied()
         self._forget_graphs()
@@ -200,7 +191,6 @@ class Schedule:
         return self._spare
 
     def _reserve(self, rows: int, length: int, running: int) -> None:
-        """Keeps what room there is where it is enough, and both sizes where both fit."""
         had_rows, had_length = self._room
         if rows > had_rows or length > had_length:
             most = (max(rows, had_rows), max(length, had_length))
@@ -210,7 +200,6 @@ class Schedule:
         self._decoder.reserve(*self._room, running)
 
     def _admit(self) -> None:
-        """Fills the free slots."""
         self._make_room()
         free = self._slots.count - self._slots.running
         continuing, others = self._queue.take(free)
@@ -241,8 +230,6 @@ class Schedule:
     # Rows go
 
     def _look(self) -> list[Text]:
-        """Takes out rows that have ended, once they are worth the work or have waited long
-        enough."""
         count = self._slots.count_ended()
         self._steps_waited = self._steps_waited + self._steps_between_looks if count else 0
         if count * WORTHWHILE >= self._slots.running or self._steps_waited >= SLACK:
@@ -260,8 +247,7 @@ class Schedule:
         return list(ended.values())
 
     def _keep(self, slot: int, text: Text) -> None:
-        """Keeps a text, and what its slot holds of all but its last token, which may not have been
-        read."""
+        """Keep a text and its slot's tokens but the last, which may not have been read."""
         token_ids = [*text.request.prompt_ids, *text.drawn]
         lines = self._decoder.take(slot, len(token_ids) - 1)
         self._kept.add(text.ticket, token_ids, lines)

@@ -1,8 +1,7 @@
 """The rows that are being written: what they drew, how far they are, what ended them.
 
-All state is a few tensors over the slots, so a step costs the same calls for one row as for a
-thousand; only rows that end are looked at one by one. They may run on for some steps behind their
-end before that; what they draw there is cut off.
+All state is a few tensors over the slots, so a step costs the same calls for any number of rows.
+Rows may run on for some steps behind their end; what they draw there is cut off.
 
 S slots, N running rows, W tokens that a row can hold, V vocabulary.
 """
@@ -58,16 +57,13 @@ class Slots:
         self._device = is_end.device
         self.running = 0
         self.texts: list[Text] = []
-        """The text of each running slot."""
         counters = self._zeros(
             torch.int64, len(_COUNTERS) if requirements.stops else _WITHOUT_STOPS
         )
         by_name = dict(zip(_COUNTERS, counters.unbind(1), strict=False))
         self.last, self.position = by_name["last"], by_name["position"]
         self._drawn, self._limit, self._end = by_name["drawn"], by_name["limit"], by_name["end"]
-        self._pace = by_name["pace"]
-        """Tokens that a slot gets with a step: 1 where a row runs. Free slots that take part in a
-        step stay at their first place."""
+        self._pace = by_name["pace"]  # tokens that a slot gets with a step: 1 where a row runs
         if requirements.stops:
             self._stop_set, self._looked = by_name["stop_set"], by_name["looked"]
             self._may_stop, self._stopped = by_name["may_stop"], by_name["stopped"]
@@ -159,7 +155,6 @@ class Slots:
         self.running = last
 
     def _start(self, text: Text) -> list[int]:
-        """The counters of a row as it comes in, in the order of `_COUNTERS`."""
         request, read = text.request, text.token_ids
         drawn = len(read) - len(request.prompt_ids)
         counters = [read[-1], len(read) - 1, drawn, request.max_new_tokens, 0, 1]
@@ -181,13 +176,11 @@ class Slots:
         put(settings.top_k, lambda one: min(one.top_k or everything, everything))
 
     def _take_script(self, places: Tensor, script: Sequence[int]) -> None:
-        """Tokens that a row is to write, by their places in what it writes."""
         places.fill_(NO_SCRIPT)
         said = script[: len(places)]
         places[: len(said)] = torch.tensor(said, dtype=places.dtype, device=self._device)
 
     def _put_back(self, slot: int, text: Text) -> None:
-        """What earlier weights wrote of a row."""
         count = text.before
         self._tokens[slot, :count] = torch.tensor(text.drawn, device=self._device)
         self._log_probs[slot, :count] = torch.tensor(text.log_probs, device=self._device)
@@ -198,8 +191,7 @@ class Slots:
     # One token more
 
     def advance(self, logits: Tensor) -> None:
-        """Draws one token more for every running row. logits (n, V) of the first slots, of which
-        there are as many as rows that run, or more."""
+        """Draw one token for every running row from logits (n, V) of the first slots."""
         self._draw(0, len(logits), logits)
 
     def _draw(self, first: int, last: int, logits: Tensor) -> None:
@@ -225,11 +217,9 @@ class Slots:
             may_stop |= self._stops.may_end[self._stop_set[first:last], tokens]
 
     def written(self) -> int:
-        """Tokens that the running rows have so far."""
         return int(self._drawn[: self.running].sum())
 
     def longest(self) -> int:
-        """The greatest position of a running row."""
         return int(self.position[: self.running].max()) if self.running else 0
 
     # Rows go
@@ -241,7 +231,6 @@ class Slots:
         return int(self._end[: self.running].count_nonzero())
 
     def _find_stops(self, stops: StopTexts) -> None:
-        """Ends rows that wrote a stop text."""
         for slot in self._may_stop[: self.running].nonzero().flatten().tolist():
             request = self.texts[slot].request
             first = len(request.prompt_ids) if request.stop_from is None else request.stop_from
@@ -257,8 +246,7 @@ class Slots:
         self._may_stop[: self.running] = 0
 
     def collect(self, cut: Sequence[int] = ()) -> tuple[dict[int, Text], Moves]:
-        """Takes out the rows that have ended, and those in the slots of `cut` as they are: each by
-        the slot where it stood."""
+        """Remove ended rows, and those in the slots `cut`, each with its slot."""
         ends = self._end[: self.running]
         slots = ends.nonzero().squeeze(1)
         counts = ends[slots]
@@ -277,7 +265,6 @@ class Slots:
         return ended, self._close_gaps(places)
 
     def _reasons(self, slots: Tensor) -> list[Reason]:
-        """What ended each row."""
         last = self._tokens[slots, self._end[slots] - 1].tolist()
         found: list[Reason] = ["eos" if token in self._end_ids else "length" for token in last]
         if self._stops is not None:
@@ -286,7 +273,6 @@ class Slots:
         return found
 
     def _read_out(self, texts: Sequence[Text], slots: Tensor, counts: Tensor) -> None:
-        """Note in the texts of these slots what was written, so many tokens of each."""
         lengths = counts.tolist()
         longest = max(lengths, default=0)
         tokens = self._tokens[:, :longest].index_select(0, slots).tolist()
@@ -302,7 +288,6 @@ class Slots:
             text.sampled_log_probs = None if sampled is None else sampled[index][:length]
 
     def _close_gaps(self, ended: list[int]) -> Moves:
-        """Moves the last rows into the slots that are free now."""
         rows = self.running - len(ended)
         gone = set(ended)
         gaps = [slot for slot in ended if slot < rows]

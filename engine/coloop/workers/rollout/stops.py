@@ -1,9 +1,7 @@
 """What ends a completion: tokens, and texts that are found while it is written.
 
-Almost no token can be the one that completes a stop text. A table tells which, so the rows of a
-batch are checked with one look-up, and only a row that drew such a token is read as text. The
-completion's own text counts, not the prompt's; the stop text may end in the middle of a token,
-which is kept whole.
+A table tells which tokens could complete a stop text, so only rows that drew one are read as text.
+The completion's own text counts; a stop text may end inside a token, which is kept whole.
 
 C different sets of stop texts, V vocabulary.
 """
@@ -16,15 +14,12 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from coloop.models import vocabulary_of
+from coloop.models.build import vocabulary_of
 
-_BROKEN = "\ufffd"
-"""What a tokenizer writes for a piece of a character."""
+_BROKEN = "\ufffd"  # what a tokenizer writes for a piece of a character
 
 
 class StopTexts:
-    """The stop texts of an engine's requests; each set of them is looked into once."""
-
     def __init__(
         self,
         tokenizer: PreTrainedTokenizerBase,
@@ -39,7 +34,6 @@ class StopTexts:
         """Whether a token can complete a text of a set, (C, V)."""
 
     def number_of(self, wanted: tuple[str, ...]) -> int:
-        """Number of a set of stop texts; 0 is the empty one."""
         if wanted not in self._number_of:
             self._number_of[wanted] = len(self._sets)
             self._sets.append(wanted)
@@ -48,7 +42,6 @@ class StopTexts:
         return self._number_of[wanted]
 
     def _completing(self, wanted: tuple[str, ...]) -> list[bool]:
-        """Whether each token can complete a text of a set, (V,)."""
         vocabulary = self.may_end.shape[1]
         if self._texts is None:
             self._texts = _token_texts(self._tokenizer, min(len(self._tokenizer), vocabulary))
@@ -57,8 +50,7 @@ class StopTexts:
         return found + [False] * (vocabulary - len(found))
 
     def first_end(self, number: int, token_ids: Sequence[int], start: int) -> int | None:
-        """Count of tokens up to the one, at `start` or later, that completes a stop text; else
-        None. `token_ids` are all that counts towards it."""
+        """Tokens up to the one, from `start` on, that completes a stop text; else None."""
         wanted = self._sets[number]
         window = max(len(text.encode()) for text in wanted) + 1
         for place in range(start, len(token_ids)):
@@ -70,8 +62,7 @@ class StopTexts:
 
 
 def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Tensor:
-    """Which tokens end a text, (V,): those of the tokenizer and of the model's generation
-    config."""
+    """Tokens that end a text, (V,), by the tokenizer and the model's generation config."""
     configured = model.generation_config.eos_token_id if model.generation_config else None
     found = [configured] if isinstance(configured, int) else list(configured or ())
     if tokenizer.eos_token_id is not None:
@@ -83,8 +74,7 @@ def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Te
 
 
 def _token_texts(tokenizer: PreTrainedTokenizerBase, count: int) -> list[str]:
-    """What each token adds to a text; read behind a letter, because some tokenizers trim a text's
-    start."""
+    """What each token adds to a text, read behind a letter: some tokenizers trim a text's start."""
     anchor = tokenizer.encode("a", add_special_tokens=False)
     before = len(tokenizer.decode(anchor, clean_up_tokenization_spaces=False))
     pairs = [[*anchor, token] for token in range(count)]

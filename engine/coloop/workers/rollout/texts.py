@@ -1,25 +1,23 @@
-"""Texts on their way: a request with what was written of it, and the texts that wait for a place.
+"""Requests with what was written of them, and those that wait for a place.
 
     added ──► arrived ──sorted──► groups of one prompt ──take──► slots
 
-Requests with the same prompt stand together, so that the prompt is read once; of those that came
-together the long prompts come first, so that prompts read together have similar lengths. Texts of
-which something is computed already go before all others: they finish what was begun and free what
-is kept. Neither changes what is written: a row's draws are its own.
+Requests of one prompt stand together, so that it is read once; then long prompts come first. Texts
+with something computed already go before all others. What is written does not change by it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from coloop.workers.rollout.decoder import Lines
 from coloop.workers.rollout.protocol import GenerationRequest, Reason
 
 
 def are_siblings(one: GenerationRequest, other: GenerationRequest) -> bool:
-    """Whether two requests differ in their names, seeds and scripts alone; those of one prompt
-    share its list."""
+    """Whether requests differ in name, seed and script alone."""
     return (
         one.prompt_ids is other.prompt_ids
         and one.max_new_tokens == other.max_new_tokens
@@ -73,17 +71,13 @@ class Group:
 
     token_ids: Sequence[int]
     texts: list[Text]
-    continues: int | None
-    """Kept text that they begin with."""
+    continues: int | None  # kept text that they begin with
 
 
 class Queue:
-    """Texts that wait for a slot."""
-
     def __init__(self) -> None:
         self._arrived: list[Text] = []
-        self._first: deque[Group] = deque()
-        """Groups that continue a kept text."""
+        self._first: deque[Group] = deque()  # groups that continue a kept text
         self._groups: deque[Group] = deque()
         self._count = 0
 
@@ -95,8 +89,7 @@ class Queue:
         self._count += 1
 
     def take(self, count: int) -> tuple[list[Group], list[Group]]:
-        """The next texts, at most so many: groups that continue a kept text, and others with the
-        longest first."""
+        """The next texts: groups that continue a kept text, then the longest first."""
         self._sort_in()
         continuing = _take(self._first, count)
         taken = sum(len(group.texts) for group in continuing)
@@ -107,7 +100,6 @@ class Queue:
         return continuing, others
 
     def remove(self, tickets: Container[int]) -> list[Text]:
-        """Takes out texts that still wait."""
         found = [text for text in self if text.ticket in tickets]
         if found:
             self._arrived = [text for text in self._arrived if text.ticket not in tickets]
@@ -147,8 +139,6 @@ class Queue:
 
 
 def _take(groups: deque[Group], count: int) -> list[Group]:
-    """The first texts of the groups, at most so many; a group that is not taken whole stays in
-    front."""
     found: list[Group] = []
     while count and groups:
         group = groups[0]
@@ -160,8 +150,7 @@ def _take(groups: deque[Group], count: int) -> list[Group]:
     return found
 
 
-# What the texts of an engine want together, from the moment at which it had none: the room they
-# need, and which ways of drawing are asked for at all.
+# What the texts of an engine want together: room, and ways of drawing.
 
 SLACK = 8
 """Most steps for which a row may run on behind its end, before it is taken out."""
@@ -171,16 +160,12 @@ SLACK = 8
 class Requirements:
     """Grows with each request."""
 
-    length: int = 0
-    """Tokens of the longest text, what follows its end included."""
+    length: int = 0  # tokens of the longest text, what follows its end included
     width: int = 0
     """Tokens of the longest completion, what follows its end included."""
-    tempers: bool = False
-    """Whether some row is drawn at another temperature than 1."""
-    draws: bool = False
-    """Whether some row is not greedy."""
+    tempers: bool = False  # whether some row is drawn at another temperature than 1
+    draws: bool = False  # whether some row is not greedy
     is_greedy: bool = False
-    """Whether some row is."""
     top_p: bool = False
     top_k: bool = False
     stops: bool = False
@@ -207,10 +192,76 @@ class Requirements:
 
     @property
     def cuts(self) -> bool:
-        """Whether some row's distribution is cut."""
         return self.draws and (self.top_p or self.top_k)
 
 
 def takes_likeliest(request: GenerationRequest) -> bool:
     """Whether its tokens are not drawn but chosen."""
     return request.greedy or request.temperature == 0
+
+
+# Texts that may be continued: their tokens, and what the cache held of them, which goes with new
+# weights, for want of memory (what was used longest ago first) and with sleep, and is then read
+# anew.
+
+
+@dataclass(slots=True)
+class _Kept:
+    token_ids: tuple[int, ...]
+    lines: Lines | None
+
+
+class KeptTexts:
+    def __init__(self, most_bytes: int) -> None:
+        """`most_bytes`: of all keys and values together."""
+        self._most_bytes = most_bytes
+        self._texts: dict[int, _Kept] = {}
+        self._cached: dict[int, int] = {}  # bytes of the lines of a ticket, longest unused first
+        self._bytes = 0
+
+    def add(self, ticket: int, token_ids: Sequence[int], lines: Lines | None) -> None:
+        self._texts[ticket] = _Kept(tuple(token_ids), lines)
+        if lines is None:
+            return
+        self._cached[ticket] = lines.nbytes
+        self._bytes += lines.nbytes
+        while self._bytes > self._most_bytes:
+            self._drop(next(iter(self._cached)))
+
+    def problem(self, request: GenerationRequest) -> str | None:
+        """Why a request cannot continue the text that it names."""
+        ticket = request.continues
+        if ticket is None:
+            return None
+        kept = self._texts.get(ticket)
+        if kept is None:
+            return f"it continues request {ticket}, whose text is not cached"
+        length = len(kept.token_ids)
+        if tuple(request.prompt_ids[:length]) != kept.token_ids:
+            return (
+                f"its prompt does not begin with the {length} tokens of request {ticket},"
+                " which it continues"
+            )
+        return None
+
+    def lines_of(self, ticket: int | None) -> Lines | None:
+        kept = self._texts.get(ticket) if ticket is not None else None
+        if kept is None or kept.lines is None:
+            return None
+        self._cached[ticket] = self._cached.pop(ticket)  # type: ignore[index,arg-type]
+        return kept.lines
+
+    def release(self, tickets: Iterable[int]) -> None:
+        for ticket in tickets:
+            self._drop(ticket)
+            self._texts.pop(ticket, None)
+
+    def forget_lines(self) -> None:
+        """What was computed is no longer true, or its memory is wanted."""
+        for ticket in list(self._cached):
+            self._drop(ticket)
+
+    def _drop(self, ticket: int) -> None:
+        self._bytes -= self._cached.pop(ticket, 0)
+        if ticket in self._texts:
+            self._texts[ticket].lines = None

@@ -1,8 +1,4 @@
-"""The rollout engine of our own: plain torch, on a CPU or a GPU.
-
-Holds its own copy of the weights, so that a version stays what it was until the next is loaded
-whole. Knows nothing of rows, rewards or phases.
-"""
+"""The rollout engine of our own: plain torch, with its own copy of the weights."""
 
 from __future__ import annotations
 
@@ -12,20 +8,19 @@ import torch
 from torch import Tensor, UntypedStorage
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from coloop.models import vocabulary_of
+from coloop.models.build import vocabulary_of
 from coloop.workers.cpu.lean_decoder import LeanDecoder, Rotary
 from coloop.workers.cpu.lean_weights import LeanWeights, shape_of
 from coloop.workers.fingerprint import fingerprint
 from coloop.workers.rollout.decoder import Decoder
+from coloop.workers.rollout.engine import RolloutEngine
 from coloop.workers.rollout.forward_decoder import forward_decoder
 from coloop.workers.rollout.graphs import StepGraphs, recorder_of
-from coloop.workers.rollout.kept import KeptTexts
 from coloop.workers.rollout.schedule import Schedule
 from coloop.workers.rollout.stops import StopTexts, end_tokens
-from coloop.workers.rollout.text_engine import TextEngine
+from coloop.workers.rollout.texts import KeptTexts
 
-ROWS_AT_ONCE = 256
-"""Rows written at once where nothing else is said."""
+ROWS_AT_ONCE = 256  # rows written at once where nothing else is said
 CACHE_BYTES = 2 * 2**30
 """Most memory of the cache on a CPU; fixed, because what is free would differ from run to run."""
 GPU_CACHE_SHARE = 0.3
@@ -36,9 +31,7 @@ STEPS_BETWEEN_LOOKS = {"cpu": 1, "cuda": 8}
 """Steps after which ended rows are looked for; on a GPU each look waits for the device."""
 
 
-class TorchEngine(TextEngine):
-    """Implements `RolloutEngine`."""
-
+class TorchEngine(RolloutEngine):
     def __init__(
         self,
         model: PreTrainedModel,
@@ -52,17 +45,17 @@ class TorchEngine(TextEngine):
         cache_bytes: int | None = None,
         enforce_eager: bool = False,
     ) -> None:
-        """Copies the model's weights; the model itself is not kept.
+        """Copies the model's weights.
 
-        `max_num_seqs`: rows written at once. `max_length`: most tokens of a text where the model
-        could read more. `dtype`: null, as the model. `cache_bytes`: most memory of the cache; fewer
-        rows are written at once where it is short. `enforce_eager`: no CUDA graphs of its steps.
+        `max_num_seqs`: rows at once. `max_length`: most tokens of a text, below the model's limit.
+        `dtype`: None: the model's. `cache_bytes`: most memory of the cache. `enforce_eager`: no
+        CUDA graphs.
         """
         device, vocabulary = torch.device(device), vocabulary_of(model)
-        self._device, self._dtype = device, dtype or model.dtype
+        self._device, dtype = device, dtype or model.dtype
         self._aside = Aside()
         with torch.inference_mode():
-            self._decoder = build_decoder(model, device, self._dtype)
+            self._decoder = build_decoder(model, device, dtype)
         cache_bytes = cache_bytes or _cache_bytes(device)
         kept = KeptTexts(int(KEPT_SHARE * cache_bytes))
         recorder = recorder_of(device) if self.is_lean and not enforce_eager else None
@@ -81,61 +74,50 @@ class TorchEngine(TextEngine):
             self._schedule,
             kept,
             version=version,
+            dtype=dtype,
             max_length=min(limits, default=None),
             vocabulary=vocabulary,
         )
 
     @property
-    def dtype(self) -> torch.dtype:
-        """Type of the weights held."""
-        return self._dtype
-
-    @property
     def is_lean(self) -> bool:
-        """Whether the fast decoder holds this architecture."""
         return isinstance(self._decoder, LeanDecoder)
 
     def score(
         self, sequences: Sequence[Sequence[int]], temperature: float = 1.0
     ) -> list[list[float]]:
-        """Log-prob of every token given those before it; the first of a sequence is 0."""
         self._check_whole()
         with torch.inference_mode():
             return [scores.tolist() for scores in self._decoder.score(sequences, temperature)]
 
     def held_weights(self) -> Iterable[tuple[str, Tensor]]:
-        """What it holds, under the names of the Hugging Face model."""
         return self._decoder.named_weights()
 
     def fingerprint(self) -> int:
-        """A number of all weights held."""
         with torch.inference_mode():
             return fingerprint(self._decoder.named_weights())
 
     def sleep(self, *, with_weights: bool = True) -> None:
-        """Gives back the memory of the cache, and of weights that are not in the host's memory
-        already."""
+        """Frees the cache, and weights that are not in the host's memory already."""
         assert not self.unfinished, "the engine is generating"
         self._give_back_cache()
         if with_weights and self._device.type != "cpu":
             self._aside.put(self._decoder.held())
 
     def wake(self) -> None:
-        """Brings back the weights; the cache comes with the first text."""
+        """Restores the weights; the cache comes with the first text."""
         self._aside.bring_back()
 
     def rows_at_once(self) -> int | None:
-        """Most texts that it has written at once."""
         return self._schedule.rows_at_once()
 
     def write_fewer(self, rows: int) -> None:
-        """No more than so many texts at once from here on."""
         assert not self.unfinished, "the engine is generating"
         self._kept.forget_lines()
         self._schedule.write_fewer(rows)
 
     def close(self) -> None:
-        """Gives back the cache; the weights go with the object."""
+        """Frees the cache; the weights go with the object."""
         self._forget_all()
         self._give_back_cache()
 
@@ -165,25 +147,18 @@ def build_decoder(model: PreTrainedModel, device: torch.device, dtype: torch.dty
     return LeanDecoder(weights, Rotary.of(model.base_model.rotary_emb, device))
 
 
-# Weights of a sleeping engine: out of the device's memory, in that of the host.
-#
+# Weights of a sleeping engine, in host memory. Tensors and their views stay the same objects.
 #     put ──► the host's memory ──bring_back──► where they were, bit for bit
 #                      └───────make_room──────► room for those that come instead
-#
-# Tensors stay the objects that they are, and so do all views of them; only the memory under them
-# goes and comes. Nobody may read them meanwhile.
 
 
 class Aside:
-    """What was put aside; nothing at first."""
-
     def __init__(self) -> None:
         self._put: dict[int, tuple[UntypedStorage, Tensor]] = {}
         """Memory that is gone, and what was in it, by its number."""
 
     def put(self, tensors: Iterable[Tensor]) -> None:
-        """Moves what is under these tensors into the host's memory; of views, all that they are
-        part of. What breaks off half-way can be brought back."""
+        """Move these tensors to host memory; what breaks off half-way can be brought back."""
         storages = {one.untyped_storage()._cdata: one.untyped_storage() for one in tensors}
         for number, storage in storages.items():
             if number in self._put or not storage.nbytes():
@@ -195,8 +170,7 @@ class Aside:
             storage.resize_(0)
 
     def bring_back(self) -> None:
-        """What was put aside is where it was; where memory is short, the rest can be brought back
-        later."""
+        """All is where it was; where memory is short, the rest can be brought back later."""
         for number, (storage, kept) in list(self._put.items()):
             storage.resize_(kept.numel())
             _bytes_of(storage).copy_(kept)

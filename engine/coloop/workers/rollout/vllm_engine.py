@@ -1,8 +1,7 @@
 """The rollout engine of vLLM: paged attention, CUDA graphs, a cache of prefixes.
 
-It runs in this process, so weights reach it without an extra copy. `vllm_texts` submits requests
-and reads outputs, `vllm_worker` samples and scores inside vLLM. A kept text stays in the prefix
-cache as long as there is room. `sleep` frees memory only on a GPU.
+It runs in this process, so weights need no extra copy. `vllm_worker` samples and scores inside
+vLLM. A kept text stays in the prefix cache while there is room.
 
 Written for the pinned vLLM release; engine/README.md lists its pitfalls ("Generate with vLLM").
 """
@@ -14,8 +13,9 @@ import gc
 import os
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import count
 from typing import Any
@@ -26,17 +26,16 @@ from torch.distributed import distributed_c10d
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from coloop.errors import BackendMissing, WeightsNotUpdated
-from coloop.models import outline_of, positions_of, to_disk, vocabulary_of
-from coloop.workers.cpu.lean_weights import names_differ
-from coloop.workers.rollout.kept import KeptTexts
+from coloop.models.build import positions_of, vocabulary_of
+from coloop.models.on_disk import to_disk
+from coloop.models.waiting import outline_of
+from coloop.workers.cpu.lean_weights import checked
+from coloop.workers.rollout.engine import RolloutEngine, is_cut
 from coloop.workers.rollout.stops import StopTexts, end_tokens
-from coloop.workers.rollout.text_engine import TextEngine
-from coloop.workers.rollout.vllm_texts import VllmTexts
+from coloop.workers.rollout.texts import KeptTexts, Text, takes_likeliest
 
 ROWS_AT_ONCE = 256
-"""Default number of sequences generated at once."""
 CPU_CACHE_BYTES = 2 * 2**30
-"""Default upper limit of the KV cache on a CPU."""
 CPU_HEAD_WIDTHS = frozenset({32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512})
 """Widths of heads for which the CPU build has attention."""
 CPU_BLOCK = 32
@@ -48,18 +47,14 @@ ENVIRONMENT = {
     "VLLM_LOGGING_LEVEL": "ERROR",
 }
 CPU_ENVIRONMENT = {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "TORCHDYNAMO_DISABLE": "1"}
-"""Without the first, threads are bound to cores that others use; without the second, small
-functions are compiled for 17 seconds."""
+"""Else threads share cores with others, and small functions are compiled for 17 seconds."""
 
 
 _active_engine: weakref.ref[VllmEngine] | None = None
-"""The engine of this process. vLLM's process groups are global: shutting down one engine would
-destroy those of another."""
+"""The engine of this process; vLLM's process groups are global."""
 
 
-class VllmEngine(TextEngine):
-    """Implements `RolloutEngine`."""
-
+class VllmEngine(RolloutEngine):
     def __init__(
         self,
         model: PreTrainedModel,
@@ -73,19 +68,18 @@ class VllmEngine(TextEngine):
         cache_bytes: int | None = None,
         memory_share: float | None = None,
     ) -> None:
-        """Copies the model's weights; the model itself is not kept.
+        """Copies the model's weights.
 
-        `max_num_seqs`: sequences generated at once. `max_length`: maximum tokens of a sequence, if
-        lower than the model's limit. `dtype`: null: that of the model. `cache_bytes`: size of the
-        KV cache; null: on a CPU what the sequences need, up to 2 GiB; on a GPU what the
-        weights leave of `memory_share`.
+        `max_num_seqs`: sequences at once. `max_length`: most tokens of a text, below the model's
+        limit. `dtype`: None: the model's. `cache_bytes`: of the KV cache; None: on a CPU what the
+        sequences need, up to 2 GiB; on a GPU what weights leave of `memory_share`.
 
-        Raises `BackendMissing` if vLLM is not installed or does not support the model.
+        Raises `BackendMissing` where vLLM is missing or does not support the model.
         """
-        self._device, self._dtype = torch.device(device), dtype or model.dtype
+        self._device, self.dtype = torch.device(device), dtype or model.dtype
         check_installed()
         self._claim_process()
-        # A tied output layer keeps its packed weights through a reload of the CPU build, so there
+        # a tied output layer keeps its packed weights through a reload of the CPU build, so there
         # it gets weights of its own.
         self._is_untied = self._device.type == "cpu"
         self._shapes = {name: tuple(one.shape) for name, one in model.named_parameters()}
@@ -104,40 +98,26 @@ class VllmEngine(TextEngine):
         kept, vocabulary = KeptTexts(0), vocabulary_of(model)
         stops = StopTexts(tokenizer, vocabulary)
         self._texts = VllmTexts(self._vllm, kept, end_tokens(model, tokenizer), stops)
-        self._asleep: list[str] = []
-        """Parts whose memory was given back, in vLLM's words."""
+        self._asleep: list[str] = []  # parts whose memory was given back, in vLLM's words
         super().__init__(
             self._texts,
             kept,
             version=version,
+            dtype=self.dtype,
             max_length=self._vllm.model_config.max_model_len,
             vocabulary=vocabulary,
         )
         self._take_weights(model.named_parameters())
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """Type of the weights held."""
-        return self._dtype
-
     def score(
         self, sequences: Sequence[Sequence[int]], temperature: float = 1.0
     ) -> list[list[float]]:
-        """Log-prob of every token given those before it; the first of a sequence is 0."""
         self._check_whole()
         self._vllm.collective_rpc("score_at", args=(temperature,))
         return self._texts.score(sequences)
 
-    def held_weights(self) -> Iterable[tuple[str, Tensor]]:
-        """Empty: vLLM stores weights in a layout of its own and cannot return the originals."""
-        return ()
-
-    def fingerprint(self) -> None:
-        """None: vLLM holds weights packed for its kernels."""
-
     def sleep(self, *, with_weights: bool = True) -> None:
-        """Frees the memory of the KV cache and the weights; vLLM cannot free just one of them. The
-        CPU build runs the same calls but frees nothing."""
+        """Free the KV cache and the weights; the CPU build frees nothing."""
         del with_weights
         assert not self.unfinished, "the engine is generating"
         self._forget_prefixes()
@@ -146,7 +126,6 @@ class VllmEngine(TextEngine):
             self._vllm.sleep(level=1)
 
     def wake(self) -> None:
-        """Takes the memory again."""
         self._wake(self._asleep)
 
     def _wake(self, parts: Sequence[str]) -> None:
@@ -155,14 +134,7 @@ class VllmEngine(TextEngine):
             self._vllm.wake_up([part])
             self._asleep = [other for other in self._asleep if other != part]
 
-    def rows_at_once(self) -> None:
-        """None: vLLM reserves its memory when it is built, and queues requests if it runs short."""
-
-    def write_fewer(self, rows: int) -> None:
-        """Nothing: see `rows_at_once`."""
-
     def close(self) -> None:
-        """Ends vLLM in this process."""
         global _active_engine
         self._forget_all()
         with self._process_groups.entered():
@@ -182,34 +154,16 @@ class VllmEngine(TextEngine):
 
     def _take_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         self._wake([part for part in self._asleep if part == "weights"])
-        self._vllm.collective_rpc("take_weights", args=(self._named(weights),))
+        named = self._on_disk.streamed(self._shapes, self._checked(weights))
+        self._vllm.collective_rpc("take_weights", args=(named,))
         self._forget_prefixes()
 
-    def _named(self, weights: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
-        """The weights by the names of files, as vLLM reads them."""
-        return self._on_disk.streamed(self._shapes, self._checked(weights))
-
     def _checked(self, weights: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
-        """Yields the weights; raises an error that names missing, unknown or misshapen ones."""
-        missing, unknown = set(self._shapes), []
-        for name, given in weights:
-            if name in self._other_names.values():
-                continue
-            if name not in self._shapes:
-                unknown.append(name)
-                continue
-            if tuple(given.shape) != self._shapes[name]:
-                raise WeightsNotUpdated(
-                    f"{name} has shape {tuple(given.shape)}, but the engine's model has "
-                    f"{self._shapes[name]}"
-                )
-            missing.discard(name)
-            weight = given.detach().to(self._dtype)
+        for name, given in checked(weights, self._shapes, self._other_names.values()):
+            weight = given.to(self.dtype)
             yield name, weight
             if self._is_untied and name in self._other_names:
                 yield self._other_names[name], weight
-        if missing or unknown:
-            raise WeightsNotUpdated(names_differ(missing, unknown))
 
     def _forget_prefixes(self) -> None:
         if not self._vllm.reset_prefix_cache():
@@ -218,17 +172,14 @@ class VllmEngine(TextEngine):
             )
 
     def _build(self, model: PreTrainedModel, **options: Any) -> Any:
-        """An `LLMEngine` with the model's shape and no weights yet.
-
-        Scheduling is synchronous: with `async_scheduling` a step is still in flight when the last
-        sequence has finished, but loading weights, sleeping and resetting the prefix cache need an
-        idle engine. (`SeededSampler` would allow it: random numbers depend on a row's length only.)
-        """
+        """An `LLMEngine` of the model's shape, without weights. Not `async_scheduling`: a step
+        would still run after the last text, and loading weights, sleeping and resetting the prefix
+        cache need an idle engine."""
         os.environ.update({**ENVIRONMENT, **os.environ})
         options = {name: value for name, value in options.items() if value is not None}
         if self._device.type == "cpu":
             os.environ.update({**CPU_ENVIRONMENT, **os.environ})
-            options = {**_cpu_options(model, self._dtype, options), **options}
+            options = {**_cpu_options(model, self.dtype, options), **options}
         else:
             options["enable_sleep_mode"] = True
         from vllm.engine.arg_utils import EngineArgs
@@ -248,7 +199,7 @@ class VllmEngine(TextEngine):
                     load_format="dummy",
                     skip_tokenizer_init=True,
                     generation_config="vllm",
-                    dtype=str(self._dtype).removeprefix("torch."),
+                    dtype=str(self.dtype).removeprefix("torch."),
                     logits_processors=["coloop.workers.rollout.vllm_worker:SeededSampler"],
                     worker_extension_cls="coloop.workers.rollout.vllm_worker.WorkerExtension",
                     enable_prefix_caching=True,
@@ -277,7 +228,6 @@ def _other_names(model: PreTrainedModel) -> dict[str, str]:
 
 
 def check_installed() -> None:
-    """Raises where vLLM is not there."""
     if find_spec("vllm") is None:
         raise BackendMissing(
             "rollout.engine vllm is not installed: pip install 'coloop[vllm]' on a machine with"
@@ -308,12 +258,9 @@ def _cpu_options(
     }
 
 
-# Process groups of torch that only vLLM sees.
-#
-# torch keeps one default process group and one table of all other groups per process. vLLM creates
-# a default group of its own and destroys every group in the table when it shuts down. If trainers
-# in this process have groups too, neither side may see those of the other. torch documents the
-# table as replaceable (`distributed_c10d._world`).
+# Process groups that only vLLM sees: it creates a default group of its own and destroys every group
+# of the process when it shuts down. torch documents the table as replaceable
+# (`distributed_c10d._world`).
 
 _group_offsets = count(1_000_000, 1_000_000)
 """Group numbers must be unique in a process, so each table starts at a different offset."""
@@ -345,3 +292,165 @@ class IsolatedProcessGroups(distributed_c10d._World):
             yield
         finally:
             distributed_c10d._world = before
+
+
+# Stop texts are found here, as for every engine, because they may begin in an earlier request;
+# scores are prompts of which vLLM tells the log-probs.
+
+
+@dataclass(slots=True)
+class _Running:
+    text: Text
+    looked: int  # tokens that were searched for stop texts
+
+
+class VllmTexts:
+    def __init__(self, vllm: Any, kept: KeptTexts, is_end: Tensor, stops: StopTexts) -> None:
+        self._vllm = vllm
+        self._kept = kept
+        self._ends = is_end.nonzero().flatten().tolist()
+        self._stops = stops
+        self._may_end: dict[int, list[bool]] = {}
+        self._running: dict[str, _Running] = {}
+        self._scored: dict[str, list[float] | None] = {}
+        self._ended: list[Text] = []
+
+    def __len__(self) -> int:
+        return len(self._running) + len(self._ended)
+
+    def texts(self) -> list[Text]:
+        return [one.text for one in self._running.values()]
+
+    def written(self) -> int:
+        running = sum(len(one.text.drawn) for one in self._running.values())
+        return running + sum(len(text.drawn) for text in self._ended)
+
+    def clear(self) -> None:
+        self._vllm.abort_request([*self._running, *self._scored])
+        self._running, self._scored, self._ended = {}, {}, []
+
+    def add(self, text: Text) -> None:
+        text.sampled_log_probs = (text.sampled_log_probs or []) if is_cut(text.request) else None
+        name, read = str(text.ticket), list(text.token_ids)
+        parameters = self._parameters(text, len(read), text.before)
+        self._vllm.add_request(name, {"prompt_token_ids": read}, parameters)
+        self._running[name] = _Running(text, looked=text.before)
+
+    def _parameters(self, text: Text, read: int, written: int) -> Any:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        from coloop.workers.rollout.vllm_worker import DRAW
+
+        request = text.request
+        first = len(request.prompt_ids) if request.seed_from is None else request.seed_from
+        draw = {
+            "seed": request.seed,
+            "start": read - first,
+            "temperature": request.temperature,
+            "top_p": request.top_p,
+            "top_k": request.top_k,
+            "greedy": takes_likeliest(request),
+        }
+        return SamplingParams(
+            temperature=0.0,  # it takes the token that is drawn in `vllm_worker`
+            max_tokens=request.max_new_tokens - written,
+            logprobs=2 if is_cut(request) else 0,
+            flat_logprobs=True,
+            detokenize=False,
+            ignore_eos=True,
+            stop_token_ids=self._ends,
+            output_kind=RequestOutputKind.DELTA,
+            extra_args={DRAW: draw},
+        )
+
+    def step(self) -> list[Text]:
+        if self._running:
+            self._step()
+        ended, self._ended = self._ended, []
+        return ended
+
+    def take_out(self, tickets: Collection[int]) -> tuple[list[Text], list[Text]]:
+        names = [name for name, one in self._running.items() if one.text.ticket in tickets]
+        self._vllm.abort_request(names)
+        cut = [self._running.pop(name) for name in names]
+        ended, self._ended = self._ended, []
+        taken = [text for text in ended if text.ticket in tickets]
+        others = [text for text in ended if text.ticket not in tickets]
+        return [*taken, *(one.text.ends("aborted") for one in cut)], others
+
+    def score(self, sequences: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Log-prob of every token; what is written goes on meanwhile."""
+        from vllm import SamplingParams
+
+        parameters = SamplingParams(
+            temperature=0.0,
+            max_tokens=1,
+            prompt_logprobs=0,
+            flat_logprobs=True,
+            detokenize=False,
+            ignore_eos=True,
+        )
+        names = [f"score-{number}" for number in range(len(sequences))]
+        short = {name: [0.0] * len(s) for name, s in zip(names, sequences, strict=True)}
+        for name, sequence in zip(names, sequences, strict=True):
+            if len(sequence) > 1:
+                given = {"prompt_token_ids": list(sequence)}
+                self._vllm.add_request(name, given, parameters)
+                self._scored[name] = None
+        while None in self._scored.values():
+            self._step()
+        scored, self._scored = self._scored, {}
+        return [scored.get(name) or short[name] for name in names]
+
+    def _step(self) -> None:
+        for output in self._vllm.step():
+            if output.request_id in self._scored:
+                self._scored[output.request_id] = [0.0, *output.prompt_logprobs.logprobs]
+            elif output.request_id in self._running:
+                self._read(output.request_id, output.outputs[0])
+
+    def _read(self, name: str, output: Any) -> None:
+        from coloop.workers.rollout.vllm_worker import log_probs_of
+
+        one = self._running[name]
+        text = one.text
+        told = output.logprobs  # of all new tokens in lists
+        text.drawn += output.token_ids
+        if text.sampled_log_probs is None:
+            text.log_probs += told.logprobs
+        else:
+            for first, end in zip(told.start_indices, told.end_indices, strict=True):
+                before, after = log_probs_of(told.token_ids[first:end], told.logprobs[first:end])
+                text.log_probs.append(before)
+                text.sampled_log_probs.append(after)
+        is_stopped = self._is_stopped(one)
+        if not is_stopped and output.finish_reason is None:
+            return
+        if output.finish_reason is None:
+            self._vllm.abort_request([name])
+        del self._running[name]
+        is_eos = text.drawn[-1] in self._ends
+        self._ended.append(text.ends("stop" if is_stopped else "eos" if is_eos else "length"))
+        if text.request.keep:
+            self._kept.add(text.ticket, [*text.request.prompt_ids, *text.drawn], None)
+
+    def _is_stopped(self, one: _Running) -> bool:
+        text, request = one.text, one.text.request
+        new, one.looked = text.drawn[one.looked :], len(text.drawn)
+        if not request.stop:
+            return False
+        number = self._stops.number_of(request.stop)
+        if number not in self._may_end:
+            self._may_end[number] = self._stops.may_end[number].tolist()
+        if not any(self._may_end[number][token] for token in new):
+            return False
+        first = len(request.prompt_ids) if request.stop_from is None else request.stop_from
+        earlier = list(request.prompt_ids[first:])
+        whole = earlier + text.drawn
+        found = self._stops.first_end(number, whole, len(whole) - len(new))
+        if found is None:
+            return False
+        for values in (text.drawn, text.log_probs, text.sampled_log_probs or []):
+            del values[found - len(earlier) :]
+        return True

@@ -1,12 +1,9 @@
-"""What runs inside vLLM's worker: draws as those of every engine, scores at a temperature, weights
-in place.
+"""What runs inside vLLM's worker: every engine's draws, scores at a temperature, weights in place.
 
-vLLM draws from one generator a request, so a continued request would draw other tokens; and of
-its log-probs some are taken before the temperature, the others after the cut. So the draw is made
-here, by the same function as in the torch engine, from the same numbers by position. What vLLM is
-handed is a row in which one token is possible, and whose value is that token's log-prob; it takes
-the likeliest token and reports the value (`logprobs_mode` processed_logits). Where the
-distribution was cut, a second value lower than the first says the log-prob after the cut.
+vLLM draws from one generator a request, and takes log-probs before the temperature or after the
+cut. So tokens are drawn here, as in the torch engine, by position; vLLM gets a row in which one
+token is possible, whose value is its log-prob (`logprobs_mode` processed_logits). A second, lower
+value is the log-prob after a cut.
 
 B rows of a batch, N of them ours, V vocabulary.
 """
@@ -22,18 +19,17 @@ from torch import Tensor
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload
 from vllm.v1.sample.logits_processor import BatchUpdate, LogitsProcessor, MoveDirectionality
 
+from coloop.workers.rollout.decoder import scaled_log_softmax
 from coloop.workers.rollout.sampling import KEEP_ALL, Settings, draw, uniforms
-from coloop.workers.rollout.scoring import scaled_log_softmax
 
 DRAW = "coloop_draw"
 """Key of a request's settings among the extra arguments of its sampling parameters."""
-AHEAD = 64
-"""Draws of a row that are computed at once."""
+AHEAD = 64  # draws of a row that are computed at once
 
 
 def log_probs_of(tokens: Sequence[int], values: Sequence[float]) -> tuple[float, float]:
-    """The log-probs before and after the cut of a token that was drawn here, from what vLLM reports
-    of it: the token first, then the likeliest ones where the row is cut, each with its value."""
+    """A drawn token's log-probs before and after the cut, from vLLM's report: the token first,
+    then, where the row is cut, the likeliest ones."""
     before = values[0]
     second = max(value for one, value in zip(tokens, values, strict=True) if one != tokens[0])
     return before, 2 * before - second - 1
@@ -41,26 +37,19 @@ def log_probs_of(tokens: Sequence[int], values: Sequence[float]) -> tuple[float,
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One request in vLLM's batch."""
-
     given: Mapping[str, Any]
-    output: list[int]
-    """Its tokens so far; vLLM appends to this very list."""
+    output: list[int]  # its tokens so far; vLLM appends to this very list
 
 
 class SeededSampler(LogitsProcessor):  # type: ignore[misc]
-    """Draws the next token of each row that says how."""
-
     def __init__(self, vllm_config: Any, device: torch.device, is_pin_memory: bool) -> None:
         del vllm_config, is_pin_memory
         self._device = device
         self._rows: dict[int, Row] = {}
-        self._ours: list[Row] = []
-        """In the order of their places."""
+        self._ours: list[Row] = []  # in the order of their places
         self._places = torch.empty(0)
         self._settings = Settings()
-        self._uniform = torch.empty(0)
-        """The next draws of each row, (N, AHEAD)."""
+        self._uniform = torch.empty(0)  # the next draws of each row, (N, AHEAD)
         self._used = AHEAD
         self._expected: list[int] = []
         """How many tokens each row has when the next unused draws are its own."""
@@ -122,8 +111,7 @@ class SeededSampler(LogitsProcessor):  # type: ignore[misc]
         return logits
 
     def _next_uniform(self) -> Tensor:
-        """The number of each row's next token, (N,): computed for many steps at once, and anew
-        where a row did not get the one token that a step gives it."""
+        """Each row's next number, (N,): computed for many steps, anew after an irregular one."""
         written = [len(row.output) for row in self._ours]
         if self._used == AHEAD or written != self._expected:
             seeds = [row.given["seed"] for row in self._ours]
@@ -138,13 +126,10 @@ class SeededSampler(LogitsProcessor):  # type: ignore[misc]
 
 
 class WorkerExtension:
-    """Methods that vLLM's worker gets besides its own."""
-
     model_runner: Any
 
     def report_draws(self) -> None:
-        """From now on the values of drawn tokens are reported as they are; those of prompts stay
-        log-probs."""
+        """Report the values of drawn tokens as they are; prompts keep log-probs."""
         self.model_runner.sampler.logprobs_mode = "processed_logits"
 
     def score_at(self, temperature: float) -> None:
@@ -154,8 +139,7 @@ class WorkerExtension:
         )
 
     def take_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
-        """Loads all weights in place; where it breaks off, the model is left such that it can be
-        loaded again."""
+        """Load all weights in place; after an error they can be loaded again."""
         runner = self.model_runner
         try:
             runner.reload_weights(weights_iterator=weights)

@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from coloop.workers.sync.checksum_verifier import ChecksumVerifier, check_bits
-from coloop.workers.sync.checksums import Counted, checksum_of_engine, checksum_of_model
-from coloop.workers.sync.files import FilesChannel
+from coloop.workers.sync.checksums import ChecksumVerifier, checksum_of_engine, checksum_of_model
+from coloop.workers.sync.files import FilesChannel, LocalChannel
 from coloop.workers.sync.group import GroupChannel
-from coloop.workers.sync.local import LocalChannel
 from coloop.workers.sync.protocol import (
     MeetingChannel,
-    Proof,
     WeightChannel,
     WeightChecksum,
-    WeightReceiver,
     WeightTransfer,
 )
 
@@ -38,17 +34,12 @@ __all__ = [
     "CHANNELS",
     "MEETINGS",
     "ChecksumVerifier",
-    "Counted",
     "FilesChannel",
     "GroupChannel",
     "LocalChannel",
-    "MeetingChannel",
-    "Proof",
     "WeightChannel",
     "WeightChecksum",
-    "WeightReceiver",
     "WeightTransfer",
-    "check_bits",
     "checksum_of_engine",
     "checksum_of_model",
 ]

@@ -1,5 +1,4 @@
-"""What each end of a channel says of its weights: the bits as a number, and the log-probs of a
-fixed probe.
+"""What each end of a channel says of its weights: their bits, and log-probs of a fixed probe.
 
 B rows, T tokens.
 """
@@ -14,29 +13,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from coloop.errors import WeightsNotUpdated
 from coloop.workers.fingerprint import fingerprint
-from coloop.workers.sync.protocol import WeightChecksum, WeightReceiver, Weights
+from coloop.workers.sync.protocol import Proof, WeightChecksum, WeightReceiver, Weights
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 Probe = tuple[tuple[int, ...], ...]
-Part = Literal["all", "bits", "scores", "nothing"]
-"""Of what an end says."""
+Part = Literal["all", "bits", "scores", "nothing"]  # of what an end says
 
 ROWS, TOKENS = 4, 16
 ROWS_BESIDE_BITS = 1
-"""Where the bits of both ends are compared as well: log-probs then show that an engine computes
-with what it holds, and each of them reads every weight but those of other tokens."""
+"""With equal bits, log-probs show only that an engine computes with the weights it holds."""
 WHOLE = (torch.float32, torch.float64)
 
 
 def probe_of(model: PreTrainedModel, *, has_bits: bool = False) -> Probe:
-    """Token ids that are the same for all models of one vocabulary, (B, T).
-
-    Args:
-        has_bits: the engine that is to score them tells its bits.
-    """
+    """Token ids for all models of one vocabulary, (B, T); fewer where the engine tells its bits."""
     generator = torch.Generator().manual_seed(0)
     vocabulary = model.config.get_text_config(decoder=True).vocab_size
     tokens = torch.randint(vocabulary, (ROWS, TOKENS), generator=generator)
@@ -58,8 +52,8 @@ def checksum_of_model(
     Args:
         dtype: that they travel in.
         autocast: the type that the model computes in where it is not that of its weights.
-        has_bits: the engine that gets them tells its bits.
-        part: of it, where processes that hold the same weights say it together.
+        has_bits: the receiving engine tells its bits.
+        part: of it, where processes with the same weights share the work.
     """
     probe = probe_of(model, has_bits=has_bits)
     is_counted, is_scored = part in ("all", "bits"), part in ("all", "scores")
@@ -75,11 +69,7 @@ def checksum_of_model(
 def checksum_of_engine(
     engine: WeightReceiver, probe: Probe, *, part: Part = "all"
 ) -> WeightChecksum:
-    """What a rollout engine says of the weights that it holds.
-
-    Args:
-        part: `bits`: no more than these of an engine that tells them.
-    """
+    """What a rollout engine says of its weights; `part`: `bits`: these alone."""
     bits = engine.fingerprint()
     scores: NDArray[np.float64] | None = None
     if part != "bits" or bits is None:
@@ -99,11 +89,7 @@ class Counted:
     def __init__(
         self, weights: Weights, dtype: torch.dtype | None = None, *, is_wanted: bool = True
     ) -> None:
-        """
-        Args:
-            dtype: that they are counted in; None: as they are.
-            is_wanted: somebody asks for the fingerprint.
-        """
+        """`dtype`: that they are counted in. `is_wanted`: else nothing is counted."""
         self._weights, self._dtype = iter(weights), dtype
         self.fingerprint: int | None = 0 if is_wanted else None
 
@@ -118,7 +104,6 @@ class Counted:
         return name, weight
 
     def read(self) -> None:
-        """Count all of them."""
         for _ in self:
             pass
 
@@ -149,3 +134,90 @@ def score_source(
         if was_training:
             model.train()
     return torch.nn.functional.pad(scores, (1, 0)).cpu()
+
+
+# A run whose weights never reach the engine looks healthy for a long time, so each transfer is
+# checked by a fixed probe, and by bits where the engine tells them. It fails when
+# - the engine carries another version than was sent,
+# - the source's log-probs moved since the last transfer and the engine's did not by a single bit,
+# - both ends' log-probs differ by more than the tolerance, or one is not finite,
+# - the fingerprints differ.
+
+TOLERANCE = 1e-3
+HALF_TOLERANCE = 2.0**-5
+"""Of the greatest log-prob, for weights of 16 bits: eight times the spacing of bfloat16."""
+LEAST_SCALE = 8.0  # the least scale of log-probs, about that before learning
+ROUNDING = 1e-5  # a move of the source's log-probs that is surely no rounding
+SPACINGS = 8
+"""Spacings of a 16-bit engine's type in the tolerance: smaller moves may move nothing there."""
+
+
+class ChecksumVerifier:
+    """Compares the ends of one engine's transfers, and knows what they said last."""
+
+    def __init__(self) -> None:
+        self._last: tuple[WeightChecksum, WeightChecksum] | None = None
+
+    def check(self, sent: WeightChecksum, received: WeightChecksum) -> Proof:
+        if received.version != sent.version:
+            raise WeightsNotUpdated(
+                f"version {sent.version} was sent, but the rollout engine reports "
+                f"{received.version}"
+            )
+        tolerance = HALF_TOLERANCE * _scale(sent.scores) if received.is_half else TOLERANCE
+        is_coarse = received.is_half and received.fingerprint is not None
+        moved = self._check_moved(sent, received, tolerance / SPACINGS if is_coarse else ROUNDING)
+        difference = _distance(sent.scores, received.scores)
+        if not difference <= tolerance:
+            raise WeightsNotUpdated(
+                f"after the sync to version {sent.version} the rollout engine's log-probs differ"
+                f" from the trainer's by up to {difference:.3g} on the probe; at most"
+                f" {tolerance:.3g} is expected"
+            )
+        if received.fingerprint is not None:
+            check_bits(sent, received, "the rollout engine's weights")
+        self._last = (sent, received)
+        return Proof(
+            version=sent.version,
+            difference=difference,
+            tolerance=tolerance,
+            moved=moved,
+            fingerprint=received.fingerprint,
+        )
+
+    def _check_moved(
+        self, sent: WeightChecksum, received: WeightChecksum, rounding: float
+    ) -> float | None:
+        if self._last is None:
+            return None
+        sent_before, received_before = self._last
+        moved = _distance(sent.scores, sent_before.scores)
+        assert received.scores is not None
+        assert received_before.scores is not None
+        if moved > rounding and np.array_equal(received.scores, received_before.scores):
+            raise WeightsNotUpdated(
+                f"the trainer's log-probs moved by {moved:.3g} on the probe since version "
+                f"{sent_before.version}, the rollout engine's by 0: it still has the weights of "
+                "that version"
+            )
+        return moved
+
+
+def check_bits(sent: WeightChecksum, received: WeightChecksum, whose: str) -> None:
+    if sent.fingerprint != received.fingerprint:
+        raise WeightsNotUpdated(
+            f"after the transfer of version {sent.version} {whose} differ from those sent: "
+            f"fingerprint {received.fingerprint or 0:016x}, expected {sent.fingerprint or 0:016x}"
+        )
+
+
+def _scale(scores: NDArray[np.float64] | None) -> float:
+    assert scores is not None
+    greatest = float(np.abs(scores).max())
+    return max(LEAST_SCALE, greatest) if np.isfinite(greatest) else LEAST_SCALE
+
+
+def _distance(left: NDArray[np.float64] | None, right: NDArray[np.float64] | None) -> float:
+    assert left is not None
+    assert right is not None
+    return float(np.abs(left - right).max())

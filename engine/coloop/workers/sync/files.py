@@ -1,10 +1,9 @@
-"""Weights from one process to another through a folder that both see: of the memory that all
-processes of a machine share (`/dev/shm`), or of a disk.
+"""Weights from one process to another through a folder that both see, in `/dev/shm` or on a disk.
 
     send ──> <place>/<parcel>/weights-00000.safetensors, ... ──> receive
 
-Each file holds a bucket, and either end has one of them in its own memory at a time. The transfer
-names every file with its size; nobody is told of it before all are written.
+Each file holds a bucket, the most that either end has in its own memory. The transfer names every
+file with its size, once all are written.
 """
 
 from __future__ import annotations
@@ -22,18 +21,12 @@ from coloop.errors import StorageFull, WeightsNotUpdated, is_full
 from coloop.plan.weight_buckets import CPU_BYTES
 from coloop.workers.sync.protocol import Opened, Weights, WeightTransfer, bytes_of, in_buckets
 
-HEADERS_SHARE = 1.02
-"""Files are a little larger than the weights in them."""
+HEADERS_SHARE = 1.02  # files are a little larger than the weights in them
 
 
 class FilesChannel:
-    """Implements `WeightChannel`."""
-
     def __init__(self, places: Sequence[Path] = (), bucket_bytes: int = CPU_BYTES) -> None:
-        """
-        Args:
-            places: where the sender may write, the best first; the first with room is taken.
-        """
+        """`places`: to write in, the best first; the first with room is taken."""
         self._places = places
         self._bucket_bytes = bucket_bytes
 
@@ -110,3 +103,30 @@ def _room(place: Path) -> int:
         return shutil.disk_usage(place).free
     except OSError:
         return 0
+
+
+# Weights within one process, read and cast from the source when the transfer is opened.
+
+
+class LocalChannel:
+    def send(
+        self,
+        weights: Weights,
+        *,
+        version: int,
+        dtype: torch.dtype | None = None,
+        size_bytes: int | None = None,
+    ) -> WeightTransfer:
+        if size_bytes is None:
+            weights = list(weights)
+            size_bytes = sum(bytes_of(weight, dtype or weight.dtype) for _, weight in weights)
+        place = [(weights, dtype)]
+        return WeightTransfer(channel="local", version=version, place=place, size_bytes=size_bytes)
+
+    def receive(self, transfer: WeightTransfer) -> Opened:
+        for weights, dtype in transfer.place:
+            for name, weight in weights:
+                yield name, weight.detach().to(dtype or weight.dtype)
+
+    def forget(self, transfer: WeightTransfer) -> None:
+        transfer.place.clear()

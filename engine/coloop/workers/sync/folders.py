@@ -4,8 +4,7 @@
       owner                              locked as long as the run's driver lives
       parcel-<random>/...
 
-Who opens folders first clears away those whose owner was killed: its lock is free. The system frees
-a lock with its process, so nothing here depends on process ids or ages.
+Who opens folders first clears away those whose lock is free: their owner was killed.
 """
 
 from __future__ import annotations
@@ -23,20 +22,14 @@ from typing import IO
 
 logger = logging.getLogger(__name__)
 
-SHARED_MEMORY = Path("/dev/shm")
-"""Where Linux shows the memory that processes share as a folder."""
+SHARED_MEMORY = Path("/dev/shm")  # where Linux shows the memory that processes share as a folder
 PREFIX = "coloop-weights-"
 OWNER = "owner"
 
 
 class TransferFolders:
-    """The folders of a run under some roots; made when they are first asked for."""
-
     def __init__(self, roots: Sequence[Path]) -> None:
-        """
-        Args:
-            roots: the best first; those that are not there are left out.
-        """
+        """`roots`: the best first; missing ones are left out."""
         self._roots = roots
         self._open: list[tuple[Path, IO[bytes]]] | None = None
 
@@ -53,7 +46,6 @@ class TransferFolders:
 
     @property
     def paths(self) -> list[Path]:
-        """The folders, the best first."""
         if self._open is None:
             self._open = []
             for root in self._roots:
@@ -63,7 +55,6 @@ class TransferFolders:
         return [path for path, _ in self._open]
 
     def close(self) -> None:
-        """Remove the folders with all that was left in them."""
         for path, owner in self._open or ():
             shutil.rmtree(path, ignore_errors=True)
             owner.close()

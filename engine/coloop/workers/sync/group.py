@@ -1,17 +1,13 @@
-"""Weights from one process to several at once, past folders and the driver: over gloo between CPUs,
-over nccl between GPUs.
+"""Weights from one process to several at once: over gloo between CPUs, over nccl between GPUs.
 
     who sends (number 0)                        who takes (1, 2, ...)
       send ──> transfer: where they meet ──(driver)──> receive
       deliver ── what is in a bucket (store), its bytes (broadcast) ──> bucket by bucket
 
-All are at work at the same time: whoever carries the transfer asks for `deliver` and for each
-`receive` at once, and says `give_up` where one of them cannot come. Nobody gives a bucket before
-all are there to take it, and who breaks off says so first; so nobody waits for an end that is gone.
-The next transfer then meets anew. Either end has one bucket in its own memory at a time.
-
-Whoever reaches the port of the store can write there, so what is told of a bucket is signed with a
-secret that travels in the transfer, and nothing else is read of it.
+The driver asks for `deliver` and each `receive` at once, and says `give_up` where one cannot come.
+No bucket goes before all are there, and who breaks off says so first; the next transfer then meets
+anew. Words about buckets are signed with a secret of the transfer, as any process can reach the
+store.
 """
 
 from __future__ import annotations
@@ -40,18 +36,13 @@ from coloop.workers.sync.protocol import Opened, Weights, WeightTransfer, bytes_
 T = TypeVar("T")
 ALIGNMENT = 16
 """Bytes at whose multiples weights begin in a bucket, whatever their type."""
-WAIT_SECONDS = 300.0
-"""Longest wait for another end."""
-LEAST_PAUSE, MOST_PAUSE = 0.0002, 0.02
-"""Seconds between two looks."""
+WAIT_SECONDS = 300.0  # longest wait for another end
+LEAST_PAUSE, MOST_PAUSE = 0.0002, 0.02  # seconds between two looks
 LONGER = 2
-"""Times `WAIT_SECONDS` until torch itself ends a process whose broadcast hangs: later than we give
-it up."""
-SEAL_CHARACTERS = 64
-"""Of SHA-256 in hexadecimal."""
+"""Times `WAIT_SECONDS` until torch ends a process whose broadcast hangs: after we give it up."""
+SEAL_CHARACTERS = 64  # of SHA-256 in hexadecimal
 END = "end"
-BROKEN = "broken"
-"""Key under which an end says why nothing more comes."""
+BROKEN = "broken"  # key under which an end says why nothing more comes
 
 
 class Meeting:
@@ -67,8 +58,7 @@ class Meeting:
         self.store.set(key, self._seal(key, text) + text)
 
     def hear(self, key: str) -> str:
-        """What who sends has told under a key; raises `WeightsNotUpdated` as `wait` does, and where
-        somebody else told it."""
+        """What the sender has told under a key; raises `WeightsNotUpdated` as `wait` does."""
         said = self.wait(key)
         text = said[SEAL_CHARACTERS:]
         if not hmac.compare_digest(said[:SEAL_CHARACTERS].encode(), self._seal(key, text).encode()):
@@ -79,8 +69,7 @@ class Meeting:
         return hmac.new(self._secret, f"{key} {text}".encode(), "sha256").hexdigest()
 
     def wait(self, key: str) -> str:
-        """What stands under a key; raises `WeightsNotUpdated` where an end has broken off or does
-        not come."""
+        """What stands under a key; raises `WeightsNotUpdated` where an end is missing."""
         self.wait_until(lambda: self.store.check([key]), "the other end did not connect")
         return self.store.get(key).decode()
 
@@ -96,8 +85,7 @@ class Meeting:
             pause = min(1.5 * pause, MOST_PAUSE)
 
     def wait_for(self, make: Callable[[], T]) -> T:
-        """What is made together with all others, in a thread of its own: it has no other way to
-        hear that one of them has broken off. Raises as `wait_until` does."""
+        """A collective's result, in its own thread, which an end's failure interrupts."""
         made: Future[T] = Future()
 
         def run() -> None:
@@ -127,7 +115,6 @@ class Meeting:
         return number
 
     def wait_for_all(self, key: str) -> None:
-        """Until every receiver has come."""
         self.wait(f"{key}/all")
 
 
@@ -136,14 +123,12 @@ class Place:
     """Where the ends of a transfer meet; picklable."""
 
     ends: str
-    """Who meets there, always the same for the same ends."""
     round: int
     """Grows when these ends must meet anew: one of them is another process."""
     host: str
     port: int
     receivers: int
-    secret: str = field(repr=False)
-    """Only these ends know it."""
+    secret: str = field(repr=False)  # only these ends know it
 
 
 class Broadcast:
@@ -181,8 +166,7 @@ class Broadcast:
 
 
 def _group_of(kind: str, meeting: Meeting, number: int) -> Any:
-    """Waits for all others."""
-    # A connection of its own: one that waits is closed to all else.
+    # a connection of its own: one that waits is closed to all else.
     own: Any = meeting.store.clone()  # type: ignore[attr-defined]
     inner, size = PrefixStore("group", own), meeting.receivers + 1
     timeout = timedelta(seconds=LONGER * WAIT_SECONDS)
@@ -202,10 +186,8 @@ class _End:
     place: Place
     meeting: Meeting
     is_sender: bool
-    turn: int = 0
-    """Transfers that were begun."""
-    _number: int | None = None
-    """Of this end among all; None until they have met."""
+    turn: int = 0  # transfers that were begun
+    _number: int | None = None  # of this end among all; None until they have met
     _transport: Broadcast | None = None
 
     def meet(self) -> int:
@@ -223,27 +205,17 @@ class _End:
         return self._transport
 
     def leave(self) -> None:
-        """What connects it with others goes."""
         self._transport = None
 
 
 class GroupChannel:
-    """Implements `MeetingChannel`. It lives as long as its process: ends that have met stay
-    together from one transfer to the next."""
+    """A `MeetingChannel` for the life of its process; its ends stay connected between transfers."""
 
     def __init__(
-        self,
-        kind: str = "gloo",
-        *,
-        device: str | None = None,
-        bucket_bytes: int | None = None,
+        self, kind: str = "gloo", *, device: str | None = None, bucket_bytes: int | None = None
     ) -> None:
-        """
-        Args:
-            kind: `gloo` or `nccl`.
-            device: on which buckets are; None: the one for which this kind is meant.
-            bucket_bytes: most bytes of one; None: as `portions` has it for the device.
-        """
+        """`kind`: `gloo` or `nccl`. `device`: of buckets; None: the one that the kind is meant for.
+        `bucket_bytes`: most bytes of one; None: the device's portion."""
         self._kind = kind
         self._device = device or ("cpu" if kind == "gloo" else "cuda")
         self._bucket_bytes = bucket_bytes or weight_bucket_bytes(torch.device(self._device).type)
@@ -252,12 +224,7 @@ class GroupChannel:
         self._invited: tuple[str, int, int] = ("", 0, 1)
 
     def invite(self, ends: str, round: int, receivers: int) -> None:
-        """Who the next `send` is for.
-
-        Args:
-            ends: name of those who meet, this one included.
-            round: of their meetings.
-        """
+        """Who the next `send` is for: `ends` with this one, and the `round` of their meetings."""
         self._invited = ends, round, receivers
 
     def send(
@@ -314,7 +281,6 @@ class GroupChannel:
             Meeting(_reached(place), place.receivers, place.secret).break_off(reason)
 
     def close(self) -> None:
-        """Leaves everybody."""
         for ends in list(self._ends):
             self._leave(ends)
 
@@ -361,7 +327,6 @@ class GroupChannel:
 
 
 def _opened(ends: str, round: int, receivers: int) -> _End:
-    """A place on a free port of this machine."""
     timeout = timedelta(seconds=WAIT_SECONDS)
     store = TCPStore("127.0.0.1", 0, is_master=True, timeout=timeout, wait_for_workers=False)
     secret = secrets.token_hex(16)
@@ -387,7 +352,6 @@ def _own_address() -> str:
 def _packed(
     part: Sequence[tuple[str, Tensor]], dtype: torch.dtype | None, device: str
 ) -> tuple[Tensor, list[list[Any]]]:
-    """The bytes of some weights one behind the other, and (name, type, shape, start) of each."""
     rows: list[list[Any]] = []
     size = 0
     for name, weight in part:

@@ -18,10 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-Weights = Iterable[tuple[str, Tensor]]
-"""Under the names of the Hugging Face model."""
-Opened = Generator[tuple[str, Tensor], None, None]
-"""The weights of a transfer as they are read."""
+Weights = Iterable[tuple[str, Tensor]]  # under the names of the Hugging Face model
+Opened = Generator[tuple[str, Tensor], None, None]  # the weights of a transfer as they are read
 
 
 class WeightReceiver(Protocol):
@@ -37,24 +35,18 @@ class WeightReceiver(Protocol):
 
     def score(self, sequences: Sequence[Sequence[int]], temperature: float = 1.0) -> Any:
         """Log-prob of every token given those before it; the first of a sequence is 0."""
-        ...
 
     def fingerprint(self) -> int | None: ...
 
     def held_weights(self) -> Iterable[tuple[str, Tensor]]:
         """What it holds, under the names of the Hugging Face model."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightTransfer:
-    """Weights of one version on their way."""
-
-    channel: str
-    """Of `CHANNELS`: who can open it."""
+    channel: str  # of `CHANNELS`: who can open it
     version: int
-    place: Any
-    """Where the weights are, in the channel's own words."""
+    place: Any  # where the weights are, in the channel's own words
     size_bytes: int
     is_part: bool = False
     """Whether only weights are in it that have changed; who takes it has the others."""
@@ -66,12 +58,9 @@ class WeightChecksum:
 
     version: int
     fingerprint: int | None
-    """`coloop.workers.sync.checksums`, in the type that the weights have on the way; None where an
-    engine cannot tell its own."""
-    probe: tuple[tuple[int, ...], ...] = ()
-    """Token ids of the rows that were scored, (B, T)."""
-    scores: NDArray[np.float64] | None = None
-    """Log-prob of each token of the probe, (B, T)."""
+    """In the type that weights travel in; None where an engine cannot tell its own."""
+    probe: tuple[tuple[int, ...], ...] = ()  # token ids of the rows that were scored, (B, T)
+    scores: NDArray[np.float64] | None = None  # log-prob of each token of the probe, (B, T)
     is_half: bool = False
     """Whether the weights have 16 bits: then both ends round differently."""
 
@@ -81,8 +70,7 @@ class Proof:
     """What showed that both ends hold the same weights."""
 
     version: int
-    difference: float
-    """Greatest distance between both ends' log-probs on the probe."""
+    difference: float  # greatest distance between both ends' log-probs on the probe
     tolerance: float
     moved: float | None
     """How far the source's log-probs moved since the last transfer; None at the first."""
@@ -114,60 +102,39 @@ class WeightChannel(Protocol):
 
         Args:
             dtype: that they travel in; None: the one that each has.
-            size_bytes: of them all on the way, or a little more; None: it is counted first, with
-                all of them in memory.
-        Raises:
-            StorageFull, WeightsNotUpdated: nothing is left of them on the way.
+            size_bytes: upper bound of them all; None: they are counted first, all in memory.
+
+        Raises `StorageFull`, `WeightsNotUpdated`; nothing is left of them then.
         """
-        ...
 
     def receive(self, transfer: WeightTransfer) -> Opened:
-        """The weights of a transfer, a bucket at a time in memory; any number of times, until it is
-        forgotten. Who does not read to the end closes it. Raises `WeightsNotUpdated` where a part
-        is missing or cannot be read."""
-        ...
+        """The weights of a transfer, a bucket at a time, until it is forgotten; who does not read
+        to the end closes it. Raises `WeightsNotUpdated` where a part is missing or unreadable."""
 
     def forget(self, transfer: WeightTransfer) -> None:
         """Nobody wants the transfer any more: nothing of it is left behind."""
-        ...
 
 
 class MeetingChannel(WeightChannel, Protocol):
-    """A channel whose ends are at work at the same time: `send` only says where they meet, and the
-    source learns on when `deliver` has returned. Both ends live as long as their processes."""
+    """A channel whose ends work at the same time, for the life of their processes: `send` says
+    where they meet, `deliver` transfers."""
 
     def invite(self, ends: str, round: int, receivers: int) -> None:
-        """Who the next `send` is for.
-
-        Args:
-            ends: name of those who meet, who sends included.
-            round: grows when one of them is another process than before.
-        """
-        ...
+        """Who the next `send` is for: `ends` with the sender; `round` grows with a new process."""
 
     def deliver(self, transfer: WeightTransfer) -> None:
-        """Give the weights of a transfer to all who receive it now. Raises `WeightsNotUpdated`
-        where they did not all get it."""
-        ...
+        """Give the weights to all receivers; raises `WeightsNotUpdated` where one lacks them."""
 
-    def close(self) -> None:
-        """Leave the others."""
-        ...
+    def close(self) -> None: ...
 
 
 # Weights in portions: a transfer never holds more than one portion twice.
 
 
 def in_buckets(
-    weights: Iterable[tuple[str, Tensor]],
-    bucket_bytes: int,
-    dtype: torch.dtype | None = None,
+    weights: Iterable[tuple[str, Tensor]], bucket_bytes: int, dtype: torch.dtype | None = None
 ) -> Iterator[list[tuple[str, Tensor]]]:
-    """The weights in order, at most so many bytes at a time; a larger weight comes alone.
-
-    Args:
-        dtype: that they are counted in; None: the one that each has.
-    """
+    """The weights in order, at most so many bytes (in `dtype`) at a time, or a larger one alone."""
     bucket: list[tuple[str, Tensor]] = []
     size = 0
     for name, weight in weights:
@@ -182,5 +149,4 @@ def in_buckets(
 
 
 def bytes_of(weight: Tensor, dtype: torch.dtype) -> int:
-    """Of a weight, in a type."""
     return weight.numel() * dtype.itemsize

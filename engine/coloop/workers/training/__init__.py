@@ -5,15 +5,9 @@ from collections.abc import Callable
 from coloop.workers.training.adapters import Adapter
 from coloop.workers.training.deepspeed import DeepSpeedBackend
 from coloop.workers.training.fsdp2 import Fsdp2Backend
-from coloop.workers.training.protocol import (
-    Hooks,
-    Seen,
-    TrainBackend,
-    TrainBatch,
-    UpdateFailed,
-    UpdateReport,
-)
-from coloop.workers.training.ranks import ALONE, Meeting, Ranks, join, leave, open_meeting
+from coloop.workers.training.learner import Learner
+from coloop.workers.training.protocol import Hooks, TrainBatch
+from coloop.workers.training.ranks import ALONE, Ranks, leave
 from coloop.workers.training.scorer import Scorer
 from coloop.workers.training.single import SingleBackend
 
@@ -21,24 +15,16 @@ __all__ = [
     "ALONE",
     "BACKENDS",
     "Adapter",
-    "DeepSpeedBackend",
-    "Fsdp2Backend",
     "Hooks",
-    "Meeting",
+    "Learner",
     "Ranks",
     "Scorer",
-    "Seen",
     "SingleBackend",
-    "TrainBackend",
     "TrainBatch",
-    "UpdateFailed",
-    "UpdateReport",
-    "join",
     "leave",
-    "open_meeting",
 ]
 
-BACKENDS: dict[str, Callable[..., TrainBackend]] = {
+BACKENDS: dict[str, Callable[..., Learner]] = {
     "single": SingleBackend,
     "fsdp2": Fsdp2Backend,
     "deepspeed": DeepSpeedBackend,

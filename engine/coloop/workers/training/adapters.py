@@ -1,72 +1,65 @@
-"""Low-rank adapters (LoRA, arXiv 2106.09685): the weights of a model are frozen, beside each of
-some linear layers two small matrices learn, and y = W x + (alpha / rank) B A x. A score head learns
-whole.
+"""Low-rank adapters (LoRA, arXiv 2106.09685): y = W x + (alpha / rank) B A x beside frozen linear
+layers; a score head learns whole.
 
     frozen weights, held once ─┬─ adapter of the actor      each role has modules of its own around
                                ├─ adapter of the critic     the same tensors: nothing is switched,
                                └─ adapter of a snapshot     copied or put back between two roles
 
-What others get are merged weights, W + (alpha / rank) B A, under the names that the model had
-before; who stands on the same frozen weights gets the small matrices. What a checkpoint keeps are
-these, for W never changes. Layers by peft.
+Others get merged weights, W + (alpha / rank) B A, under the model's names; who stands on the same
+frozen weights, and a checkpoint, gets the small matrices. Layers by peft.
 """
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from coloop.errors import BackendMissing, ModelUnavailable
 from coloop.models import LoadedModel
-from coloop.models.adapter_folder import (
-    ADAPTER,
-    FIRST,
-    SECOND,
-    is_moved,
-    is_own,
-    merged,
-    plain_name,
-)
+from coloop.models.folder import ADAPTER, FIRST, SECOND, is_moved, is_own, merged, plain_name
 from coloop.spec.model import Lora
-from coloop.spec.training import Optimizer
 from coloop.workers.training.forward import blocks_of
 from coloop.workers.training.states import Keep, ModelStates, blend, everything
 
 EVERY = "all-linear"
 
 
-class Adapted(Protocol):
-    """Weights that are an adapter on frozen ones."""
+class Adapted(ABC):
+    replaced = 0  # how often others took the place of the frozen weights
 
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
+    def __init__(self, scale: float) -> None:
+        self._scale = scale
+
+    @abstractmethod
+    def _held(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]: ...
+
+    def weights(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
         """Each weight whole, merged, by the name that it has without an adapter."""
-        ...
+        return merged(self._held(keep), self._scale)
 
     def moved(self) -> Iterator[tuple[str, Tensor]]:
         """Of `weights` those that the adapter changes."""
-        ...
+        return self.weights(is_moved)
 
     def unmoved(self) -> Iterator[tuple[str, Tensor]]:
         """The others of `weights`."""
-        ...
+        return self.weights(lambda name: not is_moved(name))
 
     def adapter(self) -> dict[str, Tensor]:
         """The small matrices and a score head, whole."""
-        ...
+        return dict(self._held(is_own))
 
     def base(self) -> Iterator[tuple[str, Tensor]]:
-        """What they stand on, whole, by the names of `weights`."""
-        ...
-
-    @property
-    def replaced(self) -> int:
-        """How often others took the place of the frozen weights."""
-        ...
+        """The frozen weights, whole, by the names of `weights`."""
+        held = self._held(lambda name: not is_own(name))
+        return ((plain_name(name), weight) for name, weight in held)
 
 
 Spread = dict[int, tuple[nn.Parameter, nn.Parameter]]
@@ -75,8 +68,6 @@ Spread = dict[int, tuple[nn.Parameter, nn.Parameter]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapter:
-    """What learns beside a frozen model."""
-
     lora: Lora
     seed: int
     """Of its first matrices; the second ones begin at zero, so the model as it was."""
@@ -91,10 +82,7 @@ class Adapter:
 
 
 def add_adapter(model: nn.Module, adapter: Adapter) -> None:
-    """Freeze a model and put an adapter beside its layers; changed in place.
-
-    Raises `ModelUnavailable` where the model has no such layer.
-    """
+    """Freeze a model and add an adapter, in place; `ModelUnavailable` without such a layer."""
     if find_spec("peft") is None:
         raise BackendMissing(
             "`model.lora` needs peft; install it with `pip install 'coloop[lora]'`"
@@ -103,7 +91,11 @@ def add_adapter(model: nn.Module, adapter: Adapter) -> None:
 
     there = linear_layers(model)
     asked = set(adapter.lora.targets) - {EVERY} or there
-    unknown = {name for name in asked if not any(_is_named(layer, name) for layer in there)}
+    unknown = {
+        name
+        for name in asked
+        if not any(layer == name or name.endswith(f".{layer}") for layer in there)
+    }
     if unknown or not there:
         raise ModelUnavailable(
             f"`model.lora.targets`: {type(model).__name__} has no linear layer "
@@ -128,8 +120,7 @@ def add_adapter(model: nn.Module, adapter: Adapter) -> None:
 
 @contextmanager
 def _stand_ins(model: nn.Module) -> Iterator[None]:
-    """Meanwhile layers whose weights are still to come have others without memory on the CPU: an
-    adapter's matrices are put where the layer's weight is, and on `meta` they would be lost."""
+    """Layers on `meta` get CPU weights without memory, because peft puts its matrices there."""
     waiting = [
         layer for layer in model.modules() if isinstance(layer, nn.Linear) and layer.weight.is_meta
     ]
@@ -155,13 +146,11 @@ def linear_layers(model: nn.Module) -> set[str]:
 
 
 def names_of(model: nn.Module) -> list[str]:
-    """Of its weights, in its own order."""
     return [name for name, _ in model.named_parameters()]
 
 
 def beside(loaded: LoadedModel) -> LoadedModel:
-    """The same model again, with modules of its own around the same frozen weights; a score head is
-    its own as well."""
+    """The model with modules of its own around the same frozen weights, and its own score head."""
     kept: dict[int, Any] = {
         id(weight): weight for name, weight in loaded.model.named_parameters() if not is_own(name)
     }
@@ -170,8 +159,7 @@ def beside(loaded: LoadedModel) -> LoadedModel:
 
 
 def share_spread(model: nn.Module, before: Mapping[str, nn.Parameter], spread: Spread) -> None:
-    """Where a backend has put something in the place of frozen weights (`before`, by name): what
-    the first of those that stand on them got is what all have."""
+    """What a backend put in the place of frozen weights (`before`, by name) is shared."""
     for name, parameter in list(model.named_parameters(remove_duplicate=False)):
         frozen = before.get(name)
         if frozen is None or frozen.requires_grad:
@@ -182,62 +170,17 @@ def share_spread(model: nn.Module, before: Mapping[str, nn.Parameter], spread: S
             setattr(model.get_submodule(path), last, held)
 
 
-class AdaptedStates:
-    """Model states of a model with an adapter, by the names that it had without; see
-    `ModelStates`."""
+class LearningAdapter(Adapted):
+    """The weights of model states with an adapter, by the names that they had without."""
 
     def __init__(self, states: ModelStates, adapter: Adapter, names: Sequence[str]) -> None:
-        """
-        Args:
-            names: of the model's weights.
-        """
-        self._states = states
-        self._scale, self._is_shared = adapter.scale, adapter.is_shared
+        """`names`: of the model's weights."""
+        super().__init__(adapter.scale)
+        self._states, self._is_shared = states, adapter.is_shared
         self._names = names
-        self._replaced = 0
 
-    @property
-    def replaced(self) -> int:
-        return self._replaced
-
-    @property
-    def is_in_step(self) -> bool:
-        return self._states.is_in_step
-
-    def backward(self, loss: Tensor) -> None:
-        self._states.backward(loss)
-
-    def sum_up(self, flags: Sequence[bool]) -> list[bool]:
-        return self._states.sum_up(flags)
-
-    def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
-        return self._states.step(section, rate=rate, clip=clip)
-
-    def drop_gradient(self) -> None:
-        self._states.drop_gradient()
-
-    def reset_optimizer(self) -> None:
-        self._states.reset_optimizer()
-
-    def weights(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
-        return merged(self._states.weights(keep), self._scale)
-
-    def moved(self) -> Iterator[tuple[str, Tensor]]:
-        """Of `weights` those that the adapter changes."""
-        return self.weights(is_moved)
-
-    def unmoved(self) -> Iterator[tuple[str, Tensor]]:
-        """The others of `weights`."""
-        return self.weights(lambda name: not is_moved(name))
-
-    def adapter(self) -> dict[str, Tensor]:
-        """The small matrices and a score head, whole."""
-        return dict(self._states.weights(is_own))
-
-    def base(self) -> Iterator[tuple[str, Tensor]]:
-        """What they stand on, whole, by the names of `weights`."""
-        held = self._states.weights(lambda name: not is_own(name))
-        return ((plain_name(name), weight) for name, weight in held)
+    def _held(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
+        return self._states.weights(keep)
 
     def replace(self, weights: Mapping[str, Tensor]) -> None:
         self._check_own()
@@ -246,7 +189,8 @@ class AdaptedStates:
 
     def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
         self._check_own()
-        inside = {plain_name(one): one for one in self._names if not is_matrix(one)}
+        frozen = (name for name in self._names if FIRST not in name and SECOND not in name)
+        inside = {plain_name(name): name for name in frozen}
         missing = set(inside)
         for name, weight in given:
             if name in missing:
@@ -263,7 +207,6 @@ class AdaptedStates:
         return missing
 
     def _check_own(self) -> None:
-        """Raises `ModelUnavailable` where the frozen weights are not to be replaced."""
         if self._is_shared:
             raise ModelUnavailable(
                 "other roles use the same frozen weights, so these cannot be replaced; use a "
@@ -271,39 +214,31 @@ class AdaptedStates:
             )
 
     def _begin_anew(self) -> None:
-        """Others have taken the place of the frozen weights: the adapter changes nothing."""
+        """With other frozen weights the adapter changes nothing."""
         second = {
-            name: torch.zeros_like(one) for name, one in self.adapter().items() if is_second(name)
+            name: torch.zeros_like(one) for name, one in self.adapter().items() if SECOND in name
         }
         self._states.replace(second)
-        self._replaced += 1
+        self.replaced += 1
 
     def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
-        """`model` is empty: the weights that it began with are still there; where others took
-        their place (`replaced` times), `base` has those."""
-        state = {"optimizer": self._states.optimizer_state(), "replaced": self._replaced}
+        """`model` is empty; `base` has the frozen weights once they were `replaced`."""
+        state = {"optimizer": self._states.optimizer_state(), "replaced": self.replaced}
         if not has_weights:
             return state
         found = {"model": {}, "adapter": self.adapter(), **state}
-        return {**found, "base": dict(self.base())} if self._replaced else found
+        return {**found, "base": dict(self.base())} if self.replaced else found
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if "adapter" not in state:
             raise KeyError("it was saved without an adapter, but `model.lora` needs one")
         held, given = self.adapter(), state["adapter"]
         check_fits(held, given)
-        self._replaced = state["replaced"]
+        self.replaced = state["replaced"]
         self._states.replace({**self._inside(state.get("base", {})), **given})
         self._states.load_optimizer_state(state["optimizer"])
 
-    def optimizer_state(self) -> dict[str, Any]:
-        return self._states.optimizer_state()
-
-    def load_optimizer_state(self, state: Mapping[str, Any]) -> None:
-        self._states.load_optimizer_state(state)
-
     def _inside(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Weights by the names that they have beside an adapter."""
         return {n: weights[plain_name(n)] for n in self._names if plain_name(n) in weights}
 
 
@@ -317,15 +252,43 @@ def check_fits(held: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
             raise ValueError(f"{name} has shape {there}, not {here}")
 
 
-def is_matrix(name: str) -> bool:
-    """Whether a weight is one of the two of a layer."""
-    return FIRST in name or SECOND in name
+class FrozenAdapter(Adapted):
+    """A snapshot of a learner's adapter, on the learner's frozen weights."""
+
+    def __init__(self, model: PreTrainedModel, adapter: Adapter) -> None:
+        super().__init__(adapter.scale)
+        add_adapter(model, adapter)
+        model.requires_grad_(False)
+        self.model = model
+        self._show()
+
+    def _held(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
+        return ((name, one) for name, one in self.model.named_parameters() if keep(name))
+
+    @torch.no_grad()
+    def replace_adapter(self, given: Mapping[str, Tensor]) -> None:
+        """Others in their place, by name. Raises `KeyError`, `ValueError` where they do not fit."""
+        held = self.adapter()
+        check_fits(held, given)
+        for name, weight in given.items():
+            held[name].copy_(weight)
+        self._show()
+
+    def _show(self) -> None:
+        """An adapter that changes nothing costs nothing: the model is its base."""
+        changes = any(bool(one.any()) for name, one in self.adapter().items() if SECOND in name)
+        for module in self.model.modules():
+            enable: Callable[[bool], None] | None = getattr(module, "enable_adapters", None)
+            if enable is not None and hasattr(module, "lora_A"):
+                enable(changes)
+        self.model.requires_grad_(False)
 
 
-def is_second(name: str) -> bool:
-    """Whether a weight is the second matrix of a layer, which begins at zero."""
-    return SECOND in name
-
-
-def _is_named(layer: str, target: str) -> bool:
-    return layer == target or target.endswith(f".{layer}")
+def blended(
+    own: Mapping[str, Tensor], given: Iterable[tuple[str, Tensor]], ema: float
+) -> dict[str, Tensor]:
+    """ema * own + (1 - ema) * given, each matrix for itself."""
+    return {
+        name: own[name].mul(ema).add(weight.to(own[name].device, own[name].dtype), alpha=1.0 - ema)
+        for name, weight in given
+    }

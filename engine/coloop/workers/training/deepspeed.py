@@ -1,8 +1,7 @@
 """The `deepspeed` backend: model states are spread over the ranks by ZeRO.
 
-Stage 1 spreads the running means, stage 2 gradients as well, stage 3 all. The optimizer is torch's
-own, so nothing is compiled when a run starts. What is saved is whole, under the names and in the
-form that `single` uses, so any backend can resume from it, on any number of ranks.
+Stage 1 spreads the running means, stage 2 gradients as well, stage 3 all. The optimizer is torch's,
+so nothing is compiled. What is saved has the form of `single`, for any backend and number of ranks.
 """
 
 import os
@@ -17,38 +16,22 @@ from torch import Tensor, nn
 from coloop.errors import BackendMissing
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.training import Optimizer, Training
-from coloop.workers.training.adapters import AdaptedStates, Adapter, add_adapter, names_of
-from coloop.workers.training.forward import (
-    TOKENS_AT_ONCE,
-    ForwardOptions,
-    TokenModel,
-    device_of,
-    packing_on,
-    recompute_blocks,
-)
+from coloop.workers.training.adapters import Adapter, LearningAdapter, names_of
+from coloop.workers.training.forward import TOKENS_AT_ONCE, TokenModel
 from coloop.workers.training.learner import Learner
 from coloop.workers.training.optimizers import GroupOptimizer
 from coloop.workers.training.ranks import ALONE, Ranks
-from coloop.workers.training.states import (
-    Keep,
-    ModelStates,
-    blend,
-    check_trainable,
-    everything,
-    place_weights,
-)
+from coloop.workers.training.single import token_model
+from coloop.workers.training.states import Keep, blend, everything
 
 OPTIMIZERS = ("adamw", "lion")
 """Those whose step is one of the flat parts that ZeRO makes of the weights."""
-STAGE = 2
-"""Where nothing is said."""
+STAGE = 2  # where nothing is said
 HEAD = "head"
 """In a group of weights, the number of the head that they are; None: they are no head's."""
 
 
 class DeepSpeedBackend(Learner):
-    """Owner of one weights group's training, over ranks; see `TrainBackend`."""
-
     def __init__(
         self,
         model: nn.Module,
@@ -61,13 +44,7 @@ class DeepSpeedBackend(Learner):
         is_packed: bool = False,
         adapter: Adapter | None = None,
     ) -> None:
-        """
-        Args:
-            model: whole and alike on every rank.
-            tokens_at_once: most tokens of a micro-batch where `training.micro_batch` is open.
-            is_packed: sequences share rows instead of being padded.
-            adapter: what learns in place of the weights; None: they do.
-        """
+        """See `token_model`; the model is whole and alike on every rank."""
         if find_spec("deepspeed") is None:
             raise BackendMissing(
                 "`deepspeed` is not installed; install it with `pip install 'coloop[deepspeed]'`, "
@@ -82,27 +59,26 @@ class DeepSpeedBackend(Learner):
             raise BackendMissing(
                 "`zero_stage: 0` does not shard anything over the ranks; use `single` for that"
             )
-        check_trainable(dtypes, backend="deepspeed")
-        place_weights(model, dtypes)
-        if adapter is not None:
-            add_adapter(model, adapter)
-        recompute_blocks(model, training)
-        model.eval()
-        options = ForwardOptions(
+        tokens = token_model(
+            model,
+            training,
+            dtypes,
+            backend="deepspeed",
+            autocast=None,
             tokens_at_once=tokens_at_once,
-            packing=packing_on(device_of(model), is_packed=is_packed),
+            is_packed=is_packed,
+            adapter=adapter,
         )
-        tokens = TokenModel(model, options)
         names = names_of(model)
-        states: ModelStates = ZeroStates(tokens, training, dtypes, ranks)
-        if adapter is not None:
-            states = AdaptedStates(states, adapter, names)
-        super().__init__(tokens, states, group=group, ranks=ranks)
+        states = ZeroStates(tokens, training, dtypes, ranks)
+        adapted = None if adapter is None else LearningAdapter(states, adapter, names)
+        super().__init__(tokens, states, adapted, group=group, ranks=ranks)
 
 
 class ZeroStates:
-    """See `ModelStates`."""
+    """States in DeepSpeed's engine; see `ModelStates`."""
 
+    is_whole = False
     is_in_step = True
 
     def __init__(
@@ -174,8 +150,7 @@ class ZeroStates:
         return torch.as_tensor(float("inf") if zero.overflow else norm, dtype=torch.float32)
 
     def drop_gradient(self) -> None:
-        """A gradient is dropped with a step that is not finite: what ZeRO keeps of it, in each of
-        its stages, goes only so."""
+        """A step that is not finite drops what every ZeRO stage keeps of a gradient."""
         if self._has_gradient:
             self._engine.backward(self._tokens.touched() * float("nan"))
             self._engine.step()
@@ -245,7 +220,6 @@ class ZeroStates:
         self.load_optimizer_state(state["optimizer"])
 
     def _whole(self, parameter: Tensor) -> Tensor:
-        """Every rank's part of a weight put together, as the optimizer holds it."""
         import deepspeed
         from deepspeed.utils import safe_get_full_fp32_param
 
@@ -256,11 +230,9 @@ class ZeroStates:
             return parameter.detach().clone()
 
     def _kept(self, whole: Tensor) -> Tensor:
-        """A whole tensor on the CPU of the first rank; others keep none."""
         return whole.to("cpu") if self._ranks.is_first else torch.empty(0)
 
     def _put(self, parameter: Tensor, value: Tensor) -> None:
-        """A whole weight in place of what all ranks hold of it."""
         shape = getattr(parameter, "ds_shape", parameter.shape)
         if value.shape != shape:
             raise ValueError(f"a weight has shape {tuple(value.shape)}, not {tuple(shape)}")
@@ -299,8 +271,7 @@ class ZeroStates:
         )
 
     def _flat_parts(self) -> dict[int, Tensor]:
-        """By the id of each weight that learns, what the optimizer steps for it: this rank's parts
-        of all weights of a group, laid end to end."""
+        """By weight id, this rank's parts that the optimizer steps, end to end by group."""
         zero = self._engine.optimizer
         groups, flats = (
             (zero.fp16_groups, zero.fp32_partitioned_groups_flat)
@@ -357,8 +328,7 @@ class ZeroStates:
                     self._put_master(self._trained[number], value, key)
 
     def _link(self) -> None:
-        """Tell ZeRO where the running means of each weight lie; itself it looks after the first
-        group's first step, when those of the others are not there yet."""
+        """Tell ZeRO where running means lie; it looks itself only after the first group's step."""
         if self._stage < 3:
             zero = self._engine.optimizer
             zero._hp_optimizer_states_linked = False
@@ -369,12 +339,8 @@ class ZeroStates:
 def _part_heads(
     optimizer: torch.optim.Optimizer, heads: Sequence[nn.Module]
 ) -> list[dict[str, Any]]:
-    """Make each head's weights a group of their own: ZeRO lays a group's weights end to end, with
-    one count of steps for all of them, and a head may be taught later or less often than the rest.
-
-    Returns:
-        Of each group that there was one that has its settings.
-    """
+    """Make each head a group of its own: ZeRO has one count of steps for a group's weights.
+    Returns, of each original group, one that has its settings."""
     head_of = {id(weight): n for n, head in enumerate(heads) for weight in head.parameters()}
     firsts, parted = [], []
     for group in optimizer.param_groups:
@@ -389,7 +355,6 @@ def _part_heads(
 
 
 def _is_mean(value: Any) -> bool:
-    """Whether an entry of an optimizer's state has a number for each element of a weight."""
     return isinstance(value, Tensor) and value.dim() > 0
 
 

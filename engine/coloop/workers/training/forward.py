@@ -10,12 +10,9 @@ Legend: ``B`` sequences, ``T`` token positions, ``N`` trained tokens, ``H`` widt
     hidden -> the N states of trained tokens -> score head -> steps (N,) -> back to (B, T)
                     -> the B states of the last tokens -> score head -> scores (B, C)
 
-Padding stands on the right, so a causal decoder needs no attention mask. Where blocks can, texts
-that begin alike are one row in which that is read once (`shared`), and this row stands for (B, T-1)
-above. Logits are float32,
-divided by the temperature as the sampler does, and no more of them are held than those of one
-chunk: above a chunk they are computed in parts, and again in the backward pass (`fused`). Does not
-know losses or optimizers.
+Padding stands on the right, so no attention mask is needed. Where blocks can, texts are one row of
+slabs in place of (B, T-1). Logits are float32, divided by the temperature as the sampler does, and
+above a chunk computed in parts, and again in the backward pass (`fused`).
 """
 
 import sys
@@ -29,28 +26,27 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.utils.checkpoint import checkpoint
 
-from coloop.algorithms.batch import Batch, Prompts, pack, split_units
+from coloop.algorithms.batch import Batch, split_units
+from coloop.algorithms.batch.passes import Prompts, pack
 from coloop.algorithms.masks import wide
 from coloop.algorithms.recipes.protocol import ModelOutputs, Needs
 from coloop.errors import BackendMissing
-from coloop.models import ONLY, has_words, score_head, score_heads, vocabulary_of
+from coloop.models.build import vocabulary_of
+from coloop.models.heads import ONLY, has_words, score_head, score_heads
 from coloop.spec.table_sizes import loss_chunk
 from coloop.spec.training import Training
 from coloop.workers.cpu.lean import learn_lean
 from coloop.workers.cpu.lean_attention import attend_by_products
-from coloop.workers.cpu.shared import shared
-from coloop.workers.cpu.slabs import Layout
+from coloop.workers.cpu.slabs import Layout, shared
 from coloop.workers.training import packing
 from coloop.workers.training.fused import (
     PLAIN,
+    EntropyMode,
     Finish,
+    OwnLogits,
     finish_of,
     log_probs_of,
     log_probs_of_states,
-)
-from coloop.workers.training.vocabulary import (
-    EntropyMode,
-    OwnLogits,
     log_probs_together,
     own_logits,
 )
@@ -62,33 +58,26 @@ CPU_TOKENS_AT_ONCE = 1 << 12
 
 HALVES = (torch.bfloat16, torch.float16)
 NEAR, HALF_NEAR = 1e-4, 2.0**-3
-"""Logits that are apart by no more than this share of their size are the same but for rounding;
-such as saw other tokens are about as far apart as they are large."""
+"""Logits this near, as a share of their size, differ by rounding alone."""
 
 Packing = Literal["none", "rows", "varlen"]
 Result = TypeVar("Result")
 Said = tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None]
 """Log-probs (N,), entropies (N,), values (N,), scores (B, C), of those that were asked for."""
 
-WORDS = Needs()
-"""Log-probs alone."""
+WORDS = Needs()  # log-probs alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardOptions:
-    """How a forward pass spends memory."""
-
     loss_chunk: int | None = None
     """Trained tokens whose logits are held at once; None: as `coloop.spec.table_sizes` says."""
-    autocast: torch.dtype | None = None
-    """Type of the matrix products; None: that of the weights."""
+    autocast: torch.dtype | None = None  # type of the matrix products; None: that of the weights
     tokens_at_once: int = TOKENS_AT_ONCE
     """Most tokens of a micro-batch where its rows are not said; padded ones count unless packed."""
     packing: Packing = "none"
-    """`none`: one sequence a row, padded. `rows`: several in each row, kept apart by a mask.
-    `varlen`: all in one row, each attends to itself alone."""
-    packed_row_tokens: int | None = None
-    """`rows`: their length; None: that of the longest sequence."""
+    """`none`: one padded sequence a row; `rows`: several, by a mask; `varlen`: all in one."""
+    packed_row_tokens: int | None = None  # `rows`: their length; None: that of the longest sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +86,8 @@ class Parts:
 
     decoder: Callable[..., Any]
     words: nn.Linear | None
-    scores: Mapping[str, nn.Linear]
-    """By the node that reads it; the only one under `ONLY`."""
-    finish: Finish = PLAIN
-    """What is done to the logits of the head of words."""
+    scores: Mapping[str, nn.Linear]  # by the node that reads it; the only one under `ONLY`
+    finish: Finish = PLAIN  # what is done to the logits of the head of words
 
     def scored(self, node: str | None) -> list[nn.Linear]:
         """The score head that a node reads; all of them where none is named."""
@@ -110,33 +97,23 @@ class Parts:
 
 
 class Heads(nn.Module):
-    """A model from token ids to what its heads say, in one forward pass, so that what gathers
-    sharded weights around a pass sees each use of them."""
+    """From token ids to what heads say, in one pass, around which sharding gathers weights."""
 
     def __init__(self, model: nn.Module) -> None:
-        """
-        Args:
-            model: its weights may still be to come; `find_parts` is asked once they are there.
-        """
+        """`model`: its weights may still be to come; `find_parts` follows once they are there."""
         super().__init__()
         self.model = model
         self._parts: Parts | None = None
         self._work: Callable[[], Any] | None = None
 
     def find_parts(self, *, is_known: bool = False) -> None:
-        """Take the model apart where it can be, as its weights show.
-
-        Args:
-            is_known: its family is known to say its head of the decoder's states; no weights are
-                asked.
-        """
+        """Take the model apart where its weights allow it, or its family is known to."""
         self._parts = _found_parts(self.model)
         if not is_known:
             self._parts = self.inside(lambda: _proven(self.model, self._parts))
 
     def inside(self, work: Callable[[], Result]) -> Result:
-        """What `work` gives, which runs the model: done in a pass of this module, so that what
-        gathers sharded weights around one does so."""
+        """What `work` gives, run as a pass of this module, for what gathers sharded weights."""
         self._work = work
         nothing = torch.empty(0)
         try:
@@ -147,7 +124,6 @@ class Heads(nn.Module):
 
     @property
     def is_apart(self) -> bool:
-        """Whether its heads are read from the decoder's states."""
         return self._parts is not None
 
     @property
@@ -157,7 +133,6 @@ class Heads(nn.Module):
 
     @property
     def heads(self) -> list[nn.Linear]:
-        """Those that are read from the decoder's states."""
         if self._parts is None:
             return []
         heads = (self._parts.words, *self._parts.scores.values())
@@ -175,15 +150,13 @@ class Heads(nn.Module):
         ends: Tensor | None = None,
         node: str | None = None,
     ) -> Said:
-        """
-        Args:
-            places: (N,) flat position of the state that predicts each trained token.
-            targets: (N,) these tokens; None: no log-probs are asked for.
-            heat: temperature of all, or (N, 1) of each.
-            chunk: most targets whose logits are held at once.
-            has_values: values are asked for.
-            ends: (B,) flat position of each text's last token; None: no scores are asked for.
-            node: whose score head is read; None: every one, side by side.
+        """Args:
+        places: (N,) flat position of the state that predicts each trained token.
+        targets: (N,) these tokens; None: no log-probs.
+        heat: temperature of all, or (N, 1) of each.
+        chunk: most targets whose logits are held at once.
+        ends: (B,) flat position of each text's last token; None: no scores.
+        node: whose score head is read; None: every one, side by side.
         """
         if self._work is not None:
             return self._work()  # type: ignore[no-any-return]
@@ -222,12 +195,8 @@ class TokenModel:
         device: torch.device | None = None,
         waits: bool = False,
     ) -> None:
-        """
-        Args:
-            device: on which it will compute, where the weights are still in the host's memory or to
-                come; None: where they are.
-            waits: the weights are to come; `settle` follows once they are there.
-        """
+        """`device`: on which it will compute; None: where the weights are. `waits`: weights are to
+        come; `settle` follows."""
         meant = device or device_of(model)
         self.model, self._meant = model, device
         self.options = options or ForwardOptions()
@@ -243,8 +212,8 @@ class TokenModel:
             self.settle()
 
     def settle(self) -> None:
-        """Find out by a few tokens what the model is, and whether it reads packed rows; where ranks
-        hold parts of the weights all of them do so. Raises `BackendMissing`."""
+        """Find out by a few tokens what the model is and whether it reads packed rows; collective.
+        Raises `BackendMissing`."""
         with torch.no_grad(), self._precision():
             if not self.net.is_apart:
                 self.net.find_parts()
@@ -261,18 +230,14 @@ class TokenModel:
         return [lean.block for lean in self._lean]
 
     def classes(self, node: str) -> int:
-        """C of the scores that a node reads; 0 where there is no score head for it."""
         head = score_head(self.model, node)
         return 0 if head is None else head.out_features
 
     def split(
         self, lengths: Sequence[int], prompts: Prompts | None = None, *, rows: int | None = None
     ) -> list[list[int]]:
-        """Units of these lengths in micro-batches of `rows`, else of as many as fit.
-
-        Args:
-            prompts: what they begin with, which is read once in a micro-batch where that can be.
-        """
+        """Units of these lengths in micro-batches of `rows`, else of as many as fit. `prompts`:
+        what they begin with, read once in a micro-batch where that can be."""
         is_padded = self.options.packing == "none"
         if prompts is not None and not (prompts.are_shared and self._reads_shared(max(lengths))):
             prompts = None
@@ -297,8 +262,7 @@ class TokenModel:
         return None if self._last is None else self._last[:2]
 
     def narrow(self, rows: int, tokens: int) -> None:
-        """No more than this in a micro-batch from here on: of rows where they were counted last,
-        of tokens where these were; of both before anything was split."""
+        """Bound micro-batches from here on, by what was counted (rows or tokens), else both."""
         counts_rows = None if self._last is None else self._last[2]
         if counts_rows is not False:
             self._most_rows = max(rows, 1)
@@ -313,14 +277,9 @@ class TokenModel:
         temperature: float | Tensor = 1.0,
         node: str = ONLY,
     ) -> ModelOutputs:
-        """What is needed of the batch; gradients flow where they are enabled.
-
-        Args:
-            temperature: one for all sequences, or (B,) one for each.
-            node: who reads, where nodes have score heads of their own.
-
-        Raises `ValueError` where the model has no head for it.
-        """
+        """What is needed of the batch; gradients flow where they are enabled. `temperature`: of all
+        sequences, or (B,). `node`: who reads, where nodes have score heads of their own; raises
+        `ValueError` where it has none."""
         self._check_heads(needs, node)
         if needs.choices:
             return ModelOutputs(choices=self._choices(batch, temperature))
@@ -392,13 +351,8 @@ class TokenModel:
     def _inputs(
         self, batch: Batch, places: Tensor, *, is_whole: bool, back: int = 1
     ) -> tuple[dict[str, Any], Tensor, Tensor | None]:
-        """What the model reads, and where in it stand each trained token's predecessor and the last
-        token of each text.
-
-        Args:
-            is_whole: last tokens are read as well.
-            back: tokens before each trained one; 0: where that itself stands.
-        """
+        """Inputs, and where in them each trained token's predecessor and each text's end stand.
+        `is_whole`: last tokens are read as well. `back`: tokens before each trained one."""
         width = batch.token_ids.shape[1]
         last = batch.attention_mask.sum(1) - 1
         slabs = shared(batch, is_whole=is_whole) if self._reads_shared(width) else None
@@ -435,11 +389,8 @@ class TokenModel:
         )
 
     def _check_packs(self) -> None:
-        """Raises `BackendMissing` where two sequences of one row are not kept apart.
-
-        Positions that begin anew tell a model so; it makes its own masks of them, each layer's by
-        how far it looks. A model of variable length attention is told where each begins.
-        """
+        """Raises `BackendMissing` where two sequences of one row see each other. Positions that
+        begin anew tell a model to make masks; variable length attention is told."""
         ids = torch.arange(8, device=self.device)[None, :] % 4
         other = torch.cat([ids[:, :4].flip(1), ids[:, 4:]], dim=1)
         with torch.no_grad():
@@ -470,8 +421,7 @@ class TokenModel:
         return self._said_of(inputs)[:, 4:]
 
     def _said_of(self, inputs: dict[str, Any]) -> Tensor:
-        """Numbers of each position (1, S, ...): logits, or states where there are no words, or
-        their head is cut over ranks."""
+        """Numbers of each position (1, S, ...): logits, or states where words cannot be had."""
         is_cut = any(isinstance(head.weight, DTensor) for head in self.net.heads)
         if has_words(self.model) and not is_cut:
             logits: Tensor = self.model(**inputs, use_cache=False).logits
@@ -490,7 +440,6 @@ class TokenModel:
 def _tokens(
     part: Sequence[int], lengths: Sequence[int], prompts: Prompts | None, *, is_padded: bool
 ) -> int:
-    """Tokens of a micro-batch; its padding counts unless it is packed, or reads prompts once."""
     if prompts is not None:
         return prompts.read(part, lengths)
     own = [lengths[unit] for unit in part]
@@ -506,8 +455,7 @@ def _entropy_mode(needs: Needs) -> EntropyMode:
 def _at_chunks(
     logits: Tensor, targets: Tensor, heat: float | Tensor, entropy: EntropyMode, size: int
 ) -> tuple[Tensor, Tensor | None]:
-    """Log-probs and entropies of logits that a model gives whole, with what is computed of them
-    held for `size` states at once."""
+    """Log-probs and entropies of whole logits, computed for `size` states at a time."""
     if logits.shape[0] <= size:
         return _log_probs(logits, targets, heat, entropy)
     logit_parts, target_parts = torch.split(logits, size), torch.split(targets, size)
@@ -526,7 +474,6 @@ def _at_chunks(
 
 
 def device_of(model: nn.Module) -> torch.device:
-    """Where a model's weights are."""
     return next(model.parameters()).device
 
 
@@ -546,8 +493,7 @@ def recompute_blocks(model: nn.Module, training: Training) -> None:
 
 
 def set_training(model: nn.Module, is_training: bool) -> None:
-    """As `model.train(is_training)`, which asks of each module what kind of attribute that is, and
-    so takes three times as long."""
+    """As `model.train(is_training)`, three times as fast."""
     for module in model.modules():
         object.__setattr__(module, "training", is_training)
 
@@ -591,7 +537,6 @@ def _entropy(logits: Tensor, total: Tensor) -> Tensor:
 
 
 def _put(numbers: Tensor, places: Tensor, shape: torch.Size) -> Tensor:
-    """Numbers (N,) at their places in zeros of `shape`."""
     flat = torch.zeros(shape.numel(), dtype=numbers.dtype, device=numbers.device)
     return flat.index_put((places,), numbers).view(shape)
 
@@ -614,7 +559,6 @@ def _scored(parts: Parts, states: Tensor, node: str | None) -> Tensor:
 
 
 def _found_parts(model: nn.Module) -> Parts | None:
-    """Decoder and heads as the model names them; None where it names none."""
     scores = score_heads(model)
     if not has_words(model):
         return Parts(decoder=cast(Any, model.base_model), words=None, scores=scores)
@@ -630,8 +574,7 @@ def _found_parts(model: nn.Module) -> Parts | None:
 
 
 def _proven(model: nn.Module, parts: Parts | None) -> Parts | None:
-    """The parts, where head(decoder(x)) is what the model computes, scaled or capped as its
-    settings say; else None: a model that does something else to its logits is run whole."""
+    """The parts, where head(decoder(x)), scaled or capped as settings say, is the model."""
     if parts is None or parts.words is None:
         return parts
     was_training = model.training

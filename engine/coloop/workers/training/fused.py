@@ -2,17 +2,16 @@
 
     z = f(states weightᵀ + bias) / heat      log p = z[target] − log Σ e^z      entropy = −Σ p log p
 
-The vocabulary is walked in parts: of each, the logits of all states are computed and let go, and
-what is left of them is their log-sum. The backward pass computes them again and makes of them at
-once what states and weights learn; each part of the head's gradient is written once. Where ranks
-have the vocabulary in parts of their own, one number a state goes between them.
+The vocabulary is walked in parts whose logits are let go and computed again in the backward pass;
+each part of the head's gradient is written once. Ranks with parts of the vocabulary exchange one
+number a state.
 
 N states, H width, V words, P words of a part.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
@@ -21,20 +20,130 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 
 from coloop.algorithms.masks import wide
-from coloop.workers.training.vocabulary import EntropyMode, first_word, summed_behind
+
+# Words whose head is cut over ranks: one number a state goes between them, never logits.
+# N states, H width, V words, S of them on this rank.
+
+EntropyMode = Literal["none", "measured", "learned"]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLogits:
+    """What a rank says of its own words."""
+
+    logits: Tensor  # (N, S)
+    first: int  # number of its first word
+    mesh: DeviceMesh  # of the ranks that have the others
+
+
+def first_word(words: int, mesh: DeviceMesh) -> int:
+    """Number of a rank's first word: torch cuts into parts of one size, the last ones smaller."""
+    return min(-(-words // mesh.size()) * mesh.get_local_rank(), words)
+
+
+def own_logits(head: nn.Linear, states: Tensor) -> OwnLogits:
+    """(N, H), alike on all ranks -> the logits of this rank's words."""
+    weight, bias = head.weight, head.bias
+    assert isinstance(weight, DTensor)
+    mesh = weight.device_mesh
+    own_bias = bias.to_local() if isinstance(bias, DTensor) else None
+    logits = torch.nn.functional.linear(summed_behind(states, mesh), weight.to_local(), own_bias)
+    return OwnLogits(logits, first_word(weight.shape[0], mesh), mesh)
+
+
+def log_probs_together(
+    own: OwnLogits, targets: Tensor, heat: float | Tensor, entropy: EntropyMode
+) -> tuple[Tensor, Tensor | None]:
+    """Log-probs (N,) of the targets and entropies (N,) over all words, float32, on every rank."""
+    mesh, logits = own.mesh, wide(own.logits)  # (N, S)
+    if isinstance(heat, Tensor) or heat != 1.0:
+        logits = logits / heat
+    greatest = _greatest(logits, mesh)  # (N,)
+    place, size = targets - own.first, logits.shape[1]
+    said = logits.new_zeros(len(place))
+    if size:
+        picked = logits.gather(1, place.clamp(0, size - 1)[:, None]).squeeze(1)
+        said = torch.where((place >= 0) & (place < size), picked, 0.0)
+    mass = (logits - greatest[:, None]).exp().sum(-1)
+    mass, said = summed(torch.stack([mass, said]), mesh)
+    total = greatest + mass.log()
+    log_probs = said - total
+    if entropy == "none":
+        return log_probs, None
+    if entropy == "learned":
+        return log_probs, _entropy(logits, total, mesh)
+    with torch.no_grad():
+        return log_probs, _entropy(logits, total, mesh)
+
+
+def _entropy(logits: Tensor, total: Tensor, mesh: DeviceMesh) -> Tensor:
+    """log Σ e^z − Σ p z over all words. (N, S), (N,) -> (N,)."""
+    share = (logits - summed_behind(total, mesh)[:, None]).exp()
+    return total - summed((share * logits).sum(-1), mesh)
+
+
+def _greatest(logits: Tensor, mesh: DeviceMesh) -> Tensor:
+    with torch.no_grad():
+        found = (
+            logits.amax(-1) if logits.shape[1] else logits.new_full(logits.shape[:1], -torch.inf)
+        )
+        dist.all_reduce(found, op=dist.ReduceOp.MAX, group=mesh.get_group())
+    return found
+
+
+# summed         forward: the sum of what the ranks have; backward: nothing, all have it
+# summed_behind  forward: nothing, all have it; backward: the sum of what the ranks learn from it
+
+
+def summed(part: Tensor, mesh: DeviceMesh) -> Tensor:
+    """The sum of the ranks' parts, on each of them."""
+    found: Tensor = _Summed.apply(part, mesh)  # type: ignore[no-untyped-call]
+    return found
+
+
+def summed_behind(whole: Tensor, mesh: DeviceMesh) -> Tensor:
+    """What all ranks have alike, where each goes on with a part of the work."""
+    found: Tensor = _SummedBehind.apply(whole, mesh)  # type: ignore[no-untyped-call]
+    return found
+
+
+def _sum_vocabulary(tensor: Tensor, mesh: DeviceMesh) -> Tensor:
+    found = tensor.clone(memory_format=torch.contiguous_format)
+    dist.all_reduce(found, group=mesh.get_group())
+    return found
+
+
+class _Summed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, part: Tensor, mesh: DeviceMesh) -> Tensor:
+        del ctx
+        return _sum_vocabulary(part, mesh)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        del ctx
+        return gradient, None
+
+
+class _SummedBehind(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, whole: Tensor, mesh: DeviceMesh) -> Tensor:
+        ctx.mesh = mesh
+        return whole.view_as(whole)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return _sum_vocabulary(gradient, ctx.mesh), None
+
 
 ALIGNED = 128
-"""Words of a part come in multiples of this where there are as many: products of matrices with odd
-sides are slow on a GPU."""
+"""Words of a part come in multiples of this: products with odd sides are slow on a GPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """What a family does to the logits of its head."""
-
     scale: float = 1.0
-    cap: float | None = None
-    """cap · tanh(z / cap) in place of z."""
+    cap: float | None = None  # cap · tanh(z / cap) in place of z
 
     def __call__(self, logits: Tensor) -> Tensor:
         if self.scale != 1.0:
@@ -61,17 +170,12 @@ def finish_of(config: Any) -> Finish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """All that is no tensor which learns."""
-
-    targets: Tensor
-    """(N,) counted from the first word of this rank."""
-    heat: float | Tensor
-    """One, or (N, 1)."""
+    targets: Tensor  # (N,) counted from the first word of this rank
+    heat: float | Tensor  # one, or (N, 1)
     entropy: EntropyMode
     part: int
     finish: Finish
-    mesh: DeviceMesh | None
-    """Of the ranks that have the other words."""
+    mesh: DeviceMesh | None  # of the ranks that have the other words
     compute: torch.dtype
 
 
@@ -84,8 +188,8 @@ def log_probs_of_states(
     chunk: int,
     finish: Finish = PLAIN,
 ) -> tuple[Tensor, Tensor | None]:
-    """Log-probs (N,) of the targets and entropies (N,), float32 at least, while no more logits are
-    held than those of `chunk` states; entropies carry a gradient where they are `learned`."""
+    """Log-probs (N,) of targets and entropies (N,), at least float32, `chunk` states' logits at a
+    time; entropies carry a gradient where they are `learned`."""
     weight: Tensor = head.weight
     bias: Tensor | None = head.bias
     mesh = None
@@ -172,7 +276,8 @@ def _forward(
     states: Tensor, weight: Tensor, bias: Tensor | None, call: _Call
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Of each state the target's logit, the log-sum of all, and the entropy. (N,) each"""
-    said = torch.zeros(len(states), dtype=_wide_type(call.compute), device=states.device)
+    wide = torch.promote_types(call.compute, torch.float32)
+    said = torch.zeros(len(states), dtype=wide, device=states.device)
     sums: list[Tensor] = []
     spreads: list[Tensor] = []
     for _, _, place, is_here, finished in _parts(states, weight, bias, call):
@@ -199,8 +304,8 @@ def _forward(
 def _parts(
     states: Tensor, weight: Tensor, bias: Tensor | None, call: _Call
 ) -> Iterator[tuple[Tensor, int, Tensor, Tensor, Tensor]]:
-    """Of each part of the words: its weights, its first word, where in it each target stands and
-    whether it does, and the logits (N, P) before they are divided."""
+    """Of each part of the words: weights, first word, each target's place and whether it is there,
+    and undivided logits (N, P)."""
     whole = weight.to(call.compute)
     for first in range(0, len(whole), call.part):
         own = whole[first : first + call.part]
@@ -223,17 +328,12 @@ def _compute_type(weight: Tensor) -> torch.dtype:
     return torch.get_autocast_dtype(device)
 
 
-def _wide_type(dtype: torch.dtype) -> torch.dtype:
-    return torch.promote_types(dtype, torch.float32)
-
-
 def _sum(part: Tensor, mesh: DeviceMesh) -> Tensor:
     dist.all_reduce(part, group=mesh.get_group())
     return part
 
 
 def _log_sum(own: Tensor, mesh: DeviceMesh | None) -> Tensor:
-    """The log-sum over all ranks' words."""
     if mesh is None:
         return own
     greatest = own.clone()
@@ -241,22 +341,17 @@ def _log_sum(own: Tensor, mesh: DeviceMesh | None) -> Tensor:
     return greatest + _sum((own - greatest).exp(), mesh).log()
 
 
-# Log-probs of chosen words, and the entropy of all, in as few passes over the logits as can be.
-#
-#     log p = log softmax(z)      entropy = −Σ p log p
-#
-# One table of shares is kept for the backward pass. N states, V words.
+# log p = log softmax(z), entropy = −Σ p log p, with one table of shares kept for the backward pass.
+# N states, V words.
 
 
 class ChosenWords(torch.autograd.Function):
-    """Call with `log_probs_of`."""
-
     @staticmethod
     def forward(
         ctx: Any, logits: Tensor, targets: Tensor, has_entropy: bool
     ) -> tuple[Tensor, Tensor | None]:
         by_word = torch.log_softmax(logits, -1)
-        # A view would have to be told from its base where a hook hangs on it.
+        # a view would have to be told from its base where a hook hangs on it.
         said = torch.ops.aten._unsafe_view(by_word.gather(1, targets[:, None]), targets.shape)
         shares, entropy = by_word, None
         if has_entropy:
@@ -279,7 +374,6 @@ class ChosenWords(torch.autograd.Function):
 def log_probs_of(
     logits: Tensor, targets: Tensor, *, has_entropy: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Log-probs (N,) of the targets (N,) among logits (N, V), float32 at least; where it is asked
-    for, entropies (N,), which carry no gradient."""
+    """Log-probs (N,) of targets among logits (N, V), float32 or wider; entropies (N,) detached."""
     said: tuple[Tensor, Tensor | None] = ChosenWords.apply(logits, targets, has_entropy)  # type: ignore[no-untyped-call]
     return said

@@ -5,17 +5,21 @@
                 each load, each micro-batch: forward, loss / divisor, backward
                 are all losses finite? -> clip -> optimizer step
 
-Over ranks each knows the whole order, so the divisors too; it learns from its own rows, and what
-was seen is put together at the end. Knows token sequences and recipes; no edges, phases or events.
-The dropout of a model (`dropout`) draws from a generator seeded by the update, so a resumed run
-draws what the whole run would have drawn.
+Each rank knows the whole order and learns from its own rows.
+
+Invariants:
+- The divisor of a load is taken over a whole optimizer step, so micro-batches change nothing.
+- The order of rows and dropout follow from seeds that are passed, never from global state.
+- `state_dict` is all that an exact resume needs: k + (N - k) updates equal N bit for bit on a CPU.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -29,9 +33,8 @@ from coloop.algorithms.recipes.rows import own_tokens
 from coloop.data.seeds import derive_seed
 from coloop.errors import CheckpointError, StopRequested
 from coloop.spec.training import Training
-from coloop.workers.training.adapters import Adapted, AdaptedStates
-from coloop.workers.training.dropout import Dropout, drops
-from coloop.workers.training.forward import TokenModel
+from coloop.workers.training.adapters import LearningAdapter
+from coloop.workers.training.forward import TokenModel, set_training
 from coloop.workers.training.meter import Meter
 from coloop.workers.training.optimizers import learning_rate
 from coloop.workers.training.prepared_batch import (
@@ -41,10 +44,9 @@ from coloop.workers.training.prepared_batch import (
     together,
 )
 from coloop.workers.training.protocol import Hooks, Seen, TrainBatch, UpdateFailed, UpdateReport
-from coloop.workers.training.ranks import ALONE, Ranks
-from coloop.workers.training.scorer import ScoresTexts, measure_outputs
-from coloop.workers.training.shares import Step, passes_of, plan_steps
-from coloop.workers.training.states import ModelStates, WholeStates
+from coloop.workers.training.ranks import ALONE, Ranks, Step, passes_of, plan_steps
+from coloop.workers.training.scorer import ScoresTexts
+from coloop.workers.training.states import ModelStates
 
 STATE_VERSION = 1
 STOPPED = "stopped before the first optimizer step of an update"
@@ -53,12 +55,14 @@ SEED_STRIDE = 1_000_003
 
 
 class Learner(ScoresTexts):
-    """The update over some backend's model states; see `TrainBackend`."""
+    """A training backend: one group's model, optimizer, schedule and counters over model states.
+    Each rank has one; all are called alike with everything and give the same answer."""
 
     def __init__(
         self,
         tokens: TokenModel,
         states: ModelStates,
+        adapted: LearningAdapter | None = None,
         *,
         group: str = "",
         ranks: Ranks = ALONE,
@@ -67,33 +71,25 @@ class Learner(ScoresTexts):
         self.group = group
         self.model: nn.Module = tokens.model
         self.model.eval()
+        self.adapted = adapted
+        """The adapter that learns, and what it stands on; None: all weights learn."""
+        self.updates = 0  # updates done since the weights began
+        self.has_stepped = False
+        """Whether the last update changed the weights; of one that broke off as well."""
         self._states = states
+        self._held = adapted or states
         self._dropout = Dropout(self.model)
         self._kl: dict[str, KlController] = {}
-        self._updates = 0
         self._phase_done = 0
         self._phase_total: int | None = None
-        self._has_stepped = False
-
-    @property
-    def has_stepped(self) -> bool:
-        """Whether the last update changed the weights; of one that broke off as well."""
-        return self._has_stepped
 
     @property
     def is_whole(self) -> bool:
-        return isinstance(self._states, WholeStates)
-
-    @property
-    def adapted(self) -> Adapted | None:
-        return self._states if isinstance(self._states, AdaptedStates) else None
-
-    @property
-    def updates(self) -> int:
-        """Updates done since the weights began."""
-        return self._updates
+        """Whether the model that it was given still holds all weights, for others to read."""
+        return self.adapted is None and self._states.is_whole
 
     def begin_phase(self, total_updates: int | None) -> None:
+        """A phase's entry starts: warm-up and decay of the learning rate span its updates."""
         self._phase_done, self._phase_total = 0, total_updates
 
     def prepare(
@@ -104,6 +100,8 @@ class Learner(ScoresTexts):
         seed: int,
         hooks: Hooks | None = None,
     ) -> list[TrainBatch]:
+        """The loads with what recipes ask of the whole batch (`Needs.prepares`) by today's weights.
+        Raises `StopRequested`; nothing has changed then."""
         self._follow(training)
         return [self._with_prepared(load, training, seed, hooks or Hooks()) for load in loads]
 
@@ -115,7 +113,10 @@ class Learner(ScoresTexts):
         seed: int,
         hooks: Hooks | None = None,
     ) -> UpdateReport:
-        self._has_stepped = False
+        """Learn from all loads; the policy before is the old one of rows that were not prepared.
+        Raises `StopRequested` before the first optimizer step (nothing has changed; afterwards the
+        update is completed), `UpdateFailed` on a loss that is not finite."""
+        self.has_stepped = False
         prepared, skipped = self._prepare(loads)
         if not prepared:
             return UpdateReport(metrics={}, rows=0, tokens=0, optimizer_steps=0, skipped=skipped)
@@ -140,7 +141,7 @@ class Learner(ScoresTexts):
         for load in prepared:
             run.meter.add(load.role, "lr", rate, 1.0)
             run.meter.add(load.role, "optimizer_steps", len(steps), 1.0)
-        self._updates += 1
+        self.updates += 1
         self._phase_done += 1
         self._adapt_kl(run)
         return self._report(run, len(steps), skipped)
@@ -160,35 +161,42 @@ class Learner(ScoresTexts):
         return self._report(run, 0, skipped)
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
-        return self._states.weights()
+        """Each weight whole, by its Hugging Face name, one at a time in memory."""
+        return self._held.weights()
 
     def replace_weights(self, weights: Mapping[str, Tensor]) -> None:
-        self._states.replace(weights)
+        """Take these by name; running means and counters stay, an adapter begins anew."""
+        self._held.replace(weights)
 
     def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
-        return self._states.blend(given, ema)
+        """own = ema * own + (1 - ema) * given, a weight at a time; names that were not given."""
+        return self._held.blend(given, ema)
 
     def reset_optimizer(self) -> None:
+        """Forget the optimizer's running means; weights and counters stay."""
         self._states.reset_optimizer()
 
     def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
+        """All that a resume needs, on the first rank, in every backend's form. `has_weights`: else
+        these are saved in files of their own."""
         return {
             "version": STATE_VERSION,
-            **self._states.state_dict(has_weights=has_weights),
-            "updates": self._updates,
+            **self._held.state_dict(has_weights=has_weights),
+            "updates": self.updates,
             "phase_done": self._phase_done,
             "phase_total": self._phase_total,
             "kl": {name: controller.state() for name, controller in self._kl.items()},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """What any backend's `state_dict` gave; raises `CheckpointError` where it does not fit."""
         if state.get("version") != STATE_VERSION:
             raise CheckpointError(
                 f"trainer state of `{self.group}` has version {state.get('version')}, "
                 f"expected {STATE_VERSION}"
             )
         try:
-            self._states.load_state_dict(state)
+            self._held.load_state_dict(state)
         except (KeyError, ValueError, RuntimeError) as error:
             first, *others = str(error).strip().splitlines() or [type(error).__name__]
             why = " ".join((first + " " + others[0] if others else first).split()).rstrip(".")
@@ -198,13 +206,12 @@ class Learner(ScoresTexts):
                 f"`training.optimizer.name`: {why}; a resumed run keeps both: set them back, or "
                 "start a new run from these weights: `model: {type: run, ...}`"
             ) from error
-        self._updates = state["updates"]
+        self.updates = state["updates"]
         self._phase_done = state["phase_done"]
         self._phase_total = state["phase_total"]
         self._kl = {name: KlController.from_state(kl) for name, kl in state["kl"].items()}
 
     def _follow(self, training: Training) -> None:
-        """Take what the section of the moment says of the forward pass."""
         self._tokens.options = replace(self._tokens.options, loss_chunk=training.loss_chunk)
 
     def _prepare(self, loads: Sequence[TrainBatch]) -> tuple[list[PreparedBatch], dict[str, int]]:
@@ -219,8 +226,7 @@ class Learner(ScoresTexts):
 
     @contextmanager
     def _learning(self, seed: int) -> Iterator[None]:
-        """Random numbers of an update; on any failure the gradient is dropped, and weights stay as
-        they are. Outside of it the model is not in training mode."""
+        """Training mode and random numbers of an update; a failure drops the gradient."""
         devices = [self._tokens.device] if self._tokens.device.type == "cuda" else []
         own = seed + self._ranks.part * SEED_STRIDE
         try:
@@ -244,9 +250,8 @@ class Learner(ScoresTexts):
         self._prepare_whole(run, ready, training, seed)
         return replace(load, rows=ready.rows_with_prepared(load.rows))
 
-    def _prepare_all(self, run: "_Run", training: Training, seed: int) -> None:
-        """Give the loads what their recipes prepare, by the model before the first of several
-        steps, as it writes, without dropout; and tell how far the engine is from it."""
+    def _prepare_all(self, run: _Run, training: Training, seed: int) -> None:
+        """What recipes prepare, before the first of several steps; and the engine's mismatch."""
         for load in run.to_prepare():
             self._prepare_whole(run, load, training, seed)
         for load in run.loads:
@@ -254,35 +259,28 @@ class Learner(ScoresTexts):
             if old is not None:
                 _measure_mismatch(run.meter, load.role, load.batch.sequences, old)
 
-    def _prepare_whole(
-        self, run: "_Run", load: PreparedBatch, training: Training, seed: int
-    ) -> None:
-        """Give a load what its recipe asks of the whole batch."""
+    def _prepare_whole(self, run: _Run, load: PreparedBatch, training: Training, seed: int) -> None:
         recipe: Any = load.recipe  # one that prepares, as it says itself
         passes = self._passes(load, range(load.size), training)
-        outputs = measure_outputs(
-            self._tokens,
+        outputs = self._measure(
             load.batch.sequences,
             load.needs,
             [load.sequences_of(units) for units in passes],
             temperature_of=load.temperature_of,
             before_each=partial(run.check_stop, is_together=True),
             after_each=lambda rows: run.advance(rows // load.sides),
-            ranks=self._ranks,
             node=load.role,
         )
         if load.extra is not None:
             split = partial(self._tokens.split, rows=training.micro_batch)
             lengths = load.extra.lengths()
-            extra = measure_outputs(
-                self._tokens,
+            extra = self._measure(
                 load.extra,
                 load.needs,
                 passes_of(self._ranks, range(load.extra.size), lengths, split),
                 temperature_of=lambda rows: 1.0,
                 before_each=partial(run.check_stop, is_together=True),
                 after_each=lambda rows: None,
-                ranks=self._ranks,
                 node=load.role,
             )
             outputs = replace(outputs, extra=extra)
@@ -297,35 +295,30 @@ class Learner(ScoresTexts):
         *,
         is_in_step: bool = True,
     ) -> list[list[int]]:
-        """This rank's micro-batches of these rows."""
         split = partial(self._tokens.split, rows=training.micro_batch)
         return passes_of(
             self._ranks, rows, load.lengths, split, load.prompts, is_in_step=is_in_step
         )
 
     def _take_step(
-        self, run: "_Run", number: int, step: Step, training: Training, rate: float
+        self, run: _Run, number: int, step: Step, training: Training, rate: float
     ) -> Tensor:
-        """One optimizer step; the norm of its gradient."""
         losses, is_stopped = self._learn_step(run, step, training)
         self._check_step(losses, self._states.sum_up, is_stopped=is_stopped, number=number)
-        was_changed, run.has_stepped, self._has_stepped = run.has_stepped, True, True
+        was_changed, run.has_stepped, self.has_stepped = run.has_stepped, True, True
         norm = self._states.step(training.optimizer, rate=rate, clip=training.gradient_clip)
         if not torch.isfinite(norm):
-            run.has_stepped = self._has_stepped = was_changed
+            run.has_stepped = self.has_stepped = was_changed
             raise UpdateFailed(
                 f"the gradient of {self.group!r} is {float(norm)} in optimizer step {number} of "
-                f"update {self._updates}; this step was skipped",
+                f"update {self.updates}; this step was skipped",
                 self.group,
                 step=number,
             )
         return norm
 
-    def _learn_step(
-        self, run: "_Run", step: Step, training: Training
-    ) -> tuple[list["_Loss"], bool]:
-        """Add the gradient of an optimizer step; the loss of each pass, and whether this rank was
-        stopped on the way, which the others hear of in `_check_step`."""
+    def _learn_step(self, run: _Run, step: Step, training: Training) -> tuple[list[_Loss], bool]:
+        """Add a step's gradient; each pass's loss, and whether this rank was stopped."""
         losses: list[_Loss] = []
         try:
             for load, rows in zip(run.loads, step, strict=True):
@@ -336,9 +329,8 @@ class Learner(ScoresTexts):
         return losses, False
 
     def _learn_load(
-        self, run: "_Run", load: PreparedBatch, rows: list[int], training: Training
-    ) -> list["_Loss"]:
-        """Add the gradient of one load's share of an optimizer step; the loss of each pass."""
+        self, run: _Run, load: PreparedBatch, rows: list[int], training: Training
+    ) -> list[_Loss]:
         whole = load.batch.select(rows)
         divisor = load.recipe.count(whole, load.settings)
         if divisor <= 0:
@@ -356,10 +348,7 @@ class Learner(ScoresTexts):
             places = rows if is_all else places
             part = (whole if is_all else load.batch.select(places)).to(self._tokens.device)
             outputs = self._tokens.outputs(
-                part.sequences,
-                load.needs,
-                temperature=load.temperature_of(places),
-                node=load.role,
+                part.sequences, load.needs, temperature=load.temperature_of(places), node=load.role
             )
             if part.sequences.log_probs_old is None and outputs.log_probs is not None:
                 _measure_mismatch(run.meter, load.role, part.sequences, outputs.log_probs)
@@ -395,18 +384,14 @@ class Learner(ScoresTexts):
 
     def _check_step(
         self,
-        losses: Sequence["_Loss"],
+        losses: Sequence[_Loss],
         agree: Callable[[Sequence[bool]], list[bool]],
         *,
         is_stopped: bool,
         number: int,
     ) -> None:
-        """Raises `StopRequested` on all ranks where any was stopped, and `UpdateFailed` where a
-        loss of any is not finite.
-
-        Args:
-            agree: of each flag whether it is so on any rank.
-        """
+        """Raises on all ranks `StopRequested` or `UpdateFailed` where it is so on any. `agree`: of
+        each flag whether it is so on any rank."""
         values = torch.stack([loss.float() for loss, _, _ in losses]) if losses else torch.zeros(1)
         is_bad = not bool(torch.isfinite(values).all())
         is_stopped, is_bad = agree([is_stopped, is_bad])
@@ -423,14 +408,14 @@ class Learner(ScoresTexts):
         role, port, value, rows = next(first[0] for first in gathered if first)
         raise UpdateFailed(
             f"the loss of {role}.{port} is {value} in optimizer step {number} of update "
-            f"{self._updates} of {self.group!r}, rows {', '.join(rows)}...; this step was skipped",
+            f"{self.updates} of {self.group!r}, rows {', '.join(rows)}...; this step was skipped",
             self.group,
             role,
             port,
             number,
         )
 
-    def _adapt_kl(self, run: "_Run") -> None:
+    def _adapt_kl(self, run: _Run) -> None:
         for load in run.loads:
             controller = self._kl.get(load.name)
             measured = run.meter.mean(load.role, "kl")
@@ -438,7 +423,7 @@ class Learner(ScoresTexts):
                 run.meter.add(load.role, "kl/coefficient", controller.coefficient, 1.0)
                 controller.observe(measured, load.settings.kl, samples=load.size)
 
-    def _report(self, run: "_Run", steps: int, skipped: Mapping[str, int]) -> UpdateReport:
+    def _report(self, run: _Run, steps: int, skipped: Mapping[str, int]) -> UpdateReport:
         rows, tokens = _counted(run.loads)
         return UpdateReport(
             metrics=run.meter.read(),
@@ -451,8 +436,7 @@ class Learner(ScoresTexts):
 
 
 def _counted(loads: Iterable[PreparedBatch]) -> tuple[int, int]:
-    """Rows and trained tokens of an update; what several algorithms learn at one port is there
-    once."""
+    """Rows and trained tokens of an update; those of several algorithms at one port once."""
     rows = tokens = 0
     known: dict[tuple[str, str], set[str]] = {}
     for load in loads:
@@ -470,8 +454,6 @@ _Loss = tuple[Tensor, PreparedBatch, tuple[str, ...]]
 
 
 class _Run:
-    """What one update carries along."""
-
     def __init__(
         self, loads: list[PreparedBatch], steps: list[Step], hooks: Hooks, ranks: Ranks
     ) -> None:
@@ -489,8 +471,7 @@ class _Run:
         self._total += sum(load.size for load in self.to_prepare())
 
     def to_prepare(self) -> list[PreparedBatch]:
-        """Loads whose recipes ask for what nobody has prepared yet; one step alone is its own old
-        policy."""
+        """Loads with something to prepare; a single step is its own old policy."""
         is_one_step = len(self.steps) == 1
         return [
             load
@@ -499,8 +480,7 @@ class _Run:
         ]
 
     def show(self, load: PreparedBatch, output: LossOutput) -> None:
-        """What a recipe shows of one micro-batch. Of a role that learns from scores, entropy and KL
-        are those of the texts that are scored: alerts and controllers look at what it writes."""
+        """What a recipe shows of a micro-batch; with scores, of the scored texts."""
         if load.port != "rewards" and load.role in self._rewarded:
             kept = {name: one for name, one in output.metrics.items() if name not in OF_WORDS}
             output = replace(output, metrics=kept)
@@ -510,8 +490,7 @@ class _Run:
         return {load.role for load in self.loads}
 
     def put_together(self, steps: int) -> None:
-        """What all ranks saw, told in one turn; losses were added without a count, they are means
-        over steps."""
+        """What all ranks saw, in one reduction; losses without a count are means over steps."""
         if self._ranks.size == 1:
             self.shown = self.seen.told()
         else:
@@ -524,11 +503,7 @@ class _Run:
             self.meter.add(role, f"loss/{port}", 0.0, float(steps))
 
     def check_stop(self, *, is_together: bool) -> None:
-        """Stop while nothing has changed yet; a begun update is completed.
-
-        Args:
-            is_together: all ranks ask at once, and all stop; else this one alone.
-        """
+        """Stop while nothing has changed; `is_together`: all ranks ask, and all stop."""
         if self.has_stepped:
             return
         is_asked = self.hooks.should_stop()
@@ -541,8 +516,7 @@ class _Run:
 
 
 def _measure_mismatch(meter: Meter, role: str, batch: Batch, log_probs: Tensor) -> None:
-    """How far the engine's log-probs are from the trainer's, by the same weights or older ones, of
-    texts that these weights wrote."""
+    """How far the engine's log-probs are from the trainer's, of texts by these weights."""
     if batch.log_probs_rollout is None:
         return
     mask, trainer = own_tokens(batch), log_probs.detach()
@@ -550,3 +524,53 @@ def _measure_mismatch(meter: Meter, role: str, batch: Batch, log_probs: Tensor) 
     meter.add(role, "mismatch_kl", masked_sum(kl, mask), mask.sum())
     difference = torch.where(mask, (trainer - batch.log_probs_rollout).abs(), 0.0)
     meter.add_maximum(role, "mismatch/max", difference.max())
+
+
+# Only what is taught by texts alone is learned with dropout: other log-probs are compared with
+# those of the engine, a reference or the policy before, which have none (huggingface/trl #3500).
+
+Mode = Literal["reads", "learns", "drops"]
+"""A model that only reads; that learns as it reads; that learns and drops at random."""
+TEXTS = "demonstrations"  # the teaching port of texts
+_MARKS = ("drop", "jitter")  # parts of the names of shares that are dropped or disturbed at random
+
+
+def drops(port: str, training: Training) -> bool:
+    """Whether what a teaching port brings is learned with dropout."""
+    return port == TEXTS if training.dropout is None else training.dropout
+
+
+class Dropout:
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self._mode: Mode = "reads"
+        self._kept: list[tuple[Any, str, float]] = []
+        """Shares that are 0 in the meantime: of what, their names and values."""
+
+    def set(self, mode: Mode) -> None:
+        if mode == self._mode:
+            return
+        for owner, name, value in self._kept:
+            setattr(owner, name, value)
+        self._kept = []
+        set_training(self._model, mode == "drops")
+        if mode == "learns":
+            self._recompute()
+        self._mode = mode
+
+    def _recompute(self) -> None:
+        """Blocks with recomputed activations, which would drop by themselves in training mode."""
+        found = [one for one in self._model.modules() if getattr(one, "gradient_checkpointing", 0)]
+        configs = {id(one.config): one.config for one in found if hasattr(one, "config")}
+        for owner in (*found, *configs.values()):
+            for name, value in _shares(owner):
+                self._kept.append((owner, name, value))
+                setattr(owner, name, 0.0)
+        for module in found:
+            object.__setattr__(module, "training", True)
+
+
+def _shares(owner: object) -> Iterator[tuple[str, float]]:
+    for name, value in list(vars(owner).items()):
+        if isinstance(value, float) and value > 0 and any(mark in name for mark in _MARKS):
+            yield name, value

@@ -1,8 +1,5 @@
-"""Sums that become the metrics of an update.
-
-A mean is taken over everything the update saw: sums and counts are added over micro-batches and
-divided once. Tensors are read at the end only, so that nothing waits for a device in between.
-"""
+"""Sums that become the metrics of an update: sums and counts are added over micro-batches and
+divided once; tensors are read at the end, so nothing waits for a device."""
 
 from collections.abc import Iterable, Mapping
 
@@ -16,13 +13,10 @@ _Key = tuple[str, str]
 Told = tuple[dict[_Key, tuple[float, float]], dict[_Key, float], dict[_Key, list[float]]]
 """Sums with their counts, maxima and moments, by role and name."""
 
-NO_VARIANCE = 1e-12
-"""A variance below this share of the mean square is rounding."""
+NO_VARIANCE = 1e-12  # a variance below this share of the mean square is rounding
 
 
 class Meter:
-    """Collects sums, counts, maxima and variances by role and name."""
-
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str], tuple[Number, Number]] = {}
         self._maxima: dict[tuple[str, str], Tensor] = {}
@@ -30,7 +24,6 @@ class Meter:
         """Count; sum and sum of squares of the truth, then of what is left of it. (5,) float64."""
 
     def add(self, role: str, name: str, total: Number, count: Number) -> None:
-        """One more part of a mean."""
         before_total, before_count = self._sums.get((role, name), (0.0, 0.0))
         self._sums[role, name] = (before_total + total, before_count + count)
 
@@ -52,7 +45,6 @@ class Meter:
         self._explained[key] = moments if before is None else before + moments
 
     def add_output(self, role: str, output: LossOutput) -> None:
-        """What a recipe shows of one micro-batch."""
         for name, (total, count) in output.metrics.items():
             self.add(role, name, total, count)
         for name, value in output.maxima.items():
@@ -80,7 +72,6 @@ class Meter:
         return whole
 
     def read(self) -> dict[str, dict[str, float]]:
-        """Metrics by role."""
         found: dict[str, dict[str, float]] = {}
         for (role, name), (total, count) in self._sums.items():
             divided = float(total) / float(count) if float(count) != 0.0 else 0.0
@@ -101,7 +92,6 @@ class Meter:
 
 
 def _share_explained(count: float, truth: float, truths: float, left: float, lefts: float) -> float:
-    """1 − Var(left) / Var(truth); 0 where the truth does not vary."""
     if count < 2:
         return 0.0
     variance = truths / count - (truth / count) ** 2

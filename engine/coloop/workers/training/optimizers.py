@@ -1,8 +1,7 @@
 """Optimizers of a weights group: from the spec's section to torch's, or to our own Lion.
 
-Weight decay is decoupled from the gradient in all of them and pulls matrices only, not norms and
-biases. Muon takes hidden matrices; embeddings, head, norms and biases go to AdamW.
-Does not know losses or schedules: the rate is set before each update.
+Weight decay is decoupled and pulls matrices only. Muon takes hidden matrices; embeddings, head,
+norms and biases go to AdamW. The rate is set before each update.
 """
 
 import math
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from coloop.errors import BackendMissing
-from coloop.models import score_heads
+from coloop.models.heads import score_heads
 from coloop.spec.training import Optimizer, OtherMatrices
 from coloop.spec.training import Optimizer as OptimizerSection
 
@@ -96,10 +95,7 @@ class GroupOptimizer:
     def load_state_dict(
         self, state: Mapping[str, Any], place: Callable[[Any, Tensor], Any] | None = None
     ) -> None:
-        """
-        Args:
-            place: makes of a weight's number or tensor what this process holds of it; None: all.
-        """
+        """`place`: this process's part of a weight's number or tensor; None: all."""
         if state["name"] != self._name:
             raise ValueError(f"the state is of {state['name']!r}, the optimizer is {self._name!r}")
         for role, optimizer in self._parts.items():
@@ -114,7 +110,6 @@ def _placed(
     optimizer: torch.optim.Optimizer,
     place: Callable[[Any, Tensor], Any],
 ) -> dict[int, dict[str, Any]]:
-    """torch counts the weights of an optimizer through its groups."""
     held = [p for group in optimizer.param_groups for p in group["params"]]
     return {
         number: {name: place(value, held[number]) for name, value in own.items()}
@@ -181,7 +176,6 @@ def _others(section: OptimizerSection) -> OtherMatrices:
 
 
 def _embeddings(model: nn.Module) -> set[int]:
-    """Ids of the parameters of the embedding and the heads."""
     found = set()
     for name in ("get_input_embeddings", "get_output_embeddings"):
         module = getattr(model, name, lambda: None)()
@@ -200,10 +194,7 @@ def _adamw(
 
 
 def _decay_groups(params: list[nn.Parameter], **extra: float) -> list[dict[str, Any]]:
-    kinds = {
-        DECAYED: [p for p in params if p.ndim >= 2],
-        KEPT: [p for p in params if p.ndim < 2],
-    }
+    kinds = {DECAYED: [p for p in params if p.ndim >= 2], KEPT: [p for p in params if p.ndim < 2]}
     return [{"params": own, "kind": kind, **extra} for kind, own in kinds.items() if own]
 
 
@@ -217,17 +208,12 @@ def _decay(optimizer: torch.optim.Optimizer) -> None:
             torch._foreach_mul_(trained, 1 - shrink)
 
 
-# Learning rates: warm-up, then constant, linear or cosine, over the updates of one phase's entry.
-#
-# Does not know optimizers. The rate is one for all optimizer steps of an update.
+# Learning rates over the updates of one phase's entry, one for all optimizer steps of an update.
 
 
 def learning_rate(optimizer: Optimizer, *, done: int, total: int | None) -> float:
-    """The rate of update number `done` (from 0) of a phase's `total`.
-
-    Warm-up rises in equal parts from above 0 to `lr`, which the first update after it gets; then
-    the rate decays to `min_lr`, which the update after the last would get.
-    """
+    """The rate of update number `done` (from 0) of a phase's `total`. Warm-up rises in equal parts
+    to `lr` from the first update on, then decays to `min_lr`."""
     warmup = warmup_updates(optimizer, total)
     if done < warmup:
         return optimizer.lr * (done + 1) / (warmup + 1)

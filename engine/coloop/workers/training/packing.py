@@ -1,13 +1,10 @@
-"""Attention of sequences that lie end to end in one row: each token sees those before it in its
-own sequence.
+"""Attention of sequences end to end in one row: each token sees its own sequence before it.
 
     row (1, S):  a a a b b b b c c      starts (N+1,): 0 3 7 9
 
-On a GPU torch's kernel for sequences of variable length. Elsewhere, or where that cannot (float32,
-dropout, wide heads, an old GPU), sequences of about one length are padded to a batch, so that there
-are as many calls as lengths by powers of two, however many sequences there are. Nothing of size
-S x S is made. A model reaches it under the name `ATTENTION`; without `starts` it is torch's usual
-attention.
+On a GPU torch's kernel for variable length. Elsewhere (float32, dropout, wide heads, an old GPU)
+sequences are padded by powers of two. Nothing of size S x S is made. A model reaches it under the
+name `ATTENTION`; without `starts` it is torch's usual attention.
 """
 
 from collections.abc import Sequence
@@ -22,25 +19,20 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 ATTENTION = "coloop_packed"
-HALVES = (torch.bfloat16, torch.float16)
-"""Types that the kernel of variable length computes in."""
-KERNEL_CAPABILITY = (8, 0)
-"""The oldest GPUs that have it: Ampere."""
-KERNEL_HEAD_WIDTH = 256
-"""The widest head that it takes."""
+HALVES = (torch.bfloat16, torch.float16)  # types that the kernel of variable length computes in
+KERNEL_CAPABILITY = (8, 0)  # the oldest GPUs that have it: Ampere
+KERNEL_HEAD_WIDTH = 256  # the widest head that it takes
 
 
 class Lengths:
-    """Lengths of sequences that lie end to end, and where their tokens stand in batches of about
-    one length, computed once for all layers."""
+    """Lengths of sequences laid end to end, and batches of about one length, for all layers."""
 
     def __init__(self, lengths: Sequence[int], device: torch.device) -> None:
         self._lengths, self._device = lengths, device
 
     @cached_property
     def batches(self) -> list[Tensor]:
-        """The places (n, L) of the tokens of some sequences; behind a shorter one's end its last
-        place is repeated."""
+        """Places (n, L) of some sequences' tokens; a shorter one's last place is repeated."""
         starts = torch.tensor([0, *self._lengths]).cumsum(0)
         by_size: dict[int, list[int]] = {}
         for number, length in enumerate(self._lengths):
@@ -67,10 +59,7 @@ class Lengths:
 
 
 def inputs_of(ids: Tensor, lengths: list[int]) -> dict[str, Any]:
-    """What a model reads of sequences (S,) laid end to end.
-
-    The mask of four dimensions is not looked at: it tells the model to make none.
-    """
+    """What a model reads of sequences (S,) laid end to end; the mask tells it to make none."""
     starts = torch.tensor([0, *lengths]).cumsum(0).to(torch.int32)
     positions = torch.arange(len(ids)) - starts[:-1].repeat_interleave(torch.tensor(lengths))
     return {
@@ -153,7 +142,6 @@ def attend(
 
 
 def _has_kernel(query: Tensor, value: Tensor, dropout: float) -> bool:
-    """Whether torch's attention of variable length computes this."""
     return (
         query.is_cuda
         and value.dtype in HALVES

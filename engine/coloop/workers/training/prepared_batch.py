@@ -9,17 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from coloop.algorithms.batch import (
-    TOKEN_FIELDS,
-    Batch,
-    Pair,
-    PairBatch,
-    Prompts,
-    collate,
-    collate_pairs,
-    prompts_of,
-)
+from coloop.algorithms.batch import Batch, Pair, PairBatch, collate, collate_pairs
 from coloop.algorithms.batch import Sequence as TokenSequence
+from coloop.algorithms.batch.passes import Prompts, prompts_of
+from coloop.algorithms.batch.sequences import TOKEN_FIELDS
 from coloop.algorithms.recipes.kl_control import KlController
 from coloop.algorithms.recipes.protocol import Needs, Recipe
 from coloop.data.arrays import Numbers, numbers_of
@@ -124,10 +117,7 @@ def _part(numbers: Any, row: TokenSequence) -> Any:
 def prepare_batch(
     load: TrainBatch, controllers: dict[str, KlController]
 ) -> tuple[PreparedBatch | None, int]:
-    """The load without rows that have no trained token, and how many those were.
-
-    None where no row is left. A controller is made for an algorithm that adapts its KL in the loss.
-    """
+    """The load without rows that have no trained token (None if none is left), and their number."""
     places = [place for place, row in enumerate(load.rows) if _has_trained_token(row)]
     teaching = [load.rows[place] for place in places]
     left_out = len(load.rows) - len(teaching)
@@ -155,7 +145,6 @@ def prepare_batch(
 
 
 def _temperature(given: float | Sequence[float], places: Sequence[int]) -> float | Tensor:
-    """One number where all these rows were sampled at the same temperature."""
     if isinstance(given, float | int):
         return effective_temperature(given)
     heats = [effective_temperature(given[place]) for place in places]
@@ -163,7 +152,6 @@ def _temperature(given: float | Sequence[float], places: Sequence[int]) -> float
 
 
 def _collate(rows: Sequence[Any], reads: frozenset[str], needs: Needs) -> Batch | PairBatch:
-    """The rows with the numbers and further texts that their recipe reads."""
     kinds = {isinstance(row, Pair) for row in rows}
     if len(kinds) > 1:
         raise ValueError("a load has either sequences or pairs, not both")
@@ -173,7 +161,6 @@ def _collate(rows: Sequence[Any], reads: frozenset[str], needs: Needs) -> Batch 
 
 
 def _only(row: Any, reads: frozenset[str], needs: Needs) -> Any:
-    """The row with the numbers and further texts that its recipe reads."""
     read = {name: value for name, value in row.numbers.items() if name in reads}
     if isinstance(row, Pair):
         bare = row if needs.extra else replace(row, extra=())
@@ -198,18 +185,12 @@ def _with_coefficient(name: str, settings: Any, controllers: dict[str, KlControl
     return controllers[name].applied(settings)
 
 
-# What the losses of an update saw of each token, for a few rows that people look at.
-#
-# Of each load the first rows, so that those of one group stand together; of several epochs the
-# last pass over a row counts. Numbers stay where they are until the update is over, so that
-# nothing waits for a device in between.
+# What losses saw of each token, for the first rows of each load, by the last pass over them; on the
+# device until the update is over.
 
-MOST_ROWS = 16
-"""Of a load."""
-MOST_TOKENS = 16_384
-"""Of a load's shown rows together, prompts included."""
-MASK = "mask"
-"""The number that says which tokens are trained."""
+MOST_ROWS = 16  # of a load
+MOST_TOKENS = 16_384  # of a load's shown rows together, prompts included
+MASK = "mask"  # the number that says which tokens are trained
 
 _Row = dict[str, Tensor]
 
@@ -218,16 +199,11 @@ class SeenTokens:
     """Collects them, pass by pass."""
 
     def __init__(self) -> None:
-        self._shown: dict[str, range] = {}
-        """By load, the units of it that are kept."""
+        self._shown: dict[str, range] = {}  # by load, the units of it that are kept
         self._found: dict[str, dict[str, _Row]] = {}
 
     def note(
-        self,
-        load: PreparedBatch,
-        units: Sequence[int],
-        batch: Batch,
-        tokens: Mapping[str, Tensor],
+        self, load: PreparedBatch, units: Sequence[int], batch: Batch, tokens: Mapping[str, Tensor]
     ) -> None:
         """One pass over some units of a load, with the numbers of their tokens, (b, T) each."""
         if not tokens or load.sides != 1:
@@ -258,7 +234,6 @@ def together(parts: Iterable[Seen]) -> Seen:
 
 
 def _first(lengths: Sequence[int]) -> range:
-    """The first units, as many as there may be."""
     ends = np.cumsum(lengths[:MOST_ROWS])
     return range(int((ends <= MOST_TOKENS).sum()))
 

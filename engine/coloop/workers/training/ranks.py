@@ -3,17 +3,16 @@
     rank 0   rank 1   ...   rank n-1        each with its own rows; sums, flags and lists are agreed
        └────────┴──── group ─────┘          over gloo on a CPU, over nccl between GPUs
 
-Where ranks share layers (`tensor`), those of one group have the same rows and stand side by side:
-of 4 with 2 each, 0 and 1 have the first rows, 2 and 3 the others. A rank alone (`ALONE`) needs no
-group: every answer is its own. All ranks must ask the same questions in the same order. Does not
-know models, rows or pools.
+Ranks that share layers (`tensor`) have the same rows and neighbouring numbers. A rank alone
+(`ALONE`) needs no group. All ranks must ask the same questions in the same order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,10 +21,10 @@ from torch import Tensor
 from torch._C._distributed_c10d import FileStore, HashStore, Store, TCPStore
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
+from coloop.algorithms.batch.passes import Prompts
 from coloop.errors import PlacementTimeout
 
-DEADLINE_SECONDS = 600.0
-"""Longest wait for another rank where nothing else is said."""
+DEADLINE_SECONDS = 600.0  # longest wait for another rank where nothing else is said
 DATA, TENSOR = "data", "tensor"
 """Dimensions of a mesh: over parts of the rows, and over parts of each layer."""
 
@@ -36,8 +35,7 @@ class Ranks:
 
     rank: int = 0
     size: int = 1
-    tensor: int = 1
-    """Ranks of a group that shares every layer."""
+    tensor: int = 1  # ranks of a group that shares every layer
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < self.size:
@@ -66,7 +64,6 @@ class Ranks:
         return self.rank % self.tensor == 0
 
     def any(self, flag: bool) -> bool:
-        """Whether it is so on any rank."""
         return self.any_of([flag])[0]
 
     def any_of(self, flags: Sequence[bool]) -> list[bool]:
@@ -93,8 +90,7 @@ class Ranks:
         return found[:: self.tensor]
 
     def mesh(self, device_type: str) -> DeviceMesh:
-        """The ranks as torch's sharding wants them, `data` by `tensor` where they share layers; a
-        rank alone gets a group of its own."""
+        """For torch's sharding, `data` by `tensor` where ranks share layers."""
         if not dist.is_initialized():
             join(self, rendezvous=None)
         if self.tensor == 1:
@@ -105,8 +101,7 @@ class Ranks:
         return mesh
 
 
-ALONE = Ranks()
-"""One process by itself."""
+ALONE = Ranks()  # one process by itself
 
 
 Meeting = TCPStore
@@ -114,8 +109,7 @@ Meeting = TCPStore
 
 
 def open_meeting(size: int, *, timeout_seconds: float = DEADLINE_SECONDS) -> Meeting:
-    """A place on a free port of this machine where so many ranks can meet; rank 0 opens it and
-    takes it to `join`."""
+    """A place on a free port where ranks can meet; rank 0 takes it to `join`."""
     timeout = timedelta(seconds=timeout_seconds)
     return TCPStore("127.0.0.1", 0, size, is_master=True, timeout=timeout, wait_for_workers=False)
 
@@ -131,9 +125,8 @@ def join(
     """Meet the other ranks.
 
     Args:
-        rendezvous: `tcp://host:port` of rank 0, or `file:///path` that all ranks see; None for one
-            rank alone.
-        meeting: rank 0: the place, where it has opened it already.
+        rendezvous: `tcp://host:port` of rank 0, or a `file:///path` that all see; None: alone.
+        meeting: rank 0: the place, where it is open already.
         timeout_seconds: longest wait for a rank to come.
         wait_seconds: longest later wait for one of them; None: as long.
 
@@ -165,7 +158,6 @@ def join(
 
 
 def leave() -> None:
-    """Part from the other ranks; nothing where none were met."""
     if dist.is_initialized():
         dist.destroy_process_group()
 
@@ -189,3 +181,104 @@ def _store(ranks: Ranks, rendezvous: str | None, timeout: timedelta) -> Store:
         timeout=timeout,
         wait_for_workers=False,
     )
+
+
+# An optimizer step's rows over the ranks, and each rank's in micro-batches: every rank knows the
+# shares of all. Where passes are collective, all make as many, maybe empty ones. Rows that begin
+# alike stay together.
+
+Split = Callable[[Sequence[int], Prompts | None], list[list[int]]]
+"""Units of given lengths, and what they begin with, in micro-batches."""
+
+
+def passes_of(
+    ranks: Ranks,
+    places: Sequence[int],
+    lengths: Sequence[int],
+    split: Split,
+    prompts: Prompts | None = None,
+    *,
+    is_in_step: bool = True,
+) -> list[list[int]]:
+    """This rank's micro-batches, as places; [] for a pass without rows.
+
+    Args:
+        places: of the step's units in their load.
+        lengths: tokens that each unit fills.
+        prompts: what each unit begins with; None: it does not matter.
+        is_in_step: all ranks make as many passes.
+    """
+
+    def passes(share: Sequence[int]) -> list[list[int]]:
+        units = [places[one] for one in share]
+        begin = None if prompts is None else prompts.of(units)
+        return [[units[one] for one in part] for part in split([lengths[u] for u in units], begin)]
+
+    begin = None if prompts is None else prompts.of(places)
+    shares = shares_of([lengths[place] for place in places], ranks.parts, begin)
+    own = passes(shares[ranks.part])
+    if not is_in_step:
+        return own
+    most = max(len(own) if part == ranks.part else len(passes(s)) for part, s in enumerate(shares))
+    return [*own, *([] for _ in range(most - len(own)))]
+
+
+def shares_of(lengths: Sequence[int], size: int, prompts: Prompts | None = None) -> list[list[int]]:
+    """Units of each rank, in order: the longest first, each to the rank with the fewest tokens.
+    Units that begin alike go to one rank, unless the fullest would then read more."""
+    everyone = range(len(lengths))
+    if size == 1:
+        return [list(everyone)]
+    apart = _dealt([[unit] for unit in everyone], lengths, size)
+    if prompts is None or not prompts.are_shared:
+        return apart
+    alike: dict[int, list[int]] = {}
+    for unit in everyone:
+        alike.setdefault(prompts.numbers[unit], []).append(unit)
+    read = partial(prompts.read, lengths=lengths)
+    together = _dealt(list(alike.values()), lengths, size)
+    return min(together, apart, key=lambda shares: max(map(read, shares)))
+
+
+def _dealt(bundles: list[list[int]], lengths: Sequence[int], size: int) -> list[list[int]]:
+    sizes = [sum(lengths[unit] for unit in bundle) for bundle in bundles]
+    shares: list[list[int]] = [[] for _ in range(size)]
+    filled = [0] * size
+    for number in sorted(range(len(bundles)), key=lambda number: -sizes[number]):
+        least = min(range(size), key=lambda rank: filled[rank])
+        shares[least] += bundles[number]
+        filled[least] += sizes[number]
+    return [sorted(share) for share in shares]
+
+
+# Epochs and mini-batches, in an order that a seed decides. Several loads are cut into as many
+# mini-batches as the largest needs to stay at `mini_batch` rows, as evenly as can be.
+
+Step = list[list[int]]
+"""For each load the places of its rows in one optimizer step; a list may be empty."""
+
+
+def plan_steps(
+    sizes: Sequence[int], *, mini_batch: int | None, epochs: int, seed: int
+) -> list[Step]:
+    """Rows of each optimizer step of an update, every row once an epoch."""
+    largest = max(sizes, default=0)
+    parts = 1 if mini_batch is None else max(-(-largest // mini_batch), 1)
+    generator = torch.Generator().manual_seed(seed)
+    steps: list[Step] = []
+    for _ in range(epochs):
+        orders = [_order(size, parts, generator) for size in sizes]
+        for part in range(parts):
+            steps.append([_share(order, part, parts) for order in orders])
+    return steps
+
+
+def _order(size: int, parts: int, generator: torch.Generator) -> list[int]:
+    if parts == 1:
+        return list(range(size))
+    order: list[int] = torch.randperm(size, generator=generator).tolist()
+    return order
+
+
+def _share(order: list[int], part: int, parts: int) -> list[int]:
+    return order[part * len(order) // parts : (part + 1) * len(order) // parts]

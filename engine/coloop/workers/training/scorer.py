@@ -1,18 +1,20 @@
-"""What the weights as they are say of texts: what an order is prepared with, and scores by
-references, critics, scorers, snapshots and frozen policies."""
+"""What weights as they are say of texts, learning or frozen."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from coloop.algorithms.batch import Batch, collate, prompts_of
+from coloop.algorithms.batch import Batch, collate
 from coloop.algorithms.batch import Sequence as TokenSequence
+from coloop.algorithms.batch.passes import prompts_of
 from coloop.algorithms.recipes.protocol import ModelOutputs, Needs
 from coloop.data.arrays import Numbers, numbers_of
 from coloop.errors import StopRequested
-from coloop.models import ONLY, WeightsToCome
+from coloop.models.heads import ONLY
+from coloop.models.waiting import WeightsToCome
 from coloop.spec.heads import Reading
 from coloop.workers.training.forward import (
     CPU_TOKENS_AT_ONCE,
@@ -23,9 +25,8 @@ from coloop.workers.training.forward import (
     effective_temperature,
 )
 from coloop.workers.training.protocol import Hooks
-from coloop.workers.training.ranks import ALONE, Ranks
+from coloop.workers.training.ranks import ALONE, Ranks, passes_of
 from coloop.workers.training.shards import blend_parts, gathered, give, let_go, part_of, spread
-from coloop.workers.training.shares import passes_of
 
 NEEDS: Mapping[Reading, Needs] = {
     "log_probs": Needs(),
@@ -37,10 +38,9 @@ NEEDS: Mapping[Reading, Needs] = {
 
 
 class ScoresTexts:
-    """Who has a model that reads tokens, frozen or learning. Ranks that each have it share the
-    sequences."""
+    """A model that reads tokens, frozen or learning; ranks share the sequences."""
 
-    def __init__(self, tokens: TokenModel, ranks: Ranks) -> None:
+    def __init__(self, tokens: TokenModel, ranks: Ranks = ALONE) -> None:
         self._tokens = tokens
         self._ranks = ranks
 
@@ -53,29 +53,104 @@ class ScoresTexts:
         hooks: Hooks | None = None,
         node: str = ONLY,
     ) -> list[Numbers]:
-        """See `score_sequences`."""
-        return score_sequences(
-            self._tokens,
-            sequences,
-            reading,
-            temperature=temperature,
-            hooks=hooks,
-            ranks=self._ranks,
+        """Log-prob or value of each token, 0 outside the loss mask; or the C numbers of a score
+        head, or the log-probs of C choices, of each text.
+
+        `node`: who reads, where nodes have score heads of their own. Raises `StopRequested` between
+        two micro-batches.
+        """
+        if not sequences:
+            return []
+        hooks = hooks or Hooks()
+        done = 0
+
+        def check_stop() -> None:
+            if self._ranks.any(hooks.should_stop()):
+                raise StopRequested("stopped while texts were scored")
+
+        def advance(rows: int) -> None:
+            nonlocal done
+            done += rows
+            hooks.progress(done, len(sequences))
+
+        batch = collate([_bare(sequence) for sequence in sequences])
+        lengths = batch.lengths()
+        heat = effective_temperature(temperature)
+        outputs = self._measure(
+            batch,
+            NEEDS[reading],
+            passes_of(
+                self._ranks, range(batch.size), lengths, self._tokens.split, prompts_of(batch)
+            ),
+            temperature_of=lambda rows: heat,
+            before_each=check_stop,
+            after_each=advance,
             node=node,
         )
+        by_text = outputs.scores if outputs.choices is None else outputs.choices
+        if by_text is not None:
+            return [numbers_of(row) for row in by_text.numpy()]
+        by_token = next(
+            one for one in (outputs.log_probs, outputs.values, outputs.steps) if one is not None
+        )
+        found = by_token.numpy()
+        return [numbers_of(found[row, :length].copy()) for row, length in enumerate(lengths)]
+
+    def _measure(
+        self,
+        batch: Batch,
+        needs: Needs,
+        passes: Sequence[list[int]],
+        *,
+        temperature_of: Callable[[Sequence[int]], float | Tensor],
+        before_each: Callable[[], None],
+        after_each: Callable[[int], None],
+        node: str = ONLY,
+    ) -> ModelOutputs:
+        """What today's weights say of all rows, without entropy, on every rank's CPU.
+
+        Args:
+            passes: rows of this rank's forward passes; [] for one that only others need.
+            temperature_of: rows.
+            after_each: told how many rows a pass had.
+        """
+        shape = batch.token_ids.shape
+        found = {
+            "log_probs": torch.zeros(shape) if needs.log_probs else None,
+            "values": torch.zeros(shape) if needs.values else None,
+            "scores": torch.zeros(shape[0], self._tokens.classes(node)) if needs.scores else None,
+            "choices": torch.zeros(_shape_of_choices(batch)) if needs.choices else None,
+            "steps": torch.zeros(shape) if needs.steps else None,
+        }
+        asked = replace(needs, entropy=False, entropy_gradient=False)
+        for rows in passes:
+            before_each()
+            part = batch.select(rows or [0]).to(self._tokens.device)
+            with torch.no_grad():
+                heat = temperature_of(rows or [0])
+                outputs = self._tokens.outputs(part, asked, temperature=heat, node=node)
+            if rows:
+                for name, whole in found.items():
+                    if whole is not None:
+                        said: Tensor = getattr(outputs, name).float().cpu()
+                        whole[rows, : said.shape[1]] = said
+                after_each(len(rows))
+        summed: dict[str, Any] = {
+            name: None if whole is None else self._ranks.summed(whole)
+            for name, whole in found.items()
+        }
+        return ModelOutputs(**summed)
 
     def at_once(self) -> tuple[int, int] | None:
-        """Most rows and most tokens of a pass when texts were scored last."""
+        """Most rows and most tokens of the last micro-batches; None before the first."""
         return self._tokens.at_once()
 
     def narrow(self, rows: int, tokens: int) -> None:
-        """No more than this in a pass from here on."""
+        """Bound micro-batches from here on, alike on every rank; results do not change by it."""
         self._tokens.narrow(rows, tokens)
 
 
 class Scorer(ScoresTexts):
-    """A frozen model as a scorer of token sequences; it follows weights that are replaced."""
-
     def __init__(
         self,
         model: nn.Module,
@@ -86,11 +161,7 @@ class Scorer(ScoresTexts):
         device: torch.device | None = None,
         waits: bool = False,
     ) -> None:
-        """
-        Args:
-            device: on which it will score; None: where the model is.
-            waits: its weights are to come; see `TokenModel`.
-        """
+        """`device`: on which it will score; None: the model's. `waits`: see `TokenModel`."""
         device = device or device_of(model)
         on_cpu = device.type == "cpu"
         options = ForwardOptions(
@@ -99,121 +170,6 @@ class Scorer(ScoresTexts):
             tokens_at_once=CPU_TOKENS_AT_ONCE if on_cpu else TOKENS_AT_ONCE,
         )
         super().__init__(TokenModel(model.eval(), options, device=device, waits=waits), ranks)
-
-
-def score_sequences(
-    tokens: TokenModel,
-    sequences: Sequence[TokenSequence],
-    reading: Reading = "log_probs",
-    *,
-    temperature: float = 1.0,
-    rows_at_once: int | None = None,
-    hooks: Hooks | None = None,
-    ranks: Ranks = ALONE,
-    node: str = ONLY,
-) -> list[Numbers]:
-    """Log-prob or value of each token, aligned to `token_ids`, 0 where the loss mask is false; or
-    the C numbers that a score head says of each text, or the log-probs of its C choices.
-
-    Args:
-        node: who reads, where nodes have score heads of their own.
-
-    Raises `StopRequested` where a stop is asked between two micro-batches.
-    """
-    if not sequences:
-        return []
-    hooks = hooks or Hooks()
-    done = 0
-
-    def check_stop() -> None:
-        if ranks.any(hooks.should_stop()):
-            raise StopRequested("stopped while texts were scored")
-
-    def advance(rows: int) -> None:
-        nonlocal done
-        done += rows
-        hooks.progress(done, len(sequences))
-
-    batch = collate([_bare(sequence) for sequence in sequences])
-    lengths = batch.lengths()
-    heat = effective_temperature(temperature)
-    split = partial(tokens.split, rows=rows_at_once)
-    outputs = measure_outputs(
-        tokens,
-        batch,
-        NEEDS[reading],
-        passes_of(ranks, range(batch.size), lengths, split, prompts_of(batch)),
-        temperature_of=lambda rows: heat,
-        before_each=check_stop,
-        after_each=advance,
-        ranks=ranks,
-        node=node,
-    )
-    by_text = outputs.scores if outputs.choices is None else outputs.choices
-    if by_text is not None:
-        return [numbers_of(row) for row in by_text.numpy()]
-    by_token = next(
-        one for one in (outputs.log_probs, outputs.values, outputs.steps) if one is not None
-    )
-    found = by_token.numpy()
-    return [numbers_of(found[row, :length].copy()) for row, length in enumerate(lengths)]
-
-
-def measure_outputs(
-    tokens: TokenModel,
-    batch: Batch,
-    needs: Needs,
-    passes: Sequence[list[int]],
-    *,
-    temperature_of: Callable[[Sequence[int]], float | Tensor],
-    before_each: Callable[[], None],
-    after_each: Callable[[int], None],
-    ranks: Ranks,
-    node: str = ONLY,
-) -> ModelOutputs:
-    """What the weights as they are say of all rows, without entropy, on every rank's CPU.
-
-    Args:
-        passes: rows of this rank's forward passes; [] for one that only others need.
-        temperature_of: of rows, as `TokenModel.outputs` takes it.
-        after_each: told how many rows a pass had.
-        node: who reads, where nodes have score heads of their own.
-    """
-    shape = batch.token_ids.shape
-    found = {
-        "log_probs": torch.zeros(shape) if needs.log_probs else None,
-        "values": torch.zeros(shape) if needs.values else None,
-        "scores": torch.zeros(shape[0], tokens.classes(node)) if needs.scores else None,
-        "choices": torch.zeros(_shape_of_choices(batch)) if needs.choices else None,
-        "steps": torch.zeros(shape) if needs.steps else None,
-    }
-    asked = Needs(
-        log_probs=needs.log_probs,
-        values=needs.values,
-        scores=needs.scores,
-        choices=needs.choices,
-        steps=needs.steps,
-    )
-    for rows in passes:
-        before_each()
-        part = batch.select(rows or [0]).to(tokens.device)
-        with torch.no_grad():
-            heat = temperature_of(rows or [0])
-            outputs = tokens.outputs(part, asked, temperature=heat, node=node)
-        if rows:
-            for name, whole in found.items():
-                if whole is not None:
-                    said: Tensor = getattr(outputs, name).float().cpu()
-                    whole[rows, : said.shape[1]] = said
-            after_each(len(rows))
-    every = {name: None if one is None else ranks.summed(one) for name, one in found.items()}
-    return ModelOutputs(
-        log_probs=every["log_probs"],
-        values=every["values"],
-        scores=every["scores"],
-        choices=every["choices"],
-        steps=every["steps"],
-    )
 
 
 def _shape_of_choices(batch: Batch) -> torch.Size:
@@ -231,11 +187,8 @@ def _bare(sequence: TokenSequence) -> TokenSequence:
     )
 
 
-# A frozen model that scores while its weights lie spread over ranks, gathered block by block.
-
-
 class SpreadScorer(Scorer):
-    """Computes log-probs and scores with the current weights. All ranks call alike."""
+    """A frozen model spread over ranks, gathered block by block; all ranks call alike."""
 
     def __init__(
         self,
@@ -246,13 +199,8 @@ class SpreadScorer(Scorer):
         device: torch.device | None = None,
         to_come: WeightsToCome | None = None,
     ) -> None:
-        """
-        Args:
-            model: whole and alike on every rank; it holds parts afterwards. It may be in the host's
-                memory.
-            device: of the parts; None: where the model is.
-            to_come: the weights of a model that is spread before it has them; None: they are there.
-        """
+        """`model`: whole and alike on every rank, maybe in host memory; holds parts afterwards.
+        `device`: of the parts; None: the model's. `to_come`: its weights; None: they are there."""
         device = device or device_of(model)
         waits = to_come is not None
         super().__init__(model, autocast=autocast, ranks=ranks, device=device, waits=waits)
@@ -271,13 +219,11 @@ class SpreadScorer(Scorer):
         yield from gathered((name, one.detach()) for name, one in named)
 
     def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
-        """See `ModelStates`."""
         let_go(self._groups)
         return blend_parts(dict(self._tokens.model.named_parameters()), given, ema)
 
     @torch.no_grad()
     def replace_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Whole weights, by their names, in place of those that are held."""
         let_go(self._groups)
         for name, parameter in self._tokens.model.named_parameters():
             if name in weights:

@@ -1,5 +1,4 @@
-"""Weights spread over ranks by torch's `fully_shard`: each holds a part of every weight, and they
-are gathered around each use."""
+"""Weights spread over ranks by torch's `fully_shard`, gathered around each use."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -11,7 +10,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Replicate, Shard
 
-from coloop.models import Place, WeightsToCome
+from coloop.models.waiting import Place, WeightsToCome
 from coloop.plan.weight_buckets import weight_bucket_bytes
 from coloop.workers.training.forward import Heads, TokenModel, blocks_of
 from coloop.workers.training.ranks import DATA
@@ -28,12 +27,11 @@ def spread(
     is_freed: bool | None,
     is_root_freed: bool | None = None,
 ) -> list[FSDPModule]:
-    """One group for each block and one for embedding, last norm and head, which is the last of
-    them; changed in place.
+    """One group for each block, the last for embedding, last norm and head; changed in place.
 
     Args:
         compute: type that weights are gathered in; None: as they are held.
-        is_freed: gathered weights of a block are let go after its forward pass; None: they are.
+        is_freed: gathered weights of a block are freed after its forward pass; None: they are.
         is_root_freed: the same of the last group; None: they stay for the backward pass.
     """
     policy = MixedPrecisionPolicy(
@@ -56,13 +54,12 @@ def give(
     places: Mapping[str, Place],
     device: torch.device,
 ) -> None:
-    """Give a model that was spread on `meta` its weights, of each this rank's part, and find out
-    what it is; nothing else of it comes to the device. All ranks do so together.
+    """Give a model that was spread on `meta` its weights, of each this rank's part; collective.
 
     Args:
         groups: its blocks and itself, as `spread` returns them.
         places: by what weights are read by, as they were before the model was spread.
-        device: on which the parts are to lie.
+        device: of the parts.
 
     Raises `ValueError` where weights are missing or have another shape.
     """
@@ -104,7 +101,6 @@ def let_go(groups: list[FSDPModule]) -> None:
 
 
 def whole(value: Any) -> Any:
-    """Every rank's part of a tensor put together; anything else as it is."""
     if not isinstance(value, DTensor):
         return value
     for dimension in range(value.device_mesh.ndim):  # rows' ranks first: they cut what was cut
@@ -116,13 +112,9 @@ def whole(value: Any) -> Any:
 def gathered(
     named: Iterable[tuple[Name, Any]], *, is_wanted: bool = True
 ) -> Iterator[tuple[Name, Any]]:
-    """Tensors put together from every rank's parts, in portions (`portions`): a rank never holds
-    more than one of them beside its parts. All ranks iterate to the end, in whatever mode: engines
-    load weights in inference mode, in which no DTensor can be detached.
-
-    Args:
-        is_wanted: by this rank; else it gives its parts and gets nothing, not even the names.
-    """
+    """Tensors put together from every rank's parts, one portion at a time; collective. Works in
+    inference mode, in which no DTensor can be detached. `is_wanted`: by this rank; else it gives
+    its parts and gets nothing."""
     put = _gathered(named, is_wanted=is_wanted)
     while True:
         with torch.inference_mode(False), torch.no_grad():
@@ -144,8 +136,7 @@ def _gathered(named: Iterable[tuple[Name, Any]], *, is_wanted: bool) -> Iterator
 
 
 def part_of(value: Any, held: Tensor) -> Any:
-    """This rank's part of a whole tensor, spread as `held` is; numbers stay. Only the part goes to
-    the device."""
+    """This rank's part of a whole tensor, spread as `held` is; only that goes to the device."""
     if not isinstance(held, DTensor) or not isinstance(value, Tensor) or value.dim() == 0:
         return value
     if value.shape != held.shape:
@@ -168,8 +159,7 @@ def part_of(value: Any, held: Tensor) -> Any:
 def blend_parts(
     own: Mapping[str, Tensor], given: Iterable[tuple[str, Tensor]], ema: float
 ) -> set[str]:
-    """own = ema * own + (1 - ema) * given, each rank its parts, in place; names of those that were
-    not given."""
+    """own = ema * own + (1 - ema) * given on each rank's parts; names of those not given."""
     parts = {name: local_of(weight) for name, weight in own.items()}
     there = (
         (name, local_of(part))
@@ -181,7 +171,6 @@ def blend_parts(
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether ranks hold rows of it one after the other."""
     return (
         isinstance(value, DTensor)
         and value.device_mesh.ndim == 1

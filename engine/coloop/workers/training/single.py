@@ -1,11 +1,13 @@
-"""The `single` backend: one process, one device, plain torch."""
+"""The `single` backend: one process, one device, plain torch; and what all backends do to a
+model."""
 
+import torch
 from torch import nn
 
 from coloop.errors import BackendMissing
 from coloop.spec.dtypes import ON_CPU, ON_GPU, Dtypes, trained_dtypes
 from coloop.spec.training import Training
-from coloop.workers.training.adapters import AdaptedStates, Adapter, add_adapter, names_of
+from coloop.workers.training.adapters import Adapter, LearningAdapter, add_adapter, names_of
 from coloop.workers.training.forward import (
     TOKENS_AT_ONCE,
     ForwardOptions,
@@ -16,18 +18,44 @@ from coloop.workers.training.forward import (
 )
 from coloop.workers.training.learner import Learner
 from coloop.workers.training.ranks import ALONE, Ranks
-from coloop.workers.training.states import (
-    ModelStates,
-    WholeStates,
-    autocast_of,
-    check_trainable,
-    place_weights,
-)
+from coloop.workers.training.states import WholeStates, autocast_of, check_trainable, place_weights
+
+
+def token_model(
+    model: nn.Module,
+    training: Training,
+    dtypes: Dtypes,
+    *,
+    backend: str,
+    autocast: torch.dtype | None,
+    tokens_at_once: int,
+    is_packed: bool,
+    adapter: Adapter | None,
+    device: torch.device | None = None,
+    waits: bool = False,
+) -> TokenModel:
+    """A model as a backend trains it: in its types, with its adapter; changed in place.
+
+    Args:
+        autocast: type of the matrix products; None: that of the weights.
+        tokens_at_once: most tokens of a micro-batch if `training.micro_batch` is unset.
+        is_packed: sequences share rows instead of being padded.
+        adapter: what learns in place of the weights; None: they do.
+    """
+    check_trainable(dtypes, backend=backend)
+    place_weights(model, dtypes)
+    if adapter is not None:
+        add_adapter(model, adapter)
+    recompute_blocks(model, training)
+    options = ForwardOptions(
+        autocast=autocast,
+        tokens_at_once=tokens_at_once,
+        packing=packing_on(device or device_of(model), is_packed=is_packed),
+    )
+    return TokenModel(model.eval(), options, device=device, waits=waits)
 
 
 class SingleBackend(Learner):
-    """Owner of one weights group's training; see `TrainBackend`."""
-
     def __init__(
         self,
         model: nn.Module,
@@ -40,13 +68,6 @@ class SingleBackend(Learner):
         is_packed: bool = False,
         adapter: Adapter | None = None,
     ) -> None:
-        """
-        Args:
-            dtypes: how weights are held and computed with; None: as `training` and the device say.
-            tokens_at_once: most tokens of a micro-batch where `training.micro_batch` is open.
-            is_packed: sequences share rows instead of being padded.
-            adapter: what learns in place of the weights; None: they do.
-        """
         if ranks.size > 1:
             raise BackendMissing(
                 f"`single` trains {group!r} in one process, not in {ranks.size}; use `fsdp2`"
@@ -54,19 +75,18 @@ class SingleBackend(Learner):
         if dtypes is None:
             on_gpu = device_of(model).type == "cuda"
             dtypes = trained_dtypes(training, ON_GPU if on_gpu else ON_CPU)
-        check_trainable(dtypes, backend="single")
-        place_weights(model, dtypes)
-        if adapter is not None:
-            add_adapter(model, adapter)
-        recompute_blocks(model, training)
-        model.eval()
-        options = ForwardOptions(
+        tokens = token_model(
+            model,
+            training,
+            dtypes,
+            backend="single",
             autocast=autocast_of(dtypes),
             tokens_at_once=tokens_at_once,
-            packing=packing_on(device_of(model), is_packed=is_packed),
+            is_packed=is_packed,
+            adapter=adapter,
         )
-        tokens = TokenModel(model, options)
-        states: ModelStates = WholeStates(model, training.optimizer)
+        states = WholeStates(model, training.optimizer)
+        adapted = None
         if adapter is not None:
-            states = AdaptedStates(states, adapter, names_of(model))
-        super().__init__(tokens, states, group=group, ranks=ranks)
+            adapted = LearningAdapter(states, adapter, names_of(model))
+        super().__init__(tokens, states, adapted, group=group, ranks=ranks)

@@ -1,7 +1,6 @@
 """How a backend holds its model states: weights, gradients and the optimizer's running means.
 
-The update itself is the same everywhere (`workers/training/learner.py`); what differs is where
-these three lie, and how they are gathered and summed. `WholeStates` has them whole in this process.
+The update itself is the same everywhere (`learner`). `WholeStates` has all in this process.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,16 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from coloop.errors import BackendMissing
-from coloop.models import DTYPES
+from coloop.models.build import DTYPES
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.training import Optimizer
 from coloop.workers.training.optimizers import GroupOptimizer
 
-NORM_EPSILON = 1e-6
-"""Beside a norm that a gradient is divided by, as torch has it."""
+NORM_EPSILON = 1e-6  # beside a norm that a gradient is divided by, as torch has it
 
-Keep = Callable[[str], bool]
-"""Which weights are asked for, by their names."""
+Keep = Callable[[str], bool]  # which weights are asked for, by their names
 
 
 def everything(name: str) -> bool:
@@ -30,7 +27,6 @@ def everything(name: str) -> bool:
 
 @torch.no_grad()
 def blend(own: Mapping[str, Tensor], given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
-    """own = ema * own + (1 - ema) * given, in place; names of those that were not given."""
     missing = set(own)
     for name, weight in given:
         if name in missing:
@@ -43,78 +39,50 @@ def blend(own: Mapping[str, Tensor], given: Iterable[tuple[str, Tensor]], ema: f
 class ModelStates(Protocol):
     """Weights, gradients and running means of one group. All ranks call alike."""
 
-    @property
-    def is_in_step(self) -> bool:
-        """Whether each pass is one of all ranks together; else each makes those of its own rows,
-        and they meet in `sum_up`."""
-        ...
+    is_whole: bool  # whether the model still holds all weights, for others to read
+    is_in_step: bool
+    """Whether all ranks make each pass together, not only meet in `sum_up`."""
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradient of this rank's share of a step's loss."""
-        ...
 
     def sum_up(self, flags: Sequence[bool]) -> list[bool]:
-        """Once all passes of a step are made: the gradient is the sum over ranks from here on. Of
-        each flag whether it is so on any of them."""
-        ...
+        """After a step's passes: sum the gradient over ranks; of each flag whether any has it."""
 
     def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
-        """One optimizer step by the gradient, cut to a norm of `clip`; the norm that it had.
-
-        Where that is not finite, no step is taken.
-        """
-        ...
+        """One optimizer step, clipped to a norm of `clip`; the norm before, no step if not
+        finite."""
 
     def drop_gradient(self) -> None:
-        """Forget the gradient, and whatever a pass that broke off has left."""
-        ...
+        """Forget the gradient, and whatever a failed pass has left."""
 
-    def reset_optimizer(self) -> None:
-        """Forget the running means."""
-        ...
+    def reset_optimizer(self) -> None: ...
 
     def weights(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
-        """Each weight that is asked for whole, by its Hugging Face name, one at a time in
-        memory."""
-        ...
+        """Weights that are asked for, whole, by Hugging Face name, one at a time in memory."""
 
     def replace(self, weights: Mapping[str, Tensor]) -> None:
         """Whole weights, by their names, in place of those that are held; running means stay."""
-        ...
 
     def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
-        """own = ema * own + (1 - ema) * given, a weight at a time; names of those that were not
-        given."""
-        ...
+        """own = ema * own + (1 - ema) * given, a weight at a time; names that were not given."""
 
     def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
-        """`model` and `optimizer` as one process would hold them, on the first rank; what other
-        ranks get is of no use.
-
-        Args:
-            has_weights: else only what is no weight.
-        """
-        ...
+        """`model` and `optimizer` as one process would hold them; only the first rank's counts.
+        `has_weights`: else only what is no weight."""
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """What `state_dict` gave on any number of ranks.
+        """What `state_dict` gave on any number of ranks. Raises `KeyError`, `ValueError` or
+        `RuntimeError` where it does not fit."""
 
-        Raises `KeyError`, `ValueError` or `RuntimeError` where it does not fit.
-        """
-        ...
-
-    def optimizer_state(self) -> dict[str, Any]:
-        """The `optimizer` of `state_dict` alone."""
-        ...
+    def optimizer_state(self) -> dict[str, Any]: ...
 
     def load_optimizer_state(self, state: Mapping[str, Any]) -> None:
         """What `optimizer_state` gave; raises as `load_state_dict`."""
-        ...
 
 
 class WholeStates:
-    """Everything in this process; see `ModelStates`."""
-
+    is_whole = True
     is_in_step = True
 
     def __init__(self, model: nn.Module, section: Optimizer) -> None:
@@ -130,16 +98,23 @@ class WholeStates:
 
     def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
         gradients = [p.grad for p in self._model.parameters() if p.grad is not None]
-        norms = torch._foreach_norm(gradients) if gradients else [torch.zeros(())]
-        norm: Tensor = torch.linalg.vector_norm(torch.stack(norms))
+        norm = self._norm(gradients)
         if torch.isfinite(norm):
-            if clip is not None and (share := clip / (norm + NORM_EPSILON)) < 1:
-                torch._foreach_mul_(gradients, share)
+            self._clip(gradients, norm, clip)
             self._optimizer.set_rate(section, rate)
             for optimizer in self._optimizer.ready():
                 optimizer.step()
             self._optimizer.zero_grad()
         return norm
+
+    def _norm(self, gradients: list[Tensor]) -> Tensor:
+        norms = torch._foreach_norm(gradients) if gradients else [torch.zeros(())]
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(norms))
+        return norm
+
+    def _clip(self, gradients: list[Tensor], norm: Tensor, clip: float | None) -> None:
+        if clip is not None and (share := clip / (norm + NORM_EPSILON)) < 1:
+            torch._foreach_mul_(gradients, share)
 
     def drop_gradient(self) -> None:
         self._optimizer.zero_grad()
@@ -162,7 +137,7 @@ class WholeStates:
         return blend(dict(self._model.named_parameters()), given, ema)
 
     def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
-        weights = {"model": self._model.state_dict()} if has_weights else {}
+        weights = {"model": self._kept(self._model.state_dict())} if has_weights else {}
         return {**weights, "optimizer": self.optimizer_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -170,15 +145,16 @@ class WholeStates:
         self.load_optimizer_state(state["optimizer"])
 
     def optimizer_state(self) -> dict[str, Any]:
-        return self._optimizer.state_dict()
+        return self._kept(self._optimizer.state_dict())  # type: ignore[no-any-return]
+
+    def _kept(self, tree: Any) -> Any:
+        return tree
 
     def load_optimizer_state(self, state: Mapping[str, Any]) -> None:
         self._optimizer.load_state_dict(state)
 
 
-# Weights in the types that were decided for them, and the type that products are computed in.
-#
-# Losses are always float32. What is decided stands in `coloop.spec.dtypes`; here it is done.
+# Types of weights and matrix products, as `coloop.spec.dtypes` decides them. Losses are float32.
 
 
 def autocast_of(dtypes: Dtypes) -> torch.dtype | None:
@@ -189,14 +165,9 @@ def autocast_of(dtypes: Dtypes) -> torch.dtype | None:
 def place_weights(
     model: nn.Module, dtypes: Dtypes, *, after_each: Callable[[], None] | None = None
 ) -> nn.Module:
-    """The model with its weights in the decided types; changed in place.
-
-    The weight of a linear layer that is the embedding's as well is held as the embedding is.
-
-    Args:
-        after_each: called after each cast, which rounds what comes after it.
-    """
-    after_each = after_each or _nothing
+    """The model with its weights in the decided types; changed in place. A head's weight that is
+    the embedding's is held as the embedding is. `after_each`: called after each cast."""
+    after_each = after_each or (lambda: None)
     model.to(DTYPES[dtypes.rest])
     after_each()
     if dtypes.matrices != dtypes.rest:
@@ -206,10 +177,6 @@ def place_weights(
                 layer.to(DTYPES[dtypes.matrices])
         after_each()
     return model
-
-
-def _nothing() -> None:
-    return None
 
 
 def check_trainable(dtypes: Dtypes, *, backend: str) -> None:

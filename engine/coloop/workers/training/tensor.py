@@ -6,10 +6,8 @@
     words, both ends    cut by the vocabulary
     other norms, score  whole on each, with the same gradient
 
-Which layers of a family are cut how, its configuration in transformers says. Every weight is held
-as a DTensor on the tensor dimension of a mesh, which knows how it is put together; a module
-computes with its rank's part as a plain tensor, for DTensor thinks about each new shape of rows.
-Between modules all ranks of a group have the same, so they must pass the same rows.
+The cuts follow a family's configuration in transformers. Weights are DTensors; modules compute with
+plain tensors, because DTensor is slow on each new shape. Ranks of a group must pass the same rows.
 """
 
 from collections.abc import Iterator
@@ -31,7 +29,7 @@ from torch.utils._pytree import tree_map_only
 
 from coloop.errors import BackendMissing
 from coloop.workers.training.forward import Heads
-from coloop.workers.training.vocabulary import first_word, summed, summed_behind
+from coloop.workers.training.fused import first_word, summed, summed_behind
 
 WHOLE, BY_COLUMNS, BY_ROWS, OF_HEADS = "", "colwise", "rowwise", "replicated_with_grad_allreduce"
 KNOWN = {BY_COLUMNS, BY_ROWS, OF_HEADS, "embedding_rowwise"}
@@ -39,10 +37,8 @@ KNOWN = {BY_COLUMNS, BY_ROWS, OF_HEADS, "embedding_rowwise"}
 
 
 def split_layers(net: Heads, mesh: DeviceMesh) -> None:
-    """Cut the weights of a model over the ranks of a mesh of one dimension; changed in place.
-
-    Raises `BackendMissing` where its layers cannot be cut so.
-    """
+    """Cut a model's weights over the ranks of a mesh of one dimension, in place. Raises
+    `BackendMissing` where its layers cannot be cut so."""
     model: Any = net.model
     _check_splits(net, mesh.size())
     words, head = model.get_input_embeddings(), model.get_output_embeddings()
@@ -70,12 +66,8 @@ def split_layers(net: Heads, mesh: DeviceMesh) -> None:
 
 
 class Own:
-    """A module that computes with its rank's part of its weights.
-
-    Args:
-        lies: by weight, how it is cut; others are whole on each rank.
-        learns: how the gradient of whole weights lies on the ranks: alike, or in parts of a sum.
-    """
+    """A module that computes with its rank's part of its weights. `lies`: by weight, how it is cut.
+    `learns`: whether gradients of whole weights are alike on the ranks or parts of a sum."""
 
     def __init__(
         self,
@@ -102,13 +94,11 @@ class Own:
         return given
 
     def leave(self, module: nn.Module, given: tuple[Tensor, ...], found: Tensor) -> Tensor:
-        """Put the weights back."""
         del given
         module._parameters.update(self._held)
         return found
 
     def part(self, name: str, weight: DTensor) -> Tensor:
-        """This rank's of a weight."""
         del name
         is_whole = isinstance(weight.placements[0], Replicate)
         return weight.to_local(grad_placements=[self._learns] if is_whole else None)
@@ -155,8 +145,7 @@ class OwnWords(Own):
 
 
 class _Entered:
-    """Where ranks begin to work on parts: what each learns of the same numbers is summed, once for
-    all layers behind."""
+    """Where ranks begin to work on parts: gradients are summed once for all layers behind."""
 
     def __init__(self, mesh: DeviceMesh) -> None:
         self._mesh = mesh
@@ -178,14 +167,12 @@ def _spread(module: nn.Module, mesh: DeviceMesh, lies: dict[str, Placement]) -> 
 
 
 def _owners(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """Modules that have weights themselves."""
     for name, module in model.named_modules():
         if next(module.parameters(recurse=False), None) is not None:
             yield name, module
 
 
 def _planned(name: str, model: Any) -> str:
-    """What the family's plan says of a module."""
     inner = name.removeprefix(f"{model.base_model_prefix}.")
     plan: dict[str, str] = model.config.base_model_tp_plan
     return next((how for pattern, how in plan.items() if fnmatchcase(inner, pattern)), WHOLE)

@@ -1,55 +1,43 @@
-"""What every engine that computes by itself has in common: tickets, versions, kept texts, and what
-becomes of unfinished ones when new weights come.
-
-Who computes (`Writer`) takes texts in and gives ended ones out; it knows nothing of tickets given
-back, versions or loads.
-"""
+"""The rollout engine: tickets, versions, kept texts, and what becomes of unfinished texts when new
+weights come. An engine adds who computes (`Writer`), which takes texts in and gives ended ones
+out."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from coloop.errors import RequestRefused, WeightsNotUpdated
-from coloop.workers.rollout.kept import KeptTexts
 from coloop.workers.rollout.protocol import Generation, GenerationRequest
-from coloop.workers.rollout.texts import Text, are_siblings, takes_likeliest
+from coloop.workers.rollout.texts import KeptTexts, Text, are_siblings, takes_likeliest
 
 
 class Writer(Protocol):
-    """Texts on their way."""
-
-    def __len__(self) -> int:
-        """How many they are."""
-        ...
+    def __len__(self) -> int: ...
 
     def texts(self) -> list[Text]: ...
 
-    def written(self) -> int:
-        """Tokens that they have so far."""
-        ...
+    def written(self) -> int: ...
 
     def add(self, text: Text) -> None: ...
 
     def step(self) -> list[Text]:
         """About one token more for each; those that ended."""
-        ...
 
     def take_out(self, tickets: Collection[int]) -> tuple[list[Text], list[Text]]:
         """Takes texts out as they are: these, and what else had ended."""
-        ...
 
     def clear(self) -> None:
         """Forgets every text, whatever has happened."""
-        ...
 
 
-class TextEngine(ABC):
-    """The part of `RolloutEngine` that is the same whoever computes."""
+class RolloutEngine(ABC):
+    """Writes completions and scores sequences with one set of weights."""
 
     def __init__(
         self,
@@ -57,73 +45,70 @@ class TextEngine(ABC):
         kept: KeptTexts,
         *,
         version: int,
+        dtype: torch.dtype,
         max_length: int | None,
         vocabulary: int,
     ) -> None:
         self._writer = writer
         self._kept = kept
-        self._max_length = max_length
+        self.dtype = dtype
+        self.max_length = max_length
+        """Most tokens of a prompt and what may be written to it; None: no limit."""
         self._vocabulary = vocabulary
         self._version, self._is_whole = version, True
         self._ready: list[Generation] = []
         self._tickets = 0
-        self._served: GenerationRequest | None = None
-        """The last one that was found to be in order."""
+        self._served: GenerationRequest | None = None  # the last request that was found to be valid
 
     @property
     def version(self) -> int:
-        """Version of the weights held."""
         self._check_whole()
         return self._version
-
-    @property
-    def max_length(self) -> int | None:
-        """Most tokens of a prompt and what may be written to it; None: no limit."""
-        return self._max_length
 
     # Writing
 
     @property
     def unfinished(self) -> int:
-        """Requests submitted and not given back yet."""
         return len(self._writer) + len(self._ready)
 
     def submit(self, request: GenerationRequest) -> int:
-        """Takes a request and gives its ticket."""
+        """Takes a request and gives its ticket, which no other request of this engine gets. Raises
+        `RequestRefused`, naming the row, for what cannot be served."""
         self._check_whole()
         if self._served is None or not are_siblings(request, self._served):
-            check_request(request, self._max_length, self._vocabulary, self._kept)
+            problem = _problem(request, self.max_length, self._vocabulary)
+            if problem := problem or self._kept.problem(request):
+                raise RequestRefused(f"row {request.id}: {problem}")
             self._served = request if request.continues is None else None
         self._tickets += 1
         self._writer.add(Text(self._tickets, request))
         return self._tickets
 
     def step(self) -> list[Generation]:
-        """Writes on; the texts that ended since the last call."""
+        """Write about one token of each request; those that have ended since the last call."""
         self._check_whole()
         self._advance()
         ready, self._ready = self._ready, []
         return ready
 
     def written(self) -> int:
-        """Tokens that the unfinished requests have so far."""
+        """Tokens that the unfinished requests have so far, for progress."""
         return self._writer.written() + sum(len(row.token_ids) for row in self._ready)
 
     def abort(self, tickets: Iterable[int]) -> list[Generation]:
-        """Takes requests out as they are."""
+        """Take requests out as they are, in this order; kept are none of them."""
         order = {ticket: place for place, ticket in enumerate(tickets)}
-        found = [row for row in self._ready if row.ticket in order]
+        aborted = [row for row in self._ready if row.ticket in order]
         self._ready = [row for row in self._ready if row.ticket not in order]
-        found += [self._generation(text) for text in self._take_out(order)]
-        self.release(row.ticket for row in found)
-        return sorted(found, key=lambda row: order[row.ticket])
+        aborted += [self._generation(text) for text in self._take_out(order)]
+        self.release(row.ticket for row in aborted)
+        return sorted(aborted, key=lambda row: order[row.ticket])
 
     def release(self, tickets: Iterable[int]) -> None:
-        """Forgets kept texts."""
+        """Forgets kept texts; other tickets are ignored."""
         self._kept.release(tickets)
 
     def _advance(self) -> None:
-        """One step; where it fails, nothing is left to go on with."""
         try:
             self._ready += [self._generation(text) for text in self._writer.step()]
         except BaseException:
@@ -131,7 +116,6 @@ class TextEngine(ABC):
             raise
 
     def _take_out(self, tickets: Collection[int]) -> list[Text]:
-        """Texts as they are; what else had ended is ready."""
         taken, others = self._writer.take_out(tickets)
         self._ready += [self._generation(text) for text in others]
         return taken
@@ -160,15 +144,26 @@ class TextEngine(ABC):
             return text.versions
         return (*text.versions, (text.before, self._version))
 
+    # Scoring
+
+    @abstractmethod
+    def score(
+        self, sequences: Sequence[Sequence[int]], temperature: float = 1.0
+    ) -> list[list[float]]:
+        """Log-prob of every token given those before it; the first of a sequence is 0."""
+
     # Weights
 
     @abstractmethod
-    def _take_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
-        """Takes all weights; nothing is unfinished meanwhile."""
+    def _take_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None: ...
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: int) -> None:
-        """Takes all weights; where that fails half-way, the engine refuses to work until a load
-        succeeds."""
+        """Takes all weights under the names of the Hugging Face model; a missing or unknown name is
+        an error, and the engine refuses to work until a load succeeds.
+
+        Unfinished requests are treated as their `on_load` says; what ends by it is given back by
+        the next `step`. Kept texts stay kept, what was computed of them does not.
+        """
         paused = self._settle()
         self._is_whole = False
         self._kept.forget_lines()
@@ -198,6 +193,42 @@ class TextEngine(ABC):
                 self._ready.append(self._generation(text))
         return sorted(paused, key=lambda text: text.ticket)
 
+    def held_weights(self) -> Iterable[tuple[str, Tensor]]:
+        """The weights held, by Hugging Face name; none where the engine cannot tell."""
+        return ()
+
+    def fingerprint(self) -> int | None:
+        """`coloop.workers.fingerprint` of the weights held; None where the engine cannot tell."""
+        return None
+
+    # Memory
+
+    @abstractmethod
+    def sleep(self, *, with_weights: bool = True) -> None:
+        """Frees the memory that it can do without until `wake`. Nothing may be unfinished; what was
+        computed of kept texts is forgotten. Asleep it takes weights and is woken, and nothing else;
+        if it fails, it is asleep all the same.
+
+        Args:
+            with_weights: its weights move to the host's memory as well.
+        """
+
+    @abstractmethod
+    def wake(self) -> None:
+        """Takes its memory back; new weights may be loaded before or after it."""
+
+    def rows_at_once(self) -> int | None:
+        """Most texts that it has written at once; None: unknown."""
+        return None
+
+    def write_fewer(self, rows: int) -> None:
+        """No more texts at once from now on; memory is freed. Nothing may be unfinished."""
+        del rows
+
+    @abstractmethod
+    def close(self) -> None:
+        """Frees everything, whatever is unfinished; it is not used afterwards."""
+
     def _check_whole(self) -> None:
         if not self._is_whole:
             raise WeightsNotUpdated(
@@ -208,15 +239,6 @@ class TextEngine(ABC):
 def is_cut(request: GenerationRequest) -> bool:
     """Whether its tokens are drawn from a part of the distribution."""
     return not takes_likeliest(request) and (request.top_p < 1 or request.top_k is not None)
-
-
-def check_request(
-    request: GenerationRequest, max_length: int | None, vocabulary: int, kept: KeptTexts
-) -> None:
-    """Raises where the request cannot be served; the message names its row."""
-    problem = _problem(request, max_length, vocabulary) or kept.problem(request)
-    if problem:
-        raise RequestRefused(f"row {request.id}: {problem}")
 
 
 def _problem(request: GenerationRequest, max_length: int | None, vocabulary: int) -> str | None:
