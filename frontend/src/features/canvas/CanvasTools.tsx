@@ -79,7 +79,7 @@ function CanvasControls({ onFit, onTouch }: ControlsProps) {
       >
         <Plus size={15} />
       </IconButton>
-      <span className="canvas-tools-gap" />
+      <span className="h-4.5 mx-1.5 border-l border-line" />
       <IconButton side="top" size="small" label="Show everything" keys="1" onClick={onFit}>
         <Maximize size={15} />
       </IconButton>
@@ -93,7 +93,7 @@ function CanvasControls({ onFit, onTouch }: ControlsProps) {
       >
         <Network size={15} />
       </IconButton>
-      <span className="canvas-tools-gap" />
+      <span className="h-4.5 mx-1.5 border-l border-line" />
       <IconButton
         side="top"
         size="small"

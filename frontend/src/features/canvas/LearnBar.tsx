@@ -34,7 +34,7 @@ export function LearnBar({ node, isReachable }: LearnBarProps) {
     <div className="learn-bar">
       <button
         type="button"
-        className="learn-bar-sign nodrag"
+        className="inline-flex flex-initial items-center gap-1.5 min-w-3.5 h-5.5 nodrag"
         tabIndex={isReachable ? 0 : -1}
         aria-label={`${node} learns: ${said}`}
         title={`${said}\nOpens its learning settings`}
@@ -49,7 +49,7 @@ export function LearnBar({ node, isReachable }: LearnBarProps) {
           {more > 0 ? (
             <button
               type="button"
-              className="learn-bar-sign nodrag"
+              className="inline-flex flex-initial items-center gap-1.5 min-w-3.5 h-5.5 nodrag"
               tabIndex={-1}
               aria-label={`${formatPlural(more, "more algorithm")} of ${node}`}
               onClick={press}

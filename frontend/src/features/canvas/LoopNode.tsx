@@ -43,7 +43,7 @@ export function CardHeader({ node, isReachable }: CardHeaderProps) {
   const kind = kindOf(catalog, data.kind);
   const title = kind?.title ?? formatName(data.kind);
   return (
-    <header className="loop-node-header" title={kind?.help}>
+    <header className="flex flex-none items-center gap-[9px] h-11.5 pr-2.5 pl-3" title={kind?.help}>
       <span className="loop-node-icon">
         <KindIcon name={kind?.icon} />
         {runId ? <BusyRing node={node} /> : null}
@@ -89,7 +89,7 @@ export function CardValues({ node, isReachable }: CardValuesProps) {
   );
   if (values.length === 0) return null;
   return (
-    <div className="card-values">
+    <div className="flex-none border-t border-line px-1.5 py-[5px]">
       {values.map((value) => (
         <CardValueRow key={value.label} node={node} value={value} isReachable={isReachable} />
       ))}

@@ -55,7 +55,7 @@ export const NodePort = memo(function NodePort({ node, port, side }: NodePortPro
       {isTeaching ? (
         <GraduationCap
           size={12}
-          className="node-port-teaching"
+          className="flex-none text-muted"
           role="img"
           aria-label="teaching port"
         />

@@ -47,7 +47,9 @@ function Hidden({ shown }: { shown: string }) {
   });
   const [x = 0, y = 0, width = 0, height = 0] = shown.split(" ").map(Number);
   const all = `M${x - width},${y - height}h${3 * width}v${3 * height}h${-3 * width}z`;
-  return <path className="canvas-overview-hidden" d={`${all}${seen}`} fillRule="evenodd" />;
+  return (
+    <path className="fill-canvas/70 pointer-events-none" d={`${all}${seen}`} fillRule="evenodd" />
+  );
 }
 
 /** Boxes and window with something around, in the proportions of the overview. */

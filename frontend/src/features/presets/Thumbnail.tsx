@@ -41,7 +41,11 @@ function Drawing({ catalog, sketch }: { catalog: Catalog; sketch: Sketch }) {
       className="h-full w-full"
     >
       {lines.map((path, index) => (
-        <path key={index} d={path} className="thumbnail-line" />
+        <path
+          key={index}
+          d={path}
+          className="fill-none stroke-line-strong stroke-[1.5] opacity-60"
+        />
       ))}
       {lessons.map(({ learner, path }, index) => (
         <path key={index} d={path} className="thumbnail-lesson" stroke={colors[learner]} />
