@@ -42,7 +42,6 @@ export const fetchAboutPreset = (name: string) =>
 export const fetchCodeHelp = (code: string) =>
   read(client.GET("/api/explain/{code}", { params: { path: { code } } }));
 
-/** Formulas and curves of an algorithm with the settings of a node. */
 export const fetchAlgorithmHelp = (settings: JsonObject, rollout: JsonObject | null) =>
   read(
     client.GET("/api/explain/algorithm", {
@@ -70,7 +69,6 @@ export const dumpSpec = (spec: JsonObject, signal?: AbortSignal) =>
 export const readFragment = (yaml: string) =>
   read(client.POST("/api/spec/fragment", { body: { yaml } }));
 
-/** Loops and nodes that have all the words, in all that is saved. */
 export const searchLoops = (q: string, limit: number, signal?: AbortSignal) =>
   read(client.GET("/api/loops/search", { params: { query: { q, limit } }, ...until(signal) }));
 
@@ -135,7 +133,6 @@ export const fetchRuns = (query: RunQuery) =>
 
 export const fetchRunTags = () => read(client.GET("/api/runs/tags"));
 
-/** Curves of some runs in buckets of one width. */
 export const fetchRunCurves = (query: CurveQuery) =>
   read(client.GET("/api/runs/series", { params: { query } }));
 
@@ -170,7 +167,6 @@ export const fetchLoopChanges = (id: string, loopId: string) =>
 export const fetchValueChanges = (id: string, set: Bodies["CompareValues"]["set"]) =>
   read(client.POST("/api/runs/{run_id}/changes", { ...run(id), body: { set } }));
 
-/** A user has seen what an event raised. */
 export const acknowledgeAlert = (id: string, seq: number) =>
   read(client.POST("/api/runs/{run_id}/alerts/acknowledge", { ...run(id), body: { seq } }));
 
@@ -205,7 +201,6 @@ export const fetchEvents = (
     }),
   );
 
-/** The newest events of a run. */
 export const fetchTail = (id: string, limit: number, signal?: AbortSignal): Promise<EventPage> =>
   read(
     client.GET("/api/runs/{run_id}/events", {
@@ -228,7 +223,6 @@ export const fetchEventsOfStep = (
     }),
   );
 
-/** States, phases, checkpoints, edits, alerts and findings of the whole run. */
 export const fetchMarks = (id: string, signal?: AbortSignal): Promise<MarksPage> =>
   read(client.GET("/api/runs/{run_id}/marks", { ...run(id), ...until(signal) }));
 
@@ -247,7 +241,6 @@ export const fetchCurves = (id: string, query: CurvesQuery, signal?: AbortSignal
     }),
   );
 
-/** What the loss saw of each token of some rows of a step. */
 export const fetchSampleTokens = (id: string, step: number) =>
   read(
     client.GET("/api/runs/{run_id}/samples/tokens", {
@@ -255,7 +248,6 @@ export const fetchSampleTokens = (id: string, step: number) =>
     }),
   );
 
-/** Steps of the checkpoints that are kept. */
 export const fetchCheckpoints = (id: string) =>
   read(client.GET("/api/runs/{run_id}/checkpoints", run(id)));
 

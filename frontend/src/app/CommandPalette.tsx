@@ -21,7 +21,6 @@ const ITEM =
 /** What is added is told from other items by this, and found by the words for its kind. */
 const ADD = "add:";
 
-/** Every command, every node by name, here and in the other loops, and every kind of node to add. */
 export function CommandPalette({ actions }: { actions: readonly Action[] }) {
   const { store, catalog } = useOpenLoop();
   const addInMiddle = useAddInMiddle();
@@ -137,7 +136,6 @@ interface LoopHitsProps {
   onChosen: (act: () => void) => void;
 }
 
-/** Nodes and loops of the same words in the other saved loops. */
 function LoopHits({ search, className, itemClass, onChosen }: LoopHitsProps) {
   const { catalog, loopId } = useOpenLoop();
   const [, navigate] = useLocation();

@@ -24,7 +24,6 @@ const LoopRuns = lazy(() => import("./LoopRuns").then((module) => ({ default: mo
 
 const DOCK_HEIGHT = 204;
 
-/** Nodes on the left, graph in the middle, settings on the right, panels below. */
 export function EditorLayout() {
   const name = useDocument((state) => state.document.name);
   const preferences = usePreferences();
@@ -95,7 +94,6 @@ export function EditorLayout() {
   );
 }
 
-/** The panels of the composer; they can be put away. */
 function EditorDock() {
   const tab = usePreferences((state) => state.dockTab);
   const set = usePreferences((state) => state.set);
@@ -113,7 +111,6 @@ function EditorDock() {
   );
 }
 
-/** Settings of what is selected, on the right, as wide as one likes. */
 function SettingsPane() {
   const width = usePreferences((state) => state.inspectorWidth);
   const set = usePreferences((state) => state.set);
@@ -137,7 +134,6 @@ function SettingsPane() {
   );
 }
 
-/** Above the settings of the loop: what it teaches, until it is closed. They wait for each other. */
 function Inside() {
   const { isOpen, isKnown } = useAbout();
   const isLoop = useSelection(
@@ -159,14 +155,12 @@ function Inside() {
   );
 }
 
-/** The search that adds a node, over the canvas, while it is open. */
 function AddSearchLayer() {
   const request = useAddSearch((state) => state.request);
   if (!request) return null;
   return <AddSearch key={`${request.screen.x} ${request.screen.y}`} request={request} />;
 }
 
-/** Over the graph while the text is not read: what is seen is the last good state. */
 export function BrokenTextBanner() {
   const { sync } = useOpenLoop();
   const reason = useSync(lockReason);

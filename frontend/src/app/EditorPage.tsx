@@ -12,7 +12,6 @@ import { TopBar } from "./head/TopBar";
 import { LoopPage } from "./LoopPage";
 import { useActionKeys } from "./useActionKeys";
 
-/** The composer with one loop open. */
 export function EditorPage({ id }: { id: string }) {
   return (
     <LoopPage id={id}>
@@ -39,7 +38,6 @@ function Editor() {
   );
 }
 
-/** Nodes in a text that is pasted, from a tab or a text editor, become nodes of the loop. */
 function usePaste(): void {
   const { paste } = useClipboard();
   useEffect(() => {

@@ -8,7 +8,6 @@ import { Empty, Failed } from "@/ui/States";
 import { AppSkeleton } from "./AppSkeleton";
 import { PageShell } from "./PageShell";
 
-/** A page of one loop: what it shows once the loop is open, or why it is not. */
 export function LoopPage({ id, children }: { id: string; children: ReactNode }) {
   const { open, error, retry } = useOpenedLoop(id);
   if (error instanceof ApiError && error.status === 404) {

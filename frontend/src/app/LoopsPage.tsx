@@ -13,7 +13,6 @@ import { Button } from "@/ui/Button";
 import { Failed, Loading } from "@/ui/States";
 import { PageShell } from "./PageShell";
 
-/** The user's loops, and presets to begin with. */
 export function LoopsPage() {
   const loops = useQuery({ queryKey: ["loops"], queryFn: fetchLoops });
   const presets = useLoopPresets();

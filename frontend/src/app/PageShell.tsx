@@ -7,12 +7,10 @@ import { ThemeMenu } from "./head/ThemeMenu";
 interface PageShellProps {
   title: string;
   actions?: ReactNode;
-  /** For tables and charts; else lines stay short enough to be read. */
   isWide?: boolean;
   children: ReactNode;
 }
 
-/** The frame of pages that are no editor. */
 export function PageShell({ title, actions, isWide = false, children }: PageShellProps) {
   return (
     <div className="flex h-full flex-col">

@@ -17,7 +17,6 @@ const MIN_CHARTS = 300;
 const MIN_TIMELINE = 84;
 const MIN_DOCK = 140;
 
-/** The graph with its timeline, charts beside them, and what was written below. */
 export function RunFloor() {
   const { runChartsWidth, runTimelineHeight, runDockHeight, set } = usePreferences();
   const { width, height } = useWindowSize();
@@ -90,7 +89,6 @@ export function RunFloor() {
   );
 }
 
-/** What a run tells, panel by panel. */
 function RunDock() {
   const tab = usePreferences((state) => state.runTab);
   const set = usePreferences((state) => state.set);
@@ -101,7 +99,6 @@ function RunDock() {
 
 let size = { width: innerWidth, height: innerHeight };
 
-/** The room that the page has. */
 function useWindowSize(): { width: number; height: number } {
   return useSyncExternalStore(
     (listener) => {
@@ -117,7 +114,6 @@ function useWindowSize(): { width: number; height: number } {
   );
 }
 
-/** Settings of what is selected, in the place of the charts: the graph stays where it is. */
 function RunSettings() {
   return (
     <div className="flex h-full min-h-0 flex-col bg-surface">

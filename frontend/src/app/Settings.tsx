@@ -5,7 +5,6 @@ const Inspector = lazy(() =>
   import("@/features/inspector/Inspector").then((module) => ({ default: module.Inspector })),
 );
 
-/** The settings of what is selected; the graph is drawn before them. */
 export function Settings() {
   return (
     <Suspense fallback={<SettingsOutline />}>

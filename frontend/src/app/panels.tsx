@@ -11,11 +11,8 @@ export type Page = "loop" | "run";
 
 export interface Panel {
   label: string;
-  /** The pages that show it. */
   pages: readonly Page[];
-  /** Shortcuts of the composer that open it. */
   keys: readonly string[];
-  /** A number beside the name on the tab. */
   Note?: ComponentType;
 }
 

@@ -11,7 +11,6 @@ export interface ChartPlan {
   /** Its name in the catalog, or that of its only metric. */
   name: string;
   info: MetricInfo;
-  /** All nodes of one metric follow each other. */
   curves: readonly CurveName[];
   /** Chosen by what the loop learns; the others are there for who asks. */
   isMain: boolean;

@@ -10,7 +10,6 @@ import { belongs, chosenVariant, defaultsOf, isRead } from "./shapes";
 
 type ObjectField = Extract<Field, { shape: "object" }>;
 
-/** Fields of one object that stand in one part of the form. */
 export interface SectionFields {
   /** Of the object, from the form's own; the titles of what is around. */
   path: string[];
@@ -64,7 +63,6 @@ export function sectionAt(form: ObjectField, path: readonly (string | number)[])
 
 const MAX_WORDS = 3;
 
-/** What the fields of a part say in a few words, the first of them. */
 export function summariseSection(
   catalog: Catalog,
   section: FormSection,
@@ -136,7 +134,6 @@ export function countChanges(field: Field, value: Json | undefined): number {
   );
 }
 
-/** The properties of what an object value is. */
 export function inner(field: Field, value: JsonObject): readonly Property[] {
   if (field.shape === "object") return field.properties();
   const variant = chosenVariant(field, value);

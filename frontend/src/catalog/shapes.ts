@@ -150,12 +150,10 @@ export function isFlat(field: Field): boolean {
 
 const LONG = ["code", "text", "regex"];
 
-/** Whether its text wants all of the width. */
 export function isLong(field: Field): boolean {
   return LONG.includes(field.widget ?? "");
 }
 
-/** How a default reads where nothing is set. */
 export function defaultText(field: Field): string {
   const { fallback } = field;
   if (fallback === undefined) return "";

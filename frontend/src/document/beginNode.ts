@@ -1,4 +1,3 @@
-/** What a new node begins as. Pure. */
 import type { Catalog, Json, KindInfo, ModeInfo } from "@/api/types";
 import { type Field, readSchema } from "@/catalog/schema";
 import { chosenVariant } from "@/catalog/shapes";

@@ -9,7 +9,6 @@ import { ALL_READ, isAllRead, mixEdges } from "./unread";
 
 /** What a layout keeps the colours of learners under; no node has such a name. */
 const COLORS = "$colors";
-/** A node of which the file does not say what it is. */
 const NO_KIND = "";
 
 export function fromSpec(spec: JsonObject, layout?: JsonObject | null): LoopDocument {
@@ -89,7 +88,6 @@ function readIdentities(
   return Object.fromEntries(Object.entries(kept).filter(isIdentity)) as Record<string, number>;
 }
 
-/** Places as they are now, and what else the layout held. */
 function writeLayout({
   layout,
   nodes,

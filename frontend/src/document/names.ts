@@ -1,5 +1,3 @@
-/** Names of loops and nodes: what is allowed, and a free one near a wish. Pure. */
-
 const LOOP_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 const NODE_NAME = /^[a-z][a-z0-9_]*$/;
 
@@ -32,7 +30,6 @@ export function loopNameNear(name: string): string {
     .replace(/-+$/, "");
 }
 
-/** Why a name cannot be taken, or null. */
 export function nameProblem(name: string, taken: ReadonlySet<string>, own?: string): string | null {
   if (name === "") return "A node needs a name.";
   if (!NODE_NAME.test(name)) {

@@ -50,7 +50,6 @@ export function readPhasePath(
   return at.length === 0 ? null : { at, rest: path.slice(index) };
 }
 
-/** Calls `change` with every phase and group, from the outside in. */
 export function mapPhases(
   document: LoopDocument,
   change: (phase: JsonObject, at: PhasePath) => void,

@@ -19,9 +19,7 @@ export interface PickOption {
 
 export interface Picked {
   options: readonly PickOption[];
-  /** Whether a name that is not listed can be written as well. */
   isOpen: boolean;
-  /** Where it is written, in the node, and what. */
   write: (value: string, visitsOf: (place: string) => Visits) => { path: Path; value: Json };
 }
 

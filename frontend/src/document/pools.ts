@@ -1,4 +1,3 @@
-/** The pools of a loop's hardware, and which of them a node says that it runs in. Pure. */
 import type { Catalog, JsonObject } from "@/api/types";
 import { readSchema } from "@/catalog/schema";
 import { formatPlural } from "@/lib/format";
@@ -46,7 +45,6 @@ export function poolPaths(catalog: Catalog, kind: string | undefined): [string, 
   });
 }
 
-/** The pool that a node names; null where it names none. */
 export function poolOf(catalog: Catalog, document: LoopDocument, node: string): string | null {
   const data = document.nodes[node];
   const field = poolField(catalog, data?.kind);
@@ -54,7 +52,6 @@ export function poolOf(catalog: Catalog, document: LoopDocument, node: string): 
   return typeof named === "string" ? named : null;
 }
 
-/** Those of the nodes that can be in a pool. */
 export function placeable(
   catalog: Catalog,
   document: LoopDocument,

@@ -11,7 +11,6 @@ import type { LoopDocument } from "./types";
 
 export interface Renaming {
   catalog: Catalog;
-  /** The loop before, in which paths are looked up. */
   document: LoopDocument;
   from: string;
   to: string;

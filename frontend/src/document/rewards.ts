@@ -1,4 +1,3 @@
-/** Who is paid by which sources, with which weights. Pure. */
 import type { Catalog } from "@/api/types";
 import { edgeKeys, portRef, runKey } from "./edges";
 import type { LoopDocument, PortRef } from "./types";
@@ -10,15 +9,12 @@ export interface Payee extends PortRef {
 }
 
 export interface PayingEdge {
-  /** Among the edges of the document. */
   key: string;
-  /** As the service calls it. */
   name: string;
   node: string;
   weight: number;
 }
 
-/** The ports that are paid, those with an edge first. */
 export function payees(catalog: Catalog, document: LoopDocument): Payee[] {
   const all = Object.entries(document.nodes).flatMap(([node, { kind }]) =>
     (catalog.kinds[kind]?.inputs ?? [])

@@ -6,7 +6,6 @@ import { isDraft, original } from "immer";
 import { isObject } from "@/lib/paths";
 import type { LoopDocument } from "./types";
 
-/** At the end of a command that changed the machine or a model. */
 export function keepTrueName(draft: LoopDocument): void {
   const before = isDraft(draft) ? original(draft) : undefined;
   if (!before || before.name !== draft.name) return;

@@ -11,7 +11,6 @@ const ANY = "*";
 
 export interface CardValue {
   label: string;
-  /** In the node. */
   path: Path;
   /** Null where several values stand in one: they are changed in the form. */
   field: Field | null;
@@ -120,7 +119,6 @@ interface PlacedValue {
   value: Json;
 }
 
-/** The same, each with where it stands. */
 export function placesAt(
   value: Json | undefined,
   keys: readonly string[],
@@ -147,12 +145,10 @@ export function placesAt(
 export interface LearningValues {
   /** The first of its algorithms, by what it is called. */
   algorithm: CardValue | null;
-  /** How many more there are. */
   more: number;
   rate: CardValue | null;
 }
 
-/** How a node learns, value by value. */
 export function learningValues(
   catalog: Catalog,
   document: LoopDocument,

@@ -50,7 +50,6 @@ const MIN_HEIGHT = 34;
 export interface Dot {
   port: string;
   isTarget: boolean;
-  /** From the top of the card. */
   top: number;
 }
 
@@ -185,7 +184,6 @@ export function trackIn(height: number): number {
   return height >= 400 ? MIN_LABELLED_TRACK : Math.max(7, height / 36);
 }
 
-/** Between a frame and its cards. */
 export function frameAround({ zoom }: Squeeze): Around {
   return { side: FRAME.side / zoom, top: FRAME.head / zoom, bottom: FRAME.side / zoom };
 }

@@ -12,7 +12,6 @@ import type { Edge, LoopDocument, NodeData } from "@/document/types";
 export type EdgeKind = "data" | "measure" | "learning" | "tie";
 
 export interface EdgeKinds {
-  /** By the key of the edge. */
   of: ReadonlyMap<string, EdgeKind>;
   /** By a node that follows only one other (a reference, a critic): that other node. */
   leaderOf: ReadonlyMap<string, string>;
@@ -150,20 +149,16 @@ export function edgeText(catalog: Pick<Catalog, "schema">, edge: Edge): string {
     .join(" · ");
 }
 
-// What stands on an edge. Pure.
-
 /** What an edge says of itself; what is learned is named in any case. */
 export function edgeLabel(catalog: Catalog, edge: Edge, kind: EdgeKind): string {
   return [learningName(edge, kind), edgeText(catalog, edge)].filter(Boolean).join(" · ");
 }
 
-/** What is learned, where the edge has no name of its own. */
 export function learningName(edge: Edge, kind: EdgeKind): string {
   if (kind !== "learning" || typeof edge.id === "string") return "";
   return portRef(edge.to).port.replaceAll("_", " ");
 }
 
-/** All edges that one line stands for. */
 export function bundleTitle(keys: readonly string[]): string {
   return [`${keys.length} edges`, ...keys].join("\n");
 }

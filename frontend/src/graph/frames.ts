@@ -160,7 +160,6 @@ function smallestAt(frames: readonly Frame[], point: Point): string | null {
 
 // The graph laid out pool by pool, so that no frame has a node of another pool in it. Pure.
 
-/** Between what stands below another. */
 const APART = 3 * GRID;
 
 /**

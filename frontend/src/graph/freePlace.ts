@@ -5,7 +5,6 @@ import { NOTE_SIZE } from "@/document/notes";
 import { EMPTY_DOCUMENT, type LoopDocument, type NodeData, type Point } from "@/document/types";
 import { boxesOf, GRID, NODE_WIDTH, nodeSize } from "./geometry";
 
-/** Room between boxes, for edges. */
 const GAP = 2 * GRID;
 /** As far from a box to one that goes on from it. */
 const BESIDE = 4 * GRID;

@@ -13,7 +13,6 @@ import { type EdgeKinds, edgeKinds } from "./edgeKinds";
 import type { Area } from "./shapes";
 
 export const GRID = 16;
-/** The widest box, and the narrowest. */
 export const NODE_WIDTH = 224;
 export const MIN_WIDTH = 144;
 export const HEADER_HEIGHT = 46;
@@ -114,12 +113,9 @@ function measure(catalog: Catalog, document: LoopDocument, node: string): Size {
 
 /** Beside a name: the sign before it, and what is around both. */
 const NAME_AROUND = 61;
-/** The least that a value has beside its label. */
 const VALUE_ROOM = 74;
-/** "GRPO · lr 1e-6", and what a node does beside its rate. */
 const LEARN_ROOM = 192;
 const LIVE_ROOM = 160;
-/** Of a card with values. */
 const OWN_ROOM = 176;
 
 function portsWidth({ inputs, outputs }: ShownPorts, row: number): number {
@@ -139,12 +135,10 @@ function liveHeight(catalog: Catalog, document: LoopDocument, node: string): num
   return (hasMetric(catalog, document, node) ? METRIC_HEIGHT : 0) + STATE_HEIGHT;
 }
 
-/** Middle of a port's row, from the top of the node. */
 export function portTop(row: number): number {
   return HEADER_HEIGHT + row * PORT_HEIGHT + PORT_HEIGHT / 2;
 }
 
-/** Middle of the row in which folded ports are counted. */
 export function foldTop(rows: number): number {
   return HEADER_HEIGHT + rows * PORT_HEIGHT + FOLD_HEIGHT / 2;
 }
@@ -175,7 +169,6 @@ export function textWidth(text: string, size: number): number {
   return Math.ceil(width * size);
 }
 
-/** Where the boxes of a loop stand and how large they are. Pure. */
 export interface Box {
   id: string;
   x: number;

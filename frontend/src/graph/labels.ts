@@ -3,9 +3,7 @@ import type { EdgeKind } from "./edgeKinds";
 import { textWidth } from "./geometry";
 import { type Area, overlap, type Point } from "./shapes";
 
-/** The longest rate that stands on an edge. */
 const RATE = "44.4k/s";
-/** Around the text of a label, and the sign of learning before it. */
 const AROUND = 18;
 const SIGN = 17;
 

@@ -18,7 +18,6 @@ const DOCK_GAP = 48;
 
 /** A rate stands on every line of a run. */
 const RATE = "44.4k/s";
-/** Around the text of a label, and a piece of line on either side. */
 const AROUND = 44;
 /** Boxes that stand on each other are moved this far apart. */
 const APART = 24;
@@ -42,7 +41,6 @@ interface Group {
   id: string;
   width: number;
   height: number;
-  /** Where each stands, from the corner of the group. */
   places: Record<string, Point>;
 }
 
@@ -136,7 +134,6 @@ function inRanks(
   return places;
 }
 
-/** Two groups that are joined. */
 type Link = readonly [string, string];
 
 const SWEEPS = 8;

@@ -80,9 +80,7 @@ const MEASURES: Measures = {
 };
 /** Ports stick out of their box. */
 const PORT_REACH = 8;
-/** The signs of ports stick out less than what takes the pointer. */
 const SIGN_REACH = 6;
-/** How far lines stay away from boxes. */
 const CLEAR = 6;
 const PIECES = 14;
 const BEND = 26;

@@ -9,10 +9,8 @@ import type { LoopDocument } from "@/document/types";
 import { edgeKinds } from "./edgeKinds";
 import { boxesOf, NODE_WIDTH } from "./geometry";
 
-/** Below a card, and for each line of learning at its bottom. */
 const BELOW = 32;
 const LINE = 12;
-/** Between a card and the one that is docked below it. */
 const TIE = 36;
 /** In which a rate stands beside nothing but its own line, and more for each line beside. */
 const LABEL_ROOM = 84;
@@ -20,7 +18,6 @@ const LABEL_BESIDE = 20;
 /** Cards that stood nearly on each other are moved apart one by one. */
 const MAX_SCALE = 1.5;
 
-/** A card with the one that is docked below it. */
 interface Stack {
   x: number;
   y: number;

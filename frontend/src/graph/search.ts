@@ -131,7 +131,6 @@ function levelsOf({ boxes }: Taken, wish: number, isAbove: boolean): number[] {
   return all.toSorted((a, b) => Math.abs(a - wish) - Math.abs(b - wish));
 }
 
-/** Places of a vertical line on the free side of a port. */
 function sidesOf({ boxes }: Taken, x: number, way: 1 | -1): number[] {
   const near = BESIDE.map((by) => x + way * by);
   const others = boxes.flatMap((box) =>
@@ -189,7 +188,6 @@ function downFrom(
 
 const TURNS = [14, 22, 30, 38];
 
-/** What lies between two heights. */
 function between({ sides, boxes, across, down }: Taken, top: number, bottom: number): Taken {
   return {
     sides,

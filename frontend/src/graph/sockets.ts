@@ -3,13 +3,11 @@ import type { RouteEdge } from "./routes";
 import type { RouteBox } from "./shapes";
 
 export interface Socket {
-  /** Of the edge. */
   key: string;
   port: string;
   isTarget: boolean;
   isTie: boolean;
   side: "top" | "bottom";
-  /** From the left of the box. */
   x: number;
 }
 

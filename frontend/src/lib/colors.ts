@@ -51,7 +51,6 @@ export function kindColor(kind: { color: string } | undefined): string {
   return kind ? `var(${kind.color})` : UNKNOWN;
 }
 
-/** The ground for text in a node's colour. */
 export function softColor(color: string): string {
   return color === UNKNOWN ? "var(--sunken)" : color.replace(/\)$/, "-soft)");
 }

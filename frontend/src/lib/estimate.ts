@@ -49,7 +49,6 @@ export function unknownText(estimate: Estimate): string {
     .join("\n");
 }
 
-/** GPUs of one pool that carry the same, in one line. */
 export function groupGpus(estimate: Estimate): GpuGroup[] {
   const groups: GpuGroup[] = [];
   for (const gpu of estimate.gpus) {
@@ -102,7 +101,6 @@ export function bytesIn(gpu: GpuEstimate, stage: string): number {
   return partsIn(gpu, stage).reduce((sum, part) => sum + part.bytes, 0);
 }
 
-/** Kinds of parts in the order in which they get their colours. */
 export function partNames(estimate: Estimate): string[] {
   const names: string[] = [];
   for (const gpu of estimate.gpus) {

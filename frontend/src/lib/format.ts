@@ -166,7 +166,6 @@ export function formatAgo(stamp: string | null | undefined, now: number = Date.n
   });
 }
 
-/** Wall-clock time of an event. */
 export function formatClock(stamp: string): string {
   const time = new Date(stamp);
   return Number.isNaN(time.getTime())

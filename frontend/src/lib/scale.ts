@@ -1,5 +1,3 @@
-/** A vertical axis: its ends, and how wide it is. */
-
 /**
  * Of the largest value: ends nearer to each other are one value that was computed twice. Marks
  * between them would be so near to each other that adding their distance changes nothing, and

@@ -10,7 +10,6 @@ import { createLiveState, type LiveState } from "./state";
 
 export type Connection = "loading" | "live" | "reconnecting" | "ended" | "failed";
 
-/** For how long an edge is seen to flow after rows came. */
 const FLOW_SHOWN = 1000;
 
 export const TICK = 250;
@@ -24,7 +23,6 @@ export class LiveRun {
   isWhole = true;
   run: RunSummary | null = null;
   connection: Connection = "loading";
-  /** Local time of the newest message. */
   heardAt: number = Date.now();
   /** Last event before the gauges that are on screen; stages that finished since then have just worked. */
   shownSeq = 0;
@@ -73,14 +71,12 @@ export class LiveRun {
     this.tell(...topics);
   }
 
-  /** While the past is read, the run as the server told it is newer. */
   private noteState(at: string): void {
     const { state, message, error } = this.state;
     if (!this.run || !state || this.connection !== "live") return;
     this.run = { ...this.run, state, message, error, ended_at: isFinal(state) ? at : null };
   }
 
-  /** Shows another state of the same run, such as one of its past. */
   restore(state: LiveState): void {
     this.state = state;
     // One moment everywhere: what is else told later comes with the rest.
@@ -94,7 +90,6 @@ export class LiveRun {
     this.tell("gauges");
   }
 
-  /** Whether rows came over an edge within the last second. */
   hasFlow(edge: string): boolean {
     return this.connection !== "ended" && this.flowing.has(edge);
   }

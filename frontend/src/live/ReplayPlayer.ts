@@ -7,7 +7,8 @@
 import * as routes from "@/api/routes";
 import type { Gauges, GaugesPage, RunEvent } from "@/api/types";
 import { LiveRun } from "./LiveRun";
-import { endOfStep, playOn, type Record, replayState } from "./replay";
+import { applyEvent } from "./reducer";
+import { createLiveState, type LiveState } from "./state";
 
 /** Runs with no more events are read whole. */
 const WHOLE = 20_000;
@@ -61,7 +62,6 @@ export class ReplayPlayer {
     return (this.record.events.at(-1)?.seq ?? 0) >= this.lastSeq && this.nextEvent() === undefined;
   }
 
-  /** Shows the run as it stood when a step had ended. */
   async seek(step: number): Promise<void> {
     if (!this.holds(step)) await this.read(step);
     if (step >= this.lastStep) return this.show(Number.POSITIVE_INFINITY);
@@ -166,4 +166,53 @@ function covers(
 ): boolean {
   const last = page.has_more ? (page.gauges.at(-1)?.seq ?? 0) : page.last_seq + 1;
   return seq >= from && seq < last;
+}
+
+interface Record {
+  /** Events of the whole run that are worth knowing at any moment; none where the events are whole. */
+  marks: readonly RunEvent[];
+  /** Without a gap, in order. */
+  events: readonly RunEvent[];
+}
+
+export function replayState(
+  { marks, events }: Record,
+  time: number,
+  seq = Number.POSITIVE_INFINITY,
+): LiveState {
+  const state = createLiveState();
+  const first = events[0]?.seq ?? Number.POSITIVE_INFINITY;
+  for (const event of marks) if (event.seq < first) applyEvent(state, event);
+  playOn(state, events, time, seq);
+  return state;
+}
+
+/** Applies what came after the state, up to a moment. */
+function playOn(
+  state: LiveState,
+  events: readonly RunEvent[],
+  time: number,
+  seq = Number.POSITIVE_INFINITY,
+): void {
+  for (let at = firstAfter(events, state.lastSeq); at < events.length; at += 1) {
+    const event = events[at];
+    if (!event || event.seq > seq || Date.parse(event.at) > time) break;
+    applyEvent(state, event);
+  }
+}
+
+function firstAfter(events: readonly RunEvent[], seq: number): number {
+  let low = 0;
+  let high = events.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((events[middle]?.seq ?? 0) <= seq) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The last event of a step and of those before it. */
+function endOfStep(events: readonly RunEvent[], step: number): RunEvent | null {
+  return events.findLast((event) => typeof event.step === "number" && event.step <= step) ?? null;
 }

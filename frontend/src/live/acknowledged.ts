@@ -6,7 +6,6 @@ export function isAcknowledged({ run }: LiveRun, { raised }: LiveAlert): boolean
   return run?.alerts.some((one) => one.seq === raised && one.acknowledged_at !== null) ?? false;
 }
 
-/** Alerts that hold and that nobody took note of. */
 export function openAlerts(live: LiveRun): LiveAlert[] {
   return live.state.alerts.filter((alert) => !isAcknowledged(live, alert));
 }

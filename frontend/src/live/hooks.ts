@@ -59,11 +59,8 @@ function isAnyRunning(live: LiveRun, isMeant: (stage: string) => boolean): boole
 export interface EdgeActivity {
   /** Rows a second of wall time; empty where that is not known yet. */
   label: string;
-  /** Whether rows came within the last second. */
   isActive: boolean;
-  /** Whether most of the step's time goes into the stage that gives the rows. */
   isBottleneck: boolean;
-  /** Rows come for evaluations only. */
   isEvaluation: boolean;
 }
 
@@ -90,7 +87,6 @@ function edgeLabel(live: LiveRun, edge: string): string {
   return rate === null ? "" : formatPerSecond(rate);
 }
 
-/** All that the gauges know of an edge, in words; the rate while busy is the giver's. */
 export function useEdgeFacts(edge: string, stage: string): string {
   return useLive("gauges", (live) => edgeFacts(live.state.gauges, edge, stage), "");
 }

@@ -17,7 +17,6 @@ const MAX_ALERTS = 100;
 
 const EDIT_REFUSED = "control.edit_refused";
 
-/** What a watcher may care about. */
 export type Topic = "status" | "series" | "spans" | "samples" | "lines" | "gauges";
 
 export function applyEvent(state: LiveState, event: RunEvent): Topic | null {

@@ -58,19 +58,14 @@ export interface LiveAlert {
   node: string | null;
   step: number | null;
   message: string;
-  /** What to do next. */
   hint: string | null;
-  /** The metric of the node that shows it. */
   metric: string | null;
-  /** How often it was raised. */
   count: number;
 }
 
-/** A change of settings that the run took while it went on. */
 export interface RunEdit {
   attempt: number;
   step: number | null;
-  /** Values by path. */
   changes: JsonObject;
 }
 
@@ -91,7 +86,6 @@ export interface LiveState {
   /** Steps that samples were told of, the newest last. */
   sampleSteps: number[];
   lines: LogLine[];
-  /** What happened at which step, the newest last. */
   marks: Mark[];
   /** Those of this attempt and the steps before it, the newest last. */
   checkpoints: readonly Checkpoint[];
@@ -99,7 +93,6 @@ export interface LiveState {
   alerts: readonly LiveAlert[];
   /** In the order in which they were made; a new list with each. */
   edits: readonly RunEdit[];
-  /** How often the run refused a change that was sent to it. */
   refusedEdits: number;
   gauges: Gauges | null;
 }

@@ -55,14 +55,10 @@ export const useHardwareView = create<HardwareView>()((set) => ({
   setPicking: (isPicking) => set({ isPicking }),
 }));
 
-/** The search that adds a node: where it stands, and from which port it was opened. */
 export interface AddRequest {
-  /** Where the list opens, in the window. */
   screen: { x: number; y: number };
-  /** Where the node goes, on the canvas. */
   flow: { x: number; y: number };
   from?: PortRef & { isOutput: boolean };
-  /** The edge that the node is put in, by its key. */
   edge?: string;
 }
 

@@ -39,7 +39,6 @@ export interface Preferences {
   pinnedCharts: readonly string[];
   runChartsWidth: number;
   runTimelineHeight: number;
-  /** Presets whose “About this loop” was closed. */
   closedAbouts: readonly string[];
   /** Never asked twice. */
   wasTourOffered: boolean;
@@ -91,7 +90,6 @@ interface PaletteState {
   isOpen: boolean;
   /** Asked for by its key or its button: it takes the focus, and stays until it is left or asked for again. */
   isCalled: boolean;
-  /** The pointer or the focus came to it. */
   peek: () => void;
   close: () => void;
   /** Opens it where it is closed, and lets go of one that is kept open. */
@@ -115,7 +113,6 @@ export function keepPalette(isPinned: boolean): void {
   usePalette.getState().close();
 }
 
-/** The guided tour: which step is shown, and that it is offered unasked once only. */
 interface TourState {
   /** Place of the step that is shown; null: no tour. */
   step: number | null;

@@ -15,7 +15,6 @@ export interface Selection {
   nodes: readonly string[];
   edges: readonly string[];
   phase: PhasePath | null;
-  /** An entry of a list of the schedule: triggers, anneal. */
   entry: { list: string; index: number } | null;
   focus: FieldFocus | null;
   select: (what: Partial<Pick<Selection, "nodes" | "edges" | "phase" | "entry">>) => void;

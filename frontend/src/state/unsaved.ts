@@ -52,7 +52,6 @@ export function presetAddress(name: string): string {
   return `/loops/${id}?${new URLSearchParams({ [PRESET]: name })}`;
 }
 
-/** The preset that an address speaks of, or null. */
 export function presetOf(search: string): string | null {
   return new URLSearchParams(search).get(PRESET);
 }

@@ -23,9 +23,7 @@ interface AddOptions {
   kind: KindInfo;
   at: { x: number; y: number };
   from?: (PortRef & { isOutput: boolean }) | undefined;
-  /** The edge in whose middle it is put, by its key. */
   edge?: string | null | undefined;
-  /** The pool that it is placed in, where it can be in one. */
   pool?: string | null | undefined;
 }
 
@@ -66,10 +64,8 @@ export function useAddNode(): (options: AddOptions) => string {
   );
 }
 
-/** The note that was just added and waits to be written in. */
 export const useNewNote = create<{ id: string | null }>()(() => ({ id: null }));
 
-/** Adds an empty note near a point of the canvas, beside what is there. */
 export function useAddNote(): (at: { x: number; y: number }) => void {
   const { catalog, store } = useOpenLoop();
   return useCallback(

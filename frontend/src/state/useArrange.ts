@@ -16,7 +16,6 @@ interface Arranging {
   arrangePools: () => void;
 }
 
-/** Each is one undo step. */
 export function useArrange(): Arranging {
   const { catalog, store } = useOpenLoop();
   return useMemo(() => {
@@ -38,7 +37,6 @@ export function useArrange(): Arranging {
   }, [catalog, store]);
 }
 
-/** Lines up the selected nodes; one undo step. */
 export function useAlign() {
   const { catalog, store } = useOpenLoop();
   return useMemo(() => {
@@ -53,7 +51,6 @@ export function useAlign() {
   }, [catalog, store]);
 }
 
-/** The ways to line up what is selected, as commands and buttons call them. */
 export const ALIGNMENTS: readonly [Alignment, string][] = [
   ["left", "Align left sides"],
   ["center", "Align centers"],

@@ -55,7 +55,6 @@ export function useClipboard() {
         store.getState().dispatch(removeItems, { nodes: ids, edges: [] }, { label: "Cut" });
         useSelection.getState().clear();
       },
-      /** Nodes in a text, wherever it comes from, become nodes of this loop. */
       paste: async (text: string): Promise<void> => {
         if (store.getState().isReadonly || !text.includes(":")) return;
         try {

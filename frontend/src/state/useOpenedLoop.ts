@@ -111,7 +111,6 @@ async function fetchLoop(id: string, preset: string | null): Promise<Loop> {
   return { id, name, yaml, spec, version: 0, revision, created_at: now, updated_at: now };
 }
 
-/** Calls back once the server has the loop. */
 function whenSaved({ syncStore }: OpenLoop, then: () => void): () => void {
   if (syncStore.getState().revision !== NOT_SAVED) {
     then();

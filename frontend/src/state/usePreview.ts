@@ -5,7 +5,6 @@ import { useOpenLoop } from "./document/context";
 
 export interface Preview<T> {
   found: T | null;
-  /** The loop as it was when that was found. */
   asked: LoopDocument | null;
   error: unknown;
   isPending: boolean;

@@ -6,7 +6,6 @@ import { useDocument, useOpenLoop } from "@/state/document/context";
 import { Button } from "./Button";
 import { RichText } from "./RichText";
 
-/** The repairs that one click applies; each is one undo step. */
 export function FixButtons({ problem }: { problem: Diagnostic }) {
   const { catalog, store } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);

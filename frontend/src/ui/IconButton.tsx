@@ -11,7 +11,6 @@ interface IconButtonProps extends Omit<ButtonProps, "children" | "icon" | "look"
   children: ReactNode;
 }
 
-/** A button with a picture only: its label is read aloud and shown as a tooltip. */
 export function IconButton({
   label,
   keys,

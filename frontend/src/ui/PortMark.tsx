@@ -3,7 +3,6 @@ import type { CSSProperties, ReactNode } from "react";
 interface PortMarkProps {
   shape: string;
   color: string;
-  /** Handles are hollow and dashed. */
   isHandle: boolean;
   isConnected?: boolean;
   size?: number;

@@ -1,7 +1,6 @@
 import type { useLoopPresets } from "@/state/queries";
 import { Failed } from "./States";
 
-/** Stands where presets could not be read. */
 export function PresetsFailed({ presets }: { presets: ReturnType<typeof useLoopPresets> }) {
   return (
     <Failed

@@ -10,7 +10,6 @@ interface ResizerProps {
   onResize: (size: number) => void;
 }
 
-/** The edge of a panel that can be dragged, or moved by arrow keys. */
 export function Resizer({ label, grows, size, min, max, onResize }: ResizerProps) {
   const bound = (value: number) => Math.round(Math.min(max, Math.max(min, value)));
   const isRow = grows === "up";

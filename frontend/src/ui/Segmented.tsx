@@ -5,11 +5,9 @@ interface SegmentedProps<V extends string> {
   value: V;
   options: readonly { value: V; label: string; title?: string }[];
   onChange: (value: V) => void;
-  /** As wide as there is room. */
   isWide?: boolean;
 }
 
-/** A few choices side by side; a radio group for the keyboard. */
 export function Segmented<V extends string>({
   label,
   value,

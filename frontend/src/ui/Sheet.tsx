@@ -11,7 +11,6 @@ interface SheetProps {
   children: ReactNode;
 }
 
-/** A panel at the right edge beside which one goes on working; escape closes it and gives the focus back. */
 export function Sheet({ title, description, isOpen, onClose, children }: SheetProps) {
   const panel = useRef<HTMLDivElement>(null);
   const opener = useRef<Element | null>(null);

@@ -1,6 +1,5 @@
 interface SparklineProps {
   values: readonly (number | null)[];
-  /** Read aloud in its place. */
   label: string;
   color?: string;
   width?: number;

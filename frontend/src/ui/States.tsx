@@ -10,7 +10,6 @@ interface EmptyProps {
   action?: ReactNode;
 }
 
-/** What stands where there is nothing yet: why, and what to do. */
 export function Empty({ icon, title, children, action }: EmptyProps) {
   return (
     <div className="flex h-full flex-col items-center justify-center gap-2 p-6 text-center">

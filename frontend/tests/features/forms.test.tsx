@@ -5,7 +5,7 @@ import { ReactFlowProvider } from "@xyflow/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Diagnostic } from "@/api/types";
 import { EdgeInspector } from "@/features/inspector/EdgeInspector";
-import { LoopInspector } from "@/features/inspector/LoopInspector";
+import { LoopInspector } from "@/features/inspector/Inspector";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { PhaseInspector } from "@/features/inspector/PhaseInspector";
 import { listenToPresses } from "@/state/choosing";

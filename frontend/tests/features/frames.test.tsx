@@ -4,7 +4,7 @@
 import { act, cleanup, fireEvent, render, renderHook, screen } from "@testing-library/react";
 import { ReactFlow } from "@xyflow/react";
 import { afterEach, expect, it, vi } from "vitest";
-import { useLayoutActions } from "@/app/actions/useLayoutActions";
+import { useLayoutActions } from "@/app/actions/useEditorActions";
 import { Frames } from "@/features/canvas/frames/Frames";
 import { useSelection } from "@/state/selection";
 import { smallLoop } from "../fixtures/loops";

@@ -6,7 +6,7 @@ import * as routes from "@/api/routes";
 import type { Loop, LoopVersion, RunSummary } from "@/api/types";
 import { toSpec } from "@/document/convert";
 import { History } from "@/features/history/History";
-import { UndoList } from "@/features/history/UndoList";
+import { UndoList } from "@/features/history/HistoryDialog";
 import { RunMenu } from "@/features/runs/list/RunMenu";
 import { setField } from "@/state/commands/fields";
 import { OpenLoopProvider } from "@/state/document/context";

@@ -10,7 +10,6 @@ import { useSelection } from "@/state/selection";
 import { useArrange } from "@/state/useArrange";
 import { useClipboard } from "@/state/useClipboard";
 
-/** What changes the graph of a loop. */
 export function useEditActions(): Action[] {
   const { store } = useOpenLoop();
   const { screenToFlowPosition } = useReactFlow();

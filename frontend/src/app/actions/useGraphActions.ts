@@ -10,7 +10,6 @@ import { useOpenLoop } from "@/state/document/context";
 import { useSelection } from "@/state/selection";
 import { useAddNote } from "@/state/useAddNode";
 
-/** What is done with connections, and notes beside them. */
 export function useGraphActions(): Action[] {
   const { store } = useOpenLoop();
   const { screenToFlowPosition } = useReactFlow();

@@ -8,7 +8,6 @@ import { useOpenLoop } from "@/state/document/context";
 import { startTour, usePalette, usePreferences } from "@/state/preferences";
 import { panelsOf } from "../panels";
 
-/** What is done with a loop as a whole, and the way to each of its panels. */
 export function useLoopActions(): Action[] {
   const { sync } = useOpenLoop();
   const { exportYaml, exportPng } = useExport();

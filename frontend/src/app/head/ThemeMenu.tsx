@@ -11,7 +11,6 @@ const THEMES: { value: Theme; label: string }[] = [
   { value: "dark", label: "Dark" },
 ];
 
-/** How the page looks, and the way out. */
 export function ThemeMenu() {
   const theme = usePreferences((state) => state.theme);
   const set = usePreferences((state) => state.set);

@@ -15,7 +15,6 @@ import { RichText } from "@/ui/RichText";
 import { Failed, Loading } from "@/ui/States";
 import { useAbout } from "./useAbout";
 
-/** What the open preset teaches, how long it takes, which curves to expect and what each node does. */
 export function AboutLoop() {
   const { preset, close } = useAbout();
   const about = useQuery({
@@ -125,7 +124,6 @@ function TourOffer() {
   );
 }
 
-/** What each node does, in its colour; pressed, it is chosen. */
 function AboutNodes({ nodes }: { nodes: AboutPreset["nodes"] }) {
   const catalog = useCatalog();
   const colors = useNodeColors();
@@ -160,7 +158,6 @@ function AboutNodes({ nodes }: { nodes: AboutPreset["nodes"] }) {
   );
 }
 
-/** How long it takes, what it holds and what it costs, as estimated for the hardware that the loop names. */
 function CostFacts({ cost }: { cost: AboutPreset["cost"] }) {
   const least = cost.is_whole ? "about " : "at least ";
   const step = `${formatSeconds(cost.step_seconds)} a step`;

@@ -38,7 +38,6 @@ function usePresetOfLoop(): { preset: string | null; isKnown: boolean } {
   return { preset: names.includes(wanted) ? wanted : null, isKnown: !isPending };
 }
 
-/** Names of the loops that ship with coloop, without what the gallery says of them; read once. */
 function usePresetNames(): { names: readonly string[]; isPending: boolean } {
   const names = useQuery({
     queryKey: ["presets", "names"],

@@ -161,7 +161,6 @@ export function Canvas() {
   );
 }
 
-/** The notes of the loop, on the canvas below the boxes. */
 function Notes() {
   const notes = useDocument((state) => state.document.notes);
   if (!notes) return null;
@@ -194,7 +193,6 @@ function useZoomProperty(frame: RefObject<HTMLElement | null>): void {
   }, [frame, flow]);
 }
 
-/** An empty loop says what it is for, which was asked when it was made, and how to begin. */
 export function CanvasEmpty() {
   const show = useDialogs((state) => state.show);
   const mode = useMode();
@@ -219,7 +217,6 @@ export function CanvasEmpty() {
 /** Beyond what a window shows of it. */
 const BEYOND = 3000;
 
-/** The ground below all boxes on which learning runs back. */
 function LearningLane({ drawing: { laneTop, area } }: { drawing: Drawing }) {
   if (laneTop === null || area === null) return null;
   const width = area.right - area.left + 2 * BEYOND;
@@ -273,7 +270,6 @@ export function CanvasGround() {
   );
 }
 
-/** Lines through the boxes that a dragged one stands in line with, and a mark on the edge that it would be inserted in. */
 function Guides() {
   const guides = useDropTarget((state) => state.guides);
   const edge = useDropTarget((state) => state.edge);

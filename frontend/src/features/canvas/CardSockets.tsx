@@ -10,7 +10,6 @@ import { portTitle } from "./NodePort";
 import { useMeasured } from "./useNodePorts";
 import { usePortFit } from "./usePortFit";
 
-/** Handles at the bottom or top of a card, for learning edges and ties: one for each edge. */
 export function CardSockets({ node, sockets }: { node: string; sockets: readonly Socket[] }) {
   useMeasured(node, sockets.map(({ key, x, side }) => `${key} ${x} ${side}`).join(","));
   return sockets.map((socket, index) => {

@@ -16,7 +16,6 @@ import { ValueField } from "./ValueField";
 interface CardTextProps {
   node: string;
   value: CardValue;
-  /** Whether the Tab key leads to it. */
   isReachable: boolean;
   onEditing?: (isEditing: boolean) => void;
 }
@@ -25,7 +24,6 @@ const LOOK = "card-value-text nodrag";
 /** More choices than these are searched. */
 const FEW = 9;
 
-/** A value in the place where it is read: a click or Enter turns it into a field or opens its list. */
 export function CardText({ node, value, isReachable, onEditing }: CardTextProps) {
   const { store } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
@@ -100,7 +98,6 @@ export function CardText({ node, value, isReachable, onEditing }: CardTextProps)
   );
 }
 
-/** So few that they need no search. */
 function choicesOf(field: Field | null): readonly Choice[] | null {
   if (field?.shape === "flag") {
     return [
@@ -126,7 +123,6 @@ interface CardPickProps {
   tabIndex: number;
 }
 
-/** A value of a card that is chosen from a list, which is searched by typing. It begins open. */
 function CardPick({ node, value, className, tabIndex }: CardPickProps) {
   const { label, path, text } = value;
   const pick = usePick(node, path, label);
@@ -145,7 +141,6 @@ function CardPick({ node, value, className, tabIndex }: CardPickProps) {
   );
 }
 
-/** What a value of a node can be chosen from, on its card. */
 const NONE: ReadonlySet<string> = new Set();
 
 function useIsPicked(node: string, path: Path): boolean {
@@ -163,7 +158,6 @@ interface NodePick extends Pick<Picked, "options" | "isOpen"> {
   choose: (value: string) => void;
 }
 
-/** The list as the loop has it now. */
 function usePick(node: string, path: Path, label: string): NodePick | null {
   const { catalog, store } = useOpenLoop();
   const document = useDocument((state) => state.document);

@@ -19,7 +19,6 @@ import { summaryValues } from "./summary";
 import { useMeasured } from "./useNodePorts";
 import { usePortFit } from "./usePortFit";
 
-/** Where a card has room for more. */
 const MAX_VALUES = 3;
 
 interface CompactCardProps {
@@ -27,7 +26,6 @@ interface CompactCardProps {
   dots: readonly Dot[];
 }
 
-/** A card of which no more is drawn than can be read from afar: sign, name, one number, state. The rest is its tooltip. */
 export function CompactCard({ node, dots }: CompactCardProps) {
   const { catalog, store, runId } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[node]);
@@ -102,7 +100,6 @@ export function CompactCard({ node, dots }: CompactCardProps) {
   );
 }
 
-/** What tells most of a node in a run: its main number, or how many rows it handles. */
 function LiveNumber({ node }: { node: string }) {
   const { catalog } = useOpenLoop();
   const metric = useLive("series", (live) => liveNumber(mainMetric(catalog, live, node)), "");
@@ -115,7 +112,6 @@ function LiveNumber({ node }: { node: string }) {
   );
 }
 
-/** That a node holds the others up or waits. The ring says how much it works. */
 function PaceSign({ node }: { node: string }) {
   const state = useLive(
     "gauges",
@@ -141,7 +137,6 @@ function PaceSign({ node }: { node: string }) {
   );
 }
 
-/** A port without its name. */
 function CompactDot({ node, dot: { port: name, isTarget, top } }: { node: string; dot: Dot }) {
   const { catalog } = useOpenLoop();
   const kind = useDocument((state) => kindOf(catalog, state.document.nodes[node]?.kind));
@@ -173,8 +168,6 @@ function CompactDot({ node, dot: { port: name, isTarget, top } }: { node: string
   );
 }
 
-// The one number of a compact card. Pure.
-
 /** Of a learner how it learns; else the first number that its kind calls telling, with what it counts. */
 export function settingNumber(values: readonly CardValue[], learning: string): string {
   if (learning !== "") return learning.split(" · ")[0] ?? "";
@@ -183,7 +176,6 @@ export function settingNumber(values: readonly CardValue[], learning: string): s
   return /^[\d.,]+$/.test(found.text) ? `${found.text} ${found.label}` : found.text;
 }
 
-/** Rows a second of the node's main stage, without what it counts. */
 function rateNumber(rates: readonly StageRate[]): string {
   return mainRate(rates).replace(/ \w+\//, "/");
 }

@@ -7,7 +7,6 @@ import { portColor } from "@/ui/PortMark";
 import { portOfHandle } from "./handles";
 import { useMovingEdge } from "./movingEdge";
 
-/** The edge while it is drawn; over a port that cannot take it, it says why. */
 export function ConnectionLine({
   fromX,
   fromY,

@@ -74,8 +74,6 @@ function useAlt(): boolean {
   return isHeld;
 }
 
-/** Which lines a cut goes through. */
-
 interface Cut {
   x1: number;
   y1: number;
@@ -86,7 +84,6 @@ interface Cut {
 /** Pixels between two points of a line that are looked at. */
 const STEP = 8;
 
-/** Keys of the edges whose lines on the screen a cut crosses. */
 function crossedEdges(cut: Cut): string[] {
   const keys: string[] = [];
   for (const edge of document.querySelectorAll(".react-flow__edge")) {
@@ -111,7 +108,6 @@ function isCrossed(line: SVGPathElement, cut: Cut): boolean {
   return false;
 }
 
-/** Whether two stretches meet. */
 function crosses(a: Cut, b: Cut): boolean {
   const side = (line: Cut, x: number, y: number) =>
     Math.sign((line.x2 - line.x1) * (y - line.y1) - (line.y2 - line.y1) * (x - line.x1));

@@ -8,7 +8,6 @@ import { mainMetric, stripText } from "./mainMetric";
 import { hasNotBegun, type PaceState, paceOf } from "./pace";
 import { mainRate, stageRates, wholeText } from "./stageText";
 
-/** What a node does in the watched run: its main number, whether it works or waits, its rate, its progress. */
 export function LiveNodeFooter({ node }: { node: string }) {
   const { catalog } = useOpenLoop();
   const isMeasured = useDocument((state) => hasMetric(catalog, state.document, node));
@@ -41,7 +40,6 @@ export function LiveNodeFooter({ node }: { node: string }) {
   );
 }
 
-/** Rows a second of a node's main stage; on hover those of all, with tokens. */
 function StageRates({ node }: { node: string }) {
   const rate = useLive("gauges", (live) => mainRate(stageRates(live.state.gauges, node)), "");
   if (rate === "") return null;
@@ -69,7 +67,6 @@ function AllStages({ node }: { node: string }) {
 const WIDTH = 56;
 const HEIGHT = 26;
 
-/** A node's main number, large, and how it came to be. */
 function MetricStrip({ node }: { node: string }) {
   const { catalog } = useOpenLoop();
   const told = useLive(
@@ -120,7 +117,6 @@ const HELP: Partial<Record<PaceState, string>> = {
   rests: "None of its stages runs in this phase.",
 };
 
-/** What a node does, in words: state is never told by colour alone. */
 function PaceChip({ node }: { node: string }) {
   const told = useLive(
     "gauges",

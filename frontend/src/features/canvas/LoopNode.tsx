@@ -1,21 +1,22 @@
 import type { NodeProps } from "@xyflow/react";
+import { GraduationCap } from "lucide-react";
 import { Fragment, memo, useMemo, useState } from "react";
 import { isLearner } from "@/document/identities";
-import { type CardValue, cardValues } from "@/graph/cardValues";
+import { type CardValue, cardValues, learningText, learningValues } from "@/graph/cardValues";
 import type { Dot } from "@/graph/compact";
 import { foldTop, kindOf } from "@/graph/geometry";
 import type { Socket } from "@/graph/sockets";
 import { softColor } from "@/lib/colors";
-import { formatName } from "@/lib/format";
+import { formatName, formatPlural } from "@/lib/format";
 import { useNodeActivity } from "@/live/hooks";
 import { useDetail } from "@/state/canvas";
 import { useDocument, useNodeColor, useOpenLoop } from "@/state/document/context";
+import { useSelection } from "@/state/selection";
 import { KindIcon } from "@/ui/KindIcon";
 import { BusyRing } from "./BusyRing";
 import { CardSockets } from "./CardSockets";
 import { CardText } from "./CardText";
 import { CompactCard } from "./CompactCard";
-import { LearnBar } from "./LearnBar";
 import { LiveBadge, useHasFailed } from "./LiveBadge";
 import { LiveNodeFooter } from "./LiveNodeFooter";
 import { NodeBadge } from "./NodeBadge";
@@ -30,7 +31,6 @@ interface CardHeaderProps {
   isReachable: boolean;
 }
 
-/** Name, kind and model of a node, with its sign. */
 export function CardHeader({ node, isReachable }: CardHeaderProps) {
   const { catalog, store, runId } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[node]);
@@ -78,7 +78,6 @@ interface CardValuesProps {
   isReachable: boolean;
 }
 
-/** What its kind calls telling about a node, to be read and changed in place. */
 export function CardValues({ node, isReachable }: CardValuesProps) {
   const { catalog, store } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[node]);
@@ -100,11 +99,9 @@ export function CardValues({ node, isReachable }: CardValuesProps) {
 interface CardValueRowProps {
   node: string;
   value: CardValue;
-  /** Whether the Tab key leads to it. */
   isReachable: boolean;
 }
 
-/** One value of a card, on a line of its own. */
 function CardValueRow({ node, value, isReachable }: CardValueRowProps) {
   const [isEditing, setEditing] = useState(false);
   return (
@@ -118,7 +115,6 @@ function CardValueRow({ node, value, isReachable }: CardValueRowProps) {
 const NO_SOCKETS: readonly Socket[] = [];
 const NO_DOTS: readonly Dot[] = [];
 
-/** A box of the graph, drawn from the catalog. */
 export const LoopNode = memo(function LoopNode({ id, selected, data: drawn }: NodeProps) {
   const { catalog, runId } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[id]);
@@ -199,5 +195,67 @@ function WholeCard({ node, learns, isReachable }: WholeCardProps) {
       )}
       {learns ? <LearnBar node={node} isReachable={isReachable} /> : null}
     </>
+  );
+}
+
+interface LearnBarProps {
+  node: string;
+  isReachable: boolean;
+}
+
+export function LearnBar({ node, isReachable }: LearnBarProps) {
+  const { catalog, store, runId } = useOpenLoop();
+  const data = useDocument((state) => state.document.nodes[node]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `data` is what is read of the document
+  const { algorithm, more, rate } = useMemo(
+    () => learningValues(catalog, store.getState().document, node),
+    [catalog, store, node, data],
+  );
+  const kind = kindOf(catalog, data?.kind);
+  const text = data ? learningText(catalog, kind, data) : "";
+  const said = text || "learns with default settings";
+  const press = (event: React.MouseEvent) => {
+    event.stopPropagation();
+    useSelection.getState().select({ nodes: [node] });
+    useSelection.getState().focusField(node, kind?.learning?.algorithm ?? "");
+  };
+  const isFixed = runId !== null || text === "";
+  return (
+    <div className="learn-bar">
+      <button
+        type="button"
+        className="inline-flex flex-initial items-center gap-1.5 min-w-3.5 h-5.5 nodrag"
+        tabIndex={isReachable ? 0 : -1}
+        aria-label={`${node} learns: ${said}`}
+        title={`${said}\nOpens its learning settings`}
+        onClick={press}
+      >
+        <GraduationCap size={14} aria-hidden="true" />
+        {isFixed ? <span className="truncate">{said}</span> : null}
+      </button>
+      {isFixed ? null : (
+        <>
+          {algorithm ? <CardText node={node} value={algorithm} isReachable={isReachable} /> : null}
+          {more > 0 ? (
+            <button
+              type="button"
+              className="inline-flex flex-initial items-center gap-1.5 min-w-3.5 h-5.5 nodrag"
+              tabIndex={-1}
+              aria-label={`${formatPlural(more, "more algorithm")} of ${node}`}
+              onClick={press}
+            >
+              +{more}
+            </button>
+          ) : null}
+          {algorithm && rate ? <span aria-hidden="true">·</span> : null}
+          {rate ? (
+            <>
+              <span>lr</span>
+              <CardText node={node} value={rate} isReachable={isReachable} />
+            </>
+          ) : null}
+        </>
+      )}
+    </div>
   );
 }

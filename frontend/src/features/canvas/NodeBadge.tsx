@@ -57,14 +57,11 @@ export function NodeBadge({ node }: { node: string }) {
 }
 
 interface CardProblemProps {
-  /** What is told first, and how. */
   problem: Diagnostic;
   tone: Tone;
-  /** So many more are listed. */
   more: number;
 }
 
-/** The worst problem of a card in words, at the card, with what mends it; or what comes next. */
 export function CardProblem({ problem, tone, more }: CardProblemProps) {
   return (
     <div className="card-problem" data-severity={tone}>

@@ -14,7 +14,6 @@ interface NodePortProps {
   side: "input" | "output";
 }
 
-/** A port with its name. While an edge is drawn, ports that cannot take it fade and say why. */
 export const NodePort = memo(function NodePort({ node, port, side }: NodePortProps) {
   const { catalog } = useOpenLoop();
   const name = portText({ node, port: port.name });

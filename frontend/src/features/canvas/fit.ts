@@ -22,7 +22,6 @@ const PLENTY = { width: 1400, height: 860 };
 const LARGEST = 1.3;
 /** So much of the canvas' lower edge lies under its tools: what is brought into sight stays above. */
 export const UNDER_TOOLS = 60;
-/** Kept around a box that is brought into sight. */
 const MARGIN = 16;
 /** Before the frame is measured. */
 export const FIRST_FIT: FitViewOptions = { padding: `${AROUND}px`, minZoom: 0.02, maxZoom: 1 };
@@ -31,9 +30,7 @@ export const FIT_MILLISECONDS = 200;
 export interface Room {
   width: number;
   height: number;
-  /** What lies over the upper right corner. */
   corner?: { width: number; height: number };
-  /** Whether frames are drawn around boxes. */
   isFramed?: boolean;
 }
 
@@ -42,10 +39,8 @@ export interface Planned {
   view: Viewport;
 }
 
-/** The drawing of the loop with whole cards, or with compact ones. */
 export type Draw = (squeeze: Squeeze | null) => Drawing;
 
-/** How the whole graph is shown best. */
 export function planFit(boxes: readonly RouteBox[], draw: Draw, room: Room): Planned | null {
   const { area } = draw(null);
   if (area === null) return null;
@@ -85,7 +80,6 @@ function largest({ width, height }: Room): number {
 const ROUNDS = 6;
 /** A round that changes less than this is the last. */
 const NEAR = 0.02;
-/** The most that one axis is stretched against the other, and how large a card is drawn at most. */
 const MAX_STRETCH = 5;
 const LARGEST_CARD = 1;
 
@@ -156,7 +150,6 @@ export function turned(
   };
 }
 
-/** Whether all of an area is seen, above the tools. */
 export function isInSight(view: Viewport, area: Area, width: number, height: number): boolean {
   const { left, top, right, bottom } = onScreen(view, area);
   return left >= 0 && top >= 0 && right <= width && bottom <= height - UNDER_TOOLS;

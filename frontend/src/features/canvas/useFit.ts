@@ -35,7 +35,6 @@ interface Shown {
   boxes: readonly RouteBox[];
   draw: Draw;
   isFramed: boolean;
-  /** As it is drawn now. */
   drawing: Drawing;
 }
 

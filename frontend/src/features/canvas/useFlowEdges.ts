@@ -1,4 +1,3 @@
-/** The document's edges as React Flow wants them; the same object as long as nothing changes. */
 import type { EdgeChange, Edge as FlowEdge, Node } from "@xyflow/react";
 import { useCallback, useMemo, useRef } from "react";
 import type { Catalog } from "@/api/types";
@@ -32,9 +31,7 @@ interface FlowEdges {
   onEdgesChange: (changes: EdgeChange[]) => void;
   boxes: readonly RouteBox[];
   drawing: Drawing;
-  /** Where edges begin and end at the sides of compact cards. */
   dots: CompactEdges["dots"];
-  /** The drawing with whole or compact cards. */
   draw: Draw;
 }
 

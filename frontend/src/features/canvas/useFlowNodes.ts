@@ -16,13 +16,11 @@ import { useTabStop } from "./useRoving";
 
 interface FlowNodes {
   nodes: Node[];
-  /** Whether some of them are under the pointer. */
   isDragging: boolean;
   onNodesChange: (changes: NodeChange[]) => void;
   onDragStop: () => void;
 }
 
-/** What a drag means besides new places. */
 interface Dragging {
   snap: (changes: NodeChange[], nodes: readonly Node[]) => NodeChange[];
   /** True where it did all that there was to do. */

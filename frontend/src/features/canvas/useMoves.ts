@@ -5,7 +5,6 @@ import { create } from "zustand";
 
 export const useMoving = create<{ isMoving: boolean }>()(() => ({ isMoving: false }));
 
-/** How much larger or smaller the picture may be than it was drawn before it is drawn anew. */
 const STRETCH = 2;
 /** After so long the hand does not go on: a wheel turns in steps. */
 const REST = 150;

@@ -10,7 +10,6 @@ interface PointedAt {
   forget: () => void;
 }
 
-/** Whether the pointer rests on something. */
 export function usePointedAt(): PointedAt {
   const [isPointedAt, set] = useState(false);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);

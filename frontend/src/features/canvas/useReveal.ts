@@ -44,7 +44,6 @@ export function useReveal(): void {
   useEffect(() => () => cancelAnimationFrame(pending.current), []);
 }
 
-/** Where a node stands in the graph. */
 export function areaOfNode({ nodeLookup }: ReactFlowState, id: string): Area | null {
   const node = nodeLookup.get(id);
   if (!node) return null;

@@ -17,7 +17,6 @@ import type { Zoom } from "./zoom";
 interface ChartPanelProps {
   live: LiveRun;
   chart: ChartPlan;
-  /** Of every node that stands on the chart. */
   colors: Readonly<Record<string, string>>;
   smoothing: number;
   /** Steps of the checkpoints that are kept; null: not known. */
@@ -31,7 +30,6 @@ interface ChartPanelProps {
   onZoom: (zoom: Zoom | null) => void;
 }
 
-/** Curves of one chart: values at the cursor or the latest ones. Draws only while on screen. */
 export function ChartPanel({
   live,
   chart,
@@ -194,7 +192,6 @@ function isSecond({ curves }: Pick<ChartPlan, "curves">, place: number): boolean
   return curves.slice(0, place).some((curve) => curve.node === node);
 }
 
-/** Whether an element is in view, or nearly. */
 function useOnScreen(element: RefObject<HTMLElement | null>): boolean {
   const [isOnScreen, setOnScreen] = useState(false);
   useEffect(() => {

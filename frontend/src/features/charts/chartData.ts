@@ -44,7 +44,6 @@ function aligned(lines: readonly Points[]): ChartData {
   return { steps, values };
 }
 
-/** What is kept of a series, its newest value at the end. */
 function curveOf({ steps, values, width, last }: Series, smoothing: number): Points {
   const isWhole = last === null || (steps.at(-1) ?? 0) >= last.step;
   const allSteps = isWhole ? steps : [...steps, last.step];
@@ -55,7 +54,6 @@ function curveOf({ steps, values, width, last }: Series, smoothing: number): Poi
     values: smoothing > 0 ? smoothed(all, smoothing ** Math.max(1, width / 2)) : all,
   };
 }
-/** All steps in order, each once. */
 function merged(lists: readonly (readonly number[])[]): number[] {
   const all = new Float64Array(lists.reduce((count, list) => count + list.length, 0));
   let end = 0;

@@ -38,7 +38,6 @@ interface PlotInput {
 /** So many curves are drawn whenever there is news; with twice as many each second time, and so on. */
 const CURVES_A_TICK = 12;
 
-/** A plot in an element for as long as it is on screen; drawn again when its own curves have news. */
 export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): void {
   const { live, curves, colors, height, isOnScreen, zoom } = input;
   const theme = useResolvedTheme();

@@ -1,4 +1,3 @@
-/** A part of the steps that somebody chose to see. */
 export interface Zoom {
   min: number;
   max: number;

@@ -9,7 +9,6 @@ interface RunLegendProps {
   onRemove: (id: string) => void;
 }
 
-/** The runs with their colours; each leads to its own page. */
 export function RunLegend({ compared, onRemove }: RunLegendProps) {
   return (
     <ul aria-label="Compared runs" className="mb-3 flex flex-wrap gap-2">

@@ -1,4 +1,3 @@
-/** Curves of several runs on one axis. Pure. */
 import type { RunSeries } from "@/api/types";
 
 export const AXES = ["progress", "learned", "time"] as const;

@@ -12,7 +12,6 @@ const BUCKETS = 400;
 interface Comparison {
   compared: readonly Compared[];
   curves: readonly RunCurves[];
-  /** Metrics that one of the runs has, the most telling first. */
   metrics: readonly string[];
   isLoading: boolean;
   error: unknown;

@@ -22,7 +22,6 @@ const VIEWS: readonly { value: View; label: string; title: string }[] = [
   { value: "shared", label: "Duplicates and leaks", title: "Rows that another dataset also has" },
 ];
 
-/** The data of a loop: its rows, what they are as tokens, and what several datasets share. */
 export function DatasetPanel() {
   const catalog = useCatalog();
   const document = useDocument((state) => state.document);

@@ -13,7 +13,6 @@ interface OverlapViewProps {
   datasets: readonly string[];
 }
 
-/** What a dataset has twice, and what it shares with another one. */
 export function OverlapView({ node, datasets }: OverlapViewProps) {
   const others = datasets.filter((name) => name !== node);
   const [other, setOther] = useState<string | null>(null);

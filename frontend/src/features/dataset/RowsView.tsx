@@ -10,7 +10,6 @@ import { usePreviewQuery } from "./usePreviewQuery";
 
 const PAGE = 20;
 
-/** A page of rows; above each column, who reads it. */
 export function RowsView({ node }: { node: string }) {
   const [offset, setOffset] = useState(0);
   const page = usePreviewQuery(["rows", node, offset], (yaml, signal) =>

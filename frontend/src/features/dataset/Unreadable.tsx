@@ -1,6 +1,5 @@
 import { errorMessage } from "@/api/client";
 
-/** Above what was answered before the loop could not be read any more. */
 export function Unreadable({ error }: { error: unknown }) {
   return (
     <p role="status" className="shrink-0 bg-warning-soft px-4 py-1.5 text-warning text-xs">

@@ -3,14 +3,11 @@ import { formatBytes, formatShare } from "@/lib/format";
 import { classes } from "@/ui/classes";
 
 interface BudgetSliderProps {
-  /** Share of each GPU. */
   share: number;
   own: number;
-  /** Bytes of one GPU that a process can see. */
   whole: number;
   /** What one of them is called: GPU, process. */
   place: string;
-  /** Marks below it. */
   hasTicks?: boolean;
   isReadonly: boolean;
   onMove: (share: number) => void;

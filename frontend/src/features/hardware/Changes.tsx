@@ -10,10 +10,8 @@ import { RichText } from "@/ui/RichText";
 import { Gain } from "./StepSplit";
 import type { Budget } from "./useBudget";
 
-/** Of the list of ways that make a loop fit. */
 export const WAYS = "ways-to-fit";
 
-/** What the budget changes, each with its cost and its lock; taken or put back as one. */
 export function Changes({ budget }: { budget: Budget }) {
   const { answer, isTrying, own, share } = budget;
   const changes = (answer?.changes ?? []).filter(isTold);
@@ -111,7 +109,6 @@ function CostText({ seconds }: { seconds: number | null }) {
   return <Gain seconds={seconds} />;
 }
 
-/** Keeps a setting as it is, whatever the budget. */
 function LockButton({ path, name }: { path: string; name: string }) {
   const { store } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
@@ -129,7 +126,6 @@ function LockButton({ path, name }: { path: string; name: string }) {
   );
 }
 
-/** Locks of settings that the budget does not touch as it stands. */
 function HeldLocks({ shown }: { shown: readonly string[] }) {
   const locks = useLocks().filter((path) => !shown.includes(path));
   if (locks.length === 0) return null;
@@ -207,7 +203,6 @@ function waysTitle(ways: readonly FitWay[]): string {
   return isWayOut(ways) ? `${count} to make it fit` : `None makes it fit: ${count} to come closer`;
 }
 
-/** What would make it fit, the least first. */
 function Ways({
   ways,
   isLooking,

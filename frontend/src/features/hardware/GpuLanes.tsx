@@ -35,7 +35,6 @@ const LANES = 16;
 /** Roles that stand on each lane of their pool; more stand above the lanes. */
 const ROLES = 3;
 
-/** Every GPU as a lane: the roles that work there, and what it holds. */
 export function GpuLanes({ estimate, budget }: { estimate: Estimate; budget: Budget }) {
   const [verb, setVerb] = useState(WORST);
   const verbs = verbsOf(estimate);
@@ -193,7 +192,6 @@ function showWays(): void {
   ways?.scrollIntoView({ block: "center" });
 }
 
-/** What is too much, and the fix as a button. */
 function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; budget: Budget }) {
   const { answer, isTrying } = budget;
   const isReadonly = useDocument((state) => state.isReadonly);
@@ -243,7 +241,6 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
   );
 }
 
-/** GPUs go to a pool from the next one, and back. */
 function PoolSize({ pool, budget }: { pool: Pool; budget: Budget }) {
   const { pools, reason, resize } = usePlacing(budget);
   const size = pool.gpus.length;

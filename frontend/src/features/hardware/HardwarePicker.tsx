@@ -8,7 +8,6 @@ import { useHardwareView } from "@/state/dialogs";
 import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
 import { SearchList } from "@/ui/SearchList";
 
-/** The machine that the loop is meant for; found by typing. */
 export function HardwarePicker() {
   const { store, catalog } = useOpenLoop();
   const name = useDocument((state) => hardwareName(state.document));

@@ -12,7 +12,6 @@ import { usePoolColor } from "./colors";
 import { Gain } from "./StepSplit";
 import type { Budget } from "./useBudget";
 
-/** The loop's own placement and a faster one beside it, and which backends are advised. */
 export function Placement({ budget }: { budget: Budget }) {
   const document = useDocument((state) => state.document);
   const found = useQuery({

@@ -22,7 +22,6 @@ interface RoleChipProps {
   isFirst: boolean;
 }
 
-/** One role of a pool: dragged to another, or moved from its menu. */
 export function RoleChip({ role, pool, budget, label, isFirst }: RoleChipProps) {
   const { pools, reason, canSplit, place } = usePlacing(budget);
   const color = useNodeColor(role.node);

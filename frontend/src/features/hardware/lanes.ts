@@ -1,4 +1,3 @@
-/** GPUs, pools and steps as the hardware is drawn. Pure. */
 import type {
   Estimate,
   GpuEstimate,
@@ -35,7 +34,6 @@ export function gpuRange({ first, gpus }: Pool, isOnCpu: boolean): string {
   return first === last ? `GPU ${first}` : `GPU ${first}-${last}`;
 }
 
-/** What is done on GPUs, in the order of a step. */
 export function verbsOf(estimate: Estimate): string[] {
   const verbs = estimate.gpus.flatMap((gpu) =>
     gpu.parts.flatMap((part) => part.stages.map(verbOf)),
@@ -73,7 +71,6 @@ export interface Role {
 
 const PLACED = ["generate", "score", "learn"];
 
-/** Who does what in a pool; where no times are known, as its memory tells. */
 export function rolesIn(
   pool: string,
   time: PredictedTime | null,
@@ -112,7 +109,6 @@ export function stepShares(phase: PhaseEstimate | null): Share[] {
     .filter((one) => one.seconds > whole * 0.002);
 }
 
-/** Seconds of a step by what is done. */
 export function verbShares(shares: readonly Share[]): { verb: string; seconds: number }[] {
   const sums = new Map<string, number>();
   for (const { stage, seconds } of shares) {
@@ -128,7 +124,6 @@ export function limitOf(phase: PhaseEstimate | null): { stage: string; share: nu
   return { stage: longest.stage, share: Math.min(longest.seconds / phase.step_seconds, 1) };
 }
 
-/** How much of a step a pool does nothing. */
 export function idleShare(pool: string, phase: PhaseEstimate): number {
   const busy = phase.spans
     .filter((one) => one.pool === pool)

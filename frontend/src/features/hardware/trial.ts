@@ -31,13 +31,11 @@ export function moveTo(budget: number, spec: JsonObject): void {
   pause = setTimeout(() => void ask(spec, budget), PAUSE_MILLISECONDS);
 }
 
-/** Settings under the loop's own budget. */
 export function askOwn(spec: JsonObject): void {
   clearTimeout(pause);
   void ask(spec, null);
 }
 
-/** The slider goes back; what was on its way is dropped. */
 export function giveUp(): void {
   clearTimeout(pause);
   current?.abort();

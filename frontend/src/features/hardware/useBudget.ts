@@ -15,7 +15,6 @@ export interface Budget {
   share: number;
   own: number;
   isTrying: boolean;
-  /** Whether the answer is about where the slider stands. */
   isSettled: boolean;
   isAsking: boolean;
   answer: FitAnswer | null;
@@ -28,14 +27,12 @@ export interface Budget {
   isOfBefore: boolean;
   move: (share: number) => void;
   back: () => void;
-  /** The settings that were found become the loop's, as one step of its history. */
   apply: () => void;
   take: (edits: readonly Change[], label: string, unlocks?: readonly string[]) => void;
   /** Settings that fit under the loop's own budget, at once; false where there are none. */
   makeItFit: () => Promise<boolean>;
 }
 
-/** The memory budget of the open loop, and what the slider tries. */
 export function useBudget(): Budget {
   const { store, catalog } = useOpenLoop();
   const isOfBefore = useSync(isUnread);

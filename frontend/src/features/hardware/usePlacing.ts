@@ -22,14 +22,12 @@ function useLaidOut(budget: Budget): PoolSizes {
 
 interface Placing {
   pools: readonly string[];
-  /** Why nothing can be placed here; null where it can. */
   reason: string | null;
   canSplit: boolean;
   place: (role: Role, pool: string) => void;
   resize: (pool: string, gpus: number) => void;
 }
 
-/** Gives roles to pools, and GPUs from one pool to another. */
 export function usePlacing(budget: Budget): Placing {
   const { store } = useOpenLoop();
   const catalog = useCatalog();
@@ -87,7 +85,6 @@ function poolPaths(field: Field, depth = 0): Path[] {
     );
 }
 
-/** A pool takes roles that are dropped on it. */
 export function useDropRole(pool: string, budget: Budget) {
   const { place } = usePlacing(budget);
   const [isOver, setOver] = useState(false);

@@ -16,7 +16,6 @@ import {
 import { Button } from "@/ui/Button";
 import { Segmented } from "@/ui/Segmented";
 
-/** What each of two versions changed, and a choice wherever both want the same place. */
 export function MergeChoices() {
   const { sync, store, catalog } = useOpenLoop();
   const conflict = useSync((state) => state.conflict);

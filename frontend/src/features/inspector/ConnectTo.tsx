@@ -9,7 +9,6 @@ import { useDocument, useMode, useOpenLoop } from "@/state/document/context";
 import { Button } from "@/ui/Button";
 import { Combobox } from "@/ui/Combobox";
 
-/** A list of the edges that a node can still get, those of other modes last. Choosing changes nothing; the button connects. */
 export function ConnectTo({ node }: { node: string }) {
   const { catalog, store } = useOpenLoop();
   const document = useDocument((state) => state.document);
@@ -68,13 +67,11 @@ function edgeName(edge: Edge): string {
   return `${edge.from} → ${edge.to}`;
 }
 
-/** Whether the port at the end of an edge is left to other modes than the loop's. */
 function isOfOtherModes(mode: ModeInfo, document: LoopDocument, to: string): boolean {
   const { node, port } = portRef(to);
   return ofOtherModes(mode, document.nodes[node]?.kind ?? "").ports.has(port);
 }
 
-/** Every edge that this node could still get, outgoing ones first. */
 function possibleEdges(catalog: Catalog, document: LoopDocument, node: string): Edge[] {
   const portsOf = (id: string, side: "inputs" | "outputs") =>
     (catalog.kinds[document.nodes[id]?.kind ?? ""]?.[side] ?? []).map((port) => ({

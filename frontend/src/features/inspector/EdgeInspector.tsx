@@ -20,7 +20,6 @@ import { InspectorHeader } from "./InspectorHeader";
 import { noteEdit } from "./noteEdit";
 import { useValueForm } from "./useValueForm";
 
-/** The options of one connection. */
 export function EdgeInspector({ edgeKey }: { edgeKey: string }) {
   const { catalog, store, runId } = useOpenLoop();
   // Where the server finds it.

@@ -1,14 +1,29 @@
+import { Trash2 } from "lucide-react";
 import { type RefObject, useEffect, useRef } from "react";
-import { useDocument } from "@/state/document/context";
+import type { JsonObject } from "@/api/types";
+import { entryField } from "@/catalog/scheduleSchema";
+import { readSchema, sectionSchema } from "@/catalog/schema";
+import { schedule } from "@/document/phases";
+import { problemsAt } from "@/document/problems";
+import { formatName } from "@/lib/format";
+import { isObject, joinPath } from "@/lib/paths";
+import { setValue } from "@/state/commands/fields";
+import { useDocument, useOpenLoop } from "@/state/document/context";
 import { useSelection } from "@/state/selection";
+import { IconButton } from "@/ui/IconButton";
+import { Empty } from "@/ui/States";
 import { EdgeInspector } from "./EdgeInspector";
-import { EntryInspector } from "./EntryInspector";
-import { LoopInspector } from "./LoopInspector";
+import { FieldProblems } from "./form/FieldProblems";
+import { FormContext } from "./form/FormContext";
+import { FormFields } from "./form/FormFields";
+import { ObjectFields } from "./form/ObjectFields";
+import { InspectorHeader } from "./InspectorHeader";
 import { ManyInspector } from "./ManyInspector";
 import { NodeInspector } from "./NodeInspector";
 import { PhaseInspector } from "./PhaseInspector";
+import { useProblems } from "./useProblems";
+import { useValueForm } from "./useValueForm";
 
-/** The settings of what is selected; of the loop where nothing is. */
 export function Inspector() {
   const panel = useRef<HTMLDivElement>(null);
   useFieldFocus(panel);
@@ -82,4 +97,122 @@ function deepest(panel: HTMLElement | null, field: string): HTMLElement | null {
     if (found) return found;
   }
   return null;
+}
+
+function EntryInspector({ list, index }: { list: string; index: number }) {
+  const { catalog, store } = useOpenLoop();
+  const entry = useDocument((state) => {
+    const entries = schedule(state.document)[list];
+    return Array.isArray(entries) ? entries[index] : undefined;
+  });
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const form = useValueForm(["schedule", list, index]);
+  if (!isObject(entry)) return <Empty title="This entry no longer exists" />;
+  const field = entryField(catalog, list);
+  return (
+    <>
+      <InspectorHeader
+        title={<h2 className="font-semibold text-sm">{`${formatName(list)} ${index + 1}`}</h2>}
+        subtitle={field?.help ?? ""}
+        actions={
+          isReadonly ? null : (
+            <IconButton
+              label="Remove"
+              size="small"
+              onClick={() => {
+                store
+                  .getState()
+                  .dispatch(setValue, { path: ["schedule", list, index], value: undefined });
+                useSelection.getState().clear();
+              }}
+            >
+              <Trash2 size={14} />
+            </IconButton>
+          )
+        }
+      />
+      <div className="min-h-0 flex-1 overflow-y-auto px-4 py-2">
+        <FieldProblems problems={problemsAt(form.diagnostics, joinPath(form.base), true)} />
+        <FormContext value={form}>
+          {field?.shape === "object" ? <FormFields field={field} value={entry} /> : null}
+        </FormContext>
+      </div>
+    </>
+  );
+}
+
+const SCHEDULE_LISTS = ["phases", "triggers", "anneal"];
+
+export function LoopInspector() {
+  const name = useDocument((state) => state.document.name);
+  const problems = useProblems().loop;
+  return (
+    <>
+      <InspectorHeader
+        title={
+          <h2 className="truncate font-semibold text-sm" title={name}>
+            {name}
+          </h2>
+        }
+        subtitle="Loop"
+      />
+      <div className="min-h-0 flex-1 overflow-y-auto px-4 py-2">
+        <FieldProblems problems={problems.filter((problem) => !problem.field)} />
+        <LoopFacts />
+        <LoopSection title="Schedule" part="schedule" without={SCHEDULE_LISTS} />
+        <LoopSection title="Hardware" part="hardware" />
+        <LoopSection title="Run" part="run" />
+      </div>
+    </>
+  );
+}
+
+const ELSEWHERE = [
+  ...["coloop", "name", "mode", "nodes", "edges"],
+  ...["schedule", "hardware", "run", "layout"],
+];
+
+function LoopFacts() {
+  const { catalog } = useOpenLoop();
+  const rest = useDocument((state) => state.document.rest);
+  const form = useValueForm([]);
+  const schema = catalog.schema.loop;
+  const field = schema ? readSchema(schema) : null;
+  if (field?.shape !== "object") return null;
+  return (
+    <FormContext value={form}>
+      <ObjectFields field={field} path={[]} value={rest} without={ELSEWHERE} />
+    </FormContext>
+  );
+}
+
+interface LoopSectionProps {
+  title: string;
+  part: string;
+  without?: readonly string[];
+}
+
+const NOTHING: JsonObject = {};
+const ALL: readonly string[] = [];
+
+function LoopSection({ title, part, without = ALL }: LoopSectionProps) {
+  const { catalog } = useOpenLoop();
+  const value = useDocument((state) => state.document.rest[part]);
+  const form = useValueForm([part]);
+  const schema = sectionSchema(catalog, part);
+  const field = schema ? readSchema(schema) : null;
+  if (field?.shape !== "object") return null;
+  return (
+    <section
+      aria-label={title}
+      data-field={part}
+      className="border-line border-t py-2 first:border-t-0"
+    >
+      <h3 className="py-1 font-semibold text-xs">{title}</h3>
+      <FieldProblems problems={problemsAt(form.diagnostics, part, true)} />
+      <FormContext value={form}>
+        <FormFields field={field} value={isObject(value) ? value : NOTHING} without={without} />
+      </FormContext>
+    </section>
+  );
 }

@@ -11,7 +11,6 @@ interface InspectorHeaderProps {
   icon?: ReactNode;
   title: ReactNode;
   subtitle?: ReactNode;
-  /** More about what the subtitle names. */
   help?: string | undefined;
   actions?: ReactNode;
   hasLevels?: boolean;

@@ -1,7 +1,9 @@
-import { Copy, SquareFunction, Trash2 } from "lucide-react";
+import { Copy, SquareFunction, Trash2, X } from "lucide-react";
 import { useEffect, useMemo, useState } from "react";
 import { readSchema } from "@/catalog/schema";
+import { edgeKeys, portRef } from "@/document/edges";
 import { nameProblem } from "@/document/names";
+import { edgeText } from "@/graph/edgeKinds";
 import { formatPlural } from "@/lib/format";
 import { joinPath } from "@/lib/paths";
 import { showKeys } from "@/state/actions";
@@ -18,7 +20,7 @@ import { IconButton } from "@/ui/IconButton";
 import { KindIcon } from "@/ui/KindIcon";
 import { RichText } from "@/ui/RichText";
 import { BatchLadders } from "./BatchLadders";
-import { Connections } from "./Connections";
+import { ConnectTo } from "./ConnectTo";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext, type FormSettings } from "./form/FormContext";
 import { FormFields } from "./form/FormFields";
@@ -28,7 +30,6 @@ import { useLocks } from "./useLocks";
 import { type OtherModes, useOtherModes } from "./useOtherModes";
 import { useProblems } from "./useProblems";
 
-/** Everything about one node: name, fields from its schema, connections. */
 export function NodeInspector({ id }: { id: string }) {
   const { catalog, store } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[id]);
@@ -113,7 +114,6 @@ export function NodeInspector({ id }: { id: string }) {
   );
 }
 
-/** Says what the form leaves to other modes, above all what of it is set, and shows it. */
 function OtherModesNote({ isAny, set, isShown, show }: OtherModes) {
   const mode = useMode();
   if (!isAny) return null;
@@ -172,7 +172,6 @@ function useNodeForm(node: string, hidden: FormSettings["hidden"]): FormSettings
   );
 }
 
-/** The node's name; what mentions it follows. */
 function NodeName({ id }: { id: string }) {
   const { catalog, store } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
@@ -213,7 +212,6 @@ function NodeName({ id }: { id: string }) {
   );
 }
 
-/** Opens what a node computes, in formulas with its own settings. */
 function LearnsButton({ node }: { node: string }) {
   const explain = useExplaining((state) => state.explain);
   return (
@@ -226,5 +224,54 @@ function LearnsButton({ node }: { node: string }) {
     >
       Formulas and curves
     </Button>
+  );
+}
+
+function Connections({ node }: { node: string }) {
+  const { catalog, store } = useOpenLoop();
+  const document = useDocument((state) => state.document);
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const keys = edgeKeys(document.edges);
+  const own = document.edges
+    .map((edge, index) => ({ edge, key: keys[index] ?? "" }))
+    .filter(({ edge }) => portRef(edge.from).node === node || portRef(edge.to).node === node);
+
+  return (
+    <section aria-label="Connections" className="mt-2 border-line border-t pt-2">
+      <h2 className="py-1 font-medium text-xs">Connections</h2>
+      {own.length === 0 ? <p className="text-muted text-xs">Not connected yet.</p> : null}
+      <ul>
+        {own.map(({ edge, key }) => (
+          <li key={key} className="group flex items-center gap-1">
+            <button
+              type="button"
+              className="min-w-0 flex-1 truncate rounded-1 px-1 py-0.5 text-left font-mono text-xs hover:bg-hover"
+              title={`${edge.from} → ${edge.to}`}
+              onClick={() => useSelection.getState().select({ edges: [key] })}
+            >
+              {edge.from} <span className="text-faint">→</span> {edge.to}
+              {edgeText(catalog, edge) ? (
+                <span className="text-faint"> {edgeText(catalog, edge)}</span>
+              ) : null}
+            </button>
+            {isReadonly ? null : (
+              <IconButton
+                label={`Disconnect ${edge.from} from ${edge.to}`}
+                size="small"
+                className="size-5 opacity-0 focus-visible:opacity-100 group-hover:opacity-100"
+                onClick={() =>
+                  store
+                    .getState()
+                    .dispatch(removeItems, { nodes: [], edges: [key] }, { label: "Disconnect" })
+                }
+              >
+                <X size={12} />
+              </IconButton>
+            )}
+          </li>
+        ))}
+      </ul>
+      {isReadonly ? null : <ConnectTo key={node} node={node} />}
+    </section>
   );
 }

@@ -18,7 +18,6 @@ import { FormFields } from "./form/FormFields";
 import { InspectorHeader } from "./InspectorHeader";
 import { useValueForm } from "./useValueForm";
 
-/** The settings of a phase, or of a group of phases. */
 export function PhaseInspector({ at }: { at: PhasePath }) {
   const { catalog, store } = useOpenLoop();
   const phase = useDocument((state) => phaseAt(state.document, at));
@@ -62,7 +61,6 @@ export function PhaseInspector({ at }: { at: PhasePath }) {
   );
 }
 
-/** Which teaching ports are live in a phase: those that have a connection can be chosen. */
 function LearnPorts({ phase }: { phase: JsonObject }) {
   const { catalog } = useOpenLoop();
   const document = useDocument((state) => state.document);

@@ -8,7 +8,6 @@ import { noteEdit } from "./noteEdit";
 import { useLocks } from "./useLocks";
 import { useProblems } from "./useProblems";
 
-/** The form of any part of the loop that is no node: schedule, hardware, run, a phase, an edge. */
 export function useValueForm(base: Path): FormSettings {
   const { catalog, store, runId } = useOpenLoop();
   const level = usePreferences((state) => state.level);

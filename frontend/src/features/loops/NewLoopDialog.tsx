@@ -18,7 +18,6 @@ import { RichText } from "@/ui/RichText";
 import { Select } from "@/ui/Select";
 import { Failed, Loading } from "@/ui/States";
 
-/** Asks what a new loop is called, and what it is for or begins as. */
 export function NewLoopDialog() {
   const isOpen = useDialogs((state) => state.open === "newLoop");
   const show = useDialogs((state) => state.show);
@@ -157,7 +156,6 @@ interface PresetChoiceProps {
   onChoose: (name: string) => void;
 }
 
-/** Which preset a loop begins as, and what that one is. */
 function PresetChoice({ presets, chosen, onChoose }: PresetChoiceProps) {
   if (presets.isError) return <PresetsFailed presets={presets} />;
   if (!presets.data) return <Loading label="Loading the presets" />;

@@ -58,7 +58,6 @@ async function drawShown(): Promise<Uint8Array> {
   return new Uint8Array(await blob.arrayBuffer());
 }
 
-/** Where things are on the canvas, whatever part of it is seen. */
 function areaOf(viewport: HTMLElement): Area | null {
   const boxes = [...viewport.querySelectorAll(DRAWN)]
     .map((one) => one.getBoundingClientRect())

@@ -10,11 +10,9 @@ import { NOT_SAVED, pendingText } from "@/state/sync/state";
 
 interface Export {
   exportYaml: () => Promise<void>;
-  /** A picture of the graph, with the YAML inside. */
   exportPng: () => Promise<void>;
 }
 
-/** Downloads the loop as the user sees it. */
 export function useExport(): Export {
   const { store } = useOpenLoop();
   const text = useLoopText();

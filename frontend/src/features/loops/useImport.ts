@@ -9,7 +9,6 @@ import { formatBytes } from "@/lib/format";
 const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
 
-/** What a dialog for files offers. */
 export const IMPORTED = ".yaml,.yml,.png";
 
 /** Opens files as new loops: YAML, and pictures that carry it. What is open stays as it is, and nothing in a file runs. */

@@ -59,9 +59,7 @@ export function PaletteRail() {
   );
 }
 
-/** From this width of the window on the list can stay open by itself. */
 const WIDE = 1440;
-/** Around a graph that is fitted. */
 const AROUND = 64;
 
 /** Whether the list stays open: as was said, else where a wide window shows all of the graph beside it in full size. */

@@ -5,7 +5,6 @@ import { useSelection } from "@/state/selection";
 import { Empty, Loading } from "@/ui/States";
 import { StageChain } from "./StageChain";
 
-/** What runs, in which order, over how many rows: a card for each phase, then the evaluations, then what was chosen. */
 export function PlanPanel() {
   const check = useSync((state) => state.check);
   if (!check) return <Loading label="Planning" />;
@@ -69,7 +68,6 @@ function ProbeCard({ probe }: { probe: PlannedProbe }) {
   );
 }
 
-/** What was chosen where the loop left it open, each with its reason; a press shows the field. */
 function Choices({ decisions }: { decisions: readonly PlannedDecision[] }) {
   if (decisions.length === 0) return null;
   return (
@@ -121,7 +119,6 @@ function fieldOf(path: string): { node: string; field: string } | null {
   return node && field ? { node, field } : null;
 }
 
-/** A chosen value as the YAML has it. */
 function valueText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value ?? null);
 }

@@ -4,7 +4,6 @@ import { useNodeColor } from "@/state/document/context";
 import { useSelection } from "@/state/selection";
 import { Tooltip } from "@/ui/Tooltip";
 
-/** Stages in their order, each with its rows; a press shows the node. */
 export function StageChain({ stages }: { stages: readonly PlannedStage[] }) {
   if (stages.length === 0) return null;
   return (
@@ -50,7 +49,6 @@ function StageChip({ stage }: { stage: PlannedStage }) {
   );
 }
 
-/** How the number of rows comes about. */
 export function rowsText(stage: PlannedStage): string {
   if (stage.rows === null) return `${stage.stage} works on no rows`;
   const ladder = stage.ladder ? `: ${stage.ladder}` : "";

@@ -5,7 +5,6 @@ import { useOpenLoop, useSync } from "@/state/document/context";
 import { usePreferences } from "@/state/preferences";
 import { SeverityIcon } from "@/ui/SeverityIcon";
 
-/** How the loop checks, in one word; pressed, what it is about opens. */
 export function CheckChip() {
   const isBroken = useSync((state) => state.brokenText !== null);
   const set = usePreferences((state) => state.set);

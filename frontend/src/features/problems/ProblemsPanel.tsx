@@ -17,7 +17,6 @@ import { WhyButton } from "@/ui/WhyButton";
 
 const ORDER = ["error", "warning", "hint"];
 
-/** Every problem of the loop; a click leads to the node and the field. */
 export function ProblemsPanel() {
   const { catalog, sync } = useOpenLoop();
   const status = useSync((state) => state.checkStatus);
@@ -111,7 +110,6 @@ function place(problem: Diagnostic): string {
   return problem.line ? `${where || "text"}:${problem.line}` : where;
 }
 
-/** Selects what a problem is about and asks the inspector to show the field. */
 function showProblem(problem: Diagnostic, document: LoopDocument): void {
   const { select, focusField } = useSelection.getState();
   const field = problem.field ?? null;

@@ -15,11 +15,9 @@ interface GroupListProps {
   step: number;
   read: SampleRow;
   onChoose: (row: SampleRow) => void;
-  /** So many prompts on, or back. */
   onGroup: (by: number) => void;
 }
 
-/** The texts of one prompt with what each was worth. Arrow keys lead from text to text and prompt to prompt. */
 export function GroupList({ group, number, count, step, read, onChoose, onGroup }: GroupListProps) {
   const { pinned, pin } = usePins();
   const isPinned = pinned === group.prompt;

@@ -24,7 +24,6 @@ interface GroupViewProps {
   onChoose: (id: string) => void;
 }
 
-/** The rows of one prompt; the one that is read, and beside it what answers to it. */
 export function GroupView({ rows, step, sorting, chosen, onChoose }: GroupViewProps) {
   const [view, setView] = useState<TokenView>("ofAdvantage");
   const tokens = useSampleTokens(step, rows);
@@ -87,7 +86,6 @@ export function GroupView({ rows, step, sorting, chosen, onChoose }: GroupViewPr
   );
 }
 
-/** Whether a node scores what it reads. */
 function useIsJudge(): (node: string) => boolean {
   const { catalog, store } = useOpenLoop();
   return (node) => {
@@ -102,7 +100,6 @@ interface LinkProps {
   onChoose: (id: string) => void;
 }
 
-/** The way to the text that a text answers to, where that is not beside it. */
 function Up({ row, rows, onChoose }: LinkProps) {
   const above = parentOf(row, rows);
   if (!above) return null;
@@ -118,7 +115,6 @@ function Up({ row, rows, onChoose }: LinkProps) {
   );
 }
 
-/** Other answers to the same text, and what answers to this one. */
 function Siblings({
   row,
   rows,
@@ -156,7 +152,6 @@ function Siblings({
   );
 }
 
-/** Where nothing answers to a text: what was wanted of it. */
 function Target({ row }: { row: SampleRow }) {
   const target = sampleText(row.target);
   return (

@@ -12,12 +12,10 @@ const PAGE = 100;
 interface SampleTableProps {
   rows: readonly SampleRow[];
   sorting: Sorting;
-  /** Key of the sample that is shown in full. */
   open: string | null;
   onOpen: (key: string | null) => void;
 }
 
-/** A line a sample; pressed, it opens to the whole text. */
 export function SampleTable({ rows, sorting, open, onOpen }: SampleTableProps) {
   const [count, setCount] = useState(PAGE);
   const scorers = [...new Set(rows.flatMap((row) => Object.keys(row.scores ?? {})))];
@@ -121,10 +119,8 @@ function RewardValue({ value }: { value: number | null }) {
 
 const TEXTS = ["prompt", "completion", "target"];
 
-/** Told by the table already. */
 const IN_TABLE = { seq: true, step: true, node: true, reward: true, advantage: true, scores: true };
 
-/** A sample in full. */
 function SampleDetail({ row }: { row: SampleRow }) {
   const rest = Object.entries(row).filter(
     ([name, value]) => !(name in IN_TABLE) && !TEXTS.includes(name) && value !== null,

@@ -21,7 +21,6 @@ function parentsOf(row: SampleRow): string[] {
   return Array.isArray(row.parents) ? row.parents.map(String) : [];
 }
 
-/** Rows that answer to a row: a critique of it, say. */
 export function childrenOf(row: SampleRow, rows: readonly SampleRow[]): SampleRow[] {
   const id = idOf(row);
   return rows.filter((one) => parentsOf(one)[0] === id);

@@ -31,7 +31,6 @@ export function isSigned(view: TokenView): boolean {
   return view !== "ofKl" && view !== "ofEntropy";
 }
 
-/** Those that the row has numbers for. */
 export function viewsOf(tokens: SampleTokens): TokenView[] {
   return VIEWS.map(({ value }) => value).filter((view) =>
     valuesOf(tokens, view).some((value) => value !== null && value !== 0),
@@ -45,7 +44,6 @@ export interface Shade {
   strength: number;
 }
 
-/** The number that is shaded in full. */
 export function fullValue(values: Values): number {
   return Math.max(1e-9, ...values.map((value) => Math.abs(value ?? 0)));
 }
@@ -69,7 +67,6 @@ export function groundOf({ tone, strength }: Shade): string | undefined {
   return `color-mix(in srgb, ${GROUNDS[tone]} ${share}%, transparent)`;
 }
 
-/** All that is known of a token, in words. */
 export function tokenTitle(tokens: SampleTokens, place: number): string {
   const said: string[] = [];
   const add = (name: string, value: number | null | undefined) => {
@@ -89,7 +86,6 @@ export function tokenTitle(tokens: SampleTokens, place: number): string {
 }
 
 export interface TokenLine {
-  /** Places of the tokens that stand in it. */
   places: { place: number; text: string }[];
 }
 

@@ -10,7 +10,6 @@ import { IconButton } from "@/ui/IconButton";
 import { firstPhase, newPhase } from "./newPhase";
 import { PhaseItem } from "./PhaseItem";
 
-/** Phases that come round several times, in a frame that says how often. */
 export function PhaseGroup({ phase, at }: { phase: JsonObject; at: PhasePath }) {
   const { catalog, store } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);

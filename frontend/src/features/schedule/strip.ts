@@ -7,7 +7,6 @@ import type { LoopDocument } from "@/document/types";
 import { isObject } from "@/lib/paths";
 import { phaseLength } from "./phaseText";
 
-/** A phase or a group of the schedule's own list. */
 export interface StripItem {
   at: PhasePath;
   name: string;
@@ -15,9 +14,7 @@ export interface StripItem {
   length: string;
   from: number;
   steps: number;
-  /** Whether its steps are known before the run. */
   isKnown: boolean;
-  /** One round of a group; null of a phase. */
   round: Strip | null;
   rounds: number;
 }
@@ -31,7 +28,6 @@ export interface Strip {
   steps: number;
   isKnown: boolean;
   items: StripItem[];
-  /** When each learner learns, in the order in which they first do. */
   learners: Map<string, Span[]>;
 }
 

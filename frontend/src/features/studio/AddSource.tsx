@@ -20,7 +20,6 @@ interface AddSourceProps {
 const GROUP =
   "[&_[cmdk-group-heading]]:px-2 [&_[cmdk-group-heading]]:py-1 [&_[cmdk-group-heading]]:text-muted [&_[cmdk-group-heading]]:text-xs";
 
-/** Everything that can pay a learner: scorers of the loop, code of one's own, what coloop brings. */
 export function AddSource({ payee, isOpen, onClose, onAdded }: AddSourceProps) {
   return (
     <Dialog

@@ -33,7 +33,6 @@ interface RowsChoiceProps {
   onChange: (rows: RowsFrom | string) => void;
 }
 
-/** Which rows are scored. */
 export function RowsChoice({ payee, onChange }: RowsChoiceProps) {
   const catalog = useCatalog();
   const document = useDocument((state) => state.document);
@@ -122,7 +121,6 @@ function shortId({ id, name }: RunSummary): string {
 }
 
 interface Runs {
-  /** Of this loop, the newest first, then of others. */
   all: RunSummary[];
   hasOwn: boolean;
 }
@@ -146,7 +144,6 @@ interface PastingProps {
   onChange: (text: string) => void;
 }
 
-/** A place to paste rows into. */
 function Pasting({ text, onChange }: PastingProps) {
   const [isOpen, setOpen] = useState(false);
   const read = readPasted(text);

@@ -21,7 +21,6 @@ interface SourceEditorProps {
   settings: (node: string) => ReactNode;
 }
 
-/** The code of a source; the settings of one that has none. */
 export function SourceEditor({ node, color, said, asked, settings }: SourceEditorProps) {
   const catalog = useCatalog();
   const data = useDocument((state) => (node === null ? undefined : state.document.nodes[node]));
@@ -65,7 +64,6 @@ function isOf(asked: LoopDocument | null, node: string, place: CodePlace): boole
   return (readPath(asked?.nodes[node], place.path) ?? "") === place.text;
 }
 
-/** What code and settings may name, as a list that opens. */
 function Words({ node }: { node: string }) {
   const words = useWords(node);
   if (words.length === 0) return null;

@@ -24,7 +24,6 @@ interface SourceRowProps {
   onWeigh: (weight: number) => void;
 }
 
-/** One source: what it is, and its weight. */
 export function SourceRow(props: SourceRowProps) {
   const { edge, color, said, isChosen, onChoose } = props;
   const catalog = useCatalog();

@@ -25,7 +25,6 @@ interface TotalBarProps {
   onKeepTotal: (keeps: boolean) => void;
 }
 
-/** What the weights come to, how they are combined, and whom they teach. */
 export function TotalBar({ payee, edges, colors, total, keepsTotal, onKeepTotal }: TotalBarProps) {
   const { loopId } = useOpenLoop();
   const search = useSearch();

@@ -30,7 +30,6 @@ export function unconnected(
   });
 }
 
-/** Adds it and gives its name. */
 export function newSource(
   catalog: Catalog,
   store: DocumentStore,
@@ -67,7 +66,6 @@ function edgesOf(
   return [...reading(catalog, document, payee, kind.inputs, id), ...pays];
 }
 
-/** From what the learner writes to what the source reads. */
 function reading(
   catalog: Catalog,
   document: LoopDocument,

@@ -6,11 +6,9 @@ export type Sorting = "given" | "most" | "least" | "disagreement" | "failed";
 
 export interface TableRow {
   row: ScoredRow;
-  /** Its place among the rows of the preview. */
   place: number;
   /** By source; null where it says nothing, or nothing that is one number. */
   scores: (number | null)[];
-  /** By source, why it failed on this row. */
   failures: (Failure | null)[];
   total: number | null;
   /** How far the sources are apart, from 0 to 1. */
@@ -113,7 +111,6 @@ export function sorted(rows: readonly TableRow[], sorting: Sorting): readonly Ta
   }
 }
 
-/** A prompt, a completion or a target in one line. */
 export function plainText(value: unknown): string {
   if (typeof value === "string") return value;
   if (value === null || value === undefined) return "";

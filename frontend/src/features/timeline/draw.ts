@@ -1,4 +1,3 @@
-/** Paints the timeline on a canvas. Knows nothing of runs; bars and colours come in. */
 import { resolveColor } from "@/lib/colors";
 import { formatMoment } from "@/lib/format";
 import type { StageSpan } from "@/live/state";
@@ -12,13 +11,11 @@ export interface Painting {
   rows: readonly TimelineRow[];
   rowHeight: number;
   range: Range;
-  /** Zero of the axis. */
   origin: number;
   now: number;
   steps: readonly { step: number; at: number }[];
   colorOf: (node: string) => string;
   hovered: StageSpan | null;
-  /** A range that is being chosen. */
   brush: Range | null;
 }
 
@@ -188,7 +185,6 @@ function drawBrush(
   context.globalAlpha = 1;
 }
 
-/** The bar at a point, if any. */
 export function spanAt(
   { rows, rowHeight, range, now }: Pick<Painting, "rows" | "rowHeight" | "range" | "now">,
   width: number,

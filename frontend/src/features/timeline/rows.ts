@@ -127,7 +127,6 @@ export function overlapShare(
   return shared / Math.max(1, range.end - range.start);
 }
 
-/** Share of a stretch of time in which nobody worked there. */
 export function idleShare(row: TimelineRow, range: Range, now: number): number {
   const worked = united(row.bars, range, now).reduce((sum, [start, end]) => sum + end - start, 0);
   return 1 - worked / Math.max(1, range.end - range.start);
@@ -196,9 +195,7 @@ export function tickStep(range: Range, ticks: number): number {
 }
 
 export interface Share {
-  /** A stage, or a pool. */
   name: string;
-  /** In a step. */
   seconds: number;
 }
 

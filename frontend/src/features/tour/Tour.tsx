@@ -11,7 +11,6 @@ import { usePreferences, useTourState } from "@/state/preferences";
 import { Button } from "@/ui/Button";
 import { Kbd } from "@/ui/Kbd";
 
-/** One step after the other, each pointing at a part of the page; arrow keys, enter and escape work. */
 export function Tour() {
   const step = useTourState((state) => state.step);
   if (step === null) return null;
@@ -95,7 +94,6 @@ function useTourKeys(forward: () => void, back: () => void): void {
 interface TourStep {
   title: string;
   text: string;
-  /** What is pointed at. */
   target: string;
   /** Opens what would be hidden. */
   prepare?: () => void;

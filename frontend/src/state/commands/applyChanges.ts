@@ -10,7 +10,6 @@ import { defineCommand } from "../document/command";
 import { locksOf, writeLocks } from "../document/locks";
 import { removeItems, renameNode } from "./nodes";
 
-/** The edits of a one-click repair, in order. */
 export const applyChanges = defineCommand<{ catalog: Catalog; changes: readonly Change[] }>(
   "Apply fix",
   (draft, { catalog, changes }) => {

@@ -9,7 +9,6 @@ import { defineCommand } from "../document/command";
 interface SetValue {
   path: Path;
   value: Json | undefined;
-  /** How many keys of the path stay, empty or not, when a value below them is removed. */
   keep?: number;
 }
 
@@ -29,7 +28,6 @@ interface SetField {
   path: Path;
   /** `undefined` puts the field back to its default. */
   value: Json | undefined;
-  /** How many keys of the path stay, empty or not, when a value below them is removed. */
   keep?: number;
 }
 
@@ -47,13 +45,10 @@ export const setField = defineCommand<SetField>(
 interface SetFields {
   nodes: readonly string[];
   path: Path;
-  /** `undefined` puts the field back to its default. */
   value: Json | undefined;
-  /** How many keys of the path stay, empty or not, when a value below them is removed. */
   keep?: number;
 }
 
-/** One field of several nodes at once. */
 export const setFields = defineCommand<SetFields>("Change fields", (draft, { nodes, ...field }) => {
   for (const node of nodes) setField.recipe(draft, { node, ...field });
 });

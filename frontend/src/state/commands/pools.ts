@@ -8,9 +8,7 @@ import { moveNodes } from "./nodes";
 interface PlaceInPool {
   catalog: Catalog;
   nodes: readonly string[];
-  /** Null: in none that is named. */
   pool: string | null;
-  /** Where they were put down, where it was done by dragging. */
   positions?: Record<string, Point>;
 }
 
@@ -39,7 +37,6 @@ interface PlaceNode {
   laidOut: PoolSizes;
 }
 
-/** Give a role to a pool. */
 export const placeNode = defineCommand<PlaceNode>(
   "Place role",
   (draft, { node, pool, path, laidOut }) => {
@@ -65,7 +62,6 @@ interface ResizePool {
   laidOut: PoolSizes;
 }
 
-/** GPUs go from one pool to another. */
 export const resizePool = defineCommand<ResizePool>(
   "Move GPUs",
   (draft, { pool, gpus, other, laidOut }) => {

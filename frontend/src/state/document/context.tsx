@@ -55,7 +55,6 @@ function colorsOf({ catalog, store }: OpenLoop, document: DocumentState["documen
   return colors;
 }
 
-/** The colour of every node, the same in the graph, the charts, the timeline and the memory. */
 export function useNodeColors(): Colors {
   const open = useOpenLoop();
   return useStore(open.store, (state) => colorsOf(open, state.document));
@@ -84,7 +83,6 @@ export function useMode(): ModeInfo {
   return modeNamed(catalog, named ?? found ?? undefined);
 }
 
-/** Names another mode in the loop; everything else of it stays as it is. */
 export function useSetMode(): (mode: ModeInfo) => void {
   const { store } = useOpenLoop();
   return useCallback(

@@ -34,7 +34,6 @@ export type PlaceNodes = (document: LoopDocument, before: LoopDocument) => LoopD
 export interface Delays {
   /** After the last key in the text. */
   type: number;
-  /** After the last change of the graph. */
   ask: number;
   draft: number;
   retry: number;

@@ -61,7 +61,6 @@ export function mergeDocuments(
   };
 }
 
-/** What is different in another version of a document, place by place. */
 export function documentDifferences(base: LoopDocument, other: LoopDocument): Difference[] {
   return differences([], partsOf(base), partsOf(other));
 }
@@ -184,7 +183,6 @@ function differences(
   return [{ path, before: before as Json | undefined, after: after as Json | undefined }];
 }
 
-/** A difference of two versions in words: where, and what became of it. Pure. */
 interface DifferenceText {
   /** A node's name, "connections", or the part of the loop. */
   where: string;

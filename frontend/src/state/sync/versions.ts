@@ -21,7 +21,6 @@ export function versionOf({ yaml, name, spec }: Loop): Version {
   return { yaml, name, document: spec ? { ...fromSpec(spec), name } : null };
 }
 
-/** Whether text and document say what the server has. */
 export function isVersion(
   { yaml, name }: Version,
   { text, textState, history, document }: DocumentState,
@@ -49,7 +48,6 @@ export async function isOfSent(
   return false;
 }
 
-/** What keeping a loop in step asks of the server. */
 export type SyncApi = Pick<
   typeof routes,
   "saveDocument" | "check" | "fetchLoop" | "patchYaml" | "createLoop"

@@ -8,7 +8,6 @@ import type { Extension } from "@codemirror/state";
 
 export interface Word {
   label: string;
-  /** Beside it in the list. */
   detail: string;
   help?: string;
 }

@@ -75,7 +75,6 @@ interface EditorOptions {
   onLine: (messages: string) => void;
 }
 
-/** Labels of the search panel. */
 const PHRASES = {
   next: "Next",
   previous: "Previous",

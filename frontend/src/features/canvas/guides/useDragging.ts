@@ -48,7 +48,6 @@ export function useDragging() {
     [catalog, store, flowToScreenPosition],
   );
 
-  /** The changes, drawn to lines of other boxes while a drag goes on. */
   const snap = useCallback(
     (changes: NodeChange[], nodes: readonly Node[]): NodeChange[] => {
       const wanted = new Map<string, { x: number; y: number }>();

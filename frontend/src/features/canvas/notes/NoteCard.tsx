@@ -10,7 +10,6 @@ import { useDocument } from "@/state/document/context";
 import { usePreferences } from "@/state/preferences";
 import { useNewNote } from "@/state/useAddNode";
 
-/** Words on the canvas: moved by their head, made larger by their corner, both by pointer and arrow keys. */
 export function NoteCard({ id, note }: { id: string; note: Note }) {
   const dispatch = useDocument((state) => state.dispatch);
   const isReadonly = useDocument((state) => state.isReadonly);
@@ -100,7 +99,6 @@ const STEPS: Record<string, Point> = {
 };
 
 interface NoteDrag {
-  /** As it is now, under the pointer too. */
   value: Point;
   handle: {
     onPointerDown: (event: PointerEvent) => void;

@@ -32,7 +32,6 @@ export function AnyField(props: AnyFieldProps) {
   );
 }
 
-/** A row for a single value, a group for what has parts. */
 function OneField(props: AnyFieldProps) {
   const { field, path, value, isRequired, isUnread = false } = props;
   const label = useLabel(field.title);

@@ -22,14 +22,12 @@ interface FieldRowProps {
   path: Path;
   value: Json | undefined;
   isRequired: boolean;
-  /** Beside the label, or below it where the control needs the width. */
   isWide?: boolean;
   /** Whether it is set and nothing reads it. */
   isUnread?: boolean;
   children: ReactNode;
 }
 
-/** Label, help, reset, the control, and what is wrong with it. */
 export function FieldRow({
   field,
   path,
@@ -117,7 +115,6 @@ function FieldHelp({ field }: { field: Field }) {
   );
 }
 
-/** What the compiler decided where the loop leaves a field open; the reason on hover and focus. */
 function DecidedNote({ node, path, label }: { node: string; path: Path; label: string }) {
   const decided = useWhenStill(useDecided(node, joinPath(path)));
   if (!decided) return null;
@@ -165,11 +162,9 @@ function SolverLock({ node, path, label }: { node: string; path: Path; label: st
   );
 }
 
-/** What the compiler chose where the loop leaves a field open, and why; read from the answer of the last check. */
 interface Decided {
   path: string;
   value: Json | null;
-  /** Ready to be shown. */
   text: string;
   why: string;
 }
@@ -187,7 +182,6 @@ function asDecided({ path, value, reason }: PlannedDecision): Decided {
   return { path, value: (value ?? null) as Json, text: decidedText(value), why: reason };
 }
 
-/** A chosen value as people read it. */
 export function decidedText(value: unknown): string {
   if (value === null || value === undefined) return "none";
   if (typeof value === "boolean") return value ? "yes" : "no";

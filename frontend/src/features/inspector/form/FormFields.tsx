@@ -14,11 +14,9 @@ import { countAbove, type ObjectField } from "./shownFields";
 interface FormFieldsProps {
   field: ObjectField;
   value: JsonObject;
-  /** Properties that are shown elsewhere. */
   without?: readonly string[];
 }
 
-/** A whole form: what stands above its parts, the parts, and what the level keeps back. */
 export function FormFields({ field, value, without = [] }: FormFieldsProps) {
   const form = useForm();
   const catalog = useCatalog();

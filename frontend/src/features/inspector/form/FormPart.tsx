@@ -23,7 +23,6 @@ import { type ObjectField, standingOf } from "./shownFields";
 
 interface FormPartProps {
   part: FormSection;
-  /** The whole form. */
   root: ObjectField;
   value: JsonObject;
   without: readonly string[];
@@ -60,7 +59,6 @@ export function FormPart({ part, root, value, without }: FormPartProps) {
     const standing = standingOf(form, path, property, holder, defaultsOf(properties), NONE);
     return standing === "shown" || standing === "unread";
   }
-  /** Whether what a field is inside of is there. */
   function belongsAll(path: readonly string[]): boolean {
     let here: JsonObject = value;
     let properties = part.fields.find((one) => one.path.length === 0)?.field.properties();
@@ -132,7 +130,6 @@ function Titled({ titles, children }: { titles: readonly string[]; children: Rea
   );
 }
 
-/** Opens the part when a problem is pressed that names a field in here. */
 function useOpenedByProblem(part: string, places: readonly string[]): void {
   const focus = useSelection((state) => state.focus);
   const toggle = useOpenParts((state) => state.toggle);
@@ -144,7 +141,6 @@ function useOpenedByProblem(part: string, places: readonly string[]): void {
   }, [isWanted, focus, toggle, part]);
 }
 
-/** Whether the last edit of the loop was of a field in here. */
 function useIsEditedLast(root: ObjectField, part: string): boolean {
   const form = useForm();
   const last = useDocument((state) => state.history.past.at(-1)?.group ?? null);
@@ -153,7 +149,6 @@ function useIsEditedLast(root: ObjectField, part: string): boolean {
   return sectionAt(root, parsePath(last.slice(scope.length))) === part;
 }
 
-/** Which parts of forms were opened or closed by hand in this tab, by their names. */
 interface OpenParts {
   open: Readonly<Record<string, boolean>>;
   toggle: (part: string, isOpen: boolean) => void;

@@ -33,7 +33,6 @@ interface GroupProps {
   path: Path;
   value: Json | undefined;
   isRequired: boolean;
-  /** Shown in the header beside the title. */
   aside?: ReactNode;
   note?: string;
   startsOpen?: boolean;

@@ -22,7 +22,6 @@ interface MapFieldProps extends AnyFieldProps {
   field: Extract<Field, { shape: "map" }>;
 }
 
-/** Values by name; the user gives the names. */
 export function MapField({ field, path, value, isRequired }: MapFieldProps) {
   const form = useForm();
   const label = useLabel(field.title);
@@ -123,7 +122,6 @@ interface MapEntryProps {
   onRemove: (() => void) | undefined;
 }
 
-/** A single value by its name, with what is wrong with it. */
 function MapEntry({ name, item, path, value, isLocked, onRemove }: MapEntryProps) {
   const form = useForm();
   const id = fieldId(form.base, path);

@@ -15,7 +15,6 @@ interface NumberWidgetProps {
   isDisabled: boolean;
   /** Whether a text that is no number is kept as it is, for the check to refuse. */
   keepsWrong: boolean;
-  /** Whether the check has said already what is wrong. */
   isSaid: boolean;
   onChange: (value: number | string | undefined) => void;
 }

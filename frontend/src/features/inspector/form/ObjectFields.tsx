@@ -24,7 +24,6 @@ interface ObjectFieldsProps {
   field: ObjectField;
   path: Path;
   value: JsonObject;
-  /** Properties that are shown elsewhere. */
   without?: readonly string[];
   /** Only these, and nothing that is not known. */
   only?: readonly string[];
@@ -118,7 +117,6 @@ function useTouched(value: JsonObject, level: string): ReadonlySet<string> {
   return names;
 }
 
-/** What a chosen preset does, with its formula. */
 function PresetNote({ help, formula }: { help: string; formula: string }) {
   return (
     <div className="py-1 text-muted text-xs">

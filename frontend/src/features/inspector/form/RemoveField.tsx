@@ -11,7 +11,6 @@ interface RemoveFieldProps {
   onRemove?: (() => void) | undefined;
 }
 
-/** Takes a value out of the loop. */
 export function RemoveField({ name, path, isLocked, onRemove }: RemoveFieldProps) {
   const form = useForm();
   return (

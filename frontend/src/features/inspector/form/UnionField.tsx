@@ -21,7 +21,6 @@ interface UnionFieldProps extends AnyFieldProps {
   field: Extract<Field, { shape: "tagged" | "variants" }>;
 }
 
-/** One of several shapes: a choice of the shape, and the fields of the chosen one. */
 export function UnionField({ field, path, value, isRequired }: UnionFieldProps) {
   const label = useLabel(field.title);
   const chosen = chosenVariant(field, value);
@@ -131,7 +130,6 @@ function Inside({ chosen, title, path, value, tags }: InsideProps) {
   );
 }
 
-/** What the chosen type means, in its own words. */
 function TypeNote({ text }: { text: string }) {
   return text ? (
     <p className="py-1 text-muted text-xs">

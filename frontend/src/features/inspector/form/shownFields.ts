@@ -1,4 +1,3 @@
-/** Which fields of an object a form shows, and what it keeps back. Pure. */
 import type { Catalog, Json, JsonObject } from "@/api/types";
 import { presetOf, withPreset } from "@/catalog/presets";
 import type { Field, Property } from "@/catalog/schema";

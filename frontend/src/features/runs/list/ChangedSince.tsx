@@ -6,11 +6,9 @@ import { ChangeList, useLoopChanges } from "../start/ForkChanges";
 
 interface ChangedSinceProps {
   run: Pick<RunSummary, "id" | "name" | "loop_id">;
-  /** On the mark itself. */
   label: string;
 }
 
-/** That the loop is another one than a run ran; a press says in what. */
 export function ChangedSince({ run, label }: ChangedSinceProps) {
   const [isOpen, setOpen] = useState(false);
   return (

@@ -16,7 +16,6 @@ interface ChosenBarProps {
   onClear: () => void;
 }
 
-/** What can be done with the runs that were chosen; it lies over the foot of the page. */
 export function ChosenBar({ runs, onClear }: ChosenBarProps) {
   const [, navigate] = useLocation();
   const [isDeleting, setDeleting] = useState(false);

@@ -15,7 +15,6 @@ const PRIORITIES = [
   { value: "-10", label: "Low" },
 ];
 
-/** The runs that wait for their turn, the next one first; nothing where none does. */
 export function RunQueue() {
   const queue = useQuery({
     queryKey: ["runs", "queue"],

@@ -16,7 +16,6 @@ interface RunRowProps {
   spark: Spark | undefined;
   tags: readonly string[];
   isChosen: boolean;
-  /** Why it cannot be chosen; null where it can. */
   refusal: string | null;
   onChoose: (isChosen: boolean) => void;
   onTag: (tag: string) => void;
@@ -79,7 +78,6 @@ export function RunRow(props: RunRowProps) {
   );
 }
 
-/** A cell that does not lead to the run. */
 function Still({ children }: { children: React.ReactNode }) {
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: it takes no click itself, it keeps them from the row
@@ -138,7 +136,6 @@ function Alerts({ run }: { run: RunSummary }) {
   );
 }
 
-/** The curve and the latest value of the metric that says most. */
 function Latest({ run, catalog, spark }: Pick<RunRowProps, "run" | "catalog" | "spark">) {
   const [path] = tellingMetrics(catalog, Object.keys(run.metrics), 1);
   if (path === undefined) return <span className="text-faint text-xs">–</span>;

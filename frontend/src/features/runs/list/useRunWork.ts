@@ -3,7 +3,6 @@ import { useCallback, useState } from "react";
 import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 
-/** Does something with runs, says what went wrong, and has every list of runs read again. */
 export function useRunWork(): {
   isBusy: boolean;
   attempt: (work: () => Promise<unknown>) => Promise<void>;

@@ -14,10 +14,8 @@ import { Button } from "@/ui/Button";
 import { RichText } from "@/ui/RichText";
 import { WhyButton } from "@/ui/WhyButton";
 
-/** The gravest comes first. */
 const ORDER: readonly LiveAlert["level"][] = ["error", "warning", "info"];
 
-/** Alerts that hold, each with its next step; those that a user took note of stand last. */
 export function AlertList() {
   const live = useLiveRun();
   useLiveVersion("lines");
@@ -77,7 +75,6 @@ function AlertItem({ live, alert }: { live: LiveRun; alert: LiveAlert }) {
   );
 }
 
-/** What to do next: a line of it, a press shows the rest. */
 function Next({ hint }: { hint: string }) {
   const [isOpen, setOpen] = useState(false);
   return (
@@ -123,7 +120,6 @@ function Acknowledge({ live, alert }: { live: LiveRun; alert: LiveAlert }) {
   );
 }
 
-/** Those of one gravity with the newest first. */
 function byGravity(live: LiveRun): LiveAlert[] {
   const rank = (alert: LiveAlert) =>
     isAcknowledged(live, alert) ? ORDER.length : ORDER.indexOf(alert.level);

@@ -17,7 +17,6 @@ import { type Bottleneck, bottleneckOf, type Remedy, remedyOf } from "./remedies
 
 const SHOWN = 6;
 
-/** Bottleneck of the run, in a sentence, and what would help; a press says what a step is made of. */
 export function BottleneckChip() {
   const live = useLiveRun();
   const gauges = useLive<Gauges | null>("gauges", (run) => run.state.gauges, null);
@@ -167,7 +166,6 @@ function Reason({ found, gauges, remedy }: ReasonProps) {
   );
 }
 
-/** What the run is held back by, and the field that would help; that none is known is said as well. */
 function Advice({ remedy }: { remedy: Remedy | null }) {
   if (!remedy) return <p className="text-muted">No known setting shortens it.</p>;
   return (
@@ -182,7 +180,6 @@ function Advice({ remedy }: { remedy: Remedy | null }) {
   );
 }
 
-/** The way to the field in the loop that the run came from, for the runs after it. */
 function InLoop({ remedy }: { remedy: Remedy }) {
   const { store } = useOpenLoop();
   const loopId = useRecord()?.run?.loop_id ?? null;

@@ -19,7 +19,6 @@ const SHOWN = 500;
 const STORY = "story";
 const EVERYTHING = "everything";
 
-/** The run's story: states, alerts, checkpoints, edits, log lines; newest at the bottom. */
 export function LogPanel() {
   const live = useLiveRun();
   useLiveVersion("lines");

@@ -15,7 +15,6 @@ const NO_GAUGES =
   "This run was written by an older version of coloop, which did not record the rates of past steps. " +
   "Everything else is shown as it was.";
 
-/** A new run from the moment that is shown. */
 function ForkHere({ step }: { step: number }) {
   const record = useRecord();
   const [isOpen, setOpen] = useState(false);
@@ -36,7 +35,6 @@ function ForkHere({ step }: { step: number }) {
   );
 }
 
-/** Where a replay is, and the way to any other moment. */
 export function ReplayBar({ replay }: { replay: Replay }) {
   const { player, isPlaying } = replay;
   const step = useLive("gauges", (live) => live.state.step ?? 0, 0);

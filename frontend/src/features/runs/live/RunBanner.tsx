@@ -9,7 +9,6 @@ import { runAgain } from "../start/again";
 /** The code of a run whose Ray did not start; one process needs none. */
 const NO_RAY = "run.ray_not_started";
 
-/** Why a run failed, or cannot be watched just now, in words for the one who started it. */
 export function RunBanner() {
   const error = useLive("status", (live) => live.run?.error ?? live.state.error, null);
   const state = useLive("status", (live) => live.run?.state ?? live.state.state, null);

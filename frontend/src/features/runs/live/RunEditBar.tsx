@@ -7,7 +7,6 @@ import { useOpenLoop } from "@/state/document/context";
 import { useRunEdits } from "@/state/runEdits";
 import { Button } from "@/ui/Button";
 
-/** Changes of hot fields that wait to be sent to the run. */
 export function RunEditBar() {
   const { runId } = useOpenLoop();
   const changes = useRunEdits((state) => state.changes);

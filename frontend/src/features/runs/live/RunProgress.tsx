@@ -7,7 +7,6 @@ import { isFinal } from "@/live/reducer";
 import { useSeconds } from "@/ui/useSeconds";
 import { BottleneckChip } from "./BottleneckChip";
 
-/** Where the run is: phase, step, running stage, time left, and what holds it back. */
 export function RunProgress() {
   const phase = useLive(
     "gauges",
@@ -128,7 +127,6 @@ function doneStep(live: LiveRun): number | null {
   return known === null && told === 0 ? null : Math.max(known ?? 0, told);
 }
 
-/** Before this it is no wait. */
 const SHOWN_AFTER_SECONDS = 3;
 
 /** What a run that has not begun waits for, and for how long it was seen to. */
@@ -149,7 +147,6 @@ function RunWaiting({ text }: { text: string }) {
   );
 }
 
-/** The text for a run that waits; null for one that does not. */
 function useWaiting(): string | null {
   return useLive("status", (live) => waitingFor(live.run), null);
 }

@@ -15,9 +15,7 @@ type Known = Catalog["remedies"][number];
 
 export interface Remedy {
   label: string;
-  /** What the run is held back by. */
   bound: string;
-  /** Why, in a sentence. */
   reason: string;
   path: string;
   /** Whether a run that goes on can take it. */
@@ -120,7 +118,6 @@ function besideEachOther(stepSeconds: number, spans: readonly StageSpan[]): numb
   return work.size < 2 ? null : (stepSeconds * Math.max(...work.values())) / windowOf(spans);
 }
 
-/** What holds a run back: one stage, by its share of a step, wherever it is named. Pure. */
 export interface Bottleneck {
   stage: string;
   node: string;

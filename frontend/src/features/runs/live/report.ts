@@ -4,7 +4,6 @@ import { formatBytes, formatCount, formatPlural, formatSeconds } from "@/lib/for
 
 export interface Compared {
   name: string;
-  /** The row of the whole step. */
   isStep: boolean;
   predicted: number | null;
   measured: number | null;

@@ -19,7 +19,6 @@ export interface Replay {
   setSpeed: (speed: number) => void;
 }
 
-/** The replay of the watched run: off, or somewhere in its past. */
 export function useReplay(): Replay {
   const live = useLiveRun();
   const [player, setPlayer] = useState<ReplayPlayer | null>(null);

@@ -6,7 +6,6 @@ import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { useRunControls, useStarting } from "./useRunControls";
 
-/** Asks for confirmation before a run that may run out of memory or that lacks its GPUs. */
 export function ConfirmRunDialog() {
   const isOpen = useDialogs((state) => state.open === "confirmRun");
   const show = useDialogs((state) => state.show);

@@ -16,7 +16,6 @@ interface ForkChangesProps {
   onAsNow: (isAsNow: boolean) => void;
 }
 
-/** In what the new run will differ, before it starts. */
 export function ForkChanges({ run, values, isAsNow, onAsNow }: ForkChangesProps) {
   if (values) return <OfValues id={run.id} values={values} />;
   return <OfLoop run={run} isAsNow={isAsNow} onAsNow={onAsNow} />;
@@ -71,7 +70,6 @@ export function useLoopChanges(run: string, loop: string | null, isAsked = true)
   });
 }
 
-/** What differs between two loops, a line each, as the service says it. */
 export function ChangeList({ label, changes }: { label: string; changes: readonly SpecChange[] }) {
   return (
     <ul aria-label={label} className="flex flex-col gap-1 text-xs">

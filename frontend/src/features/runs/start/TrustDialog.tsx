@@ -35,7 +35,6 @@ export function TrustDialog() {
 
 /** Asks for a yes before Python of a model's folder runs. A yes is for one start. */
 interface Asking {
-  /** Fields of the loop that let it run. */
   paths: string[];
   answer: (isYes: boolean) => void;
 }

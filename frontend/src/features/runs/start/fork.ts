@@ -25,7 +25,6 @@ export function offered(steps: readonly number[], at: number | undefined): numbe
   return [...newest.filter((step) => step <= at), ...later];
 }
 
-/** A field that a fork may have otherwise, by its path in the loop. */
 export interface Changeable {
   path: string;
   label: string;

@@ -19,7 +19,6 @@ interface RunControls {
   start: (options?: { force: boolean }) => void;
 }
 
-/** Starts the open loop as it is on the screen, or says why not. Over budget asks first. */
 export function useRunControls(): RunControls {
   const { catalog, loopId, store, sync, syncStore } = useOpenLoop();
   const [, navigate] = useLocation();
@@ -89,7 +88,6 @@ function refusal(error: unknown): string {
 /** Whether a run is being started right now; a second press changes nothing. */
 export const useStarting = create<{ isStarting: boolean }>()(() => ({ isStarting: false }));
 
-/** Why a loop cannot be run as it is on the screen, or null. Pure. */
 export function runReason(
   { check, checkStatus, brokenText }: SyncState,
   isEmpty: boolean,
