@@ -18,7 +18,7 @@ import { TICKET_CHANGED, TOKEN_CAME, takeToken, ticket } from "@/api/ticket";
 import { DropZone } from "@/features/loops/DropZone";
 import { TrustDialog, useTrust } from "@/features/runs/start/TrustDialog";
 import { listenToPresses } from "@/state/choosing";
-import { useDialogs } from "@/state/dialogs";
+import { showDialog, useDialogs } from "@/state/dialogs";
 import { usePreferences } from "@/state/preferences";
 import { startTheme, useResolvedTheme } from "@/state/theme";
 import { presetAddress } from "@/state/unsaved";
@@ -31,7 +31,7 @@ import { AppSkeleton } from "./AppSkeleton";
 import { DialogOnce, MountOnce } from "./MountOnce";
 
 /** Signing in by the address, and what becomes of the page when a ticket comes or goes, in this tab or another. */
-const askToken = () => useDialogs.getState().show("signIn");
+const askToken = () => showDialog("signIn");
 
 function startSigningIn(client: QueryClient): void {
   listenUnauthorised(askToken);
@@ -39,7 +39,7 @@ function startSigningIn(client: QueryClient): void {
   globalThis.addEventListener?.(TICKET_CHANGED, () => {
     if (ticket() === null) askToken();
     else if (useDialogs.getState().open === "signIn") {
-      useDialogs.getState().show(null);
+      showDialog(null);
       void client.resetQueries();
     }
   });

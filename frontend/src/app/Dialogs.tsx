@@ -10,7 +10,7 @@ import { Gallery } from "@/features/presets/Gallery";
 import { ConfirmRunDialog } from "@/features/runs/start/ConfirmRunDialog";
 import { Tour } from "@/features/tour/Tour";
 import { formatAgo } from "@/lib/format";
-import { useDialogs, useExplaining } from "@/state/dialogs";
+import { showDialog, useDialogs, useExplaining } from "@/state/dialogs";
 import { useOpenLoop, useSync } from "@/state/document/context";
 import { useTourState } from "@/state/preferences";
 import { Button } from "@/ui/Button";
@@ -44,16 +44,15 @@ export function Dialogs() {
 
 function GalleryDialog() {
   const isOpen = useDialogs((state) => state.open === "gallery");
-  const show = useDialogs((state) => state.show);
   return (
     <Dialog
       title="Presets"
       description="Open any preset; your first change saves it as your own loop. The loop that is open now stays as it is."
       isOpen={isOpen}
-      onClose={() => show(null)}
+      onClose={() => showDialog(null)}
       width="max-w-5xl"
     >
-      <Gallery onOpened={() => show(null)} />
+      <Gallery onOpened={() => showDialog(null)} />
     </Dialog>
   );
 }

@@ -1,8 +1,8 @@
 import { lazy, Suspense } from "react";
 import { type Action, isSingleKey, showKeys } from "@/state/actions";
-import { type DialogName, useDialogs, useExplaining } from "@/state/dialogs";
+import { type DialogName, showDialog, useDialogs, useExplaining } from "@/state/dialogs";
 import { useSync } from "@/state/document/context";
-import { usePreferences, useTourState } from "@/state/preferences";
+import { setPreferences, usePreferences, useTourState } from "@/state/preferences";
 import { Dialog } from "@/ui/Dialog";
 import { Kbd } from "@/ui/Kbd";
 import { Switch } from "@/ui/Switch";
@@ -72,18 +72,21 @@ const IN_A_TEXT = [
 
 function ShortcutSheet({ actions }: { actions: readonly Action[] }) {
   const isOpen = useDialogs((state) => state.open === "shortcuts");
-  const show = useDialogs((state) => state.show);
   const hasSingleKeys = usePreferences((state) => state.hasSingleKeys);
-  const set = usePreferences((state) => state.set);
   const sections = [...new Set(actions.map((action) => action.section))];
   return (
-    <Dialog title="Keyboard shortcuts" isOpen={isOpen} onClose={() => show(null)} width="max-w-3xl">
+    <Dialog
+      title="Keyboard shortcuts"
+      isOpen={isOpen}
+      onClose={() => showDialog(null)}
+      width="max-w-3xl"
+    >
       <div className="mb-4 flex items-start gap-3 rounded-2 bg-sunken px-3 py-2 text-sm">
         <Switch
           id="single-keys"
           isOn={hasSingleKeys}
           describedBy="single-keys-help"
-          onChange={(isOn) => set({ hasSingleKeys: isOn })}
+          onChange={(isOn) => setPreferences({ hasSingleKeys: isOn })}
         />
         <div>
           <label htmlFor="single-keys">Single-key shortcuts</label>

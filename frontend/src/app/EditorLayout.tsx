@@ -10,7 +10,7 @@ import { PaletteRail } from "@/features/palette/PaletteRail";
 import { ScheduleStrip } from "@/features/schedule/ScheduleStrip";
 import { useAddSearch } from "@/state/dialogs";
 import { useDocument, useOpenLoop, useSync } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
+import { setPreferences, usePreferences } from "@/state/preferences";
 import { useSelection } from "@/state/selection";
 import type { SyncState } from "@/state/sync/state";
 import { Button } from "@/ui/Button";
@@ -27,7 +27,7 @@ const DOCK_HEIGHT = 204;
 export function EditorLayout() {
   const name = useDocument((state) => state.document.name);
   const preferences = usePreferences();
-  const { isInspectorOpen, isDockOpen, dockHeights, dockTab, set } = preferences;
+  const { isInspectorOpen, isDockOpen, dockHeights, dockTab } = preferences;
   const dockHeight = dockHeights[dockTab] ?? DOCK_HEIGHT;
   // The panel shows it in full.
   const showsSchedule = isDockOpen && dockTab === "schedule";
@@ -48,7 +48,7 @@ export function EditorLayout() {
                   label="Show the lower panel"
                   keys="J"
                   className="border border-line bg-surface"
-                  onClick={() => set({ isDockOpen: true })}
+                  onClick={() => setPreferences({ isDockOpen: true })}
                 >
                   <PanelBottomOpen size={16} />
                 </IconButton>
@@ -58,7 +58,7 @@ export function EditorLayout() {
                   label="Show the settings"
                   keys="]"
                   className="border border-line bg-surface"
-                  onClick={() => set({ isInspectorOpen: true })}
+                  onClick={() => setPreferences({ isInspectorOpen: true })}
                 >
                   <PanelRightOpen size={16} />
                 </IconButton>
@@ -80,7 +80,9 @@ export function EditorLayout() {
                 size={dockHeight}
                 min={120}
                 max={640}
-                onResize={(size) => set({ dockHeights: { ...dockHeights, [dockTab]: size } })}
+                onResize={(size) =>
+                  setPreferences({ dockHeights: { ...dockHeights, [dockTab]: size } })
+                }
               />
               <EditorDock />
             </section>
@@ -96,14 +98,18 @@ export function EditorLayout() {
 
 function EditorDock() {
   const tab = usePreferences((state) => state.dockTab);
-  const set = usePreferences((state) => state.set);
   return (
-    <Dock page="loop" label="Panels" value={tab} onChange={(dockTab) => set({ dockTab })}>
+    <Dock
+      page="loop"
+      label="Panels"
+      value={tab}
+      onChange={(dockTab) => setPreferences({ dockTab })}
+    >
       <IconButton
         label="Hide the panel"
         keys="J"
         size="small"
-        onClick={() => set({ isDockOpen: false })}
+        onClick={() => setPreferences({ isDockOpen: false })}
       >
         <X size={14} />
       </IconButton>
@@ -113,7 +119,6 @@ function EditorDock() {
 
 function SettingsPane() {
   const width = usePreferences((state) => state.inspectorWidth);
-  const set = usePreferences((state) => state.set);
   const shown = useSettingsWidth();
   return (
     <aside
@@ -127,7 +132,7 @@ function SettingsPane() {
         size={width}
         min={280}
         max={560}
-        onResize={(size) => set({ inspectorWidth: size })}
+        onResize={(size) => setPreferences({ inspectorWidth: size })}
       />
       <Inside />
     </aside>
@@ -164,7 +169,6 @@ function AddSearchLayer() {
 export function BrokenTextBanner() {
   const { sync } = useOpenLoop();
   const reason = useSync(lockReason);
-  const set = usePreferences((state) => state.set);
   if (reason === null) return null;
   return (
     <div className="pointer-events-none absolute inset-0 bg-[color-mix(in_oklab,var(--canvas)_45%,transparent)]">
@@ -173,7 +177,7 @@ export function BrokenTextBanner() {
         className="pointer-events-auto mx-auto mt-3 flex w-fit items-center gap-3 rounded-2 border border-line bg-hover px-3 py-2 text-sm shadow-2"
       >
         {reason} The graph shows the last valid state.
-        <Button size="small" onClick={() => set({ isDockOpen: true, dockTab: "yaml" })}>
+        <Button size="small" onClick={() => setPreferences({ isDockOpen: true, dockTab: "yaml" })}>
           Show the text
         </Button>
         <Button size="small" onClick={() => sync?.discardText()}>

@@ -3,7 +3,7 @@ import { useLocation, useSearch } from "wouter";
 import { isTyping } from "@/state/actions";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { nodeOf } from "@/state/queries";
-import { useSelection } from "@/state/selection";
+import { showField } from "@/state/selection";
 import { useClipboard } from "@/state/useClipboard";
 import { useEditorActions } from "./actions/useEditorActions";
 import { EditorDialogs } from "./EditorDialogs";
@@ -62,8 +62,7 @@ function useNodeInAddress(): void {
     if (!(node in store.getState().document.nodes)) return;
     // The canvas measures its boxes first.
     requestAnimationFrame(() => {
-      useSelection.getState().select({ nodes: [node] });
-      useSelection.getState().focusField(node, null);
+      showField(node, null);
     });
   }, [node, path, navigate, store]);
 }

@@ -7,7 +7,7 @@ import { LoopSearch } from "@/features/loops/LoopSearch";
 import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
 import { IMPORTED, useImport } from "@/features/loops/useImport";
 import { Gallery } from "@/features/presets/Gallery";
-import { useDialogs } from "@/state/dialogs";
+import { showDialog } from "@/state/dialogs";
 import { useLoopPresets } from "@/state/queries";
 import { Button } from "@/ui/Button";
 import { Failed, Loading } from "@/ui/States";
@@ -17,7 +17,6 @@ export function LoopsPage() {
   const loops = useQuery({ queryKey: ["loops"], queryFn: fetchLoops });
   const presets = useLoopPresets();
   const here = presets.data?.filter((preset) => preset.runnable_here).length;
-  const show = useDialogs((state) => state.show);
   const open = useImport();
   const files = useRef<HTMLInputElement>(null);
 
@@ -41,7 +40,11 @@ export function LoopsPage() {
           <Button icon={<FileUp size={14} />} onClick={() => files.current?.click()}>
             Import
           </Button>
-          <Button look="primary" icon={<FilePlus2 size={14} />} onClick={() => show("newLoop")}>
+          <Button
+            look="primary"
+            icon={<FilePlus2 size={14} />}
+            onClick={() => showDialog("newLoop")}
+          >
             New loop
           </Button>
         </>
@@ -67,7 +70,7 @@ export function LoopsPage() {
                 a YAML file anywhere on the page.
               </p>
             </div>
-            <Button icon={<FilePlus2 size={14} />} onClick={() => show("newLoop")}>
+            <Button icon={<FilePlus2 size={14} />} onClick={() => showDialog("newLoop")}>
               Start with a small loop
             </Button>
           </div>

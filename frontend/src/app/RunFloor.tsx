@@ -4,8 +4,8 @@ import { Canvas } from "@/features/canvas/Canvas";
 import { ChartsPanel } from "@/features/charts/ChartsPanel";
 import { RunEditBar } from "@/features/runs/live/RunEditBar";
 import { TimelinePanel } from "@/features/timeline/TimelinePanel";
-import { usePreferences } from "@/state/preferences";
-import { useSelection } from "@/state/selection";
+import { setPreferences, usePreferences } from "@/state/preferences";
+import { clearSelection, useSelection } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { Resizer } from "@/ui/Resizer";
 import { Dock } from "./Dock";
@@ -18,7 +18,7 @@ const MIN_TIMELINE = 84;
 const MIN_DOCK = 140;
 
 export function RunFloor() {
-  const { runChartsWidth, runTimelineHeight, runDockHeight, set } = usePreferences();
+  const { runChartsWidth, runTimelineHeight, runDockHeight } = usePreferences();
   const { width, height } = useWindowSize();
   const hasSelection = useSelection(
     (state) =>
@@ -49,7 +49,7 @@ export function RunFloor() {
               size={timeline}
               min={MIN_TIMELINE}
               max={400}
-              onResize={(size) => set({ runTimelineHeight: size })}
+              onResize={(size) => setPreferences({ runTimelineHeight: size })}
             />
             <TimelinePanel />
           </section>
@@ -65,7 +65,7 @@ export function RunFloor() {
             size={charts}
             min={MIN_CHARTS}
             max={Math.round(width * 0.6)}
-            onResize={(size) => set({ runChartsWidth: size })}
+            onResize={(size) => setPreferences({ runChartsWidth: size })}
           />
           {hasSelection ? <RunSettings /> : <ChartsPanel />}
         </aside>
@@ -81,7 +81,7 @@ export function RunFloor() {
           size={dock}
           min={MIN_DOCK}
           max={720}
-          onResize={(size) => set({ runDockHeight: size })}
+          onResize={(size) => setPreferences({ runDockHeight: size })}
         />
         <RunDock />
       </section>
@@ -91,9 +91,13 @@ export function RunFloor() {
 
 function RunDock() {
   const tab = usePreferences((state) => state.runTab);
-  const set = usePreferences((state) => state.set);
   return (
-    <Dock page="run" label="Panels of the run" value={tab} onChange={(runTab) => set({ runTab })} />
+    <Dock
+      page="run"
+      label="Panels of the run"
+      value={tab}
+      onChange={(runTab) => setPreferences({ runTab })}
+    />
   );
 }
 
@@ -122,7 +126,7 @@ function RunSettings() {
           size="small"
           look="quiet"
           icon={<ChevronLeft size={14} />}
-          onClick={() => useSelection.getState().clear()}
+          onClick={() => clearSelection()}
         >
           Charts
         </Button>

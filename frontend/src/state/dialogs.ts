@@ -12,15 +12,11 @@ export type DialogName =
   | "history"
   | null;
 
-interface Dialogs {
-  open: DialogName;
-  show: (name: DialogName) => void;
-}
+export const useDialogs = create<{ open: DialogName }>()(() => ({ open: null }));
 
-export const useDialogs = create<Dialogs>()((set) => ({
-  open: null,
-  show: (open) => set({ open }),
-}));
+export function showDialog(open: DialogName): void {
+  useDialogs.setState({ open });
+}
 
 /** What the sheet of help shows: the page of a code, or what a node computes; neither: it is closed. */
 interface Explaining {
@@ -62,14 +58,12 @@ export interface AddRequest {
   edge?: string;
 }
 
-interface AddSearchState {
-  request: AddRequest | null;
-  show: (request: AddRequest) => void;
-  hide: () => void;
+export const useAddSearch = create<{ request: AddRequest | null }>()(() => ({ request: null }));
+
+export function showAddSearch(request: AddRequest): void {
+  useAddSearch.setState({ request });
 }
 
-export const useAddSearch = create<AddSearchState>()((set) => ({
-  request: null,
-  show: (request) => set({ request }),
-  hide: () => set({ request: null }),
-}));
+export function hideAddSearch(): void {
+  useAddSearch.setState({ request: null });
+}

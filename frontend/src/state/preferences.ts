@@ -42,12 +42,11 @@ export interface Preferences {
   closedAbouts: readonly string[];
   /** Never asked twice. */
   wasTourOffered: boolean;
-  set: (change: Partial<Omit<Preferences, "set">>) => void;
 }
 
 export const usePreferences = create<Preferences>()(
   persist(
-    (set) => ({
+    (): Preferences => ({
       theme: "system",
       level: "simple",
       isPalettePinned: null,
@@ -69,7 +68,6 @@ export const usePreferences = create<Preferences>()(
       runTimelineHeight: 112,
       closedAbouts: [],
       wasTourOffered: false,
-      set: (change) => set(change),
     }),
     {
       name: "coloop.preferences",
@@ -84,6 +82,10 @@ export const usePreferences = create<Preferences>()(
     },
   ),
 );
+
+export function setPreferences(change: Partial<Preferences>): void {
+  usePreferences.setState(change);
+}
 
 /** Whether the list of nodes lies open over the graph, in this tab. To keep it open is a preference. */
 interface PaletteState {
@@ -109,7 +111,7 @@ export const usePalette = create<PaletteState>()((set, get) => ({
 
 /** Null: nobody said; then the room decides. */
 export function keepPalette(isPinned: boolean): void {
-  usePreferences.getState().set({ isPalettePinned: isPinned });
+  setPreferences({ isPalettePinned: isPinned });
   usePalette.getState().close();
 }
 
@@ -125,16 +127,15 @@ export const useTourState = create<TourState>()((set) => ({
 }));
 
 export function startTour(): void {
-  usePreferences.getState().set({ wasTourOffered: true });
+  setPreferences({ wasTourOffered: true });
   useTourState.getState().go(0);
 }
 
 export function useTour() {
   const wasOffered = usePreferences((state) => state.wasTourOffered);
-  const set = usePreferences((state) => state.set);
   return {
     isOffered: !wasOffered,
     start: startTour,
-    decline: () => set({ wasTourOffered: true }),
+    decline: () => setPreferences({ wasTourOffered: true }),
   };
 }

@@ -10,11 +10,11 @@ import { poolField } from "@/document/pools";
 import { spliceOf } from "@/document/splice";
 import type { Point, PortRef } from "@/document/types";
 import { freeNotePlace, freePlace } from "@/graph/freePlace";
+import { select } from "@/state/selection";
 import { useViewport } from "./canvas";
 import { setNote } from "./commands/fields";
 import { addNode, insertOnEdge } from "./commands/nodes";
 import { useMode, useOpenLoop } from "./document/context";
-import { useSelection } from "./selection";
 
 /** What a drag from the palette carries: the name of a kind. */
 export const NODE_DRAG = "application/x-coloop-node";
@@ -33,7 +33,7 @@ export function useAddNode(): (options: AddOptions) => string {
   const mode = useMode();
   return useCallback(
     ({ kind, at, from, edge: key = null, pool = null }) => {
-      const { document, dispatch } = store.getState();
+      const { document } = store.getState();
       const id = freeName(kind.kind, new Set(Object.keys(document.nodes)));
       const begun = beginNode(catalog, document, kind, mode);
       const field = pool === null ? null : poolField(catalog, kind.kind);
@@ -52,11 +52,11 @@ export function useAddNode(): (options: AddOptions) => string {
       }
       if (key !== null && ports) {
         const positions = { [id]: position };
-        dispatch(insertOnEdge, { key, node: id, ports, positions, data }, { label });
+        store.dispatch(insertOnEdge, { key, node: id, ports, positions, data }, { label });
       } else {
-        dispatch(addNode, { id, data, position, edges }, { label });
+        store.dispatch(addNode, { id, data, position, edges }, { label });
       }
-      useSelection.getState().select({ nodes: [id] });
+      select({ nodes: [id] });
       useViewport.getState().reveal(id);
       return id;
     },
@@ -70,10 +70,10 @@ export function useAddNote(): (at: { x: number; y: number }) => void {
   const { catalog, store } = useOpenLoop();
   return useCallback(
     ({ x, y }) => {
-      const { document, dispatch } = store.getState();
+      const { document } = store.getState();
       const id = newNoteId(document.notes);
       useNewNote.setState({ id });
-      dispatch(
+      store.dispatch(
         setNote,
         { id, note: { at: freeNotePlace(catalog, document, [x, y]), size: NOTE_SIZE, text: "" } },
         { label: "Add note" },

@@ -20,7 +20,7 @@ export function useArrange(): Arranging {
   const { catalog, store } = useOpenLoop();
   return useMemo(() => {
     const move = (positions: Record<string, Point>, label: string, isWhole: boolean) => {
-      store.getState().dispatch(moveNodes, { positions }, { label });
+      store.dispatch(moveNodes, { positions }, { label });
       if (isWhole) useViewport.getState().fit();
     };
     return {
@@ -41,12 +41,11 @@ export function useAlign() {
   const { catalog, store } = useOpenLoop();
   return useMemo(() => {
     const boxes = () => boxesOf(catalog, store.getState().document, useSelection.getState().nodes);
-    const { dispatch } = store.getState();
     return {
       align: (by: Alignment, label: string) =>
-        dispatch(moveNodes, { positions: align(boxes(), by) }, { label }),
+        store.dispatch(moveNodes, { positions: align(boxes(), by) }, { label }),
       distribute: (along: Direction, label: string) =>
-        dispatch(moveNodes, { positions: distribute(boxes(), along) }, { label }),
+        store.dispatch(moveNodes, { positions: distribute(boxes(), along) }, { label }),
     };
   }, [catalog, store]);
 }

@@ -19,13 +19,13 @@ export function usePlacing() {
     const chosen = () =>
       placeable(catalog, store.getState().document, useSelection.getState().nodes);
     const place = (pool: string | null, group?: string) => {
-      const { document, dispatch } = store.getState();
+      const { document } = store.getState();
       const nodes = chosen();
       const [first] = nodes;
       if (first === undefined) return;
       const left = poolOf(catalog, document, first);
       const label = placedLabel(nodes, pool ?? left ?? "", pool === null);
-      dispatch(placeInPool, { catalog, nodes, pool }, group ? { label, group } : { label });
+      store.dispatch(placeInPool, { catalog, nodes, pool }, group ? { label, group } : { label });
       toast(label, { id: "placing" });
     };
     return {

@@ -22,7 +22,7 @@ export function FixButtons({ problem }: { problem: Diagnostic }) {
             event.stopPropagation();
             const before = store.getState().document.nodes;
             const change = { catalog, changes: fix.changes };
-            store.getState().dispatch(applyChanges, change, { label: fix.title });
+            store.dispatch(applyChanges, change, { label: fix.title });
             const added = Object.keys(store.getState().document.nodes).find(
               (id) => !(id in before),
             );

@@ -12,7 +12,7 @@ import { RunBanner } from "@/features/runs/live/RunBanner";
 import { RunProgress } from "@/features/runs/live/RunProgress";
 import { findingOf, timesOf } from "@/features/runs/live/report";
 import { LiveRun } from "@/live/LiveRun";
-import { useSelection } from "@/state/selection";
+import { clearSelection, useSelection } from "@/state/selection";
 import { insideLoop } from "../fixtures/open";
 import { aRun, aStage, someGauges } from "../fixtures/runs";
 
@@ -73,7 +73,7 @@ beforeEach(() => {
 afterEach(() => {
   cleanup();
   vi.restoreAllMocks();
-  useSelection.getState().clear();
+  clearSelection();
 });
 
 describe("a run that has ended", () => {

@@ -8,7 +8,7 @@ import { loopNameNear, loopNameProblem } from "@/document/names";
 import { algorithmsOf, CodePage, Maths } from "@/features/explain/ExplainSheet";
 import { STEPS, Tour } from "@/features/tour/Tour";
 import { useExplaining } from "@/state/dialogs";
-import { startTour, usePreferences, useTour, useTourState } from "@/state/preferences";
+import { setPreferences, startTour, useTour, useTourState } from "@/state/preferences";
 import { forgetUnsaved, isUnsaved, rememberUnsaved } from "@/state/unsaved";
 import { WhyButton } from "@/ui/WhyButton";
 
@@ -105,7 +105,7 @@ describe("formulas", () => {
 
 describe("the tour", () => {
   beforeEach(() => {
-    usePreferences.getState().set({ wasTourOffered: false });
+    setPreferences({ wasTourOffered: false });
     useTourState.getState().go(null);
   });
 

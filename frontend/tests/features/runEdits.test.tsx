@@ -10,7 +10,7 @@ import { followEdits, withEdits } from "@/features/runs/live/useWatchedRun";
 import { parsePath, readPath } from "@/lib/paths";
 import { LiveRun } from "@/live/LiveRun";
 import { setValue } from "@/state/commands/fields";
-import { usePreferences } from "@/state/preferences";
+import { setPreferences } from "@/state/preferences";
 import { useRunEdits } from "@/state/runEdits";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
@@ -35,9 +35,7 @@ function watch() {
   const value = (path: string) => readPath(store.getState().document, parsePath(path));
   /** As the form does it. */
   const type = (path: string, next: Json) => {
-    store
-      .getState()
-      .dispatch(setValue, { path: parsePath(path), value: next }, { isHotEdit: true });
+    store.dispatch(setValue, { path: parsePath(path), value: next }, { isHotEdit: true });
     useRunEdits.getState().set(path, next);
   };
   return { store, wrapper, tell, value, type };
@@ -47,7 +45,7 @@ beforeEach(() => {
   vi.useFakeTimers({ shouldAdvanceTime: true });
   vi.spyOn(routes, "editRun").mockResolvedValue(aRun());
   useRunEdits.getState().clear();
-  usePreferences.getState().set({ level: catalog.levels.at(-1) ?? "" });
+  setPreferences({ level: catalog.levels.at(-1) ?? "" });
 });
 afterEach(() => {
   stop();

@@ -4,9 +4,9 @@ import { toast } from "sonner";
 import type { Action } from "@/state/actions";
 import { toLoop } from "@/state/canvas";
 import { removeItems } from "@/state/commands/nodes";
-import { useAddSearch } from "@/state/dialogs";
+import { showAddSearch } from "@/state/dialogs";
 import { useOpenLoop } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { clearSelection, useSelection } from "@/state/selection";
 import { useArrange } from "@/state/useArrange";
 import { useClipboard } from "@/state/useClipboard";
 
@@ -26,10 +26,10 @@ export function useEditActions(): Action[] {
         x: (box?.left ?? 0) + (box?.width ?? 0) / 2 - 144,
         y: (box?.top ?? 0) + (box?.height ?? 0) / 3,
       };
-      useAddSearch.getState().show({ screen, flow: toLoop(screenToFlowPosition(screen)) });
+      showAddSearch({ screen, flow: toLoop(screenToFlowPosition(screen)) });
     };
     const travel = (way: "undo" | "redo") => {
-      const label = store.getState()[way]();
+      const label = store[way]();
       if (label) toast(`${way === "undo" ? "Undid" : "Redid"}: ${label}`, { id: "history" });
     };
     return [
@@ -83,8 +83,8 @@ export function useEditActions(): Action[] {
         isEnabled: () => canEdit() && (hasNodes() || useSelection.getState().edges.length > 0),
         run: () => {
           const { nodes, edges } = useSelection.getState();
-          store.getState().dispatch(removeItems, { nodes, edges });
-          useSelection.getState().clear();
+          store.dispatch(removeItems, { nodes, edges });
+          clearSelection();
         },
       },
       {

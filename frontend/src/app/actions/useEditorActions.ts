@@ -5,10 +5,10 @@ import { edgeKeys } from "@/document/edges";
 import { poolsOf } from "@/document/pools";
 import type { Action } from "@/state/actions";
 import { useViewport } from "@/state/canvas";
-import { useDialogs } from "@/state/dialogs";
+import { showDialog } from "@/state/dialogs";
 import { useDocument, useOpenLoop } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
-import { useSelection } from "@/state/selection";
+import { setPreferences, usePreferences } from "@/state/preferences";
+import { clearSelection, select, useSelection } from "@/state/selection";
 import { ALIGNMENTS, DISTRIBUTIONS, useAlign, useArrange } from "@/state/useArrange";
 import { useClipboard } from "@/state/useClipboard";
 import { usePlacing } from "@/state/usePlacing";
@@ -48,14 +48,14 @@ function usePageActions(): Action[] {
         keys: ["mod+k"],
         scope: "always",
         section: "Help",
-        run: () => useDialogs.getState().show("commands"),
+        run: () => showDialog("commands"),
       },
       {
         id: "shortcuts",
         label: "Keyboard shortcuts",
         keys: ["?"],
         section: "Help",
-        run: () => useDialogs.getState().show("shortcuts"),
+        run: () => showDialog("shortcuts"),
       },
       { id: "runs", label: "Go to runs", keys: [], section: "Go to", run: () => navigate("/runs") },
       {
@@ -82,9 +82,7 @@ function useSelectionActions(): Action[] {
         section: "Edit",
         run: () => {
           const { document } = store.getState();
-          useSelection
-            .getState()
-            .select({ nodes: Object.keys(document.nodes), edges: edgeKeys(document.edges) });
+          select({ nodes: Object.keys(document.nodes), edges: edgeKeys(document.edges) });
         },
       },
       {
@@ -100,7 +98,7 @@ function useSelectionActions(): Action[] {
         label: "Clear the selection",
         keys: ["escape"],
         section: "Edit",
-        run: () => useSelection.getState().clear(),
+        run: () => clearSelection(),
       },
     ],
     [store, copy],
@@ -114,7 +112,6 @@ function hasTextSelection(): boolean {
 function useViewActions(): Action[] {
   const { zoomIn, zoomOut } = useReactFlow();
   return useMemo(() => {
-    const { set } = usePreferences.getState();
     return [
       {
         id: "fit",
@@ -142,21 +139,21 @@ function useViewActions(): Action[] {
         label: "Overview on or off",
         keys: ["m"],
         section: "View",
-        run: () => set({ hasMinimap: !usePreferences.getState().hasMinimap }),
+        run: () => setPreferences({ hasMinimap: !usePreferences.getState().hasMinimap }),
       },
       {
         id: "inspector",
         label: "Settings panel on or off",
         keys: ["]"],
         section: "View",
-        run: () => set({ isInspectorOpen: !usePreferences.getState().isInspectorOpen }),
+        run: () => setPreferences({ isInspectorOpen: !usePreferences.getState().isInspectorOpen }),
       },
       {
         id: "dock",
         label: "Lower panel on or off",
         keys: ["j"],
         section: "View",
-        run: () => set({ isDockOpen: !usePreferences.getState().isDockOpen }),
+        run: () => setPreferences({ isDockOpen: !usePreferences.getState().isDockOpen }),
       },
     ];
   }, [zoomIn, zoomOut]);
@@ -174,7 +171,7 @@ function useFocusActions(): Action[] {
       if (found instanceof HTMLInputElement) found.select();
     };
     const inSettings = (selector: string) => () => {
-      usePreferences.getState().set({ isInspectorOpen: true });
+      setPreferences({ isInspectorOpen: true });
       requestAnimationFrame(() => focus(selector));
     };
     const canEdit = () => !store.getState().isReadonly;

@@ -5,7 +5,7 @@ import { formatPlural } from "@/lib/format";
 import type { Action } from "@/state/actions";
 import { toLoop, useEdgeCutter } from "@/state/canvas";
 import { removeItems } from "@/state/commands/nodes";
-import { useAddSearch } from "@/state/dialogs";
+import { showAddSearch } from "@/state/dialogs";
 import { useOpenLoop } from "@/state/document/context";
 import { useSelection } from "@/state/selection";
 import { useAddNote } from "@/state/useAddNode";
@@ -53,9 +53,7 @@ export function useGraphActions(): Action[] {
             : middle();
           const isThere = edge && edgeIndex(store.getState().document, edge) >= 0;
           if (!isThere) return;
-          useAddSearch
-            .getState()
-            .show({ screen, flow: toLoop(screenToFlowPosition(screen)), edge });
+          showAddSearch({ screen, flow: toLoop(screenToFlowPosition(screen)), edge });
         },
       },
       {
@@ -67,7 +65,7 @@ export function useGraphActions(): Action[] {
         run: () => {
           const edges = edgesOf(useSelection.getState().nodes);
           const label = `Cut ${formatPlural(edges.length, "connection")}`;
-          store.getState().dispatch(removeItems, { nodes: [], edges }, { label });
+          store.dispatch(removeItems, { nodes: [], edges }, { label });
         },
       },
       {

@@ -3,9 +3,9 @@ import { useAbout } from "@/features/about/useAbout";
 import { useExport } from "@/features/loops/useExport";
 import { useRunControls } from "@/features/runs/start/useRunControls";
 import type { Action } from "@/state/actions";
-import { useDialogs } from "@/state/dialogs";
+import { showDialog } from "@/state/dialogs";
 import { useOpenLoop } from "@/state/document/context";
-import { startTour, usePalette, usePreferences } from "@/state/preferences";
+import { setPreferences, startTour, usePalette } from "@/state/preferences";
 import { panelsOf } from "../panels";
 
 export function useLoopActions(): Action[] {
@@ -15,7 +15,6 @@ export function useLoopActions(): Action[] {
   const about = useAbout();
 
   return useMemo(() => {
-    const { set } = usePreferences.getState();
     return [
       {
         id: "palette",
@@ -58,7 +57,7 @@ export function useLoopActions(): Action[] {
         label: "History of this loop",
         keys: [],
         section: "Loop",
-        run: () => useDialogs.getState().show("history"),
+        run: () => showDialog("history"),
       },
       {
         id: "about",
@@ -73,14 +72,14 @@ export function useLoopActions(): Action[] {
         label: "New loop",
         keys: [],
         section: "Loop",
-        run: () => useDialogs.getState().show("newLoop"),
+        run: () => showDialog("newLoop"),
       },
       {
         id: "gallery",
         label: "Open the gallery",
         keys: ["g"],
         section: "Loop",
-        run: () => useDialogs.getState().show("gallery"),
+        run: () => showDialog("gallery"),
       },
       { id: "tour", label: "Tour of the page", keys: [], section: "Help", run: startTour },
       ...panelsOf("loop").map(([dockTab, { label, keys }]) => ({
@@ -88,7 +87,7 @@ export function useLoopActions(): Action[] {
         label,
         keys,
         section: "Go to",
-        run: () => set({ isDockOpen: true, dockTab }),
+        run: () => setPreferences({ isDockOpen: true, dockTab }),
       })),
     ];
   }, [sync, exportYaml, exportPng, runControls, about]);

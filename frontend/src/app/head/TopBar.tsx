@@ -28,7 +28,7 @@ import { CheckChip } from "@/features/problems/CheckChip";
 import { RunButton } from "@/features/runs/start/RunButton";
 import { showKeys } from "@/state/actions";
 import { setValue } from "@/state/commands/fields";
-import { useDialogs } from "@/state/dialogs";
+import { showDialog } from "@/state/dialogs";
 import {
   useCatalog,
   useDocument,
@@ -50,7 +50,6 @@ import { ThemeMenu } from "./ThemeMenu";
 
 export function TopBar() {
   const { exportYaml } = useExport();
-  const show = useDialogs((state) => state.show);
   return (
     <header className="flex h-12 shrink-0 items-center gap-2 border-line border-b bg-surface px-3">
       <Brand />
@@ -66,7 +65,7 @@ export function TopBar() {
       <Button
         icon={<LayoutGrid size={14} />}
         className="max-xl:hidden"
-        onClick={() => show("gallery")}
+        onClick={() => showDialog("gallery")}
       >
         Presets
       </Button>
@@ -88,7 +87,7 @@ function History() {
   const redone = useDocument((state) => state.history.future[0]?.label ?? null);
   const isReadonly = useDocument((state) => state.isReadonly);
   const travel = (way: "undo" | "redo") => {
-    const label = store.getState()[way]();
+    const label = store[way]();
     if (label) toast(`${way === "undo" ? "Undid" : "Redid"}: ${label}`, { id: "history" });
   };
   return (
@@ -114,7 +113,6 @@ function History() {
 }
 
 function MoreMenu() {
-  const show = useDialogs((state) => state.show);
   const open = useImport();
   const { exportPng } = useExport();
   const files = useRef<HTMLInputElement>(null);
@@ -146,7 +144,7 @@ function MoreMenu() {
           </button>
         }
       >
-        <MenuItem icon={<LayoutGrid size={14} />} keys="G" onSelect={() => show("gallery")}>
+        <MenuItem icon={<LayoutGrid size={14} />} keys="G" onSelect={() => showDialog("gallery")}>
           Presets gallery
         </MenuItem>
         <MenuItem icon={<FileUp size={14} />} onSelect={() => files.current?.click()}>
@@ -155,7 +153,7 @@ function MoreMenu() {
         <MenuItem icon={<ImageDown size={14} />} onSelect={() => void exportPng()}>
           Export as a picture
         </MenuItem>
-        <MenuItem icon={<HistoryIcon size={14} />} onSelect={() => show("history")}>
+        <MenuItem icon={<HistoryIcon size={14} />} onSelect={() => showDialog("history")}>
           History of this loop
         </MenuItem>
         <AboutItem />
@@ -166,11 +164,11 @@ function MoreMenu() {
         <MenuItem
           icon={<Search size={14} />}
           keys={showKeys("mod+k")}
-          onSelect={() => show("commands")}
+          onSelect={() => showDialog("commands")}
         >
           All commands
         </MenuItem>
-        <MenuItem icon={<Keyboard size={14} />} keys="?" onSelect={() => show("shortcuts")}>
+        <MenuItem icon={<Keyboard size={14} />} keys="?" onSelect={() => showDialog("shortcuts")}>
           Keyboard shortcuts
         </MenuItem>
       </Menu>
@@ -234,7 +232,7 @@ function LoopName() {
   useEffect(() => setTyped(name), [name]);
   const problem = loopNameProblem(typed);
   const rename = (value: string) =>
-    store.getState().dispatch(setValue, { path: ["name"], value }, { label: "Rename loop" });
+    store.dispatch(setValue, { path: ["name"], value }, { label: "Rename loop" });
   const take = () => {
     if (problem === null) {
       if (typed !== name) rename(typed);

@@ -6,7 +6,7 @@ import type { AboutPreset } from "@/api/types";
 import { formatBytes, formatSeconds } from "@/lib/format";
 import { useCatalog, useDocument, useNodeColors } from "@/state/document/context";
 import { useTour } from "@/state/preferences";
-import { useSelection } from "@/state/selection";
+import { select } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
@@ -128,7 +128,6 @@ function AboutNodes({ nodes }: { nodes: AboutPreset["nodes"] }) {
   const catalog = useCatalog();
   const colors = useNodeColors();
   const there = useDocument((state) => state.document.nodes);
-  const select = useSelection((state) => state.select);
   return (
     <ul className="-mx-1 flex flex-col">
       {nodes.map(({ node, kind, does }) => (

@@ -12,10 +12,10 @@ import { poolsOf } from "@/document/pools";
 import { GRID, NODE_WIDTH } from "@/graph/geometry";
 import type { Drawing } from "@/graph/routes";
 import { toLoop, useDetail, useDropTarget } from "@/state/canvas";
-import { useAddSearch, useDialogs } from "@/state/dialogs";
+import { showAddSearch, showDialog } from "@/state/dialogs";
 import { useDocument, useMode, useOpenLoop } from "@/state/document/context";
 import { usePreferences } from "@/state/preferences";
-import { useSelection } from "@/state/selection";
+import { clearSelection } from "@/state/selection";
 import { NODE_DRAG, useAddNode } from "@/state/useAddNode";
 import { Button } from "@/ui/Button";
 import { CanvasTools } from "./CanvasTools";
@@ -60,7 +60,6 @@ export function Canvas() {
   const cards = useSockets(nodes, { sockets: drawing.sockets, dots }, squeeze);
   const connecting = useConnect();
   const snaps = usePreferences((state) => state.snapsToGrid);
-  const showSearch = useAddSearch((state) => state.show);
   const { screenToFlowPosition } = useReactFlow();
   const add = useAddNode();
   const isFramed = useDocument(({ document }) => poolsOf(document).length > 0);
@@ -82,7 +81,7 @@ export function Canvas() {
       event.target instanceof Element && event.target.classList.contains("react-flow__pane");
     if (!isPane || store.getState().isReadonly) return;
     const screen = { x: event.clientX, y: event.clientY };
-    showSearch({ screen, flow: toLoop(screenToFlowPosition(screen)) });
+    showAddSearch({ screen, flow: toLoop(screenToFlowPosition(screen)) });
   };
 
   const drop = (event: React.DragEvent) => {
@@ -129,7 +128,7 @@ export function Canvas() {
             moves.onMove(event, view);
           }}
           onSelectionDragStop={onDragStop}
-          onPaneClick={() => useSelection.getState().clear()}
+          onPaneClick={() => clearSelection()}
           {...connecting}
           connectionLineComponent={ConnectionLine}
           connectionRadius={squeeze ? 16 / squeeze.zoom : 26}
@@ -194,7 +193,6 @@ function useZoomProperty(frame: RefObject<HTMLElement | null>): void {
 }
 
 export function CanvasEmpty() {
-  const show = useDialogs((state) => state.show);
   const mode = useMode();
   return (
     <div className="pointer-events-none absolute inset-0 flex items-center justify-center p-2">
@@ -206,7 +204,7 @@ export function CanvasEmpty() {
         <p className="text-muted text-sm">
           Drag a node from the left, double-click the canvas to search, or start from a preset.
         </p>
-        <Button look="primary" className="mt-1" onClick={() => show("gallery")}>
+        <Button look="primary" className="mt-1" onClick={() => showDialog("gallery")}>
           Open the gallery
         </Button>
       </div>

@@ -7,7 +7,7 @@ import type { Area } from "@/graph/shapes";
 import { formatName } from "@/lib/format";
 import { useDetail } from "@/state/canvas";
 import { useDocument, useNodeColors, useOpenLoop } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
+import { setPreferences, usePreferences } from "@/state/preferences";
 import { useArrange } from "@/state/useArrange";
 import { IconButton } from "@/ui/IconButton";
 import { PortMark } from "@/ui/PortMark";
@@ -45,7 +45,6 @@ function CanvasControls({ onFit, onTouch }: ControlsProps) {
   const { zoomIn, zoomOut } = useReactFlow();
   const hasMinimap = usePreferences((state) => state.hasMinimap);
   const snaps = usePreferences((state) => state.snapsToGrid);
-  const set = usePreferences((state) => state.set);
   const isReadonly = useDocument((state) => state.isReadonly);
   const { arrange } = useArrange();
   return (
@@ -95,7 +94,7 @@ function CanvasControls({ onFit, onTouch }: ControlsProps) {
         size="small"
         label="Snap to grid"
         isActive={snaps}
-        onClick={() => set({ snapsToGrid: !snaps })}
+        onClick={() => setPreferences({ snapsToGrid: !snaps })}
       >
         <Grid3x3 size={15} />
       </IconButton>
@@ -105,7 +104,7 @@ function CanvasControls({ onFit, onTouch }: ControlsProps) {
         label="Overview"
         keys="M"
         isActive={hasMinimap}
-        onClick={() => set({ hasMinimap: !hasMinimap })}
+        onClick={() => setPreferences({ hasMinimap: !hasMinimap })}
       >
         <MapIcon size={15} />
       </IconButton>

@@ -7,7 +7,7 @@ import type { CardValue } from "@/graph/cardValues";
 import type { Path } from "@/lib/paths";
 import { setField } from "@/state/commands/fields";
 import { useDocument, useMode, useOpenLoop } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { focusField, select } from "@/state/selection";
 import { useVisits } from "@/state/useVisits";
 import { Combobox } from "@/ui/Combobox";
 import { Menu, MenuChoice } from "@/ui/Menu";
@@ -43,15 +43,13 @@ export function CardText({ node, value, isReachable, onEditing }: CardTextProps)
   const write = (next: Json | undefined) => {
     edit(false);
     if (next === value.value) return;
-    store
-      .getState()
-      .dispatch(setField, { node, path, value: next }, { label: `Change ${label} of ${node}` });
+    store.dispatch(setField, { node, path, value: next }, { label: `Change ${label} of ${node}` });
   };
   const open = () => {
-    useSelection.getState().select({ nodes: [node] });
+    select({ nodes: [node] });
     if (isPicked) setPicking(true);
     else if (typed) edit(true);
-    else useSelection.getState().focusField(node, path.join("."));
+    else focusField(node, path.join("."));
   };
   const button = (
     <button
@@ -168,7 +166,7 @@ function usePick(node: string, path: Path, label: string): NodePick | null {
   if (!picked) return null;
   const choose = (value: string) => {
     const change = { node, ...picked.write(value, visitsOf) };
-    store.getState().dispatch(setField, change, { label: `Change ${label} of ${node}` });
+    store.dispatch(setField, change, { label: `Change ${label} of ${node}` });
   };
   return { options: picked.options, isOpen: picked.isOpen, choose };
 }

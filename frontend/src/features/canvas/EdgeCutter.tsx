@@ -28,7 +28,7 @@ export function EdgeCutter() {
     useEdgeCutter.setState({ isOn: false });
     if (edges.length === 0) return;
     const label = `Cut ${formatPlural(edges.length, "connection")}`;
-    store.getState().dispatch(removeItems, { nodes: [], edges }, { label });
+    store.dispatch(removeItems, { nodes: [], edges }, { label });
     toast(label, { id: "edge-cutter" });
   };
   return (

@@ -19,7 +19,7 @@ import { useEdgeActivity, useEdgeFacts } from "@/live/hooks";
 import { useDetail } from "@/state/canvas";
 import { setEdgeOption } from "@/state/commands/edges";
 import { useDocument, useNodeColor, useOpenLoop, useSync } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { select } from "@/state/selection";
 import { portColor } from "@/ui/PortMark";
 import { Tooltip } from "@/ui/Tooltip";
 import { ValueField } from "./ValueField";
@@ -130,7 +130,7 @@ function EdgeLabel(props: EdgeLabelProps) {
           "--edge-color": color,
         } as React.CSSProperties
       }
-      onPointerDown={() => useSelection.getState().select({ nodes: [], edges: [id] })}
+      onPointerDown={() => select({ nodes: [], edges: [id] })}
     >
       {isLearning ? <GraduationCap size={13} role="img" aria-label="learned from" /> : null}
       <span>
@@ -211,7 +211,7 @@ function NumberOption({ id, option, called }: NumberOptionProps) {
         title="Change it here"
         onClick={(event) => {
           event.stopPropagation();
-          useSelection.getState().select({ nodes: [], edges: [id] });
+          select({ nodes: [], edges: [id] });
           setEditing(true);
         }}
       >
@@ -228,7 +228,7 @@ function NumberOption({ id, option, called }: NumberOptionProps) {
         setEditing(false);
         if (next === value) return;
         const change = { key: id, path: [name], value: next };
-        store.getState().dispatch(setEdgeOption, change, { label: `Change ${name} of ${called}` });
+        store.dispatch(setEdgeOption, change, { label: `Change ${name} of ${called}` });
       }}
       onCancel={() => setEditing(false)}
     />

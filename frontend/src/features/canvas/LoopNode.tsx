@@ -11,7 +11,7 @@ import { formatName, formatPlural } from "@/lib/format";
 import { useNodeActivity } from "@/live/hooks";
 import { useDetail } from "@/state/canvas";
 import { useDocument, useNodeColor, useOpenLoop } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { showField } from "@/state/selection";
 import { KindIcon } from "@/ui/KindIcon";
 import { BusyRing } from "./BusyRing";
 import { CardSockets } from "./CardSockets";
@@ -216,8 +216,7 @@ export function LearnBar({ node, isReachable }: LearnBarProps) {
   const said = text || "learns with default settings";
   const press = (event: React.MouseEvent) => {
     event.stopPropagation();
-    useSelection.getState().select({ nodes: [node] });
-    useSelection.getState().focusField(node, kind?.learning?.algorithm ?? "");
+    showField(node, kind?.learning?.algorithm ?? "");
   };
   const isFixed = runId !== null || text === "";
   return (

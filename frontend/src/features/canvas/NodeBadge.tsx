@@ -2,7 +2,7 @@ import type { Diagnostic } from "@/api/types";
 import { indexProblems, splitProblems, type Tone, worstSeverity } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
 import { useOpenLoop, useSync } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { focusField, select } from "@/state/selection";
 import { FixButtons } from "@/ui/FixButtons";
 import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";
@@ -20,7 +20,6 @@ export function NodeBadge({ node }: { node: string }) {
   const problems = useSync(
     (state) => indexProblems(state.check?.report.diagnostics).byNode.get(node) ?? NONE,
   );
-  const focusField = useSelection((state) => state.focusField);
   const { isPointedAt, pointing } = usePointedAt();
   const isDrawing = useDrawnFrom() !== null;
   const { faults, steps } = splitProblems(catalog, problems);
@@ -30,7 +29,7 @@ export function NodeBadge({ node }: { node: string }) {
   const tone = worst ?? "next step";
   const open = (event: React.MouseEvent) => {
     event.stopPropagation();
-    useSelection.getState().select({ nodes: [node] });
+    select({ nodes: [node] });
     focusField(node, first.field ?? null);
   };
   return (

@@ -21,7 +21,7 @@ import type { RouteBox } from "@/graph/shapes";
 import type { Socket } from "@/graph/sockets";
 import { formatPlural } from "@/lib/format";
 import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { select, useSelection } from "@/state/selection";
 import type { Draw } from "./fit";
 import { socketHandle } from "./handles";
 import { nodeShape } from "./useFlowNodes";
@@ -161,7 +161,7 @@ export function useFlowEdges(
       else choice.delete(change.id);
     }
     if (!changed) return;
-    useSelection.getState().select({ nodes: useSelection.getState().nodes, edges: [...choice] });
+    select({ nodes: useSelection.getState().nodes, edges: [...choice] });
   };
 
   return { edges, onEdgesChange, boxes, drawing, dots, draw };

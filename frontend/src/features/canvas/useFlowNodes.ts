@@ -11,7 +11,7 @@ import { placeNodes } from "@/graph/layout";
 import { toLoop, useDetail } from "@/state/canvas";
 import { moveNodes } from "@/state/commands/nodes";
 import { useDocument, useOpenLoop } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { select, useSelection } from "@/state/selection";
 import { useTabStop } from "./useRoving";
 
 interface FlowNodes {
@@ -34,7 +34,7 @@ export function useFlowNodes({ snap, drop }: Dragging): FlowNodes {
   // Values inside nodes do not move boxes; only which nodes, edges and places there are, and how many values they show.
   const shape = useDocument((state) => nodeShape(catalog, state.document));
   const isReadonly = useDocument((state) => state.isReadonly);
-  const dispatch = useDocument((state) => state.dispatch);
+  const { dispatch } = useOpenLoop().store;
   const chosen = useSelection((state) => state.nodes);
   const [dragged, setDragged] = useState<Record<string, Point>>({});
   const draggedNow = useRef(dragged);
@@ -120,7 +120,7 @@ export function useFlowNodes({ snap, drop }: Dragging): FlowNodes {
     }
     if (choice) {
       const { edges: chosenEdges } = useSelection.getState();
-      useSelection.getState().select({ nodes: [...choice], edges: chosenEdges });
+      select({ nodes: [...choice], edges: chosenEdges });
     }
     if (Object.keys(moved).length === 0) return;
     if (isDragging || Object.keys(draggedNow.current).length > 0) {

@@ -11,7 +11,7 @@ import { useLive } from "@/live/hooks";
 import type { LiveRun } from "@/live/LiveRun";
 import { useRecord } from "@/live/recordContext";
 import { useCatalog, useChartColors, useDocument } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
+import { setPreferences, usePreferences } from "@/state/preferences";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { CONTROL } from "@/ui/control";
@@ -27,7 +27,6 @@ export function ChartsPanel() {
   const catalog = useCatalog();
   const smoothing = usePreferences((state) => state.smoothing);
   const pinned = usePreferences((state) => state.pinnedCharts);
-  const set = usePreferences((state) => state.set);
   const [filter, setFilter] = useState("");
   const [showsAll, setShowsAll] = useState(false);
   const [zoom, setZoom] = useState<Zoom | null>(null);
@@ -88,7 +87,7 @@ export function ChartsPanel() {
               onZoom={setZoom}
               isPinned={pinned.includes(chart.name)}
               onPin={(isPinned) =>
-                set({
+                setPreferences({
                   pinnedCharts: isPinned
                     ? [...pinned, chart.name]
                     : pinned.filter((name) => name !== chart.name),
@@ -190,7 +189,6 @@ interface ChartsHeadProps {
 
 function ChartsHead({ filter, onFilter, zoom, onAllSteps }: ChartsHeadProps) {
   const smoothing = usePreferences((state) => state.smoothing);
-  const set = usePreferences((state) => state.set);
   const chosenFor = useChosenFor();
   return (
     <div className="@container flex min-h-10 shrink-0 flex-wrap items-center gap-x-2 gap-y-1 px-3 py-1.5">
@@ -234,7 +232,7 @@ function ChartsHead({ filter, onFilter, zoom, onAllSteps }: ChartsHeadProps) {
             step={0.01}
             value={smoothing}
             className="w-10 accent-(--accent)"
-            onChange={(event) => set({ smoothing: Number(event.target.value) })}
+            onChange={(event) => setPreferences({ smoothing: Number(event.target.value) })}
           />
         </label>
       </span>

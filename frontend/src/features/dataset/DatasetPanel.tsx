@@ -2,7 +2,7 @@ import { Database } from "lucide-react";
 import { useState } from "react";
 import { datasetsOf } from "@/document/datasets";
 import { useCatalog, useDocument } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { select, useSelection } from "@/state/selection";
 import { LabelledSelect } from "@/ui/LabelledSelect";
 import { Segmented } from "@/ui/Segmented";
 import { Empty } from "@/ui/States";
@@ -49,7 +49,7 @@ export function DatasetPanel() {
           options={datasets.map((name) => ({ value: name, label: name }))}
           onChange={(name) => {
             setChosen(name);
-            useSelection.getState().select({ nodes: [name] });
+            select({ nodes: [name] });
           }}
         />
         <Segmented label="What is shown" value={view} options={VIEWS} onChange={setView} />

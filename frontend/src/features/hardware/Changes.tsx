@@ -119,7 +119,7 @@ function LockButton({ path, name }: { path: string; name: string }) {
       label={isReadonly ? `${label}: the loop cannot be changed here` : label}
       size="small"
       aria-pressed={isLocked}
-      onClick={() => store.getState().dispatch(setLock, { path, isLocked: !isLocked }, { label })}
+      onClick={() => store.dispatch(setLock, { path, isLocked: !isLocked }, { label })}
     >
       {isLocked ? <Lock size={13} /> : <LockOpen size={13} className="text-faint" />}
     </IconButton>

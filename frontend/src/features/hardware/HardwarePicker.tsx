@@ -24,7 +24,7 @@ export function HardwarePicker() {
       isOpen={isPicking && !isReadonly}
       onOpenChange={setPicking}
       onChoose={(preset) =>
-        store.getState().dispatch(setHardware, { catalog, preset }, { label: `Run on ${preset}` })
+        store.dispatch(setHardware, { catalog, preset }, { label: `Run on ${preset}` })
       }
     >
       <button

@@ -47,7 +47,7 @@ export function useBudget(): Budget {
     const spec = () => toSpec(store.getState().document);
     const take: Budget["take"] = (edits, label, unlocks = []) => {
       giveUp();
-      store.getState().dispatch(applyFit, { catalog, edits, unlocks }, { label });
+      store.dispatch(applyFit, { catalog, edits, unlocks }, { label });
     };
     return {
       share: budget ?? own,

@@ -52,13 +52,13 @@ export function usePlacing(budget: Budget): Placing {
       if (path === null) return;
       const args = { node: role.node, pool, path, laidOut };
       const label = `Place ${role.node} ${role.verb} in ${pool}`;
-      store.getState().dispatch(placeNode, args, { label });
+      store.dispatch(placeNode, args, { label });
     },
     resize: (pool, gpus) => {
       const other = Object.keys(laidOut).find((name) => name !== pool);
       if (reason !== null || other === undefined) return;
       const label = `Give ${pool} ${gpus} GPUs`;
-      store.getState().dispatch(resizePool, { pool, gpus, other, laidOut }, { label });
+      store.dispatch(resizePool, { pool, gpus, other, laidOut }, { label });
     },
   };
 }

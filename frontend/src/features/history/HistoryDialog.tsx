@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { useDialogs } from "@/state/dialogs";
+import { showDialog, useDialogs } from "@/state/dialogs";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import type { Entry } from "@/state/document/history";
 import { classes } from "@/ui/classes";
@@ -18,7 +18,6 @@ const KINDS: readonly { value: Kind; label: string }[] = [
 export function HistoryDialog() {
   const { loopId, sync } = useOpenLoop();
   const isOpen = useDialogs((state) => state.open === "history");
-  const show = useDialogs((state) => state.show);
   const [isReady, setReady] = useState(false);
   const [kind, setKind] = useState<Kind>("versions");
   useEffect(() => {
@@ -31,7 +30,7 @@ export function HistoryDialog() {
       title="History"
       description="The edits of one session are one version. Versions with a name or a run are kept; of the others, the newest 50."
       isOpen={isOpen}
-      onClose={() => show(null)}
+      onClose={() => showDialog(null)}
       width="max-w-5xl"
     >
       <div className="mb-2">
@@ -42,7 +41,7 @@ export function HistoryDialog() {
           <UndoList />
         </div>
       ) : isReady && loopId ? (
-        <History loopId={loopId} onRestored={() => show(null)} />
+        <History loopId={loopId} onRestored={() => showDialog(null)} />
       ) : (
         <Loading label="Saving" />
       )}
@@ -55,8 +54,7 @@ export function UndoList() {
   const { past, future } = useDocument((state) => state.history);
   const isReadonly = useDocument((state) => state.isReadonly);
   const go = (steps: number) => {
-    const { undo, redo } = store.getState();
-    for (let step = 0; step < Math.abs(steps); step += 1) (steps < 0 ? undo : redo)();
+    for (let step = 0; step < Math.abs(steps); step += 1) (steps < 0 ? store.undo : store.redo)();
   };
   const entries = [
     ...future.toReversed().map((entry, at) => ({ entry, steps: future.length - at })),

@@ -28,7 +28,7 @@ export function ConnectTo({ node }: { node: string }) {
 
   const add = () => {
     if (!chosen) return;
-    store.getState().dispatch(connect, { edge: chosen });
+    store.dispatch(connect, { edge: chosen });
     setWish("");
     // The button is off now and cannot hold the focus.
     list.current?.focus();

@@ -9,7 +9,7 @@ import { joinPath } from "@/lib/paths";
 import { setEdgeOption } from "@/state/commands/edges";
 import { removeItems } from "@/state/commands/nodes";
 import { useDocument, useOpenLoop } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { clearSelection } from "@/state/selection";
 import { IconButton } from "@/ui/IconButton";
 import { PortMark } from "@/ui/PortMark";
 import { RichText } from "@/ui/RichText";
@@ -39,13 +39,11 @@ export function EdgeInspector({ edgeKey }: { edgeKey: string }) {
       base: ["edges", index],
       write: (path, value, keep = 0) => {
         const full = joinPath(["edges", edge?.id ?? index, ...path]);
-        store
-          .getState()
-          .dispatch(
-            setEdgeOption,
-            { key: edgeKey, path, value, keep },
-            { group: full, isHotEdit: runId !== null },
-          );
+        store.dispatch(
+          setEdgeOption,
+          { key: edgeKey, path, value, keep },
+          { group: full, isHotEdit: runId !== null },
+        );
         if (runId) noteEdit({ catalog, store }, full, value);
       },
     }),
@@ -76,10 +74,12 @@ export function EdgeInspector({ edgeKey }: { edgeKey: string }) {
               keys="⌫"
               size="small"
               onClick={() => {
-                store
-                  .getState()
-                  .dispatch(removeItems, { nodes: [], edges: [edgeKey] }, { label: "Disconnect" });
-                useSelection.getState().clear();
+                store.dispatch(
+                  removeItems,
+                  { nodes: [], edges: [edgeKey] },
+                  { label: "Disconnect" },
+                );
+                clearSelection();
               }}
             >
               <Trash2 size={14} />

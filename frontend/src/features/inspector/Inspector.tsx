@@ -9,7 +9,7 @@ import { formatName } from "@/lib/format";
 import { isObject, joinPath } from "@/lib/paths";
 import { setValue } from "@/state/commands/fields";
 import { useDocument, useOpenLoop } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { clearSelection, useSelection } from "@/state/selection";
 import { IconButton } from "@/ui/IconButton";
 import { Empty } from "@/ui/States";
 import { EdgeInspector } from "./EdgeInspector";
@@ -120,10 +120,8 @@ function EntryInspector({ list, index }: { list: string; index: number }) {
               label="Remove"
               size="small"
               onClick={() => {
-                store
-                  .getState()
-                  .dispatch(setValue, { path: ["schedule", list, index], value: undefined });
-                useSelection.getState().clear();
+                store.dispatch(setValue, { path: ["schedule", list, index], value: undefined });
+                clearSelection();
               }}
             >
               <Trash2 size={14} />

@@ -2,7 +2,7 @@ import { CircleHelp } from "lucide-react";
 import type { ReactNode } from "react";
 import { formatName } from "@/lib/format";
 import { useCatalog } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
+import { setPreferences, usePreferences } from "@/state/preferences";
 import { RichText } from "@/ui/RichText";
 import { Segmented } from "@/ui/Segmented";
 import { Tooltip } from "@/ui/Tooltip";
@@ -58,14 +58,13 @@ export function InspectorHeader({
 function LevelSwitch() {
   const { levels } = useCatalog();
   const level = usePreferences((state) => state.level);
-  const set = usePreferences((state) => state.set);
   return (
     <Segmented
       label="Level of detail"
       isWide
       value={level}
       options={levels.map((value) => ({ value, label: formatName(value) }))}
-      onChange={(value) => set({ level: value })}
+      onChange={(value) => setPreferences({ level: value })}
     />
   );
 }

@@ -22,7 +22,7 @@ import { setFields } from "@/state/commands/fields";
 import { removeItems } from "@/state/commands/nodes";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { usePreferences } from "@/state/preferences";
-import { useSelection } from "@/state/selection";
+import { clearSelection, useSelection } from "@/state/selection";
 import { ALIGNMENTS, DISTRIBUTIONS, useAlign, useArrange } from "@/state/useArrange";
 import { useClipboard } from "@/state/useClipboard";
 import { Button } from "@/ui/Button";
@@ -76,8 +76,8 @@ export function ManyInspector() {
               look="danger"
               icon={<Trash2 size={14} />}
               onClick={() => {
-                store.getState().dispatch(removeItems, { nodes, edges });
-                useSelection.getState().clear();
+                store.dispatch(removeItems, { nodes, edges });
+                clearSelection();
               }}
             >
               Delete
@@ -164,7 +164,7 @@ function ManyFields({ kind, nodes }: { kind: string; nodes: readonly string[] })
       ...locks,
       differing: new Map([...differing].map(([path, values]) => [path, wordsOf(values)])),
       write: (path, to, keep = 0) =>
-        store.getState().dispatch(
+        store.dispatch(
           setFields,
           { nodes, path, value: to, keep },
           {

@@ -12,7 +12,7 @@ import { removeItems, renameNode } from "@/state/commands/nodes";
 import { useExplaining } from "@/state/dialogs";
 import { useDocument, useMode, useNodeColor, useOpenLoop } from "@/state/document/context";
 import { usePreferences } from "@/state/preferences";
-import { useSelection } from "@/state/selection";
+import { clearSelection, select } from "@/state/selection";
 import { useClipboard } from "@/state/useClipboard";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
@@ -76,10 +76,12 @@ export function NodeInspector({ id }: { id: string }) {
                 keys={showKeys("backspace")}
                 size="small"
                 onClick={() => {
-                  store
-                    .getState()
-                    .dispatch(removeItems, { nodes: [id], edges: [] }, { label: `Delete ${id}` });
-                  useSelection.getState().clear();
+                  store.dispatch(
+                    removeItems,
+                    { nodes: [id], edges: [] },
+                    { label: `Delete ${id}` },
+                  );
+                  clearSelection();
                 }}
               >
                 <Trash2 size={14} />
@@ -158,13 +160,11 @@ function useNodeForm(node: string, hidden: FormSettings["hidden"]): FormSettings
       ...locks,
       write: (path, value, keep = 0) => {
         const full = joinPath(["nodes", node, ...path]);
-        store
-          .getState()
-          .dispatch(
-            setField,
-            { node, path, value, keep },
-            { group: full, isHotEdit: runId !== null },
-          );
+        store.dispatch(
+          setField,
+          { node, path, value, keep },
+          { group: full, isHotEdit: runId !== null },
+        );
         if (runId) noteEdit({ catalog, store }, full, value);
       },
     }),
@@ -187,8 +187,8 @@ function NodeName({ id }: { id: string }) {
       setName(id);
       return;
     }
-    store.getState().dispatch(renameNode, { catalog, from: id, to: name });
-    useSelection.getState().select({ nodes: [name] });
+    store.dispatch(renameNode, { catalog, from: id, to: name });
+    select({ nodes: [name] });
   };
   return (
     <>
@@ -247,7 +247,7 @@ function Connections({ node }: { node: string }) {
               type="button"
               className="min-w-0 flex-1 truncate rounded-1 px-1 py-0.5 text-left font-mono text-xs hover:bg-hover"
               title={`${edge.from} → ${edge.to}`}
-              onClick={() => useSelection.getState().select({ edges: [key] })}
+              onClick={() => select({ edges: [key] })}
             >
               {edge.from} <span className="text-faint">→</span> {edge.to}
               {edgeText(catalog, edge) ? (
@@ -260,9 +260,7 @@ function Connections({ node }: { node: string }) {
                 size="small"
                 className="size-5 opacity-0 focus-visible:opacity-100 group-hover:opacity-100"
                 onClick={() =>
-                  store
-                    .getState()
-                    .dispatch(removeItems, { nodes: [], edges: [key] }, { label: "Disconnect" })
+                  store.dispatch(removeItems, { nodes: [], edges: [key] }, { label: "Disconnect" })
                 }
               >
                 <X size={12} />

@@ -8,7 +8,7 @@ import { teachingPorts } from "@/document/teaching";
 import { joinPath } from "@/lib/paths";
 import { removePhase } from "@/state/commands/phases";
 import { useDocument, useOpenLoop } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { clearSelection } from "@/state/selection";
 import { IconButton } from "@/ui/IconButton";
 import { PortMark } from "@/ui/PortMark";
 import { Empty } from "@/ui/States";
@@ -39,8 +39,8 @@ export function PhaseInspector({ at }: { at: PhasePath }) {
               label="Remove"
               size="small"
               onClick={() => {
-                store.getState().dispatch(removePhase, { at });
-                useSelection.getState().clear();
+                store.dispatch(removePhase, { at });
+                clearSelection();
               }}
             >
               <Trash2 size={14} />

@@ -30,13 +30,11 @@ export function useValueForm(base: Path): FormSettings {
       ...locks,
       write: (path, value, keep = 0) => {
         const full = [...at, ...path];
-        store
-          .getState()
-          .dispatch(
-            setValue,
-            { path: full, value, keep: keep > 0 ? at.length + keep : ownKeys },
-            { group: joinPath(full), isHotEdit: runId !== null },
-          );
+        store.dispatch(
+          setValue,
+          { path: full, value, keep: keep > 0 ? at.length + keep : ownKeys },
+          { group: joinPath(full), isHotEdit: runId !== null },
+        );
         if (runId) noteEdit({ catalog, store }, joinPath(full), value);
       },
     };

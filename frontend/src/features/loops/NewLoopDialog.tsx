@@ -6,7 +6,7 @@ import { errorMessage } from "@/api/client";
 import * as routes from "@/api/routes";
 import { loopNameProblem } from "@/document/names";
 import { formatName } from "@/lib/format";
-import { useDialogs } from "@/state/dialogs";
+import { showDialog, useDialogs } from "@/state/dialogs";
 import { useLoopPresets, useServerCatalog } from "@/state/queries";
 import { type Beginning, newLoop } from "@/state/sync/newLoops";
 import { Button } from "@/ui/Button";
@@ -20,17 +20,16 @@ import { Failed, Loading } from "@/ui/States";
 
 export function NewLoopDialog() {
   const isOpen = useDialogs((state) => state.open === "newLoop");
-  const show = useDialogs((state) => state.show);
   const formId = useId();
   const { create, isCreating } = useNewLoop();
   return (
     <Dialog
       title="New loop"
       isOpen={isOpen}
-      onClose={() => show(null)}
+      onClose={() => showDialog(null)}
       footer={
         <>
-          <Button onClick={() => show(null)}>Cancel</Button>
+          <Button onClick={() => showDialog(null)}>Cancel</Button>
           <Button type="submit" form={formId} look="primary" disabled={isCreating}>
             Create
           </Button>
@@ -137,7 +136,7 @@ function useNewLoop() {
       try {
         const loop = await newLoop(name, begin, routes);
         await client.invalidateQueries({ queryKey: ["loops"] });
-        useDialogs.getState().show(null);
+        showDialog(null);
         navigate(`/loops/${loop.id}`);
       } catch (error) {
         toast.error("The loop could not be created.", { description: errorMessage(error) });

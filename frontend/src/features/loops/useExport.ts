@@ -5,7 +5,7 @@ import { fetchLoopYaml } from "@/api/routes";
 import { download } from "@/lib/download";
 import { leaveField } from "@/state/choosing";
 import { useOpenLoop } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { clearSelection, select, useSelection } from "@/state/selection";
 import { NOT_SAVED, pendingText } from "@/state/sync/state";
 
 interface Export {
@@ -37,8 +37,8 @@ export function useExport(): Export {
 
 /** What is selected is drawn otherwise, which belongs in no picture. */
 async function withoutSelection<T>(work: () => Promise<T>): Promise<T> {
-  const { nodes, edges, phase, entry, select, clear } = useSelection.getState();
-  clear();
+  const { nodes, edges, phase, entry } = useSelection.getState();
+  clearSelection();
   // The page is drawn anew in the next frame, and is to be read after that.
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   try {

@@ -1,7 +1,7 @@
 import { Route } from "lucide-react";
 import type { PlannedDecision, PlannedPhase, PlannedProbe } from "@/api/types";
 import { useSync } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { showField } from "@/state/selection";
 import { Empty, Loading } from "@/ui/States";
 import { StageChain } from "./StageChain";
 
@@ -104,8 +104,7 @@ function Setting({ path }: { path: string }) {
       type="button"
       className="text-left hover:underline"
       onClick={() => {
-        useSelection.getState().select({ nodes: [place.node] });
-        useSelection.getState().focusField(place.node, place.field);
+        showField(place.node, place.field);
       }}
     >
       {place.node} {place.field}

@@ -1,7 +1,7 @@
 import { ChevronRight } from "lucide-react";
 import type { PlannedStage } from "@/api/types";
 import { useNodeColor } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { showField } from "@/state/selection";
 import { Tooltip } from "@/ui/Tooltip";
 
 export function StageChain({ stages }: { stages: readonly PlannedStage[] }) {
@@ -28,8 +28,7 @@ function StageChip({ stage }: { stage: PlannedStage }) {
         type="button"
         className="flex h-6 min-w-0 items-center gap-1.5 rounded-1 border border-line bg-sunken px-2 text-xs hover:bg-hover"
         onClick={() => {
-          useSelection.getState().select({ nodes: [stage.node] });
-          useSelection.getState().focusField(stage.node, null);
+          showField(stage.node, null);
         }}
       >
         <span

@@ -6,8 +6,8 @@ import { findPlace, readDocumentPath } from "@/document/place";
 import { splitProblems, type Tone } from "@/document/problems";
 import type { LoopDocument } from "@/document/types";
 import { useOpenLoop, useSync } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
-import { useSelection } from "@/state/selection";
+import { setPreferences } from "@/state/preferences";
+import { focusField, select } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { FixButtons } from "@/ui/FixButtons";
 import { RichText } from "@/ui/RichText";
@@ -111,7 +111,6 @@ function place(problem: Diagnostic): string {
 }
 
 function showProblem(problem: Diagnostic, document: LoopDocument): void {
-  const { select, focusField } = useSelection.getState();
   const field = problem.field ?? null;
   const path = readDocumentPath(document, field ?? "");
   if (problem.node) {
@@ -127,6 +126,6 @@ function showProblem(problem: Diagnostic, document: LoopDocument): void {
     else if (isEntry) select({ entry: { list: String(path[1]), index: Number(path[2]) } });
     else select({});
   }
-  usePreferences.getState().set({ isInspectorOpen: true });
+  setPreferences({ isInspectorOpen: true });
   focusField(problem.node ?? null, field);
 }

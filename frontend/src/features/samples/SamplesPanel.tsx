@@ -5,7 +5,7 @@ import { fetchSamples } from "@/api/routes";
 import type { SampleRow } from "@/api/types";
 import { formatMetric, formatPlural } from "@/lib/format";
 import { useLiveRun } from "@/live/hooks";
-import { usePreferences } from "@/state/preferences";
+import { setPreferences, usePreferences } from "@/state/preferences";
 import { Button } from "@/ui/Button";
 import { CONTROL } from "@/ui/control";
 import { IconButton } from "@/ui/IconButton";
@@ -34,7 +34,6 @@ export function SamplesPanel() {
   const [sorting, setSorting] = useState<Sorting>("given");
   const [filter, setFilter] = useState("");
   const view = usePreferences((state) => state.samplesView);
-  const set = usePreferences((state) => state.set);
   // While a sample is read, newer steps do not take its place.
   const [open, setOpen] = useState<{ key: string; step: number | null } | null>(null);
   const { rows, steps, step, newest, isLoading, error } = useSampleRows(
@@ -104,7 +103,7 @@ export function SamplesPanel() {
             { value: "byPrompt", label: "By prompt" },
             { value: "table", label: "Table" },
           ]}
-          onChange={(samplesView) => set({ samplesView })}
+          onChange={(samplesView) => setPreferences({ samplesView })}
         />
       </PanelHead>
       {view === "table" ? <SourceNotes /> : null}
@@ -112,7 +111,7 @@ export function SamplesPanel() {
         onShow={(at, id) => {
           setChosen(at);
           setOpen({ key: id, step: at });
-          set({ samplesView: "byPrompt" });
+          setPreferences({ samplesView: "byPrompt" });
         }}
       />
       {view === "byPrompt" ? (

@@ -10,7 +10,7 @@ import { useLive } from "@/live/hooks";
 import { setValue } from "@/state/commands/fields";
 import { groupPhase, mergePhases, movePhase, removePhase } from "@/state/commands/phases";
 import { useCatalog, useDocument, useOpenLoop, useSync } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { clearSelection, select, useSelection } from "@/state/selection";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { PortMark } from "@/ui/PortMark";
@@ -70,7 +70,7 @@ function PhaseCard({ phase, at, isLast, progress }: PhaseCardProps) {
         type="button"
         className="flex min-h-0 w-full flex-1 flex-col gap-1 p-2 text-left"
         aria-pressed={isChosen}
-        onClick={() => useSelection.getState().select({ phase: at })}
+        onClick={() => select({ phase: at })}
       >
         <span className="flex w-full items-center gap-1">
           <span className="min-w-0 flex-1 truncate font-semibold text-xs" title={name}>
@@ -173,8 +173,8 @@ function PhaseTools({ name, at, isLast }: PhaseToolsProps) {
           size="small"
           className="size-5"
           onClick={() => {
-            store.getState().dispatch(groupPhase, { at, repeat: 2 });
-            useSelection.getState().select({ phase: at });
+            store.dispatch(groupPhase, { at, repeat: 2 });
+            select({ phase: at });
           }}
         >
           <Repeat size={12} />
@@ -185,8 +185,8 @@ function PhaseTools({ name, at, isLast }: PhaseToolsProps) {
         size="small"
         className="size-5"
         onClick={() => {
-          store.getState().dispatch(removePhase, { at });
-          useSelection.getState().clear();
+          store.dispatch(removePhase, { at });
+          clearSelection();
         }}
       >
         <X size={13} />
@@ -202,23 +202,23 @@ function PhaseTools({ name, at, isLast }: PhaseToolsProps) {
 function useMovePhase(at: PhasePath): (by: -1 | 1) => void {
   const { store } = useOpenLoop();
   return (by) => {
-    const { document, dispatch } = store.getState();
+    const { document } = store.getState();
     const parent = at.slice(0, -1);
     const target = [...parent, (at.at(-1) ?? 0) + by];
     const next = phaseAt(document, target);
-    const select = (phase: PhasePath) => useSelection.getState().select({ phase });
     if (next !== null && at.length === 1 && isGroup(next)) {
-      dispatch(mergePhases, { at, side: by });
-      select(by === 1 ? [...at, 0] : [...target, phaseList(document, target)?.length ?? 0]);
+      store.dispatch(mergePhases, { at, side: by });
+      const inside = by === 1 ? 0 : (phaseList(document, target)?.length ?? 0);
+      select({ phase: [...(by === 1 ? at : target), inside] });
     } else if (next !== null) {
-      dispatch(movePhase, { at, by });
-      select(target);
+      store.dispatch(movePhase, { at, by });
+      select({ phase: target });
     } else {
       const left = leaveGroup(document, at, by);
       if (!left) return;
       const path = [...phaseSpecPath(left.outside), "phases"];
-      dispatch(setValue, { path, value: left.phases }, { label: "Move out of group" });
-      select(left.at);
+      store.dispatch(setValue, { path, value: left.phases }, { label: "Move out of group" });
+      select({ phase: left.at });
     }
   };
 }

@@ -6,7 +6,7 @@ import { isObject } from "@/lib/paths";
 import { setValue } from "@/state/commands/fields";
 import { addPhase } from "@/state/commands/phases";
 import { useDocument, useOpenLoop } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { select, useSelection } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
@@ -21,15 +21,15 @@ export function SchedulePanel() {
   const isReadonly = useDocument((state) => state.isReadonly);
 
   const add = () => {
-    const { document, dispatch } = store.getState();
+    const { document } = store.getState();
     const at = [phases === null ? 1 : phases.length];
     const isFirst = phases === null && whole.steps === undefined && whole.epochs === undefined;
-    dispatch(addPhase, {
+    store.dispatch(addPhase, {
       at,
       phase: newPhase(catalog, document),
       first: firstPhase(catalog, document),
     });
-    useSelection.getState().select({ phase: isFirst ? [1] : at });
+    select({ phase: isFirst ? [1] : at });
   };
 
   return (
@@ -93,14 +93,12 @@ function EntryList({ list, title, hint }: EntryListProps) {
   const add = () => {
     const field = entryField(catalog, list);
     const value = field ? emptyValue(field) : {};
-    store
-      .getState()
-      .dispatch(
-        setValue,
-        { path: ["schedule", list, entries.length], value },
-        { label: `Add to ${title.toLowerCase()}` },
-      );
-    useSelection.getState().select({ entry: { list, index: entries.length } });
+    store.dispatch(
+      setValue,
+      { path: ["schedule", list, entries.length], value },
+      { label: `Add to ${title.toLowerCase()}` },
+    );
+    select({ entry: { list, index: entries.length } });
   };
   return (
     <section aria-label={title} className="mb-3">
@@ -127,7 +125,7 @@ function EntryList({ list, title, hint }: EntryListProps) {
                   "w-full truncate rounded-1 border px-2 py-1 text-left text-xs hover:bg-hover",
                   isChosen ? "border-accent" : "border-line",
                 )}
-                onClick={() => useSelection.getState().select({ entry: { list, index } })}
+                onClick={() => select({ entry: { list, index } })}
               >
                 {text}
               </button>

@@ -5,8 +5,8 @@ import { schedule } from "@/document/phases";
 import { formatCount } from "@/lib/format";
 import { isObject } from "@/lib/paths";
 import { useDocument, useNodeColors, useOpenLoop, useSync } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
-import { useSelection } from "@/state/selection";
+import { setPreferences } from "@/state/preferences";
+import { clearSelection, select, useSelection } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { entryText, settingName } from "./phaseText";
@@ -95,9 +95,8 @@ function Item({ item, share }: { item: StripItem; share: number }) {
       )}
       style={{ width: `${share * 100}%` }}
       onClick={() => {
-        const { select, clear } = useSelection.getState();
         if (item.at.length > 0) select({ phase: item.at });
-        else clear();
+        else clearSelection();
       }}
     >
       <span className="sr-only">Choose</span>{" "}
@@ -125,7 +124,7 @@ function Ramps() {
             type="button"
             title={entryText(ramp)}
             className="flex h-6 max-w-full items-center gap-1 rounded-full border border-line bg-sunken px-2 text-xs hover:bg-hover"
-            onClick={() => useSelection.getState().select({ entry: { list: "anneal", index } })}
+            onClick={() => select({ entry: { list: "anneal", index } })}
           >
             <TrendingDown size={12} aria-hidden="true" className="shrink-0 text-muted" />
             <span className="truncate">{rampText(ramp, paths)}</span>
@@ -147,7 +146,6 @@ interface OneRoundProps {
 }
 
 function OneRound({ item, round, colorOf }: OneRoundProps) {
-  const set = usePreferences((state) => state.set);
   const parts = round.items.map((part) => `${part.name} × ${part.steps}`).join(", ");
   return (
     <div className="hidden w-56 shrink-0 flex-col border-line border-l pl-4 text-xs lg:flex">
@@ -159,7 +157,7 @@ function OneRound({ item, round, colorOf }: OneRoundProps) {
         <Button
           size="small"
           look="quiet"
-          onClick={() => set({ dockTab: "schedule", isDockOpen: true })}
+          onClick={() => setPreferences({ dockTab: "schedule", isDockOpen: true })}
         >
           Edit
         </Button>

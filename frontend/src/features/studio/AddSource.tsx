@@ -64,7 +64,7 @@ function Choices({ payee, onClose, onAdded }: Omit<AddSourceProps, "isOpen">) {
                 className="flex cursor-default items-center gap-2 rounded-2 px-2 py-1.5 text-sm data-[selected=true]:bg-hover"
                 onSelect={() => {
                   const edge = { from, to: payee.name };
-                  store.getState().dispatch(connect, { edge }, { label: `Add reward ${node}` });
+                  store.dispatch(connect, { edge }, { label: `Add reward ${node}` });
                   onAdded(node);
                   onClose();
                 }}

@@ -116,13 +116,11 @@ function Code({ node, path, text, starter, said }: CodeProps) {
     ];
   }, [said, found]);
   const write = (value: string) =>
-    store
-      .getState()
-      .dispatch(
-        setField,
-        { node, path, value },
-        { group: `code of ${node}`, label: `Edit ${node}` },
-      );
+    store.dispatch(
+      setField,
+      { node, path, value },
+      { group: `code of ${node}`, label: `Edit ${node}` },
+    );
   return (
     <>
       <div className="min-h-0 flex-1 bg-surface">

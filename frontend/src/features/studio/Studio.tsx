@@ -135,7 +135,7 @@ function SourceList(props: SourceListProps) {
 
   const weigh = (key: string, weight: number) => {
     const weights = weighed(edges, key, weight, keepsTotal ? { total, locked } : null);
-    store.getState().dispatch(setWeights, { weights }, { group: `weigh ${payee.name} ${key}` });
+    store.dispatch(setWeights, { weights }, { group: `weigh ${payee.name} ${key}` });
   };
   const toggleLock = (key: string) => {
     const next = new Set(locked);

@@ -103,13 +103,11 @@ function Combine({ node }: { node: string }) {
             label: formatName(choice.label).toLowerCase(),
           }))}
           onChange={(chosen) =>
-            store
-              .getState()
-              .dispatch(
-                setField,
-                { node, path: COMBINE, value: chosen === field.fallback ? undefined : chosen },
-                { label: "Combine rewards" },
-              )
+            store.dispatch(
+              setField,
+              { node, path: COMBINE, value: chosen === field.fallback ? undefined : chosen },
+              { label: "Combine rewards" },
+            )
           }
         />
       </div>

@@ -36,11 +36,11 @@ export function newSource(
   payee: Payee,
   choice: ScorerChoice,
 ): string {
-  const { document, dispatch } = store.getState();
+  const { document } = store.getState();
   const id = freeName(choice.name, new Set(Object.keys(document.nodes)));
   const [x, y] = document.layout[payee.node] ?? [0, 0];
   const place = freePlace(catalog, document, choice.kind, { x: x + 320, y: y + 160 });
-  dispatch(
+  store.dispatch(
     addNode,
     {
       id,

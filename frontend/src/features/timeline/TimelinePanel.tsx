@@ -4,7 +4,7 @@ import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
 import { useRecord } from "@/live/recordContext";
 import type { StageSpan } from "@/live/state";
 import { useDocument, useNodeColors } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { showField } from "@/state/selection";
 import { Segmented } from "@/ui/Segmented";
 import { Empty } from "@/ui/States";
 import { AXIS, LOW_ROW, ROW } from "./draw";
@@ -154,8 +154,7 @@ function TimelineRows({ rows, range, now, rowHeight, axis }: TimelineRowsProps) 
               }
               onClick={() => {
                 if (node === null) return;
-                useSelection.getState().select({ nodes: [node] });
-                useSelection.getState().focusField(node, null);
+                showField(node, null);
               }}
             >
               <span

@@ -7,7 +7,7 @@ import {
   useRef,
   useState,
 } from "react";
-import { usePreferences, useTourState } from "@/state/preferences";
+import { setPreferences, useTourState } from "@/state/preferences";
 import { Button } from "@/ui/Button";
 import { Kbd } from "@/ui/Kbd";
 
@@ -114,13 +114,13 @@ export const STEPS: readonly TourStep[] = [
     title: "Settings of the selection",
     text: "With nothing selected, those of the whole loop. Simple, advanced and expert decide how many are shown, never which take effect.",
     target: "aside[aria-label='Settings']",
-    prepare: () => usePreferences.getState().set({ isInspectorOpen: true }),
+    prepare: () => setPreferences({ isInspectorOpen: true }),
   },
   {
     title: "Who learns when",
     text: "The schedule splits training into phases. Beside it: the plan, problems with their fixes, memory and time, and the loop as YAML.",
     target: "section[aria-label='Lower panel']",
-    prepare: () => usePreferences.getState().set({ isDockOpen: true }),
+    prepare: () => setPreferences({ isDockOpen: true }),
   },
   {
     title: "Does it fit, and how long does a step take?",

@@ -87,13 +87,11 @@ export function useSetMode(): (mode: ModeInfo) => void {
   const { store } = useOpenLoop();
   return useCallback(
     (mode) =>
-      store
-        .getState()
-        .dispatch(
-          setValue,
-          { path: ["mode"], value: mode.name },
-          { label: `Mode: ${mode.title.toLowerCase()}` },
-        ),
+      store.dispatch(
+        setValue,
+        { path: ["mode"], value: mode.name },
+        { label: `Mode: ${mode.title.toLowerCase()}` },
+      ),
     [store],
   );
 }

@@ -139,7 +139,7 @@ export class LoopSync {
     this.sent = sent ?? [];
     this.tell(brokenText === null ? { type: "settled" } : { type: "opened", text: brokenText });
     // The draft was kept between an edit and its text.
-    this.document.getState().outdateText();
+    this.document.outdateText();
   }
 
   /** Text as the user types it. It is kept until the server has read it. */
@@ -358,7 +358,7 @@ export class LoopSync {
     state: number,
   ): LoopDocument {
     let document = sent;
-    if (typed === null) this.document.getState().setText(yaml, state);
+    if (typed === null) this.document.setText(yaml, state);
     else if (this.state.typedText !== typed) document = fromSpec(spec ?? {});
     else {
       this.document.setState({ isReadonly: false });
@@ -447,9 +447,9 @@ export class LoopSync {
     options: StoreDispatchOptions,
     text?: string,
   ): LoopDocument {
-    const { dispatch, document: before } = this.document.getState();
-    dispatch(replaceDocument, { document: this.place(document, before) }, options);
-    if (text !== undefined) this.document.getState().setText(text, null);
+    const before = this.document.getState().document;
+    this.document.dispatch(replaceDocument, { document: this.place(document, before) }, options);
+    if (text !== undefined) this.document.setText(text, null);
     return this.document.getState().document;
   }
 

@@ -9,7 +9,7 @@ import { partsIn, worstOf } from "@/lib/estimate";
 import { formatBytes } from "@/lib/format";
 import { useDetail, useDropTarget } from "@/state/canvas";
 import { useDocument, useNodeColors, useOpenLoop, useSync } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { select, useSelection } from "@/state/selection";
 import { usePlacing } from "@/state/usePlacing";
 import { Menu, MenuItem, MenuLabel } from "@/ui/Menu";
 
@@ -91,10 +91,7 @@ function PoolFrame({ frame, color, aimed }: PoolFrameProps) {
         <MenuLabel>
           <PoolMemory pool={pool.name} />
         </MenuLabel>
-        <MenuItem
-          isDisabled={members.length === 0}
-          onSelect={() => useSelection.getState().select({ nodes: members })}
-        >
+        <MenuItem isDisabled={members.length === 0} onSelect={() => select({ nodes: members })}>
           {members.length === 0 ? "No node uses this pool" : "Select its nodes"}
         </MenuItem>
         <MenuItem isDisabled={!isOffered} onSelect={() => place(pool.name)}>

@@ -148,13 +148,11 @@ function SolverLock({ node, path, label }: { node: string; path: Path; label: st
       aria-pressed={isLocked}
       className={`size-5 shrink-0 ${isLocked ? "text-accent-text" : "opacity-0 focus-visible:opacity-100 group-hover/field:opacity-100"}`}
       onClick={() =>
-        store
-          .getState()
-          .dispatch(
-            setLock,
-            { path: full, isLocked: !isLocked },
-            { label: isLocked ? "Unlock setting" : "Lock setting" },
-          )
+        store.dispatch(
+          setLock,
+          { path: full, isLocked: !isLocked },
+          { label: isLocked ? "Unlock setting" : "Lock setting" },
+        )
       }
     >
       <Mark size={12} />

@@ -8,7 +8,7 @@ import { useLiveRun, useLiveVersion } from "@/live/hooks";
 import type { LiveRun } from "@/live/LiveRun";
 import { useReplayStep } from "@/live/recordContext";
 import type { LiveAlert } from "@/live/state";
-import { useSelection } from "@/state/selection";
+import { showField } from "@/state/selection";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { RichText } from "@/ui/RichText";
@@ -128,6 +128,5 @@ function byGravity(live: LiveRun): LiveAlert[] {
 
 function showNode(node: string | null): void {
   if (node === null) return;
-  useSelection.getState().select({ nodes: [node] });
-  useSelection.getState().focusField(node, null);
+  showField(node, null);
 }

@@ -9,7 +9,7 @@ import { useRecord, useReplayStep } from "@/live/recordContext";
 import { isFinal } from "@/live/reducer";
 import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
 import { useRunEdits } from "@/state/runEdits";
-import { useSelection } from "@/state/selection";
+import { select } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { RichText } from "@/ui/RichText";
 import { ForkDialog } from "../start/ForkDialog";
@@ -102,8 +102,7 @@ function TheRemedy({ found, remedy }: { found: Bottleneck; remedy: Remedy | null
 }
 
 function showField(node: string, path: string | null): void {
-  useSelection.getState().select({ nodes: [node] });
-  useSelection.getState().focusField(node, path?.replace(`nodes.${node}.`, "") ?? null);
+  showField(node, path?.replace(`nodes.${node}.`, "") ?? null);
 }
 
 function sentence({ seconds, stepSeconds, share, idle }: Bottleneck): string {
@@ -155,11 +154,7 @@ function Reason({ found, gauges, remedy }: ReasonProps) {
           time.
         </p>
       ) : null}
-      <Button
-        size="small"
-        className="self-start"
-        onClick={() => useSelection.getState().select({ nodes: [found.node] })}
-      >
+      <Button size="small" className="self-start" onClick={() => select({ nodes: [found.node] })}>
         Select {found.node}
       </Button>
     </div>

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "react";
 import { formatClock } from "@/lib/format";
 import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
 import type { LogLine } from "@/live/state";
-import { useSelection } from "@/state/selection";
+import { showField } from "@/state/selection";
 import { Badge, type Tone } from "@/ui/Badge";
 import { LabelledSelect } from "@/ui/LabelledSelect";
 import { Empty } from "@/ui/States";
@@ -115,8 +115,7 @@ function Line({ line }: { line: LogLine }) {
           type="button"
           className="shrink-0 text-accent-text hover:underline"
           onClick={() => {
-            useSelection.getState().select({ nodes: [line.node ?? ""] });
-            useSelection.getState().focusField(line.node, null);
+            showField(line.node ?? "", null);
           }}
         >
           {line.node}

@@ -1,7 +1,7 @@
 import { CircleX } from "lucide-react";
 import { useLocation } from "wouter";
 import { useLive } from "@/live/hooks";
-import { useSelection } from "@/state/selection";
+import { showField } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { useRunWork } from "../list/useRunWork";
 import { runAgain } from "../start/again";
@@ -50,8 +50,7 @@ export function RunBanner() {
         <Button
           size="small"
           onClick={() => {
-            useSelection.getState().select({ nodes: [error.node ?? ""] });
-            useSelection.getState().focusField(error.node ?? null, null);
+            showField(error.node ?? "", null);
           }}
         >
           Show {error.node}

@@ -1,6 +1,6 @@
 import { create } from "zustand";
 import { ApiError } from "@/api/client";
-import { useDialogs } from "@/state/dialogs";
+import { showDialog } from "@/state/dialogs";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 
@@ -47,7 +47,7 @@ export async function withTrust<T>(start: (trust: boolean) => Promise<T>): Promi
     return await start(false);
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== "foreign.not_confirmed") throw error;
-    useDialogs.getState().show(null);
+    showDialog(null);
     const isYes = await new Promise<boolean>((answer) =>
       useTrust.setState({ asking: { paths: pathsOf(error.detail), answer } }),
     );

@@ -9,9 +9,9 @@ import type { Catalog, Diagnostic } from "@/api/types";
 import { countProblems, plainText, refusalOf, splitProblems } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
 import { leaveField } from "@/state/choosing";
-import { useDialogs } from "@/state/dialogs";
+import { showDialog } from "@/state/dialogs";
 import { useOpenLoop } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
+import { setPreferences } from "@/state/preferences";
 import type { SyncState } from "@/state/sync/state";
 import { withTrust } from "./TrustDialog";
 
@@ -44,18 +44,18 @@ export function useRunControls(): RunControls {
         const { yaml, check } = present;
         const isDoubtful = check.missing || check.estimate?.gpus.some((gpu) => gpu.fits === false);
         if (!force && isDoubtful) {
-          useDialogs.getState().show("confirmRun");
+          showDialog("confirmRun");
           return;
         }
         const asked = { yaml, ...(loopId ? { loop_id: loopId } : {}), force };
         const run = await withTrust((trust) => startRun({ ...asked, trust }));
         if (run === null) return;
-        useDialogs.getState().show(null);
+        showDialog(null);
         await client.invalidateQueries({ queryKey: ["runs"] });
         navigate(`/runs/${run.id}`);
       } catch (error) {
         if (error instanceof ApiError && error.code === "memory.over_budget") {
-          useDialogs.getState().show("confirmRun");
+          showDialog("confirmRun");
         } else {
           toast.error("The run did not start.", { description: refusal(error) });
         }
@@ -69,9 +69,8 @@ export function useRunControls(): RunControls {
 
 /** Opens the panel in which the reason can be mended. */
 function showWhy({ brokenText, check }: SyncState): void {
-  const { set } = usePreferences.getState();
-  if (brokenText !== null) set({ isDockOpen: true, dockTab: "yaml" });
-  else if (check?.report.ok === false) set({ isDockOpen: true, dockTab: "problems" });
+  if (brokenText !== null) setPreferences({ isDockOpen: true, dockTab: "yaml" });
+  else if (check?.report.ok === false) setPreferences({ isDockOpen: true, dockTab: "problems" });
 }
 
 function refusal(error: unknown): string {
