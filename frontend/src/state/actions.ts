@@ -20,6 +20,17 @@ export interface Action {
  */
 export type Scope = "always" | "page" | "canvas";
 
+/** Makes actions of a section; the alternatives in `keys` are separated by spaces. */
+export function inSection(section: string) {
+  return (
+    id: string,
+    label: string,
+    keys: string,
+    run: () => void,
+    more: Pick<Action, "scope" | "isEnabled"> = {},
+  ): Action => ({ id, label, keys: keys.split(" ").filter(Boolean), section, run, ...more });
+}
+
 /** A key without a modifier that writes a sign: it can be switched off (WCAG 2.1.4). */
 export function isSingleKey(keys: string): boolean {
   return keys.length === 1;

@@ -44,6 +44,7 @@ import { IconButton } from "@/ui/IconButton";
 import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";
 import { Select } from "@/ui/Select";
 import { Tooltip } from "@/ui/Tooltip";
+import { travel } from "../actions/useEditorActions";
 import { Brand } from "./Brand";
 import { PageNav } from "./PageNav";
 import { ThemeMenu } from "./ThemeMenu";
@@ -86,17 +87,13 @@ function History() {
   const undone = useDocument((state) => state.history.past.at(-1)?.label ?? null);
   const redone = useDocument((state) => state.history.future[0]?.label ?? null);
   const isReadonly = useDocument((state) => state.isReadonly);
-  const travel = (way: "undo" | "redo") => {
-    const label = store[way]();
-    if (label) toast(`${way === "undo" ? "Undid" : "Redid"}: ${label}`, { id: "history" });
-  };
   return (
     <span className="flex">
       <IconButton
         label={undone ? `Undo: ${undone}` : "Nothing to undo"}
         keys={showKeys("mod+z")}
         disabled={undone === null || isReadonly}
-        onClick={() => travel("undo")}
+        onClick={() => travel(store, "undo")}
       >
         <Undo2 size={16} />
       </IconButton>
@@ -104,7 +101,7 @@ function History() {
         label={redone ? `Redo: ${redone}` : "Nothing to redo"}
         keys={showKeys("mod+shift+z")}
         disabled={redone === null || isReadonly}
-        onClick={() => travel("redo")}
+        onClick={() => travel(store, "redo")}
       >
         <Redo2 size={16} />
       </IconButton>
