@@ -1,28 +1,23 @@
-import { Trash2 } from "lucide-react";
 import { type RefObject, useEffect, useRef } from "react";
 import type { JsonObject } from "@/api/types";
 import { entryField } from "@/catalog/scheduleSchema";
 import { readSchema, sectionSchema } from "@/catalog/schema";
 import { schedule } from "@/document/phases";
-import { problemsAt } from "@/document/problems";
 import { formatName } from "@/lib/format";
-import { isObject, joinPath } from "@/lib/paths";
+import { isObject } from "@/lib/paths";
 import { setValue } from "@/state/commands/fields";
 import { useDocument, useOpenLoop } from "@/state/document/context";
-import { clearSelection, useSelection } from "@/state/selection";
-import { IconButton } from "@/ui/IconButton";
+import { useSelection } from "@/state/selection";
 import { Empty } from "@/ui/States";
 import { EdgeInspector } from "./EdgeInspector";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
-import { FormFields } from "./form/FormFields";
 import { ObjectFields } from "./form/ObjectFields";
-import { InspectorHeader } from "./InspectorHeader";
+import { useProblems, useValueForm } from "./forms";
+import { InspectorBody, InspectorForm, InspectorHeader, RemoveButton } from "./InspectorHeader";
 import { ManyInspector } from "./ManyInspector";
 import { NodeInspector } from "./NodeInspector";
 import { PhaseInspector } from "./PhaseInspector";
-import { useProblems } from "./useProblems";
-import { useValueForm } from "./useValueForm";
 
 export function Inspector() {
   const panel = useRef<HTMLDivElement>(null);
@@ -105,36 +100,21 @@ function EntryInspector({ list, index }: { list: string; index: number }) {
     const entries = schedule(state.document)[list];
     return Array.isArray(entries) ? entries[index] : undefined;
   });
-  const isReadonly = useDocument((state) => state.isReadonly);
-  const form = useValueForm(["schedule", list, index]);
+  const path = ["schedule", list, index];
+  const form = useValueForm(path);
   if (!isObject(entry)) return <Empty title="This entry no longer exists" />;
   const field = entryField(catalog, list);
+  const remove = () => store.dispatch(setValue, { path, value: undefined });
   return (
     <>
       <InspectorHeader
-        title={<h2 className="font-semibold text-sm">{`${formatName(list)} ${index + 1}`}</h2>}
+        title={`${formatName(list)} ${index + 1}`}
         subtitle={field?.help ?? ""}
-        actions={
-          isReadonly ? null : (
-            <IconButton
-              label="Remove"
-              size="small"
-              onClick={() => {
-                store.dispatch(setValue, { path: ["schedule", list, index], value: undefined });
-                clearSelection();
-              }}
-            >
-              <Trash2 size={14} />
-            </IconButton>
-          )
-        }
+        actions={<RemoveButton label="Remove" onRemove={remove} />}
       />
-      <div className="min-h-0 flex-1 overflow-y-auto px-4 py-2">
-        <FieldProblems problems={problemsAt(form.diagnostics, joinPath(form.base), true)} />
-        <FormContext value={form}>
-          {field?.shape === "object" ? <FormFields field={field} value={entry} /> : null}
-        </FormContext>
-      </div>
+      <InspectorBody>
+        <InspectorForm form={form} field={field} value={entry} />
+      </InspectorBody>
     </>
   );
 }
@@ -146,21 +126,14 @@ export function LoopInspector() {
   const problems = useProblems().loop;
   return (
     <>
-      <InspectorHeader
-        title={
-          <h2 className="truncate font-semibold text-sm" title={name}>
-            {name}
-          </h2>
-        }
-        subtitle="Loop"
-      />
-      <div className="min-h-0 flex-1 overflow-y-auto px-4 py-2">
+      <InspectorHeader title={name} subtitle="Loop" />
+      <InspectorBody>
         <FieldProblems problems={problems.filter((problem) => !problem.field)} />
         <LoopFacts />
         <LoopSection title="Schedule" part="schedule" without={SCHEDULE_LISTS} />
         <LoopSection title="Hardware" part="hardware" />
         <LoopSection title="Run" part="run" />
-      </div>
+      </InspectorBody>
     </>
   );
 }
@@ -207,10 +180,12 @@ function LoopSection({ title, part, without = ALL }: LoopSectionProps) {
       className="border-line border-t py-2 first:border-t-0"
     >
       <h3 className="py-1 font-semibold text-xs">{title}</h3>
-      <FieldProblems problems={problemsAt(form.diagnostics, part, true)} />
-      <FormContext value={form}>
-        <FormFields field={field} value={isObject(value) ? value : NOTHING} without={without} />
-      </FormContext>
+      <InspectorForm
+        form={form}
+        field={field}
+        value={isObject(value) ? value : NOTHING}
+        without={without}
+      />
     </section>
   );
 }

@@ -17,21 +17,19 @@ import type { Json } from "@/api/types";
 import { readSchema } from "@/catalog/schema";
 import { commonOf } from "@/document/sharedValue";
 import { formatPlural } from "@/lib/format";
-import { isObject, joinPath } from "@/lib/paths";
-import { setFields } from "@/state/commands/fields";
+import { isObject } from "@/lib/paths";
 import { removeItems } from "@/state/commands/nodes";
 import { useDocument, useOpenLoop } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
 import { clearSelection, useSelection } from "@/state/selection";
 import { ALIGNMENTS, DISTRIBUTIONS, useAlign, useArrange } from "@/state/useArrange";
 import { useClipboard } from "@/state/useClipboard";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
-import { FormContext, type FormSettings } from "./form/FormContext";
+import { FormContext } from "./form/FormContext";
 import { FormLabels } from "./form/Labels";
 import { ObjectFields } from "./form/ObjectFields";
+import { useNodesForm } from "./forms";
 import { InspectorHeader } from "./InspectorHeader";
-import { useLocks } from "./useLocks";
 import { useOtherModes } from "./useOtherModes";
 
 export function ManyInspector() {
@@ -53,7 +51,7 @@ export function ManyInspector() {
   return (
     <>
       <InspectorHeader
-        title={<h2 className="font-semibold text-sm">Selection</h2>}
+        title="Selection"
         subtitle={
           kind ? `${words.join(", ")} · ${catalog.kinds[kind]?.title ?? kind}` : words.join(", ")
         }
@@ -133,15 +131,12 @@ function AlignButtons({ nodes }: { nodes: number }) {
   );
 }
 
-const NONE: readonly never[] = [];
-
 /** The fields of several nodes of one kind: what is set here is set in all of them, as one undo step. */
 function ManyFields({ kind, nodes }: { kind: string; nodes: readonly string[] }) {
-  const { catalog, store } = useOpenLoop();
+  const { catalog } = useOpenLoop();
   const all = useDocument((state) => state.document.nodes);
-  const level = usePreferences((state) => state.level);
   const { hidden } = useOtherModes(nodes[0] ?? "");
-  const locks = useLocks();
+  const shared = useNodesForm(nodes, hidden, `Change ${formatPlural(nodes.length, "node")}`);
   const info = catalog.kinds[kind];
   const field = info ? readSchema(info.schema) : null;
   const { value, differing } = useMemo(
@@ -152,29 +147,8 @@ function ManyFields({ kind, nodes }: { kind: string; nodes: readonly string[] })
       ),
     [field, nodes, all],
   );
-  const form = useMemo(
-    (): FormSettings => ({
-      level,
-      levels: catalog.levels,
-      base: [],
-      scope: ["nodes", nodes[0] ?? ""],
-      diagnostics: NONE,
-      hidden,
-      keepsWrong: false,
-      ...locks,
-      differing: new Map([...differing].map(([path, values]) => [path, wordsOf(values)])),
-      write: (path, to, keep = 0) =>
-        store.dispatch(
-          setFields,
-          { nodes, path, value: to, keep },
-          {
-            label: `Change ${formatPlural(nodes.length, "node")}`,
-            group: `many ${nodes.join(" ")} ${joinPath(path)}`,
-          },
-        ),
-    }),
-    [catalog, store, level, hidden, locks, differing, nodes],
-  );
+  const words = new Map([...differing].map(([path, values]) => [path, wordsOf(values)]));
+  const form = { ...shared, differing: words };
   if (field?.shape !== "object") return null;
   return (
     <FormContext value={form}>

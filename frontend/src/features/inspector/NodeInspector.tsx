@@ -1,18 +1,15 @@
-import { Copy, SquareFunction, Trash2, X } from "lucide-react";
-import { useEffect, useMemo, useState } from "react";
+import { Copy, SquareFunction, X } from "lucide-react";
+import { useEffect, useState } from "react";
 import { readSchema } from "@/catalog/schema";
 import { edgeKeys, portRef } from "@/document/edges";
 import { nameProblem } from "@/document/names";
 import { edgeText } from "@/graph/edgeKinds";
 import { formatPlural } from "@/lib/format";
-import { joinPath } from "@/lib/paths";
 import { showKeys } from "@/state/actions";
-import { setField } from "@/state/commands/fields";
 import { removeItems, renameNode } from "@/state/commands/nodes";
 import { useExplaining } from "@/state/dialogs";
 import { useDocument, useMode, useNodeColor, useOpenLoop } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
-import { clearSelection, select } from "@/state/selection";
+import { select } from "@/state/selection";
 import { useClipboard } from "@/state/useClipboard";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
@@ -22,18 +19,15 @@ import { RichText } from "@/ui/RichText";
 import { BatchLadders } from "./BatchLadders";
 import { ConnectTo } from "./ConnectTo";
 import { FieldProblems } from "./form/FieldProblems";
-import { FormContext, type FormSettings } from "./form/FormContext";
+import { FormContext } from "./form/FormContext";
 import { FormFields } from "./form/FormFields";
-import { InspectorHeader } from "./InspectorHeader";
-import { noteEdit } from "./noteEdit";
-import { useLocks } from "./useLocks";
+import { useNodeForm } from "./forms";
+import { InspectorHeader, RemoveButton } from "./InspectorHeader";
 import { type OtherModes, useOtherModes } from "./useOtherModes";
-import { useProblems } from "./useProblems";
 
 export function NodeInspector({ id }: { id: string }) {
   const { catalog, store } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[id]);
-  const isReadonly = useDocument((state) => state.isReadonly);
   const others = useOtherModes(id);
   const form = useNodeForm(id, others.hidden);
   const color = useNodeColor(id);
@@ -41,19 +35,14 @@ export function NodeInspector({ id }: { id: string }) {
   if (!data) return null;
   const kind = catalog.kinds[data.kind];
   const field = kind ? readSchema(kind.schema) : null;
+  const remove = () =>
+    store.dispatch(removeItems, { nodes: [id], edges: [] }, { label: `Delete ${id}` });
 
   return (
     <>
       <InspectorHeader
         icon={
-          <span
-            className="loop-node-icon"
-            style={
-              {
-                "--node-color": color,
-              } as React.CSSProperties
-            }
-          >
+          <span className="loop-node-icon" style={{ "--node-color": color } as React.CSSProperties}>
             <KindIcon name={kind?.icon} />
           </span>
         }
@@ -61,33 +50,17 @@ export function NodeInspector({ id }: { id: string }) {
         subtitle={kind?.title ?? data.kind}
         help={kind?.help}
         actions={
-          isReadonly ? null : (
-            <>
-              <IconButton
-                label="Duplicate"
-                keys={showKeys("mod+d")}
-                size="small"
-                onClick={() => duplicate([id])}
-              >
-                <Copy size={14} />
-              </IconButton>
-              <IconButton
-                label="Delete"
-                keys={showKeys("backspace")}
-                size="small"
-                onClick={() => {
-                  store.dispatch(
-                    removeItems,
-                    { nodes: [id], edges: [] },
-                    { label: `Delete ${id}` },
-                  );
-                  clearSelection();
-                }}
-              >
-                <Trash2 size={14} />
-              </IconButton>
-            </>
-          )
+          <>
+            <IconButton
+              label="Duplicate"
+              keys={showKeys("mod+d")}
+              size="small"
+              onClick={() => duplicate([id])}
+            >
+              <Copy size={14} />
+            </IconButton>
+            <RemoveButton label="Delete" keys={showKeys("backspace")} onRemove={remove} />
+          </>
         }
       />
       <div className="min-h-0 flex-1 overflow-y-auto px-4 pt-1 pb-2">
@@ -137,38 +110,6 @@ function OtherModesNote({ isAny, set, isShown, show }: OtherModes) {
         {isShown ? `Only ${mode.title.toLowerCase()}` : "Show all"}
       </Button>
     </div>
-  );
-}
-
-const NONE: readonly never[] = [];
-
-/** The form of one node: writes its fields, and in a run collects edits of hot ones. */
-function useNodeForm(node: string, hidden: FormSettings["hidden"]): FormSettings {
-  const { catalog, store, runId } = useOpenLoop();
-  const level = usePreferences((state) => state.level);
-  const diagnostics = useProblems().byNode.get(node) ?? NONE;
-  const locks = useLocks();
-  return useMemo(
-    () => ({
-      level,
-      levels: catalog.levels,
-      base: [],
-      scope: ["nodes", node],
-      diagnostics,
-      hidden,
-      keepsWrong: runId === null,
-      ...locks,
-      write: (path, value, keep = 0) => {
-        const full = joinPath(["nodes", node, ...path]);
-        store.dispatch(
-          setField,
-          { node, path, value, keep },
-          { group: full, isHotEdit: runId !== null },
-        );
-        if (runId) noteEdit({ catalog, store }, full, value);
-      },
-    }),
-    [catalog, store, runId, level, diagnostics, hidden, locks, node],
   );
 }
 

@@ -1,4 +1,3 @@
-import { Trash2 } from "lucide-react";
 import { useMemo } from "react";
 import type { JsonObject } from "@/api/types";
 import { phaseField } from "@/catalog/scheduleSchema";
@@ -8,55 +7,37 @@ import { teachingPorts } from "@/document/teaching";
 import { joinPath } from "@/lib/paths";
 import { removePhase } from "@/state/commands/phases";
 import { useDocument, useOpenLoop } from "@/state/document/context";
-import { clearSelection } from "@/state/selection";
-import { IconButton } from "@/ui/IconButton";
 import { PortMark } from "@/ui/PortMark";
 import { Empty } from "@/ui/States";
 import { FieldProblems } from "./form/FieldProblems";
-import { FormContext, useForm } from "./form/FormContext";
-import { FormFields } from "./form/FormFields";
-import { InspectorHeader } from "./InspectorHeader";
-import { useValueForm } from "./useValueForm";
+import { useForm } from "./form/FormContext";
+import { useValueForm } from "./forms";
+import { InspectorBody, InspectorForm, InspectorHeader, RemoveButton } from "./InspectorHeader";
 
 export function PhaseInspector({ at }: { at: PhasePath }) {
   const { catalog, store } = useOpenLoop();
   const phase = useDocument((state) => phaseAt(state.document, at));
-  const isReadonly = useDocument((state) => state.isReadonly);
   const form = useValueForm(phaseSpecPath(at));
   if (!phase) return <Empty title="This phase no longer exists" />;
   const hasPhases = isGroup(phase);
-  const field = phaseField(catalog, hasPhases);
-  const name = typeof phase.name === "string" ? phase.name : hasPhases ? "Group" : "Phase";
-
+  const remove = () => store.dispatch(removePhase, { at });
   return (
     <>
       <InspectorHeader
-        title={<h2 className="truncate font-semibold text-sm">{name}</h2>}
+        title={typeof phase.name === "string" ? phase.name : hasPhases ? "Group" : "Phase"}
         subtitle={hasPhases ? "Phases that repeat" : "Phase"}
-        actions={
-          isReadonly ? null : (
-            <IconButton
-              label="Remove"
-              size="small"
-              onClick={() => {
-                store.dispatch(removePhase, { at });
-                clearSelection();
-              }}
-            >
-              <Trash2 size={14} />
-            </IconButton>
-          )
-        }
+        actions={<RemoveButton label="Remove" onRemove={remove} />}
       />
-      <div className="min-h-0 flex-1 overflow-y-auto px-4 py-2">
-        <FieldProblems problems={problemsAt(form.diagnostics, joinPath(form.base), true)} />
-        <FormContext value={form}>
+      <InspectorBody>
+        <InspectorForm
+          form={form}
+          field={phaseField(catalog, hasPhases)}
+          value={phase}
+          without={["phases", "learn"]}
+        >
           {hasPhases ? null : <LearnPorts phase={phase} />}
-          {field?.shape === "object" ? (
-            <FormFields field={field} value={phase} without={["phases", "learn"]} />
-          ) : null}
-        </FormContext>
-      </div>
+        </InspectorForm>
+      </InspectorBody>
     </>
   );
 }
