@@ -1,7 +1,4 @@
-import { useState } from "react";
-import { toast } from "sonner";
 import { useLocation } from "wouter";
-import { errorMessage } from "@/api/client";
 import { ExplainSheet } from "@/features/explain/ExplainSheet";
 import { HistoryDialog } from "@/features/history/HistoryDialog";
 import { MergeChoices } from "@/features/history/MergeChoices";
@@ -13,6 +10,7 @@ import { formatAgo } from "@/lib/format";
 import { showDialog, useDialogs, useExplaining } from "@/state/dialogs";
 import { useOpenLoop, useSync } from "@/state/document/context";
 import { useTourState } from "@/state/preferences";
+import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { DialogOnce } from "./MountOnce";
@@ -60,20 +58,10 @@ function GalleryDialog() {
 function ConflictDialog() {
   const { sync } = useOpenLoop();
   const conflict = useSync((state) => state.conflict);
-  const [isBusy, setBusy] = useState(false);
+  const { isBusy, attempt: act } = useAttempt();
   const [, navigate] = useLocation();
   if (!sync || !conflict) return null;
 
-  const act = async (work: () => unknown) => {
-    setBusy(true);
-    try {
-      await work();
-    } catch (error) {
-      toast.error(errorMessage(error));
-    } finally {
-      setBusy(false);
-    }
-  };
   return (
     <Dialog
       title="This loop was changed elsewhere"

@@ -10,7 +10,7 @@ import { Gallery } from "@/features/presets/Gallery";
 import { showDialog } from "@/state/dialogs";
 import { useLoopPresets } from "@/state/queries";
 import { Button } from "@/ui/Button";
-import { Failed, Loading } from "@/ui/States";
+import { Answer } from "@/ui/States";
 import { PageShell } from "./PageShell";
 
 export function LoopsPage() {
@@ -52,14 +52,15 @@ export function LoopsPage() {
     >
       <section aria-label="Your loops" className="rounded-3 border border-line bg-surface">
         {loops.data && loops.data.length > 0 ? <LoopSearch /> : null}
-        {loops.isPending ? <Loading label="Loading the loops" /> : null}
-        {loops.isError ? (
-          <Failed
-            title="The loops could not be loaded"
-            error={loops.error}
-            onRetry={() => void loops.refetch()}
-          />
-        ) : null}
+        <Answer query={loops} loading="Loading the loops" failed="The loops could not be loaded">
+          {(all) => (
+            <ul>
+              {all.map((loop) => (
+                <LoopRow key={loop.id} loop={loop} />
+              ))}
+            </ul>
+          )}
+        </Answer>
         {loops.data?.length === 0 ? (
           <div className="flex items-center gap-4 p-4">
             <Workflow size={24} className="shrink-0 text-faint" aria-hidden="true" />
@@ -75,11 +76,6 @@ export function LoopsPage() {
             </Button>
           </div>
         ) : null}
-        <ul>
-          {loops.data?.map((loop) => (
-            <LoopRow key={loop.id} loop={loop} />
-          ))}
-        </ul>
       </section>
       <h2 className="mt-8 font-semibold text-lg">Start from a loop that works</h2>
       <p className="mb-3 text-muted text-sm">

@@ -1,3 +1,4 @@
+import type { UseQueryResult } from "@tanstack/react-query";
 import { CircleAlert } from "lucide-react";
 import type { ReactNode } from "react";
 import { errorMessage } from "@/api/client";
@@ -51,4 +52,27 @@ export function Loading({ label, rows = 3 }: { label: string; rows?: number }) {
       ))}
     </div>
   );
+}
+
+interface UnansweredProps {
+  query: Pick<UseQueryResult, "error" | "isError" | "refetch">;
+  loading: string;
+  rows?: number;
+  failed: string;
+}
+
+/** An outline of what a query will answer, or why it failed. */
+export function Unanswered({ query, loading, rows = 3, failed }: UnansweredProps) {
+  if (!query.isError) return <Loading label={loading} rows={rows} />;
+  return <Failed title={failed} error={query.error} onRetry={() => void query.refetch()} />;
+}
+
+interface AnswerProps<T> extends UnansweredProps {
+  query: Pick<UseQueryResult<T>, "data" | "error" | "isError" | "refetch">;
+  children: (data: T) => ReactNode;
+}
+
+export function Answer<T>({ children, ...rest }: AnswerProps<T>) {
+  const { data } = rest.query;
+  return data === undefined ? <Unanswered {...rest} /> : children(data);
 }

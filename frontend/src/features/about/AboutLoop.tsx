@@ -12,7 +12,7 @@ import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { KindIcon } from "@/ui/KindIcon";
 import { RichText } from "@/ui/RichText";
-import { Failed, Loading } from "@/ui/States";
+import { Answer } from "@/ui/States";
 import { useAbout } from "./useAbout";
 
 export function AboutLoop() {
@@ -38,15 +38,14 @@ export function AboutLoop() {
           <X size={14} />
         </IconButton>
       </header>
-      {about.isPending ? <Loading label="Loading the description" rows={4} /> : null}
-      {about.isError ? (
-        <Failed
-          title="The description could not be loaded"
-          error={about.error}
-          onRetry={() => void about.refetch()}
-        />
-      ) : null}
-      {about.data ? <About about={about.data} /> : null}
+      <Answer
+        query={about}
+        loading="Loading the description"
+        rows={4}
+        failed="The description could not be loaded"
+      >
+        {(found) => <About about={found} />}
+      </Answer>
     </section>
   );
 }

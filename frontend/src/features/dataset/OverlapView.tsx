@@ -4,9 +4,8 @@ import type { Overlap } from "@/api/types";
 import { formatCount, formatPlural, formatShare } from "@/lib/format";
 import { Badge } from "@/ui/Badge";
 import { LabelledSelect } from "@/ui/LabelledSelect";
-import { Empty, Failed, Loading } from "@/ui/States";
-import { Unreadable } from "./Unreadable";
-import { usePreviewQuery } from "./usePreviewQuery";
+import { Empty } from "@/ui/States";
+import { Preview, usePreviewQuery } from "./preview";
 
 interface OverlapViewProps {
   node: string;
@@ -40,22 +39,13 @@ export function OverlapView({ node, datasets }: OverlapViewProps) {
           onChange={setOther}
         />
       </div>
-      {asked.isError && asked.last !== undefined ? (
-        <>
-          <Unreadable error={asked.error} />
-          <Found found={asked.last} train={node} test={test} />
-        </>
-      ) : asked.isError ? (
-        <Failed
-          title="The two datasets cannot be compared"
-          error={asked.error}
-          onRetry={() => void asked.refetch()}
-        />
-      ) : asked.data ? (
-        <Found found={asked.data} train={node} test={test} />
-      ) : (
-        <Loading label="Comparing the rows" rows={4} />
-      )}
+      <Preview
+        asked={asked}
+        loading="Comparing the rows"
+        failed="The two datasets cannot be compared"
+      >
+        {(found) => <Found found={found} train={node} test={test} />}
+      </Preview>
     </div>
   );
 }

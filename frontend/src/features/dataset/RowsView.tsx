@@ -4,9 +4,7 @@ import type { DatasetPage } from "@/api/types";
 import { formatWhole } from "@/lib/format";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
-import { Failed, Loading } from "@/ui/States";
-import { Unreadable } from "./Unreadable";
-import { usePreviewQuery } from "./usePreviewQuery";
+import { Preview, usePreviewQuery } from "./preview";
 
 const PAGE = 20;
 
@@ -15,23 +13,11 @@ export function RowsView({ node }: { node: string }) {
   const page = usePreviewQuery(["rows", node, offset], (yaml, signal) =>
     previewRows({ what: "rows", yaml, node, offset, count: PAGE }, signal),
   );
-  if (page.isError && page.last !== undefined)
-    return (
-      <>
-        <Unreadable error={page.error} />
-        <Page page={page.last} offset={offset} onOffset={setOffset} />
-      </>
-    );
-  if (page.isError)
-    return (
-      <Failed
-        title="The rows could not be read"
-        error={page.error}
-        onRetry={() => void page.refetch()}
-      />
-    );
-  if (!page.data) return <Loading label="Reading the rows" rows={5} />;
-  return <Page page={page.data} offset={offset} onOffset={setOffset} />;
+  return (
+    <Preview asked={page} loading="Reading the rows" failed="The rows could not be read">
+      {(found) => <Page page={found} offset={offset} onOffset={setOffset} />}
+    </Preview>
+  );
 }
 
 interface PageProps {

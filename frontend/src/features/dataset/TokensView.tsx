@@ -5,9 +5,7 @@ import { formatCount, formatPlural } from "@/lib/format";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { LabelledSelect } from "@/ui/LabelledSelect";
-import { Failed, Loading } from "@/ui/States";
-import { Unreadable } from "./Unreadable";
-import { usePreviewQuery } from "./usePreviewQuery";
+import { Preview, usePreviewQuery } from "./preview";
 
 const PAGE = 4;
 const MEASURED = 2000;
@@ -21,23 +19,11 @@ export function TokensView({ node }: { node: string }) {
       signal,
     ),
   );
-  if (asked.isError && asked.last !== undefined)
-    return (
-      <>
-        <Unreadable error={asked.error} />
-        <Found found={asked.last} offset={offset} onOffset={setOffset} onReader={setReader} />
-      </>
-    );
-  if (asked.isError)
-    return (
-      <Failed
-        title="The rows could not be tokenized"
-        error={asked.error}
-        onRetry={() => void asked.refetch()}
-      />
-    );
-  if (!asked.data) return <Loading label="Tokenizing the rows" rows={5} />;
-  return <Found found={asked.data} offset={offset} onOffset={setOffset} onReader={setReader} />;
+  return (
+    <Preview asked={asked} loading="Tokenizing the rows" failed="The rows could not be tokenized">
+      {(found) => <Found found={found} offset={offset} onOffset={setOffset} onReader={setReader} />}
+    </Preview>
+  );
 }
 
 interface FoundProps {

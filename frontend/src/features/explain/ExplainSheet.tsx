@@ -8,7 +8,7 @@ import { useExplaining } from "@/state/dialogs";
 import { useCatalog, useDocument } from "@/state/document/context";
 import { RichText } from "@/ui/RichText";
 import { Sheet } from "@/ui/Sheet";
-import { Failed, Loading } from "@/ui/States";
+import { Unanswered } from "@/ui/States";
 
 export function ExplainSheet() {
   const { code, node, close } = useExplaining();
@@ -103,15 +103,9 @@ function AlgorithmPage({ port, settings, rollout }: AlgorithmPageProps) {
     placeholderData: keepPreviousData,
     retry: false,
   });
-  if (help.isPending) return <Loading label="Loading the formulas" rows={6} />;
-  if (help.isError) {
-    return (
-      <Failed
-        title="There is no formula for these settings"
-        error={help.error}
-        onRetry={() => void help.refetch()}
-      />
-    );
+  if (!help.data) {
+    const failed = "There is no formula for these settings";
+    return <Unanswered query={help} loading="Loading the formulas" rows={6} failed={failed} />;
   }
   const { title, help: text, source, reads } = help.data;
   return (
@@ -207,15 +201,9 @@ export function CodePage({ code }: { code: string }) {
     queryFn: () => fetchCodeHelp(code),
     staleTime: Number.POSITIVE_INFINITY,
   });
-  if (help.isPending) return <Loading label="Loading the help" rows={6} />;
-  if (help.isError) {
-    return (
-      <Failed
-        title="There is no help for this"
-        error={help.error}
-        onRetry={() => void help.refetch()}
-      />
-    );
+  if (!help.data) {
+    const failed = "There is no help for this";
+    return <Unanswered query={help} loading="Loading the help" rows={6} failed={failed} />;
   }
   const { title, means, matters, fix, example, source } = help.data;
   return (

@@ -1,8 +1,7 @@
-import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Pin, RotateCcw } from "lucide-react";
 import { useEffect, useMemo, useState } from "react";
 import { toast } from "sonner";
-import { errorMessage } from "@/api/client";
 import {
   fetchVersion,
   fetchVersionDiff,
@@ -15,6 +14,7 @@ import { fromSpec } from "@/document/convert";
 import type { LoopDocument } from "@/document/types";
 import { useCatalog, useDocument, useOpenLoop, useSync } from "@/state/document/context";
 import { differenceText, documentDifferences } from "@/state/sync/merge";
+import { useAttempt } from "@/state/useAttempt";
 import { Ago } from "@/ui/Ago";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
@@ -31,7 +31,7 @@ interface HistoryProps {
 export function History({ loopId, onRestored }: HistoryProps) {
   const { sync } = useOpenLoop();
   const revision = useSync((state) => state.revision);
-  const client = useQueryClient();
+  const { attempt } = useAttempt("versions", loopId);
   const versions = useVersions(loopId, revision);
   const [chosenNumber, choose] = useState<number | null>(null);
 
@@ -43,14 +43,6 @@ export function History({ loopId, onRestored }: HistoryProps) {
   const chosen = all.find((one) => one.version === chosenNumber) ?? all[1] ?? newest;
   if (!newest || !chosen) return null;
 
-  const attempt = async (work: () => Promise<unknown>) => {
-    try {
-      await work();
-      await client.invalidateQueries({ queryKey: ["versions", loopId] });
-    } catch (error) {
-      toast.error(errorMessage(error));
-    }
-  };
   const restore = () =>
     attempt(async () => {
       const loop = await restoreVersion(loopId, chosen.version, revision);

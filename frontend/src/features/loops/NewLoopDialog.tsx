@@ -1,22 +1,19 @@
-import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useCallback, useId, useRef, useState } from "react";
-import { toast } from "sonner";
+import { type FormEvent, useId, useRef, useState } from "react";
 import { useLocation } from "wouter";
-import { errorMessage } from "@/api/client";
 import * as routes from "@/api/routes";
 import { loopNameProblem } from "@/document/names";
 import { formatName } from "@/lib/format";
 import { showDialog, useDialogs } from "@/state/dialogs";
 import { useLoopPresets, useServerCatalog } from "@/state/queries";
 import { type Beginning, newLoop } from "@/state/sync/newLoops";
+import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
 import { WIDE_CONTROL } from "@/ui/control";
 import { Dialog } from "@/ui/Dialog";
-import { PresetsFailed } from "@/ui/PresetsFailed";
 import { RadioCards } from "@/ui/RadioCards";
 import { RichText } from "@/ui/RichText";
 import { Select } from "@/ui/Select";
-import { Failed, Loading } from "@/ui/States";
+import { Answer } from "@/ui/States";
 
 export function NewLoopDialog() {
   const isOpen = useDialogs((state) => state.open === "newLoop");
@@ -102,22 +99,16 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
           </p>
         )}
       </div>
-      {catalog.isPending ? <Loading label="Loading the modes" /> : null}
-      {catalog.isError ? (
-        <Failed
-          title="The modes could not be loaded"
-          error={catalog.error}
-          onRetry={() => void catalog.refetch()}
-        />
-      ) : null}
-      {catalog.data ? (
-        <RadioCards
-          legend="What is it for?"
-          value={begin}
-          options={[...modes.map((mode) => ({ ...mode, value: String(mode.name) })), FROM_PRESET]}
-          onChange={setChosen}
-        />
-      ) : null}
+      <Answer query={catalog} loading="Loading the modes" failed="The modes could not be loaded">
+        {() => (
+          <RadioCards
+            legend="What is it for?"
+            value={begin}
+            options={[...modes.map((mode) => ({ ...mode, value: String(mode.name) })), FROM_PRESET]}
+            onChange={setChosen}
+          />
+        )}
+      </Answer>
       {begin === PRESET ? (
         <PresetChoice presets={presets} chosen={preset} onChoose={setWanted} />
       ) : null}
@@ -127,26 +118,15 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
 
 /** Makes a loop and opens it; what is open now stays as it is. */
 function useNewLoop() {
-  const client = useQueryClient();
   const [, navigate] = useLocation();
-  const [isCreating, setCreating] = useState(false);
-  const create = useCallback(
-    async (name: string, begin: Beginning) => {
-      setCreating(true);
-      try {
-        const loop = await newLoop(name, begin, routes);
-        await client.invalidateQueries({ queryKey: ["loops"] });
-        showDialog(null);
-        navigate(`/loops/${loop.id}`);
-      } catch (error) {
-        toast.error("The loop could not be created.", { description: errorMessage(error) });
-      } finally {
-        setCreating(false);
-      }
-    },
-    [client, navigate],
-  );
-  return { create, isCreating };
+  const { isBusy, attempt } = useAttempt("loops");
+  const create = (name: string, begin: Beginning) =>
+    attempt(async () => {
+      const loop = await newLoop(name, begin, routes);
+      showDialog(null);
+      navigate(`/loops/${loop.id}`);
+    }, "The loop could not be created.");
+  return { create, isCreating: isBusy };
 }
 
 interface PresetChoiceProps {
@@ -156,24 +136,26 @@ interface PresetChoiceProps {
 }
 
 function PresetChoice({ presets, chosen, onChoose }: PresetChoiceProps) {
-  if (presets.isError) return <PresetsFailed presets={presets} />;
-  if (!presets.data) return <Loading label="Loading the presets" />;
-  const preset = presets.data.find(({ name }) => name === chosen);
+  const preset = presets.data?.find(({ name }) => name === chosen);
   return (
-    <div>
-      <Select
-        label="Preset"
-        value={chosen}
-        options={presets.data.map(({ name, title, runnable_here: runsHere }) => ({
-          value: name,
-          label: title || formatName(name),
-          help: runsHere ? name : `${name}, not on this machine`,
-        }))}
-        onChange={onChoose}
-      />
-      <p className="mt-1.5 line-clamp-3 text-muted text-xs">
-        <RichText text={preset?.description ?? ""} />
-      </p>
-    </div>
+    <Answer query={presets} loading="Loading the presets" failed="The presets could not be loaded">
+      {(all) => (
+        <div>
+          <Select
+            label="Preset"
+            value={chosen}
+            options={all.map(({ name, title, runnable_here: runsHere }) => ({
+              value: name,
+              label: title || formatName(name),
+              help: runsHere ? name : `${name}, not on this machine`,
+            }))}
+            onChange={onChoose}
+          />
+          <p className="mt-1.5 line-clamp-3 text-muted text-xs">
+            <RichText text={preset?.description ?? ""} />
+          </p>
+        </div>
+      )}
+    </Answer>
   );
 }

@@ -8,9 +8,8 @@ import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { WIDE_CONTROL } from "@/ui/control";
 import { Kbd } from "@/ui/Kbd";
-import { PresetsFailed } from "@/ui/PresetsFailed";
 import { Select } from "@/ui/Select";
-import { Empty } from "@/ui/States";
+import { Empty, Unanswered } from "@/ui/States";
 import { FILTERS, matches, ordered, type PresetOrder } from "./filters";
 import { PresetCard } from "./PresetCard";
 
@@ -23,7 +22,9 @@ export function Gallery({ onOpened }: { onOpened?: () => void }) {
   const [order, setOrder] = useState<PresetOrder>("first");
 
   if (presets.isPending) return <Skeletons />;
-  if (presets.isError) return <PresetsFailed presets={presets} />;
+  if (presets.isError) {
+    return <Unanswered query={presets} loading="" failed="The presets could not be loaded" />;
+  }
   const found = presets.data.filter((preset) => matches(preset, words));
   const filter = FILTERS.find(({ id }) => id === chosen) ?? FILTERS[0];
   const shown = ordered(

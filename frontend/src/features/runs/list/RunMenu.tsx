@@ -16,12 +16,12 @@ import type { RunSummary } from "@/api/types";
 import { resumeFrom, runAgain } from "@/features/runs/start/again";
 import { ForkDialog } from "@/features/runs/start/ForkDialog";
 import { isFinal } from "@/live/reducer";
+import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
 import { WIDE_CONTROL } from "@/ui/control";
 import { Dialog } from "@/ui/Dialog";
 import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";
 import { DeleteRunDialog } from "./DeleteRunDialog";
-import { useRunWork } from "./useRunWork";
 
 interface RunMenuProps {
   run: RunSummary;
@@ -33,7 +33,7 @@ interface RunMenuProps {
 export function RunMenu({ run, tags = [], other, trigger }: RunMenuProps) {
   const [asks, setAsks] = useState<"rename" | "delete" | "tags" | "fork" | null>(null);
   const [, navigate] = useLocation();
-  const { attempt } = useRunWork();
+  const { attempt } = useAttempt("runs");
   const isOver = isFinal(run.state);
   const close = () => setAsks(null);
   const go = (work: () => Promise<RunSummary | null>) =>
@@ -116,7 +116,7 @@ function More({ name, ...rest }: { name: string }) {
 
 function RenameRunDialog({ run, onClose }: { run: RunSummary; onClose: () => void }) {
   const [name, setName] = useState(run.name);
-  const { attempt } = useRunWork();
+  const { attempt } = useAttempt("runs");
   return (
     <Dialog title="Rename the run" isOpen onClose={onClose}>
       <form
@@ -151,7 +151,7 @@ interface TagsDialogProps {
 
 function TagsDialog({ run, known, isOpen, onClose }: TagsDialogProps) {
   const [text, setText] = useState(run.tags.join(", "));
-  const { attempt } = useRunWork();
+  const { attempt } = useAttempt("runs");
   const id = useId();
   const save = () => {
     onClose();

@@ -4,9 +4,9 @@ import { Link } from "wouter";
 import { changeRun, fetchRuns, moveRun, stopRun } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
 import { formatPlural } from "@/lib/format";
+import { useAttempt } from "@/state/useAttempt";
 import { IconButton } from "@/ui/IconButton";
 import { Select } from "@/ui/Select";
-import { useRunWork } from "./useRunWork";
 
 const REFRESH = 2000;
 const PRIORITIES = [
@@ -62,7 +62,7 @@ interface WaitingProps {
 }
 
 function Waiting({ run, place, before, behind }: WaitingProps) {
-  const { isBusy, attempt } = useRunWork();
+  const { isBusy, attempt } = useAttempt("runs");
   const known = PRIORITIES.some(({ value }) => value === String(run.priority));
   const other = { value: String(run.priority), label: `Priority ${run.priority}` };
   return (

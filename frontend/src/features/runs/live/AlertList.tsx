@@ -1,7 +1,5 @@
 import { Check, TriangleAlert } from "lucide-react";
 import { useState } from "react";
-import { toast } from "sonner";
-import { errorMessage } from "@/api/client";
 import { acknowledgeAlert } from "@/api/routes";
 import { isAcknowledged } from "@/live/acknowledged";
 import { useLiveRun, useLiveVersion } from "@/live/hooks";
@@ -9,6 +7,7 @@ import type { LiveRun } from "@/live/LiveRun";
 import { useReplayStep } from "@/live/recordContext";
 import type { LiveAlert } from "@/live/state";
 import { showField } from "@/state/selection";
+import { useAttempt } from "@/state/useAttempt";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { RichText } from "@/ui/RichText";
@@ -94,18 +93,13 @@ function Next({ hint }: { hint: string }) {
 /** Of the past nothing is noted. */
 function Acknowledge({ live, alert }: { live: LiveRun; alert: LiveAlert }) {
   const isReplay = useReplayStep() !== null;
-  const [isBusy, setBusy] = useState(false);
+  const { isBusy, attempt } = useAttempt();
   if (isReplay) return null;
-  const acknowledge = async () => {
-    setBusy(true);
-    try {
-      live.setRun(await acknowledgeAlert(live.id, alert.raised));
-    } catch (error) {
-      toast.error("The alert was not acknowledged.", { description: errorMessage(error) });
-    } finally {
-      setBusy(false);
-    }
-  };
+  const acknowledge = () =>
+    attempt(
+      async () => live.setRun(await acknowledgeAlert(live.id, alert.raised)),
+      "The alert was not acknowledged.",
+    );
   return (
     <Button
       size="small"

@@ -1,5 +1,4 @@
 import { Flame } from "lucide-react";
-import { Popover } from "radix-ui";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import type { Gauges } from "@/api/types";
@@ -11,6 +10,7 @@ import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
 import { useRunEdits } from "@/state/runEdits";
 import { select } from "@/state/selection";
 import { Button } from "@/ui/Button";
+import { Popover } from "@/ui/Popover";
 import { RichText } from "@/ui/RichText";
 import { ForkDialog } from "../start/ForkDialog";
 import { type Bottleneck, bottleneckOf, type Remedy, remedyOf } from "./remedies";
@@ -30,27 +30,20 @@ export function BottleneckChip() {
   });
   return (
     <div className="flex min-w-0 items-center gap-2 rounded-2 border border-warning/25 bg-warning-soft py-0.5 pr-1 pl-2.5 text-warning">
-      <Popover.Root>
-        <Popover.Trigger asChild>
+      <Popover
+        label="Bottleneck of the run"
+        align="end"
+        trigger={
           <button type="button" className="flex min-w-0 items-center gap-1.5 text-left">
             <Flame size={13} className="shrink-0" aria-hidden="true" />
             <span className="tabular truncate" data-testid="bottleneck">
               <b>{found.stage}</b> {sentence(found)}
             </span>
           </button>
-        </Popover.Trigger>
-        <Popover.Portal>
-          <Popover.Content
-            align="end"
-            sideOffset={6}
-            collisionPadding={8}
-            aria-label="Bottleneck of the run"
-            className="z-50 w-96 max-w-[calc(100vw-16px)] rounded-2 border border-line bg-raised p-3 text-sm shadow-3"
-          >
-            <Reason found={found} gauges={gauges} remedy={remedy} />
-          </Popover.Content>
-        </Popover.Portal>
-      </Popover.Root>
+        }
+      >
+        <Reason found={found} gauges={gauges} remedy={remedy} />
+      </Popover>
       <TheRemedy found={found} remedy={remedy} />
     </div>
   );

@@ -1,4 +1,4 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import {
   ChartNoAxesColumn,
   ChevronDown,
@@ -11,9 +11,7 @@ import {
   Square,
 } from "lucide-react";
 import { useState } from "react";
-import { toast } from "sonner";
 import { useLocation } from "wouter";
-import { errorMessage } from "@/api/client";
 import { createLoop, fetchReport, resumeRun, startRun, stopRun } from "@/api/routes";
 import { isOnCpu as isLoopOnCpu } from "@/document/pools";
 import { ForkDialog } from "@/features/runs/start/ForkDialog";
@@ -22,10 +20,11 @@ import { formatBytes, formatRate, formatSeconds } from "@/lib/format";
 import { useLive, useLiveRun } from "@/live/hooks";
 import { isFinal } from "@/live/reducer";
 import { useDocument, useOpenLoop } from "@/state/document/context";
+import { type Attempting, useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { Menu, MenuItem } from "@/ui/Menu";
-import { Failed, Loading } from "@/ui/States";
+import { Answer } from "@/ui/States";
 import { type Compared, errorText, findingOf, memoryOf, ratesOf, timesOf } from "./report";
 
 export function RunActions({ onResumed }: { onResumed: () => void }) {
@@ -35,23 +34,11 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
   const loopId = useLive("status", (run) => run.run?.loop_id ?? null, null);
   const name = useLive("status", (run) => run.run?.name ?? "", "");
   const step = useLive("status", (run) => run.run?.step ?? run.state.step ?? 0, 0);
-  const [isBusy, setBusy] = useState(false);
+  const { isBusy, attempt } = useAttempt("runs");
   const [isForking, setForking] = useState(false);
   const [, navigate] = useLocation();
-  const client = useQueryClient();
   if (!live) return null;
 
-  const attempt = async (work: () => Promise<unknown>) => {
-    setBusy(true);
-    try {
-      await work();
-      await client.invalidateQueries({ queryKey: ["runs"] });
-    } catch (error) {
-      toast.error(errorMessage(error));
-    } finally {
-      setBusy(false);
-    }
-  };
   const edit = async () => {
     if (loopId) {
       navigate(`/loops/${loopId}`);
@@ -118,12 +105,7 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
 /** Another seed is drawn from as many. */
 const SEEDS = 9999;
 
-interface AfterRunProps {
-  isBusy: boolean;
-  attempt: (work: () => Promise<unknown>) => Promise<void>;
-}
-
-function AfterRun({ isBusy, attempt }: AfterRunProps) {
+function AfterRun({ isBusy, attempt }: Attempting) {
   const live = useLiveRun();
   const { store } = useOpenLoop();
   const loopId = useLive("status", (run) => run.run?.loop_id ?? null, null);
@@ -199,30 +181,24 @@ function ReportDialog({ run, isOpen, onClose }: ReportDialogProps) {
       onClose={onClose}
       width="max-w-2xl"
     >
-      {query.isPending ? <Loading label="Loading the report" /> : null}
-      {query.error ? (
-        <Failed
-          title="There is no report"
-          error={query.error}
-          onRetry={() => void query.refetch()}
-        />
-      ) : null}
-      {query.data ? (
-        <div className="flex max-h-[70vh] flex-col gap-5 overflow-y-auto">
-          <p className="text-sm">{findingOf(query.data, gauges?.stages)}</p>
-          <Part title="Time" rows={timesOf(query.data)} format={formatSeconds} />
-          <Part
-            title="Tokens a second while at work"
-            rows={ratesOf(query.data)}
-            format={(rate) => (rate === null ? "–" : formatRate(rate, "tok"))}
-          />
-          <Part
-            title={isOnCpu ? "Memory of a process" : "Memory of a GPU"}
-            rows={memoryOf(query.data)}
-            format={formatBytes}
-          />
-        </div>
-      ) : null}
+      <Answer query={query} loading="Loading the report" failed="There is no report">
+        {(report) => (
+          <div className="flex max-h-[70vh] flex-col gap-5 overflow-y-auto">
+            <p className="text-sm">{findingOf(report, gauges?.stages)}</p>
+            <Part title="Time" rows={timesOf(report)} format={formatSeconds} />
+            <Part
+              title="Tokens a second while at work"
+              rows={ratesOf(report)}
+              format={(rate) => (rate === null ? "–" : formatRate(rate, "tok"))}
+            />
+            <Part
+              title={isOnCpu ? "Memory of a process" : "Memory of a GPU"}
+              rows={memoryOf(report)}
+              format={formatBytes}
+            />
+          </div>
+        )}
+      </Answer>
     </Dialog>
   );
 }

@@ -2,8 +2,8 @@ import { CircleX } from "lucide-react";
 import { useLocation } from "wouter";
 import { useLive } from "@/live/hooks";
 import { showField } from "@/state/selection";
+import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
-import { useRunWork } from "../list/useRunWork";
 import { runAgain } from "../start/again";
 
 /** The code of a run whose Ray did not start; one process needs none. */
@@ -62,7 +62,7 @@ export function RunBanner() {
 
 function InOneProcess() {
   const run = useLive("status", (live) => live.run, null);
-  const { isBusy, attempt } = useRunWork();
+  const { isBusy, attempt } = useAttempt("runs");
   const [, navigate] = useLocation();
   if (!run) return null;
   return (

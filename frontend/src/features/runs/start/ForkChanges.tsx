@@ -4,7 +4,7 @@ import type { Bodies, RunSummary, SpecChange } from "@/api/types";
 import { formatPlural } from "@/lib/format";
 import { RadioCards } from "@/ui/RadioCards";
 import { RichText } from "@/ui/RichText";
-import { Failed, Loading } from "@/ui/States";
+import { Answer } from "@/ui/States";
 
 export type Values = Readonly<Bodies["CompareValues"]["set"]>;
 
@@ -22,16 +22,23 @@ export function ForkChanges({ run, values, isAsNow, onAsNow }: ForkChangesProps)
 }
 
 function OfValues({ id, values }: { id: string; values: Values }) {
-  const { data, error } = useQuery({
+  const query = useQuery({
     queryKey: ["runChanges", id, "values", JSON.stringify(values)],
     queryFn: () => fetchValueChanges(id, values),
     retry: false,
   });
-  if (error) return <Failed title="The change is not valid for this loop" error={error} />;
-  if (!data) return <Loading label="Comparing the loops" rows={1} />;
-  if (data.changes.length === 0)
-    return <p className="text-muted">The loop already has this value.</p>;
-  return <ChangeList label="What will differ" changes={data.changes} />;
+  const failed = "The change is not valid for this loop";
+  return (
+    <Answer query={query} loading="Comparing the loops" rows={1} failed={failed}>
+      {({ changes }) =>
+        changes.length === 0 ? (
+          <p className="text-muted">The loop already has this value.</p>
+        ) : (
+          <ChangeList label="What will differ" changes={changes} />
+        )
+      }
+    </Answer>
+  );
 }
 
 function OfLoop({ run, isAsNow, onAsNow }: Omit<ForkChangesProps, "values">) {

@@ -1,11 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { Plus } from "lucide-react";
 import { useState } from "react";
-import { toast } from "sonner";
 import { useLocation } from "wouter";
-import { errorMessage } from "@/api/client";
 import { fetchCheckpoints, fetchLoop, fetchRunSpec, forkRun } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
+import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
 import { CONTROL } from "@/ui/control";
 import { Dialog } from "@/ui/Dialog";
@@ -40,7 +39,7 @@ export function ForkDialog(props: ForkDialogProps) {
   });
   const [chosen, setChosen] = useState<string | null>(null);
   const [isAsNow, setAsNow] = useState(false);
-  const [isBusy, setBusy] = useState(false);
+  const { isBusy, attempt } = useAttempt();
   const [, navigate] = useLocation();
   const [typed, setTyped] = useState<Record<string, string>>({});
   const steps = offered(kept.data?.steps ?? [], at);
@@ -50,21 +49,15 @@ export function ForkDialog(props: ForkDialogProps) {
   const isSame = !isAsNow && Object.keys(values).length === 0;
   const step = chosen ?? (wanted === undefined ? "" : String(wanted));
   const why = at === undefined || chosen !== null ? null : whyCheckpoint(steps, at);
-  const fork = async () => {
-    setBusy(true);
-    try {
+  const fork = () =>
+    attempt(async () => {
       const loop = isAsNow && run.loop_id ? { yaml: (await fetchLoop(run.loop_id)).yaml } : {};
       const name = `${run.name} from ${step}`;
       const asked = { step: Number(step), set: { ...values }, name, force: false, ...loop };
       const made = await withTrust((trust) => forkRun(run.id, { ...asked, trust }));
       onClose();
       if (made) navigate(`/runs/${made.id}`);
-    } catch (error) {
-      toast.error("The run was not forked.", { description: errorMessage(error) });
-    } finally {
-      setBusy(false);
-    }
-  };
+    }, "The run was not forked.");
   return (
     <Dialog
       title="Fork this run"
