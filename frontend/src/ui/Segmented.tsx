@@ -8,13 +8,8 @@ interface SegmentedProps<V extends string> {
   isWide?: boolean;
 }
 
-export function Segmented<V extends string>({
-  label,
-  value,
-  options,
-  onChange,
-  isWide = false,
-}: SegmentedProps<V>) {
+export function Segmented<V extends string>(props: SegmentedProps<V>) {
+  const { label, value, options, onChange, isWide = false } = props;
   return (
     <div
       role="radiogroup"

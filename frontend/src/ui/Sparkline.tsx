@@ -7,13 +7,8 @@ interface SparklineProps {
 }
 
 /** A curve without axes, as wide as a word. Where a value is missing it has a gap. */
-export function Sparkline({
-  values,
-  label,
-  color = "var(--muted)",
-  width = 88,
-  height = 24,
-}: SparklineProps) {
+export function Sparkline(props: SparklineProps) {
+  const { values, label, color = "var(--muted)", width = 88, height = 24 } = props;
   const path = sparkPath(values, width, height);
   return (
     <svg

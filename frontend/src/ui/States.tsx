@@ -22,15 +22,13 @@ export function Empty({ icon, title, children, action }: EmptyProps) {
   );
 }
 
-export function Failed({
-  title,
-  error,
-  onRetry,
-}: {
+interface FailedProps {
   title: string;
   error: unknown;
   onRetry?: () => void;
-}) {
+}
+
+export function Failed({ title, error, onRetry }: FailedProps) {
   return (
     <div
       role="alert"

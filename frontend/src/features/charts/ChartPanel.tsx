@@ -155,13 +155,8 @@ function Legend({ items }: { items: readonly LegendItem[] }) {
 }
 
 /** Of many curves few have news at a time. */
-const Entry = memo(function Entry({
-  label,
-  color,
-  isDashed,
-  value,
-  step,
-}: Omit<LegendItem, "key">) {
+const Entry = memo(function Entry(props: Omit<LegendItem, "key">) {
+  const { label, color, isDashed, value, step } = props;
   return (
     <li
       title={typeof step === "number" ? `${label}, step ${step}` : label}

@@ -24,13 +24,12 @@ export function SpecDifferences({ compared }: { compared: readonly Compared[] })
   );
 }
 
-function Field({
-  difference,
-  compared,
-}: {
+interface FieldProps {
   difference: Difference;
   compared: readonly Compared[];
-}) {
+}
+
+function Field({ difference, compared }: FieldProps) {
   const groups = [...new Set(difference.values)].map((value) => ({
     value,
     runs: compared.filter((_, place) => difference.values[place] === value),

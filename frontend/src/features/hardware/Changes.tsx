@@ -203,15 +203,13 @@ function waysTitle(ways: readonly FitWay[]): string {
   return isWayOut(ways) ? `${count} to make it fit` : `None makes it fit: ${count} to come closer`;
 }
 
-function Ways({
-  ways,
-  isLooking,
-  budget,
-}: {
+interface WaysProps {
   ways: readonly FitWay[];
   isLooking: boolean;
   budget: Budget;
-}) {
+}
+
+function Ways({ ways, isLooking, budget }: WaysProps) {
   if (isLooking) return <p className="mt-2 text-muted text-sm">Looking for what would help…</p>;
   if (ways.length === 0) {
     return (

@@ -188,15 +188,13 @@ function PoolBars({ pools, time }: { pools: readonly Pool[]; time: PredictedTime
   );
 }
 
-function PoolCell({
-  pool,
-  time,
-  isOnly,
-}: {
+interface PoolCellProps {
   pool: Pool;
   time: PredictedTime | null;
   isOnly: boolean;
-}) {
+}
+
+function PoolCell({ pool, time, isOnly }: PoolCellProps) {
   const open = useHardwareView((state) => state.open);
   const color = usePoolColor();
   const range = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));

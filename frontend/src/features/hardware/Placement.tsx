@@ -76,15 +76,13 @@ function Both({ answer, budget }: { answer: PlaceAnswer; budget: Budget }) {
   );
 }
 
-function PlacementCard({
-  title,
-  placed,
-  isBest = false,
-}: {
+interface PlacementCardProps {
   title: string;
   placed: Placed;
   isBest?: boolean;
-}) {
+}
+
+function PlacementCard({ title, placed, isBest = false }: PlacementCardProps) {
   const color = usePoolColor();
   return (
     <article

@@ -63,13 +63,12 @@ export function Gallery({ onOpened }: { onOpened?: () => void }) {
   );
 }
 
-function Cards({
-  presets,
-  onOpened,
-}: {
+interface CardsProps {
   presets: readonly LoopPreset[];
   onOpened: (() => void) | undefined;
-}) {
+}
+
+function Cards({ presets, onOpened }: CardsProps) {
   const catalog = useServerCatalog();
   const open = useOpenPreset(onOpened);
   const walk = useCardKeys();
@@ -221,15 +220,13 @@ function SearchBox({ words, onWords }: { words: string; onWords: (words: string)
   );
 }
 
-function Chip({
-  isOn,
-  onClick,
-  children,
-}: {
+interface ChipProps {
   isOn: boolean;
   onClick: () => void;
   children: ReactNode;
-}) {
+}
+
+function Chip({ isOn, onClick, children }: ChipProps) {
   return (
     <button
       type="button"

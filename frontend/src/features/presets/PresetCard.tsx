@@ -155,15 +155,13 @@ function Drawing({ catalog, sketch }: { catalog: Catalog; sketch: Sketch }) {
   );
 }
 
-function Box({
-  box,
-  color,
-  icon,
-}: {
+interface BoxProps {
   box: SketchBox;
   color: string | undefined;
   icon: string | undefined;
-}) {
+}
+
+function Box({ box, color, icon }: BoxProps) {
   return (
     <g transform={`translate(${box.x} ${box.y})`} color={color}>
       <rect width={SKETCH_BOX} height={SKETCH_BOX} rx={8} className="thumbnail-box" />

@@ -37,15 +37,8 @@ interface SamplePaneProps {
   links?: ReactNode;
 }
 
-export function SamplePane({
-  row,
-  title,
-  tokens,
-  view,
-  onView,
-  undecided = [],
-  links,
-}: SamplePaneProps) {
+export function SamplePane(props: SamplePaneProps) {
+  const { row, title, tokens, view, onView, undecided = [], links } = props;
   const color = useNodeColor(row.node ?? "");
   const views = tokens ? viewsOf(tokens) : [];
   const shown = views.includes(view) ? view : views[0];
@@ -219,15 +212,13 @@ function PlainText({ text, color }: { text: string; color: string }) {
   );
 }
 
-function Line({
-  number,
-  color,
-  children,
-}: {
+interface LineProps {
   number: number;
   color: string;
   children: React.ReactNode;
-}) {
+}
+
+function Line({ number, color, children }: LineProps) {
   return (
     <li className="flex items-start gap-2">
       <span

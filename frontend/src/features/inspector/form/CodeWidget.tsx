@@ -134,15 +134,13 @@ function SandboxNote() {
   );
 }
 
-function SandboxText({
-  holds,
-  remains,
-  reason,
-}: {
+interface SandboxTextProps {
   holds: string;
   remains: string;
   reason: string;
-}) {
+}
+
+function SandboxText({ holds, remains, reason }: SandboxTextProps) {
   return (
     <>
       <p>This code runs in a separate process: {holds}.</p>

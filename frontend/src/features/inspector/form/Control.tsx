@@ -113,15 +113,8 @@ const UNSET = "";
 const FOREIGN = "foreign";
 
 /** One of the values that the schema lists; a value that is none of them is shown and kept. */
-function ChoiceWidget({
-  id,
-  label,
-  field,
-  value,
-  isRequired,
-  isDisabled,
-  onChange,
-}: ChoiceWidgetProps) {
+function ChoiceWidget(props: ChoiceWidgetProps) {
+  const { id, label, field, value, isRequired, isDisabled, onChange } = props;
   const form = useForm();
   const index = field.choices.findIndex((choice) => choice.value === value);
   const isForeign = value !== undefined && value !== null && index < 0;

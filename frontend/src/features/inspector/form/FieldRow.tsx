@@ -28,15 +28,8 @@ interface FieldRowProps {
   children: ReactNode;
 }
 
-export function FieldRow({
-  field,
-  path,
-  value,
-  isRequired,
-  isWide = false,
-  isUnread = false,
-  children,
-}: FieldRowProps) {
+export function FieldRow(props: FieldRowProps) {
+  const { field, path, value, isRequired, isWide = false, isUnread = false, children } = props;
   const form = useForm();
   const id = fieldId(form.base, path);
   const label = useLabel(field.title);

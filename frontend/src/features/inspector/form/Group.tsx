@@ -40,16 +40,8 @@ interface GroupProps {
 }
 
 /** A part of a form that folds. It opens by itself when it is set, and when a problem inside is asked for. */
-export function Group({
-  field,
-  path,
-  value,
-  isRequired,
-  aside,
-  note,
-  startsOpen,
-  children,
-}: GroupProps) {
+export function Group(props: GroupProps) {
+  const { field, path, value, isRequired, aside, note, startsOpen, children } = props;
   const form = useForm();
   const full = joinPath([...form.base, ...path]);
   const label = useLabel(field.title);

@@ -134,16 +134,14 @@ function PresetNote({ help, formula }: { help: string; formula: string }) {
   );
 }
 
-/** A key that the catalog does not know. It is kept, shown and can be removed. */
-function UnknownField({
-  title,
-  path,
-  value,
-}: {
+interface UnknownFieldProps {
   title: string;
   path: Path;
   value: Json | undefined;
-}) {
+}
+
+/** A key that the catalog does not know. It is kept, shown and can be removed. */
+function UnknownField({ title, path, value }: UnknownFieldProps) {
   const form = useForm();
   const label = useLabel(title);
   // Nobody says of it that it may change, so whatever locks fields locks it.
