@@ -41,10 +41,8 @@ export function ofOtherModes(mode: ModeInfo, kind: string): OfOtherModes {
 export function setAmong(node: Json | undefined, fields: Iterable<string>): string[] {
   return [...fields].filter((path) => {
     const value = readPath(node, parsePath(path));
-    return value !== undefined && value !== null && !(isObject(value) && isEmpty(value));
+    return (
+      value !== undefined && value !== null && !(isObject(value) && Object.keys(value).length === 0)
+    );
   });
-}
-
-function isEmpty(value: object): boolean {
-  return Object.keys(value).length === 0;
 }

@@ -7,17 +7,15 @@ const LOOP_SIGNS = /[^A-Za-z0-9._-]/gu;
 export function loopNameProblem(name: string): string | null {
   if (LOOP_NAME.test(name)) return null;
   if (name.trim() === "") return "A loop needs a name.";
-  const signs = [...new Set(name.match(LOOP_SIGNS) ?? [])].map(signName);
+  const signs = [...new Set(name.match(LOOP_SIGNS) ?? [])].map((sign) =>
+    /\s/u.test(sign) ? "a space" : `“${sign}”`,
+  );
   if (signs.length > 0) {
     const last = signs.at(-1);
     const list = signs.length === 1 ? last : `${signs.slice(0, -1).join(", ")} or ${last}`;
     return `A name cannot contain ${list}: only letters, digits, dots, dashes and underscores.`;
   }
   return `A name must start with a letter or a digit, not with “${name[0]}”.`;
-}
-
-function signName(sign: string): string {
-  return /\s/u.test(sign) ? "a space" : `“${sign}”`;
 }
 
 /** The nearest name that can be taken; empty where nothing is left. */

@@ -36,13 +36,9 @@ export type Activity = "running" | "idle" | undefined;
 export function useNodeActivity(node: string): Activity {
   return useLive<Activity>(
     "gauges",
-    (live) => (isNodeRunning(live, node) ? "running" : "idle"),
+    (live) => (isAnyRunning(live, (stage) => stage.startsWith(`${node}.`)) ? "running" : "idle"),
     undefined,
   );
-}
-
-function isNodeRunning(live: LiveRun, node: string): boolean {
-  return isAnyRunning(live, (stage) => stage.startsWith(`${node}.`));
 }
 
 /** A stage that runs, or that ran since the last time the screen was told: short ones light up as well. */

@@ -13,13 +13,11 @@ import { usePortFit } from "./usePortFit";
 export function CardSockets({ node, sockets }: { node: string; sockets: readonly Socket[] }) {
   useMeasured(node, sockets.map(({ key, x, side }) => `${key} ${x} ${side}`).join(","));
   return sockets.map((socket, index) => {
-    const isFirst = sockets.findIndex((one) => isSamePort(one, socket)) === index;
+    const isFirst =
+      sockets.findIndex((one) => one.port === socket.port && one.isTarget === socket.isTarget) ===
+      index;
     return <CardSocket key={`${socket.key} ${socket.isTarget}`} {...{ node, socket, isFirst }} />;
   });
-}
-
-function isSamePort(a: Socket, b: Socket): boolean {
-  return a.port === b.port && a.isTarget === b.isTarget;
 }
 
 interface CardSocketProps {

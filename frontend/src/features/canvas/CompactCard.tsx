@@ -14,7 +14,7 @@ import { BusyRing } from "./BusyRing";
 import { type MainMetric, mainMetric } from "./mainMetric";
 import { portTitle } from "./NodePort";
 import { paceOf } from "./pace";
-import { mainRate, type StageRate, stageRates } from "./stageText";
+import { mainRate, stageRates } from "./stageText";
 import { summaryValues } from "./summary";
 import { useMeasured } from "./useNodePorts";
 import { usePortFit } from "./usePortFit";
@@ -103,7 +103,11 @@ export function CompactCard({ node, dots }: CompactCardProps) {
 function LiveNumber({ node }: { node: string }) {
   const { catalog } = useOpenLoop();
   const metric = useLive("series", (live) => liveNumber(mainMetric(catalog, live, node)), "");
-  const rate = useLive("gauges", (live) => rateNumber(stageRates(live.state.gauges, node)), "");
+  const rate = useLive(
+    "gauges",
+    (live) => mainRate(stageRates(live.state.gauges, node)).replace(/ \w+\//, "/"),
+    "",
+  );
   const [value = "", name = ""] = metric.split("|");
   return (
     <span className="compact-card-number tabular" title={name ? `${name}: ${value}` : rate}>
@@ -174,10 +178,6 @@ export function settingNumber(values: readonly CardValue[], learning: string): s
   const found = values.find(({ text }) => /^[\d.,]+$/.test(text)) ?? values[0];
   if (!found) return "";
   return /^[\d.,]+$/.test(found.text) ? `${found.text} ${found.label}` : found.text;
-}
-
-function rateNumber(rates: readonly StageRate[]): string {
-  return mainRate(rates).replace(/ \w+\//, "/");
 }
 
 /** Newest value and title of a metric, as one comparable text. */

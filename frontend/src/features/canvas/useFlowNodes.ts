@@ -110,7 +110,11 @@ export function useFlowNodes({ snap, drop }: Dragging): FlowNodes {
       if (change.type === "position" && change.position) {
         moved[change.id] = [Math.round(change.position.x), Math.round(change.position.y)];
         isDragging ||= change.dragging === true;
-      } else if (change.type === "dimensions" && change.dimensions && isWhole()) {
+      } else if (
+        change.type === "dimensions" &&
+        change.dimensions &&
+        useDetail.getState().squeeze === null
+      ) {
         measured.current.set(change.id, change.dimensions);
       } else if (change.type === "select") {
         choice ??= new Set(useSelection.getState().nodes);
@@ -146,10 +150,6 @@ export function useFlowNodes({ snap, drop }: Dragging): FlowNodes {
 
   const isDragging = Object.keys(dragged).length > 0;
   return { nodes, isDragging, onNodesChange, onDragStop };
-}
-
-function isWhole(): boolean {
-  return useDetail.getState().squeeze === null;
 }
 
 /** React Flow tells of places on the canvas. */

@@ -74,7 +74,7 @@ export function BudgetSlider(props: BudgetSliderProps) {
               key={size}
               className={classes(
                 "absolute -translate-x-1/2",
-                isNear(size * GIB, own * whole) && "invisible",
+                Math.abs(size * GIB - own * whole) < 4 * GIB && "invisible",
               )}
               style={{ left: at((size * GIB) / whole) }}
             >
@@ -90,8 +90,4 @@ export function BudgetSlider(props: BudgetSliderProps) {
       ) : null}
     </div>
   );
-}
-
-function isNear(a: number, b: number): boolean {
-  return Math.abs(a - b) < 4 * GIB;
 }

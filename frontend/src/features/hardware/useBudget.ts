@@ -41,7 +41,7 @@ export function useBudget(): Budget {
   const { budget, answer, isAsking } = useTrial();
   const isTrying = budget !== null && budget !== own;
   const shown = isTrying ? answer : null;
-  const isSettled = answer !== null && isNear(answer.budget_fraction, budget ?? own);
+  const isSettled = answer !== null && Math.abs(answer.budget_fraction - (budget ?? own)) < 1e-4;
 
   return useMemo(() => {
     const spec = () => toSpec(store.getState().document);
@@ -116,8 +116,4 @@ export function useResetTrial(): void {
 
 function isUnread({ check, lastRead }: SyncState): boolean {
   return check !== null && check.estimate === null && lastRead?.estimate != null;
-}
-
-function isNear(a: number, b: number): boolean {
-  return Math.abs(a - b) < 1e-4;
 }

@@ -44,9 +44,11 @@ export function ProblemsPanel() {
   return (
     <div className="h-full overflow-y-auto py-1">
       <ul>
-        {faults.toSorted(byWeight).map((problem, index) => (
-          <ProblemRow key={index} problem={problem} tone={problem.severity} />
-        ))}
+        {faults
+          .toSorted((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity))
+          .map((problem, index) => (
+            <ProblemRow key={index} problem={problem} tone={problem.severity} />
+          ))}
       </ul>
       {steps.length > 0 ? (
         <section aria-label="Next steps">
@@ -62,10 +64,6 @@ export function ProblemsPanel() {
       ) : null}
     </div>
   );
-}
-
-function byWeight(a: Diagnostic, b: Diagnostic): number {
-  return ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity);
 }
 
 function ProblemRow({ problem, tone }: { problem: Diagnostic; tone: Tone }) {

@@ -204,12 +204,9 @@ export function readPasted(text: string): Pasted {
 }
 
 function asRow(item: Json): Record<string, Json> {
-  if (!isObject(item)) return { completion: spoken(item) };
+  if (!isObject(item))
+    return { completion: typeof item === "string" ? item : JSON.stringify(item) };
   return Object.fromEntries(Object.entries(item).map(([name, value]) => [name, value ?? null]));
-}
-
-function spoken(item: Json): string {
-  return typeof item === "string" ? item : JSON.stringify(item);
 }
 
 function parse(text: string): Json | undefined {

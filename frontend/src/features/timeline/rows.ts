@@ -37,7 +37,9 @@ export function timelineRows(
   if (grouping === "byStage") return stageRows(spans, nodes);
   // What an evaluation runs stands there for itself.
   const own = spans.filter((span) => !(span.pool === null && span.stage.endsWith(".evaluate")));
-  const pools = [...new Set(own.map((span) => span.pool))].toSorted(byDriverLast);
+  const pools = [...new Set(own.map((span) => span.pool))].toSorted(
+    (a, b) => Number(a === null) - Number(b === null),
+  );
   return pools.flatMap((pool) => {
     const inPool = own.filter((span) => span.pool === pool);
     const ranks = Math.max(1, ...inPool.map((span) => span.ranks.length));
@@ -46,10 +48,6 @@ export function timelineRows(
     }
     return [poolRow(pool, inPool, ranks)];
   });
-}
-
-function byDriverLast(a: string | null, b: string | null): number {
-  return Number(a === null) - Number(b === null);
 }
 
 function poolRow(pool: string | null, spans: readonly StageSpan[], ranks: number): TimelineRow {

@@ -32,7 +32,10 @@ export function NumberWidget(props: NumberWidgetProps) {
   const shown = typeof value === "number" || isText ? String(value) : "";
   const [text, setText] = useState(shown);
   const [isTypedWrong, setWrong] = useState(false);
-  const isWrong = isTypedWrong || isText || (field.isWhole && isBroken(value));
+  const isWrong =
+    isTypedWrong ||
+    isText ||
+    (field.isWhole && typeof value === "number" && !Number.isInteger(value));
   const written = useRef(value);
   const problemId = `${id}-problem`;
 
@@ -131,10 +134,6 @@ export function NumberWidget(props: NumberWidgetProps) {
       {problem}
     </span>
   );
-}
-
-function isBroken(value: Json | undefined): boolean {
-  return typeof value === "number" && !Number.isInteger(value);
 }
 
 function stepped(

@@ -40,7 +40,7 @@ export function RunProgress() {
     null,
   );
   const isBound = useLive("gauges", (live) => live.state.gauges?.is_bound === true, false);
-  const waiting = useWaiting();
+  const waiting = useLive("status", (live) => waitingFor(live.run), null);
   const whole = total && step !== null ? Math.min(1, step / total) : null;
 
   return (
@@ -145,10 +145,6 @@ function RunWaiting({ text }: { text: string }) {
       )}
     </span>
   );
-}
-
-function useWaiting(): string | null {
-  return useLive("status", (live) => waitingFor(live.run), null);
 }
 
 function waitingFor(run: RunSummary | null): string | null {
