@@ -1,4 +1,5 @@
 // @vitest-environment jsdom
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as routes from "@/api/routes";
@@ -66,7 +67,12 @@ describe("the form of a run", () => {
 
   it("discarding keeps what was applied before", async () => {
     const { wrapper, value, type } = watch();
-    render(<RunEditBar />, { wrapper });
+    render(
+      <QueryClientProvider client={new QueryClient()}>
+        <RunEditBar />
+      </QueryClientProvider>,
+      { wrapper },
+    );
     type(LR, 0.01);
     fireEvent.click(await screen.findByRole("button", { name: "Apply to the run" }));
     await waitFor(() => expect(useRunEdits.getState().sent).toEqual({ [LR]: 0.01 }));

@@ -73,14 +73,6 @@ it("panels of the dock come from one file, those of a run from its page", () => 
   expect(elsewhere.filter(([, target]) => !target.endsWith("/ChartPanel"))).toEqual([]);
 });
 
-it("what the keyboard can do stands in files of one idea each", () => {
-  const folder = join(SOURCE, "app", "actions");
-  const lines = sources(folder).map((path) => readFileSync(path, "utf-8").split("\n").length);
-
-  expect(lines.length).toBeGreaterThan(4);
-  expect(Math.max(...lines)).toBeLessThan(120);
-});
-
 it("every folder of the source is a layer", () => {
   const folders = readdirSync(SOURCE, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
