@@ -1,11 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { FilePlus2, FileUp, Workflow } from "lucide-react";
-import { useRef } from "react";
 import { fetchLoops } from "@/api/routes";
 import { LoopRow } from "@/features/loops/LoopRow";
 import { LoopSearch } from "@/features/loops/LoopSearch";
 import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
-import { IMPORTED, useImport } from "@/features/loops/useImport";
+import { useImportDialog } from "@/features/loops/useImport";
 import { Gallery } from "@/features/presets/Gallery";
 import { showDialog } from "@/state/dialogs";
 import { useLoopPresets } from "@/state/queries";
@@ -17,27 +16,15 @@ export function LoopsPage() {
   const loops = useQuery({ queryKey: ["loops"], queryFn: fetchLoops });
   const presets = useLoopPresets();
   const here = presets.data?.filter((preset) => preset.runnable_here).length;
-  const open = useImport();
-  const files = useRef<HTMLInputElement>(null);
+  const importing = useImportDialog();
 
   return (
     <PageShell
       title="Loops"
       actions={
         <>
-          <input
-            ref={files}
-            type="file"
-            accept={IMPORTED}
-            multiple
-            hidden
-            aria-label="YAML files"
-            onChange={(event) => {
-              void open([...(event.target.files ?? [])]);
-              event.target.value = "";
-            }}
-          />
-          <Button icon={<FileUp size={14} />} onClick={() => files.current?.click()}>
+          {importing.input}
+          <Button icon={<FileUp size={14} />} onClick={importing.ask}>
             Import
           </Button>
           <Button

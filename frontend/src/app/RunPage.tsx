@@ -1,7 +1,6 @@
 import { ReactFlowProvider } from "@xyflow/react";
 import { Download } from "lucide-react";
 import { type ReactNode, useEffect } from "react";
-import { Link } from "wouter";
 import { ApiError } from "@/api/client";
 import { ChangedSince } from "@/features/runs/list/ChangedSince";
 import { RunStateChip } from "@/features/runs/list/RunStateChip";
@@ -21,14 +20,14 @@ import { OpenLoopProvider, useOpenLoop } from "@/state/document/context";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { Segmented } from "@/ui/Segmented";
-import { Empty, Failed } from "@/ui/States";
+import { Failed } from "@/ui/States";
 import { AppSkeleton } from "./AppSkeleton";
 import { useEditorActions } from "./actions/useEditorActions";
 import { EditorDialogs } from "./EditorDialogs";
 import { Brand } from "./head/Brand";
 import { PageNav } from "./head/PageNav";
 import { ThemeMenu } from "./head/ThemeMenu";
-import { PageShell } from "./PageShell";
+import { NotFound } from "./PageShell";
 import { RunFloor } from "./RunFloor";
 import { useActionKeys } from "./useActionKeys";
 
@@ -36,18 +35,9 @@ export function RunPage({ id }: { id: string }) {
   const { watched, error, retry } = useWatchedRun(id);
   if (error instanceof ApiError && error.status === 404) {
     return (
-      <PageShell title="Run">
-        <Empty
-          title="Run not found"
-          action={
-            <Link href="/runs" className="text-accent-text underline">
-              All runs
-            </Link>
-          }
-        >
-          Its folder may have been moved or deleted.
-        </Empty>
-      </PageShell>
+      <NotFound title="Run" href="/runs" all="All runs">
+        Its folder may have been moved or deleted.
+      </NotFound>
     );
   }
   if (error && !watched)

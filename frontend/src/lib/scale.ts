@@ -1,3 +1,7 @@
+import type uPlot from "uplot";
+import { resolveColor } from "./colors";
+import { formatTicks } from "./format";
+
 /**
  * Of the largest value: ends nearer to each other are one value that was computed twice. Marks
  * between them would be so near to each other that adding their distance changes nothing, and
@@ -21,7 +25,26 @@ const MIN_WIDTH = 26;
 const DIGIT = 7;
 
 /** As wide as its longest number: a small chart has no room to give away. */
-export function axisWidth(texts: readonly string[] | null): number {
+function axisWidth(texts: readonly string[] | null): number {
   const longest = Math.max(0, ...(texts ?? []).map((text) => text.length));
   return Math.max(MIN_WIDTH, 10 + longest * DIGIT);
+}
+
+/** Axes of a plot, their colors resolved: steps or the like below, a few short numbers at the left. */
+export function plotAxes(below: Partial<uPlot.Axis>, left: Partial<uPlot.Axis> = {}): uPlot.Axis[] {
+  const stroke = resolveColor("var(--muted)");
+  const line = resolveColor("var(--line)");
+  const font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  return [
+    { stroke, font, grid: { show: false }, ticks: { stroke: line, size: 4 }, ...below },
+    {
+      stroke,
+      font,
+      grid: { stroke: line, width: 1 },
+      ticks: { show: false },
+      size: (_, texts) => axisWidth(texts),
+      values: (_, ticks) => formatTicks(ticks),
+      ...left,
+    },
+  ];
 }

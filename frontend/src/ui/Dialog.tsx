@@ -27,20 +27,13 @@ export function Dialog({
   children,
 }: DialogProps) {
   const panel = useRef<HTMLDivElement>(null);
-  const opener = useRef<Element | null>(null);
-  // The first field of the content, not the cross in the corner.
+  const { takeFocus, giveBack } = useGivenBack();
   const focusFirst = (event: Event) => {
-    event.preventDefault();
-    opener.current = document.activeElement;
+    // The first field of the content, not the cross in the corner.
     const first = panel.current?.querySelector<HTMLElement>(
       "[data-body] :is(input, textarea, select, [contenteditable=true])",
     );
-    (first ?? panel.current)?.focus();
-  };
-  // Dialogs are opened by what they do not know; Radix would look for a trigger of its own.
-  const giveBack = (event: Event) => {
-    event.preventDefault();
-    if (opener.current instanceof HTMLElement && opener.current.isConnected) opener.current.focus();
+    takeFocus(event, first ?? panel.current);
   };
   const keepOpen = (event: Event) => {
     if (isBlocking) event.preventDefault();
@@ -93,4 +86,21 @@ export function Dialog({
       </RadixDialog.Portal>
     </RadixDialog.Root>
   );
+}
+
+/** Dialogs are opened by what they do not know: Radix would give the focus to a trigger of its own. */
+export function useGivenBack() {
+  const opener = useRef<Element | null>(null);
+  return {
+    takeFocus: (event: Event, to: HTMLElement | null | undefined) => {
+      event.preventDefault();
+      opener.current = document.activeElement;
+      to?.focus();
+    },
+    giveBack: (event: Event) => {
+      event.preventDefault();
+      const before = opener.current;
+      if (before instanceof HTMLElement && before.isConnected) before.focus();
+    },
+  };
 }

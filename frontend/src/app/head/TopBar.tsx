@@ -17,13 +17,13 @@ import {
   TriangleAlert,
   Undo2,
 } from "lucide-react";
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useState } from "react";
 import { toast } from "sonner";
 import { modeNamed } from "@/catalog/modes";
 import { loopNameNear, loopNameProblem } from "@/document/names";
 import { useAbout } from "@/features/about/useAbout";
 import { useExport } from "@/features/loops/useExport";
-import { IMPORTED, useImport } from "@/features/loops/useImport";
+import { useImportDialog } from "@/features/loops/useImport";
 import { CheckChip } from "@/features/problems/CheckChip";
 import { RunButton } from "@/features/runs/start/RunButton";
 import { showKeys } from "@/state/actions";
@@ -110,23 +110,11 @@ function History() {
 }
 
 function MoreMenu() {
-  const open = useImport();
+  const importing = useImportDialog();
   const { exportPng } = useExport();
-  const files = useRef<HTMLInputElement>(null);
   return (
     <>
-      <input
-        ref={files}
-        type="file"
-        accept={IMPORTED}
-        multiple
-        hidden
-        aria-label="YAML files"
-        onChange={(event) => {
-          void open([...(event.target.files ?? [])]);
-          event.target.value = "";
-        }}
-      />
+      {importing.input}
       <Menu
         align="end"
         trigger={
@@ -144,7 +132,7 @@ function MoreMenu() {
         <MenuItem icon={<LayoutGrid size={14} />} keys="G" onSelect={() => showDialog("gallery")}>
           Presets gallery
         </MenuItem>
-        <MenuItem icon={<FileUp size={14} />} onSelect={() => files.current?.click()}>
+        <MenuItem icon={<FileUp size={14} />} onSelect={importing.ask}>
           Import YAML or a picture…
         </MenuItem>
         <MenuItem icon={<ImageDown size={14} />} onSelect={() => void exportPng()}>

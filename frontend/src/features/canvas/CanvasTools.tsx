@@ -133,12 +133,7 @@ function PortLegend() {
     <div className="canvas-legend" role="group" aria-label="What the symbols mean">
       {types.split(" ").map((name) => (
         <span key={name} title={catalog.port_types[name]?.help}>
-          <PortMark
-            shape={catalog.port_types[name]?.shape ?? "circle"}
-            color={catalog.port_types[name]?.color ?? ""}
-            isHandle={catalog.port_types[name]?.handle ?? false}
-            size={10}
-          />
+          <PortMark type={catalog.port_types[name]} size={10} />
           {formatName(name)}
         </span>
       ))}

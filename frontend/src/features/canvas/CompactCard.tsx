@@ -1,7 +1,6 @@
-import { Handle, Position } from "@xyflow/react";
+import { Position } from "@xyflow/react";
 import { Ban, Flame, Hourglass } from "lucide-react";
-import { Fragment, useMemo } from "react";
-import type { InputPort, OutputPort } from "@/api/types";
+import { type CSSProperties, Fragment, useMemo } from "react";
 import { type CardValue, cardValues, learningText } from "@/graph/cardValues";
 import type { Dot } from "@/graph/compact";
 import { kindOf } from "@/graph/geometry";
@@ -12,12 +11,11 @@ import { KindIcon } from "@/ui/KindIcon";
 import { portColor } from "@/ui/PortMark";
 import { BusyRing } from "./BusyRing";
 import { type MainMetric, mainMetric } from "./mainMetric";
-import { portTitle } from "./NodePort";
+import { PortHandle } from "./PortHandle";
 import { paceOf } from "./pace";
 import { mainRate, stageRates } from "./stageText";
 import { summaryValues } from "./summary";
 import { useMeasured } from "./useNodePorts";
-import { usePortFit } from "./usePortFit";
 
 const MAX_VALUES = 3;
 
@@ -141,33 +139,16 @@ function PaceSign({ node }: { node: string }) {
   );
 }
 
-function CompactDot({ node, dot: { port: name, isTarget, top } }: { node: string; dot: Dot }) {
-  const { catalog } = useOpenLoop();
-  const kind = useDocument((state) => kindOf(catalog, state.document.nodes[node]?.kind));
-  const isReadonly = useDocument((state) => state.isReadonly);
-  const { blocked, isOpen } = usePortFit(node, name, isTarget);
-  const ports: readonly (InputPort | OutputPort)[] =
-    (isTarget ? kind?.inputs : kind?.outputs) ?? [];
-  const port = ports.find((one) => one.name === name);
-  if (!port) return null;
+function CompactDot({ node, dot: { port, isTarget, top } }: { node: string; dot: Dot }) {
   return (
-    <Handle
-      id={name}
-      type={isTarget ? "target" : "source"}
+    <PortHandle
+      node={node}
+      name={port}
+      isTarget={isTarget}
+      id={port}
       position={isTarget ? Position.Left : Position.Right}
-      isConnectable={!isReadonly}
       className="compact-dot"
-      data-blocked={blocked !== null || undefined}
-      data-open={isOpen || undefined}
-      style={
-        {
-          top,
-          "--port-color": portColor(catalog.port_types[port.type]?.color),
-        } as React.CSSProperties
-      }
-      title={portTitle(port, blocked)}
-      role="img"
-      aria-label={`${isTarget ? "input" : "output"} ${node}.${name}`}
+      style={(type) => ({ top, "--port-color": portColor(type?.color) }) as CSSProperties}
     />
   );
 }

@@ -1,6 +1,6 @@
 import type { NodeProps } from "@xyflow/react";
 import { GraduationCap } from "lucide-react";
-import { Fragment, memo, useMemo, useState } from "react";
+import { Fragment, memo, useState } from "react";
 import { isLearner } from "@/document/identities";
 import { type CardValue, cardValues, learningText, learningValues } from "@/graph/cardValues";
 import type { Dot } from "@/graph/compact";
@@ -24,6 +24,7 @@ import { NodePort } from "./NodePort";
 import { PortFold } from "./PortFold";
 import { summaryValues } from "./summary";
 import { useNodePorts } from "./useNodePorts";
+import { useOfNode } from "./useOfNode";
 import type { CardData } from "./useSockets";
 
 interface CardHeaderProps {
@@ -32,13 +33,9 @@ interface CardHeaderProps {
 }
 
 export function CardHeader({ node, isReachable }: CardHeaderProps) {
-  const { catalog, store, runId } = useOpenLoop();
+  const { catalog, runId } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[node]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `data` is what is read of the document
-  const values = useMemo(
-    () => summaryValues(catalog, store.getState().document, node),
-    [catalog, store, node, data],
-  );
+  const values = useOfNode(node, summaryValues);
   if (!data) return null;
   const kind = kindOf(catalog, data.kind);
   const title = kind?.title ?? formatName(data.kind);
@@ -79,13 +76,7 @@ interface CardValuesProps {
 }
 
 export function CardValues({ node, isReachable }: CardValuesProps) {
-  const { catalog, store } = useOpenLoop();
-  const data = useDocument((state) => state.document.nodes[node]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `data` is what is read of the document
-  const values = useMemo(
-    () => cardValues(catalog, store.getState().document, node),
-    [catalog, store, node, data],
-  );
+  const values = useOfNode(node, cardValues);
   if (values.length === 0) return null;
   return (
     <div className="flex-none border-t border-line px-1.5 py-[5px]">
@@ -204,13 +195,9 @@ interface LearnBarProps {
 }
 
 export function LearnBar({ node, isReachable }: LearnBarProps) {
-  const { catalog, store, runId } = useOpenLoop();
+  const { catalog, runId } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[node]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `data` is what is read of the document
-  const { algorithm, more, rate } = useMemo(
-    () => learningValues(catalog, store.getState().document, node),
-    [catalog, store, node, data],
-  );
+  const { algorithm, more, rate } = useOfNode(node, learningValues);
   const kind = kindOf(catalog, data?.kind);
   const text = data ? learningText(catalog, kind, data) : "";
   const said = text || "learns with default settings";

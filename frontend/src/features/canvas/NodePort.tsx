@@ -6,6 +6,7 @@ import { edgeFacts, portText } from "@/document/edges";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { classes } from "@/ui/classes";
 import { PortMark } from "@/ui/PortMark";
+import { portTitle } from "./PortHandle";
 import { usePortFit } from "./usePortFit";
 
 interface NodePortProps {
@@ -43,12 +44,7 @@ export const NodePort = memo(function NodePort({ node, port, side }: NodePortPro
         role="img"
         aria-label={`${side} ${name}`}
       >
-        <PortMark
-          shape={type?.shape ?? "circle"}
-          color={type?.color ?? ""}
-          isHandle={type?.handle ?? false}
-          isConnected={isConnected}
-        />
+        <PortMark type={type} isConnected={isConnected} />
       </Handle>
       <span className="whitespace-nowrap">{port.name}</span>
       {isTeaching ? (
@@ -62,15 +58,3 @@ export const NodePort = memo(function NodePort({ node, port, side }: NodePortPro
     </div>
   );
 });
-
-export function portTitle(port: InputPort | OutputPort, blocked: string | null): string {
-  const isTeaching = "teaching" in port && port.teaching;
-  return [
-    `${port.name}: ${port.type}`,
-    port.help,
-    isTeaching ? "Teaching port: a phase can learn from it." : null,
-    blocked,
-  ]
-    .filter(Boolean)
-    .join("\n");
-}

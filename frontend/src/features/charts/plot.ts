@@ -1,8 +1,7 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { resolveColor } from "@/lib/colors";
-import { formatTicks } from "@/lib/format";
-import { axisWidth, roomy } from "@/lib/scale";
+import { plotAxes, roomy } from "@/lib/scale";
 import type { Mark } from "@/live/marks";
 import type { ChartData } from "./chartData";
 import type { Zoom } from "./zoom";
@@ -45,8 +44,6 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
   /** A range that is dragged in another chart is drawn in this one, too. */
   let isDraggedHere = false;
   const dashed = options.dashed ?? [];
-  const ink = resolveColor("var(--muted)");
-  const grid = resolveColor("var(--line)");
   const font = `12px ${getComputedStyle(document.body).fontFamily}`;
 
   const plot = new uPlot(
@@ -72,26 +69,7 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
       },
       scales: { x: { time: false }, y: { range: (_, min, max) => roomy(min, max) } },
       padding: [ABOVE, 14, 0, 0],
-      axes: [
-        {
-          stroke: ink,
-          grid: { show: false },
-          ticks: { stroke: grid, size: 4 },
-          incrs: WHOLE_STEPS,
-          font,
-          size: 26,
-          space: 64,
-        },
-        {
-          stroke: ink,
-          grid: { stroke: grid, width: 1 },
-          ticks: { show: false },
-          font,
-          size: (_, texts) => axisWidth(texts),
-          space: 22,
-          values: (_, ticks) => formatTicks(ticks),
-        },
-      ],
+      axes: plotAxes({ incrs: WHOLE_STEPS, size: 26, space: 64 }, { space: 22 }),
       series: [
         {},
         ...options.colors.map((color) => ({

@@ -7,7 +7,7 @@ import type { Compared } from "./compared";
 import { type Axis, lineOf, type Overlay, overlay } from "./overlay";
 import "uplot/dist/uPlot.min.css";
 import { resolveColor } from "@/lib/colors";
-import { axisWidth, roomy } from "@/lib/scale";
+import { plotAxes, roomy } from "@/lib/scale";
 
 interface OverlayChartProps {
   metric: string;
@@ -131,7 +131,6 @@ interface LineLook {
 }
 
 const CURSOR = "coloop.compare";
-const FONT = 12;
 
 interface OverlayPlot {
   setData: (data: Overlay) => void;
@@ -143,9 +142,6 @@ function createOverlayPlot(
   host: HTMLElement,
   options: { width: number; height: number; axis: Axis; lines: readonly LineLook[] },
 ): OverlayPlot {
-  const ink = resolveColor("var(--muted)");
-  const grid = resolveColor("var(--line)");
-  const font = `${FONT}px ${getComputedStyle(document.body).fontFamily}`;
   const plot = new uPlot(
     {
       width: options.width,
@@ -154,25 +150,7 @@ function createOverlayPlot(
       cursor: { sync: { key: CURSOR, setSeries: false }, drag: { x: true, y: false } },
       scales: { x: { time: false }, y: { range: (_, min, max) => roomy(min, max) } },
       padding: [8, 16, 0, 0],
-      axes: [
-        {
-          stroke: ink,
-          grid: { show: false },
-          ticks: { stroke: grid, size: 4 },
-          font,
-          size: 28,
-          space: 72,
-          values: (_, ticks) => xTexts(ticks, options.axis),
-        },
-        {
-          stroke: ink,
-          grid: { stroke: grid, width: 1 },
-          ticks: { show: false },
-          font,
-          size: (_, texts) => axisWidth(texts),
-          values: (_, ticks) => formatTicks(ticks),
-        },
-      ],
+      axes: plotAxes({ size: 28, space: 72, values: (_, ticks) => xTexts(ticks, options.axis) }),
       series: [
         {},
         ...options.lines.map(({ color, dash }) => ({

@@ -28,14 +28,7 @@ export function EdgeInspector({ edgeKey }: { edgeKey: string }) {
   return (
     <>
       <InspectorHeader
-        icon={
-          <PortMark
-            shape={portType?.shape ?? ""}
-            color={portType?.color ?? ""}
-            isHandle={portType?.handle ?? false}
-            size={16}
-          />
-        }
+        icon={<PortMark type={portType} size={16} />}
         title="Connection"
         subtitle={type ? `carries ${type}` : ""}
         actions={<RemoveButton label="Delete" keys="⌫" onRemove={remove} />}

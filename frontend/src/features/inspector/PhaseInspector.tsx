@@ -73,7 +73,7 @@ function LearnPorts({ phase }: { phase: JsonObject }) {
               disabled={isWhole}
               onChange={(event) => toggle(port.name, event.target.checked)}
             />
-            <PortMark shape={type?.shape ?? ""} color={type?.color ?? ""} isHandle={false} />
+            <PortMark type={type} />
             <span className="truncate font-mono">{port.name}</span>
           </label>
         );

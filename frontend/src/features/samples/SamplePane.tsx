@@ -1,6 +1,5 @@
 import { Copy } from "lucide-react";
 import type { ReactNode } from "react";
-import { toast } from "sonner";
 import type { SampleRow, SampleTokens } from "@/api/types";
 import { softColor } from "@/lib/colors";
 import { formatMetric } from "@/lib/format";
@@ -9,7 +8,7 @@ import { Badge } from "@/ui/Badge";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { Segmented } from "@/ui/Segmented";
-import { sampleText } from "./sampleText";
+import { copySample, sampleText } from "./sampleText";
 import {
   fullValue,
   groundOf,
@@ -42,12 +41,6 @@ export function SamplePane(props: SamplePaneProps) {
   const color = useNodeColor(row.node ?? "");
   const views = tokens ? viewsOf(tokens) : [];
   const shown = views.includes(view) ? view : views[0];
-  const copy = () => {
-    navigator.clipboard.writeText(JSON.stringify(row, null, 2)).then(
-      () => toast("Copied the sample"),
-      () => toast.error("The browser blocked access to the clipboard."),
-    );
-  };
   return (
     <section
       aria-label={`${row.node ?? "text"}, ${title}`}
@@ -83,7 +76,7 @@ export function SamplePane(props: SamplePaneProps) {
             onChange={onView}
           />
         ) : null}
-        <IconButton label="Copy as JSON" size="small" onClick={copy}>
+        <IconButton label="Copy as JSON" size="small" onClick={() => copySample(row)}>
           <Copy size={13} />
         </IconButton>
       </div>

@@ -1,11 +1,10 @@
 import { ChevronRight, Copy } from "lucide-react";
 import { Fragment, useState } from "react";
-import { toast } from "sonner";
 import type { SampleRow } from "@/api/types";
 import { formatMetric, formatName } from "@/lib/format";
 import { Button } from "@/ui/Button";
 import type { Sorting } from "./groups";
-import { sampleText } from "./sampleText";
+import { copySample, sampleText } from "./sampleText";
 
 const PAGE = 100;
 
@@ -125,12 +124,6 @@ function SampleDetail({ row }: { row: SampleRow }) {
   const rest = Object.entries(row).filter(
     ([name, value]) => !(name in IN_TABLE) && !TEXTS.includes(name) && value !== null,
   );
-  const copy = () => {
-    navigator.clipboard.writeText(JSON.stringify(row, null, 2)).then(
-      () => toast("Copied the sample"),
-      () => toast.error("The browser blocked access to the clipboard."),
-    );
-  };
   return (
     <div className="flex flex-col gap-3">
       <div className="grid gap-3 lg:grid-cols-2">
@@ -150,7 +143,7 @@ function SampleDetail({ row }: { row: SampleRow }) {
           </span>
         ))}
         <span className="flex-1" />
-        <Button size="small" look="quiet" icon={<Copy size={12} />} onClick={copy}>
+        <Button size="small" look="quiet" icon={<Copy size={12} />} onClick={() => copySample(row)}>
           Copy as JSON
         </Button>
       </div>

@@ -126,12 +126,7 @@ function PortChip({ name }: { name: string }) {
       className="inline-flex h-5 max-w-full items-center gap-1 rounded-full border border-line bg-surface px-1.5 text-2xs"
       title={`Learns from ${name}`}
     >
-      <PortMark
-        shape={portType?.shape ?? "circle"}
-        color={portType?.color ?? ""}
-        isHandle={false}
-        size={9}
-      />
+      <PortMark type={portType} size={9} />
       <span className="truncate">{name}</span>
     </span>
   );

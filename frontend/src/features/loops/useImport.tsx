@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useCallback } from "react";
+import { type ReactNode, useCallback, useRef } from "react";
 import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { ApiError, errorMessage } from "@/api/client";
@@ -9,7 +9,26 @@ import { formatBytes } from "@/lib/format";
 const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
 
-export const IMPORTED = ".yaml,.yml,.png";
+/** Asks for files to import; `input` stands anywhere in what asks. */
+export function useImportDialog(): { input: ReactNode; ask: () => void } {
+  const open = useImport();
+  const files = useRef<HTMLInputElement>(null);
+  const input = (
+    <input
+      ref={files}
+      type="file"
+      accept=".yaml,.yml,.png"
+      multiple
+      hidden
+      aria-label="YAML files"
+      onChange={(event) => {
+        void open([...(event.target.files ?? [])]);
+        event.target.value = "";
+      }}
+    />
+  );
+  return { input, ask: () => files.current?.click() };
+}
 
 /** Opens files as new loops: YAML, and pictures that carry it. What is open stays as it is, and nothing in a file runs. */
 export function useImport(): (files: readonly File[]) => Promise<void> {
