@@ -149,19 +149,11 @@ export const forkRun = (id: string, body: Bodies["ForkRun"]) =>
 
 /** What differs from the loop of one run to that of another. */
 export const fetchRunChanges = (id: string, other: string) =>
-  read(
-    client.GET("/api/runs/{run_id}/changes", {
-      params: { path: { run_id: id }, query: { run: other } },
-    }),
-  );
+  read(client.GET("/api/runs/{run_id}/changes", asking(id, { run: other })));
 
 /** What differs from the loop of a run to the newest text of a saved loop. */
 export const fetchLoopChanges = (id: string, loopId: string) =>
-  read(
-    client.GET("/api/runs/{run_id}/changes", {
-      params: { path: { run_id: id }, query: { loop: loopId } },
-    }),
-  );
+  read(client.GET("/api/runs/{run_id}/changes", asking(id, { loop: loopId })));
 
 /** What differs from the loop of a run to the same with other values, by path. */
 export const fetchValueChanges = (id: string, set: Bodies["CompareValues"]["set"]) =>
@@ -194,19 +186,14 @@ export const fetchEvents = (
   limit: number,
   signal?: AbortSignal,
 ): Promise<EventPage> =>
-  read(
-    client.GET("/api/runs/{run_id}/events", {
-      params: { path: { run_id: id }, query: { after, limit } },
-      ...until(signal),
-    }),
-  );
+  read(client.GET("/api/runs/{run_id}/events", asking(id, { after, limit }, signal)));
 
 export const fetchTail = (id: string, limit: number, signal?: AbortSignal): Promise<EventPage> =>
   read(
-    client.GET("/api/runs/{run_id}/events", {
-      params: { path: { run_id: id }, query: { before: Number.MAX_SAFE_INTEGER, limit } },
-      ...until(signal),
-    }),
+    client.GET(
+      "/api/runs/{run_id}/events",
+      asking(id, { before: Number.MAX_SAFE_INTEGER, limit }, signal),
+    ),
   );
 
 /** Events around a step: from its first one on. */
@@ -216,47 +203,27 @@ export const fetchEventsOfStep = (
   limit: number,
   signal?: AbortSignal,
 ): Promise<EventPage> =>
-  read(
-    client.GET("/api/runs/{run_id}/events", {
-      params: { path: { run_id: id }, query: { step, limit } },
-      ...until(signal),
-    }),
-  );
+  read(client.GET("/api/runs/{run_id}/events", asking(id, { step, limit }, signal)));
 
 export const fetchMarks = (id: string, signal?: AbortSignal): Promise<MarksPage> =>
   read(client.GET("/api/runs/{run_id}/marks", { ...run(id), ...until(signal) }));
 
 /** How a run stood at one of its events, and at the end of the steps after it. */
 export const fetchGauges = (id: string, seq: number): Promise<GaugesPage> =>
-  read(
-    client.GET("/api/runs/{run_id}/gauges", { params: { path: { run_id: id }, query: { seq } } }),
-  );
+  read(client.GET("/api/runs/{run_id}/gauges", asking(id, { seq })));
 
 /** Curves of a run in buckets; of none, which there are. */
 export const fetchCurves = (id: string, query: CurvesQuery, signal?: AbortSignal) =>
-  read(
-    client.GET("/api/runs/{run_id}/series", {
-      params: { path: { run_id: id }, query },
-      ...until(signal),
-    }),
-  );
+  read(client.GET("/api/runs/{run_id}/series", asking(id, query, signal)));
 
 export const fetchSampleTokens = (id: string, step: number) =>
-  read(
-    client.GET("/api/runs/{run_id}/samples/tokens", {
-      params: { path: { run_id: id }, query: { step } },
-    }),
-  );
+  read(client.GET("/api/runs/{run_id}/samples/tokens", asking(id, { step })));
 
 export const fetchCheckpoints = (id: string) =>
   read(client.GET("/api/runs/{run_id}/checkpoints", run(id)));
 
 export const fetchSamples = (id: string, step: number | null, limit: number) =>
-  read(
-    client.GET("/api/runs/{run_id}/samples", {
-      params: { path: { run_id: id }, query: { step, limit } },
-    }),
-  );
+  read(client.GET("/api/runs/{run_id}/samples", asking(id, { step, limit })));
 
 /** Ends with its signal: the service gives up what it does for it. */
 export const previewScores = (body: Bodies["AskScores"], signal?: AbortSignal) =>
@@ -281,4 +248,8 @@ const loopVersion = (id: string, version: number) => ({
   params: { path: { loop_id: id, version } },
 });
 const run = (id: string) => ({ params: { path: { run_id: id } } });
+const asking = <Q>(id: string, query: Q, signal?: AbortSignal) => ({
+  params: { path: { run_id: id }, query },
+  ...until(signal),
+});
 const until = (signal: AbortSignal | undefined) => (signal ? { signal } : {});

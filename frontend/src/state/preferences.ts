@@ -14,73 +14,48 @@ export type PanelId =
   | "memory"
   | "yaml";
 
-export interface Preferences {
-  theme: Theme;
-  level: string;
+const DEFAULTS = {
+  theme: "system" as Theme,
+  level: "simple",
   /** Whether the list of nodes stays open beside the graph, or opens from its rail; null: nobody said. */
-  isPalettePinned: boolean | null;
-  isInspectorOpen: boolean;
-  isDockOpen: boolean;
-  dockTab: PanelId;
+  isPalettePinned: null as boolean | null,
+  isInspectorOpen: true,
+  isDockOpen: false,
+  dockTab: "schedule" as PanelId,
   /** Of each panel of the composer whose height was chosen. */
-  dockHeights: Partial<Record<PanelId, number>>;
-  runTab: PanelId;
+  dockHeights: { memory: 248, plan: 300, yaml: 380, data: 360 } as Partial<Record<PanelId, number>>,
+  runTab: "samples" as PanelId,
   /** Zero, as for the charts' width: a share of the window. */
-  runDockHeight: number;
-  inspectorWidth: number;
-  hasMinimap: boolean;
+  runDockHeight: 0,
+  inspectorWidth: 360,
+  hasMinimap: false,
   /** Shortcuts of one letter or sign, without Ctrl or ⌘. */
-  hasSingleKeys: boolean;
-  snapsToGrid: boolean;
-  lastLoop: string | null;
-  smoothing: number;
-  samplesView: "byPrompt" | "table";
+  hasSingleKeys: true,
+  snapsToGrid: true,
+  lastLoop: null as string | null,
+  smoothing: 0.6,
+  samplesView: "byPrompt" as "byPrompt" | "table",
   /** Charts that are shown although nothing in the loop asks for them. */
-  pinnedCharts: readonly string[];
-  runChartsWidth: number;
-  runTimelineHeight: number;
-  closedAbouts: readonly string[];
+  pinnedCharts: [] as readonly string[],
+  runChartsWidth: 0,
+  runTimelineHeight: 112,
+  closedAbouts: [] as readonly string[],
   /** Never asked twice. */
-  wasTourOffered: boolean;
-}
+  wasTourOffered: false,
+};
+
+type Preferences = typeof DEFAULTS;
 
 export const usePreferences = create<Preferences>()(
-  persist(
-    (): Preferences => ({
-      theme: "system",
-      level: "simple",
-      isPalettePinned: null,
-      isInspectorOpen: true,
-      isDockOpen: false,
-      dockTab: "schedule",
-      dockHeights: { memory: 248, plan: 300, yaml: 380, data: 360 },
-      runTab: "samples",
-      runDockHeight: 0,
-      inspectorWidth: 360,
-      hasMinimap: false,
-      hasSingleKeys: true,
-      snapsToGrid: true,
-      lastLoop: null,
-      smoothing: 0.6,
-      samplesView: "byPrompt",
-      pinnedCharts: [],
-      runChartsWidth: 0,
-      runTimelineHeight: 112,
-      closedAbouts: [],
-      wasTourOffered: false,
-    }),
-    {
-      name: "coloop.preferences",
-      version: 5,
-      // What a run shows was arranged otherwise before.
-      migrate: (before) => ({
-        ...(before as object),
-        runTab: "samples",
-        runDockHeight: 0,
-        runTimelineHeight: 112,
-      }),
+  persist(() => DEFAULTS, {
+    name: "coloop.preferences",
+    version: 5,
+    // What a run shows was arranged otherwise before.
+    migrate: (before) => {
+      const { runTab, runDockHeight, runTimelineHeight } = DEFAULTS;
+      return { ...(before as object), runTab, runDockHeight, runTimelineHeight };
     },
-  ),
+  }),
 );
 
 export function setPreferences(change: Partial<Preferences>): void {

@@ -4,10 +4,8 @@ import { act, cleanup, fireEvent, render, screen } from "@testing-library/react"
 import { ReactFlowProvider } from "@xyflow/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Diagnostic } from "@/api/types";
-import { EdgeInspector } from "@/features/inspector/EdgeInspector";
-import { LoopInspector } from "@/features/inspector/Inspector";
+import { EdgeInspector, LoopInspector, PhaseInspector } from "@/features/inspector/Inspector";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
-import { PhaseInspector } from "@/features/inspector/PhaseInspector";
 import { listenToPresses } from "@/state/choosing";
 import { OpenLoopProvider } from "@/state/document/context";
 import { createDocumentStore } from "@/state/document/store";

@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { cleanup, fireEvent, render, screen, within } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { useOpenParts } from "@/features/inspector/form/FormPart";
+import { useOpenParts } from "@/features/inspector/form/FormFields";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { setField } from "@/state/commands/fields";
 import { locksOf } from "@/state/document/locks";

@@ -3,7 +3,7 @@ import { act, cleanup, fireEvent, render, renderHook, screen } from "@testing-li
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { useActionKeys } from "@/app/useActionKeys";
 import { useFlowNodes } from "@/features/canvas/useFlowNodes";
-import { ConnectTo } from "@/features/inspector/ConnectTo";
+import { ConnectTo } from "@/features/inspector/NodeInspector";
 import { AddSearch } from "@/features/palette/AddSearch";
 import type { Action, Scope } from "@/state/actions";
 import { hideAddSearch, showAddSearch, useAddSearch } from "@/state/dialogs";

@@ -64,7 +64,7 @@ it("features do not import each other", () => {
 });
 
 it("panels of the dock come from one file, those of a run from its page", () => {
-  const homes = ["app/PanelBody.tsx", "app/RunFloor.tsx"];
+  const homes = ["app/PanelBody.tsx", "app/RunPage.tsx"];
   const elsewhere = imports.filter(
     ([file, target]) =>
       /\/\w+Panel$/.test(target) && target.startsWith("features/") && !homes.includes(file),

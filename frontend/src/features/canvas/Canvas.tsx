@@ -8,10 +8,13 @@ import {
 } from "@xyflow/react";
 import { GraduationCap } from "lucide-react";
 import { type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { edgeIndex } from "@/document/edges";
 import { poolsOf } from "@/document/pools";
-import { GRID, NODE_WIDTH } from "@/graph/geometry";
+import { spliceOf } from "@/document/splice";
+import { poolAt } from "@/graph/frames";
+import { boxesOf, GRID, NODE_WIDTH } from "@/graph/geometry";
 import type { Drawing } from "@/graph/routes";
-import { toLoop, useDetail, useDropTarget } from "@/state/canvas";
+import { aimAt, clearDropTarget, toLoop, useDetail, useDropTarget } from "@/state/canvas";
 import { showAddSearch, showDialog } from "@/state/dialogs";
 import { useDocument, useMode, useOpenLoop } from "@/state/document/context";
 import { usePreferences } from "@/state/preferences";
@@ -23,8 +26,8 @@ import { ConnectionLine } from "./ConnectionLine";
 import { EdgeCutter } from "./EdgeCutter";
 import { FIRST_FIT } from "./fit";
 import { Frames } from "./frames/Frames";
+import { edgeUnder } from "./guides/edgeUnder";
 import { useDragging } from "./guides/useDragging";
-import { useNewHere } from "./guides/useNewHere";
 import { LoopEdge } from "./LoopEdge";
 import { LoopNode } from "./LoopNode";
 import { NoteCard } from "./notes/NoteCard";
@@ -295,5 +298,33 @@ function Guides() {
         ))}
       </svg>
     </ViewportPortal>
+  );
+}
+
+/** Where a node that is dragged from the list would be put, besides its place: in an edge, or in a pool. */
+function useNewHere() {
+  const { catalog, store } = useOpenLoop();
+  const { screenToFlowPosition } = useReactFlow();
+  return useMemo(
+    () => ({
+      aim: ({ clientX: x, clientY: y }: { clientX: number; clientY: number }) => {
+        const { kind } = useDropTarget.getState();
+        if (kind === null) return;
+        const { document } = store.getState();
+        const edge = edgeUnder(x, y, (key) => {
+          const found = document.edges[edgeIndex(document, key)];
+          return found !== undefined && spliceOf(catalog, document, found, kind) !== null;
+        });
+        const point = toLoop(screenToFlowPosition({ x, y }));
+        const name = poolAt(catalog, document, boxesOf(catalog, document), kind, point);
+        aimAt({ edge, pool: name === null ? null : { name, isLeft: false } });
+      },
+      take: () => {
+        const { edge, pool } = useDropTarget.getState();
+        clearDropTarget();
+        return { edge, pool: pool?.name };
+      },
+    }),
+    [catalog, store, screenToFlowPosition],
   );
 }

@@ -1,7 +1,9 @@
-import type { NodeProps } from "@xyflow/react";
-import { GraduationCap } from "lucide-react";
-import { Fragment, memo, useState } from "react";
+import { type NodeProps, Position } from "@xyflow/react";
+import { ArrowUp, GraduationCap } from "lucide-react";
+import { Fragment, memo, useMemo, useState } from "react";
+import type { Catalog } from "@/api/types";
 import { isLearner } from "@/document/identities";
+import type { LoopDocument } from "@/document/types";
 import { type CardValue, cardValues, learningText, learningValues } from "@/graph/cardValues";
 import type { Dot } from "@/graph/compact";
 import { foldTop, kindOf } from "@/graph/geometry";
@@ -13,18 +15,19 @@ import { useDetail } from "@/state/canvas";
 import { useDocument, useNodeColor, useOpenLoop } from "@/state/document/context";
 import { showField } from "@/state/selection";
 import { KindIcon } from "@/ui/KindIcon";
+import { PortMark } from "@/ui/PortMark";
 import { BusyRing } from "./BusyRing";
-import { CardSockets } from "./CardSockets";
 import { CardText } from "./CardText";
 import { CompactCard } from "./CompactCard";
+import { socketHandle } from "./handles";
 import { LiveBadge, useHasFailed } from "./LiveBadge";
 import { LiveNodeFooter } from "./LiveNodeFooter";
 import { NodeBadge } from "./NodeBadge";
 import { NodePort } from "./NodePort";
 import { PortFold } from "./PortFold";
+import { PortHandle } from "./PortHandle";
 import { summaryValues } from "./summary";
-import { useNodePorts } from "./useNodePorts";
-import { useOfNode } from "./useOfNode";
+import { useMeasured, useNodePorts } from "./useNodePorts";
 import type { CardData } from "./useSockets";
 
 interface CardHeaderProps {
@@ -244,4 +247,55 @@ export function LearnBar({ node, isReachable }: LearnBarProps) {
       )}
     </div>
   );
+}
+
+/** What is read of a node; read again when the node changes, and not when others do. */
+function useOfNode<T>(
+  node: string,
+  read: (catalog: Catalog, document: LoopDocument, node: string) => T,
+): T {
+  const { catalog, store } = useOpenLoop();
+  const data = useDocument((state) => state.document.nodes[node]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `data` is what is read of the document
+  return useMemo(
+    () => read(catalog, store.getState().document, node),
+    [catalog, store, node, data],
+  );
+}
+
+interface CardSocketsProps {
+  node: string;
+  sockets: readonly Socket[];
+}
+
+/** Ends of learning edges and ties at the bottom or top of a card: one for each edge. */
+function CardSockets({ node, sockets }: CardSocketsProps) {
+  useMeasured(node, sockets.map(({ key, x, side }) => `${key} ${x} ${side}`).join(","));
+  return sockets.map(({ key, port: name, isTarget, isTie, side, x }, index) => {
+    const isSame = (one: Socket) => one.port === name && one.isTarget === isTarget;
+    return (
+      <PortHandle
+        key={`${key} ${isTarget}`}
+        node={node}
+        name={name}
+        isTarget={isTarget}
+        id={socketHandle(name, key)}
+        // The first socket of its port has the label of the port, without the edge.
+        mark={sockets.findIndex(isSame) === index ? "" : `, ${key}`}
+        position={side === "top" ? Position.Top : Position.Bottom}
+        className="card-socket"
+        style={() => ({ left: x })}
+      >
+        {(port, type) =>
+          isTarget && "teaching" in port && port.teaching && !isTie ? (
+            <span className="card-socket-round">
+              <ArrowUp size={11} strokeWidth={3} aria-hidden="true" />
+            </span>
+          ) : (
+            <PortMark type={type} />
+          )
+        }
+      </PortHandle>
+    );
+  });
 }

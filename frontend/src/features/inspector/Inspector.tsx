@@ -1,23 +1,30 @@
-import { type RefObject, useEffect, useRef } from "react";
+import { type RefObject, useEffect, useMemo, useRef } from "react";
 import type { JsonObject } from "@/api/types";
-import { entryField } from "@/catalog/scheduleSchema";
+import { entryField, phaseField } from "@/catalog/scheduleSchema";
 import { readSchema, sectionSchema } from "@/catalog/schema";
-import { schedule } from "@/document/phases";
+import { outputPort } from "@/document/canConnect";
+import { edgeIndex, portRef } from "@/document/edges";
+import { isGroup, type PhasePath, phaseAt, phaseSpecPath, schedule } from "@/document/phases";
+import { problemsAt } from "@/document/problems";
+import { teachingPorts } from "@/document/teaching";
+import { listedIndex } from "@/document/unread";
 import { formatName } from "@/lib/format";
-import { isObject } from "@/lib/paths";
+import { isObject, joinPath } from "@/lib/paths";
 import { setValue } from "@/state/commands/fields";
+import { removeItems } from "@/state/commands/nodes";
+import { removePhase } from "@/state/commands/phases";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { useSelection } from "@/state/selection";
+import { PortMark } from "@/ui/PortMark";
+import { RichText } from "@/ui/RichText";
 import { Empty } from "@/ui/States";
-import { EdgeInspector } from "./EdgeInspector";
 import { FieldProblems } from "./form/FieldProblems";
-import { FormContext } from "./form/FormContext";
+import { FormContext, useForm } from "./form/FormContext";
 import { ObjectFields } from "./form/ObjectFields";
-import { useProblems, useValueForm } from "./forms";
+import { useEdgeForm, useProblems, useValueForm } from "./forms";
 import { InspectorBody, InspectorForm, InspectorHeader, RemoveButton } from "./InspectorHeader";
 import { ManyInspector } from "./ManyInspector";
 import { NodeInspector } from "./NodeInspector";
-import { PhaseInspector } from "./PhaseInspector";
 
 export function Inspector() {
   const panel = useRef<HTMLDivElement>(null);
@@ -187,5 +194,132 @@ function LoopSection({ title, part, without = ALL }: LoopSectionProps) {
         without={without}
       />
     </section>
+  );
+}
+
+export function EdgeInspector({ edgeKey }: { edgeKey: string }) {
+  const { catalog, store } = useOpenLoop();
+  // Where the server finds it.
+  const index = useDocument((state) =>
+    listedIndex(state.document, edgeIndex(state.document, edgeKey)),
+  );
+  const edge = useDocument((state) => state.document.edges[edgeIndex(state.document, edgeKey)]);
+  const type = useDocument((state) =>
+    edge ? outputPort(catalog, state.document, portRef(edge.from))?.type : undefined,
+  );
+  const form = useEdgeForm(edgeKey, index, edge?.id);
+  if (!edge) return null;
+  const schema = catalog.schema.edge;
+  const portType = catalog.port_types[type ?? ""];
+  const remove = () =>
+    store.dispatch(removeItems, { nodes: [], edges: [edgeKey] }, { label: "Disconnect" });
+  return (
+    <>
+      <InspectorHeader
+        icon={<PortMark type={portType} size={16} />}
+        title="Connection"
+        subtitle={type ? `carries ${type}` : ""}
+        actions={<RemoveButton label="Delete" keys="⌫" onRemove={remove} />}
+      />
+      <InspectorBody>
+        <dl className="mb-2 grid grid-cols-[auto_1fr] gap-x-3 gap-y-1 text-xs">
+          <dt className="text-muted">From</dt>
+          <dd className="truncate font-mono">{edge.from}</dd>
+          <dt className="text-muted">To</dt>
+          <dd className="truncate font-mono">{edge.to}</dd>
+        </dl>
+        {portType?.help ? (
+          <p className="pb-1 text-muted text-xs">
+            <RichText text={portType.help} />
+          </p>
+        ) : null}
+        <InspectorForm
+          form={form}
+          field={schema ? readSchema(schema) : null}
+          value={edge}
+          without={["from", "to", "source", "target"]}
+        />
+      </InspectorBody>
+    </>
+  );
+}
+
+export function PhaseInspector({ at }: { at: PhasePath }) {
+  const { catalog, store } = useOpenLoop();
+  const phase = useDocument((state) => phaseAt(state.document, at));
+  const form = useValueForm(phaseSpecPath(at));
+  if (!phase) return <Empty title="This phase no longer exists" />;
+  const hasPhases = isGroup(phase);
+  const remove = () => store.dispatch(removePhase, { at });
+  return (
+    <>
+      <InspectorHeader
+        title={typeof phase.name === "string" ? phase.name : hasPhases ? "Group" : "Phase"}
+        subtitle={hasPhases ? "Phases that repeat" : "Phase"}
+        actions={<RemoveButton label="Remove" onRemove={remove} />}
+      />
+      <InspectorBody>
+        <InspectorForm
+          form={form}
+          field={phaseField(catalog, hasPhases)}
+          value={phase}
+          without={["phases", "learn"]}
+        >
+          {hasPhases ? null : <LearnPorts phase={phase} />}
+        </InspectorForm>
+      </InspectorBody>
+    </>
+  );
+}
+
+function LearnPorts({ phase }: { phase: JsonObject }) {
+  const { catalog } = useOpenLoop();
+  const document = useDocument((state) => state.document);
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const form = useForm();
+  const ports = useMemo(() => teachingPorts(catalog, document), [catalog, document]);
+  const learn = Array.isArray(phase.learn) ? phase.learn.map(String) : [];
+  const other = learn.filter((name) => !ports.some((port) => port.name === name));
+  const path = joinPath([...form.base, "learn"]);
+
+  const toggle = (name: string, isOn: boolean) => {
+    form.write(["learn"], isOn ? [...learn, name] : learn.filter((one) => one !== name));
+  };
+  return (
+    <fieldset data-field={path} className="py-1" disabled={isReadonly}>
+      <legend className="pb-1 font-medium text-xs">Learns from</legend>
+      {ports.length === 0 ? (
+        <p className="text-muted text-xs">No teaching port has a connection yet.</p>
+      ) : null}
+      {ports.map((port) => {
+        const type = catalog.port_types[port.type];
+        const isWhole = learn.includes(port.node);
+        return (
+          <label key={port.name} className="flex h-7 items-center gap-2 text-xs">
+            <input
+              type="checkbox"
+              className="accent-(--accent)"
+              checked={isWhole || learn.includes(port.name)}
+              disabled={isWhole}
+              onChange={(event) => toggle(port.name, event.target.checked)}
+            />
+            <PortMark type={type} />
+            <span className="truncate font-mono">{port.name}</span>
+          </label>
+        );
+      })}
+      {other.map((name) => (
+        <label key={name} className="flex h-7 items-center gap-2 text-xs">
+          <input
+            type="checkbox"
+            className="accent-(--accent)"
+            checked
+            onChange={() => toggle(name, false)}
+          />
+          <span className="truncate font-mono">{name}</span>
+        </label>
+      ))}
+      <FieldProblems problems={problemsAt(form.diagnostics, path, false)} />
+    </fieldset>
   );
 }
