@@ -65,7 +65,6 @@ export const patchYaml = (
 export const dumpSpec = (spec: JsonObject, signal?: AbortSignal) =>
   read(client.POST("/api/spec/dump", { body: { spec }, ...until(signal) }));
 
-/** The nodes of a text that was pasted, with the edges among them. */
 export const readFragment = (yaml: string) =>
   read(client.POST("/api/spec/fragment", { body: { yaml } }));
 
@@ -140,7 +139,6 @@ export const fetchRunCurves = (query: CurveQuery) =>
 export const changeRun = (id: string, body: Bodies["ChangeRun"]) =>
   read(client.PATCH("/api/runs/{run_id}", { ...run(id), body }));
 
-/** In the queue: before another run, or behind all. */
 export const moveRun = (id: string, before: string | null) =>
   read(client.POST("/api/runs/{run_id}/move", { ...run(id), body: { before } }));
 
@@ -168,7 +166,6 @@ export const fetchRun = (id: string) => read(client.GET("/api/runs/{run_id}", ru
 
 export const fetchRunSpec = (id: string) => read(client.GET("/api/runs/{run_id}/spec", run(id)));
 
-/** What was predicted and what was measured; there is one of a run that has ended. */
 export const fetchReport = (id: string) => read(client.GET("/api/runs/{run_id}/report", run(id)));
 
 export const stopRun = (id: string) =>

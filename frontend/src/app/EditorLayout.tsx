@@ -29,7 +29,6 @@ export function EditorLayout() {
   const preferences = usePreferences();
   const { isInspectorOpen, isDockOpen, dockHeights, dockTab } = preferences;
   const dockHeight = dockHeights[dockTab] ?? DOCK_HEIGHT;
-  // The panel shows it in full.
   const showsSchedule = isDockOpen && dockTab === "schedule";
   return (
     <>

@@ -60,7 +60,6 @@ function useNodeInAddress(): void {
     if (node === null) return;
     navigate(path, { replace: true });
     if (!(node in store.getState().document.nodes)) return;
-    // The canvas measures its boxes first.
     requestAnimationFrame(() => {
       showField(node, null);
     });

@@ -84,7 +84,6 @@ function Run({ onResumed }: { onResumed: () => void }) {
   );
 }
 
-/** Below it the run is as it was at the moment that the replay shows. */
 function ReplayProvider({ replay, children }: { replay: Replay; children: ReactNode }) {
   const live = useLiveRun();
   const past = replay.player?.live ?? null;

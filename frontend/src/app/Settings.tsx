@@ -13,7 +13,6 @@ export function Settings() {
   );
 }
 
-/** As high as what comes, so that nothing moves. */
 export function SettingsOutline() {
   return (
     <div className="h-full overflow-hidden bg-surface">

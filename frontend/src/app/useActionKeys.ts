@@ -42,7 +42,6 @@ export function useActionKeys(actions: readonly Action[]): void {
   }, [actions]);
 }
 
-/** A list or dialog is open, or on its way: what is typed is meant for it. */
 function isAsked(): boolean {
   if (useDialogs.getState().open !== null || useAddSearch.getState().request !== null) return true;
   return document.querySelector('[role="dialog"], [role="menu"]') !== null;

@@ -1,4 +1,3 @@
-/** Which metric comes first: what one looks at first when a run goes well or badly. Pure. */
 import type { Catalog, MetricInfo } from "@/api/types";
 import { formatName } from "@/lib/format";
 

@@ -23,12 +23,10 @@ export interface FieldFacts {
   isSolvable: boolean;
   widget: string | null;
   choosesFrom: Choices | null;
-  /** How its text mentions nodes, and how the keys of a mapping do. */
   reference: Reference | null;
   keyReference: Reference | null;
   unit: string | null;
   starter: string | null;
-  /** How its value is said in a few words, `{}` in its place. */
   short: string | null;
   section: string | null;
   fallback: Json | undefined;
@@ -324,7 +322,6 @@ function variantTitle(field: Field, name: string): string {
   }
 }
 
-/** "exact_match" → "exact match". */
 function spokenWord(word: string): string {
   return word.replaceAll("_", " ");
 }

@@ -77,7 +77,6 @@ function below(tag: string, { key, field }: Variant, tags: JsonObject): Leaf[] {
   return field.shape === "tagged" ? leaves(field, own) : [{ field, tags: own, name: key }];
 }
 
-/** What the value of the innermost tag means, else what the whole does. */
 function helpOf(field: Field, tags: JsonObject): string {
   const tag = Object.keys(tags).at(-1) ?? "";
   if (field.shape !== "object") return field.help;

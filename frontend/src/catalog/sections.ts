@@ -11,7 +11,6 @@ import { belongs, chosenVariant, defaultsOf, isRead } from "./shapes";
 type ObjectField = Extract<Field, { shape: "object" }>;
 
 export interface SectionFields {
-  /** Of the object, from the form's own; the titles of what is around. */
   path: string[];
   titles: string[];
   field: ObjectField;
@@ -25,7 +24,6 @@ export interface FormSection {
   fields: SectionFields[];
 }
 
-/** The parts of a form that it has fields for, in the catalog's order. */
 export function sectionsOf(catalog: Catalog, form: ObjectField): FormSection[] {
   const found = new Map<string, SectionFields[]>();
   const visit = (field: ObjectField, around: string | null, path: string[], titles: string[]) => {
@@ -70,7 +68,6 @@ export function summariseSection(
 ): string {
   const words: string[] = [];
   const say = (field: Field, at: readonly string[], given: Json | undefined) => {
-    // What cannot be off is there with its defaults.
     const own = given ?? (field.shape === "object" && !field.isNullable ? {} : undefined);
     if (own === undefined || own === null || words.length >= MAX_WORDS) return;
     if (field.short !== null && typeof own !== "object") {

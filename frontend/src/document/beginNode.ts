@@ -49,7 +49,6 @@ function fill(value: Json, field: Field, find: (name: string) => string | null):
   return filled;
 }
 
-/** `actor`, or the node of `actor.pairs`, as the node that is there. */
 function foundName(item: Json, find: (name: string) => string | null): Json {
   if (typeof item !== "string") return item;
   const [node = "", ...port] = item.split(".");

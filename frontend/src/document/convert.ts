@@ -7,7 +7,6 @@ import { NOTES, readNotes, writeNotes } from "./notes";
 import type { Edge, LoopDocument, NodeData, Point, Unread } from "./types";
 import { ALL_READ, isAllRead, mixEdges } from "./unread";
 
-/** What a layout keeps the colours of learners under; no node has such a name. */
 const COLORS = "$colors";
 const NO_KIND = "";
 
@@ -96,7 +95,6 @@ function writeLayout({
   unread = ALL_READ,
 }: LoopDocument): JsonObject {
   const others = { ...unread.layout };
-  // The place of a box goes with the box.
   for (const [id, old] of Object.entries(others)) {
     if (Array.isArray(old) && typeof old[0] === "number" && !(id in nodes || id in unread.nodes)) {
       delete others[id];

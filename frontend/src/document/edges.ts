@@ -14,7 +14,6 @@ export function portText(ref: PortRef): string {
   return `${ref.node}.${ref.port}`;
 }
 
-/** By what name a run tells of an edge. */
 export function runKey(edge: Edge): string {
   return typeof edge.id === "string" ? edge.id : `${edge.from}->${edge.to}`;
 }
@@ -22,7 +21,6 @@ export function runKey(edge: Edge): string {
 export interface EdgeFacts {
   keys: readonly string[];
   index: ReadonlyMap<string, number>;
-  /** Ports with an edge: outputs and inputs by their text. */
   outputs: ReadonlySet<string>;
   inputs: ReadonlySet<string>;
 }

@@ -72,7 +72,6 @@ export function placeFragment(
   return { ...placed, edges: placed.edges.map(withoutId), layout };
 }
 
-/** Edge ids are names of the loop and not copied. */
 function withoutId({ id: _, ...edge }: Edge): Edge {
   return edge as Edge;
 }

@@ -18,7 +18,6 @@ export function loopNameProblem(name: string): string | null {
   return `A name must start with a letter or a digit, not with “${name[0]}”.`;
 }
 
-/** The nearest name that can be taken; empty where nothing is left. */
 export function loopNameNear(name: string): string {
   return name
     .trim()

@@ -23,7 +23,6 @@ export interface Picked {
   write: (value: string, visitsOf: (place: string) => Visits) => { path: Path; value: Json };
 }
 
-/** Null where the value at this path of a node is not chosen from a list. */
 export function pickAt(
   catalog: Catalog,
   document: LoopDocument,
@@ -90,7 +89,6 @@ function pickVariant(
   };
 }
 
-/** What the choices of a field are called, where the catalog lists them as presets. */
 function titlesOf(
   catalog: Catalog,
   { choosesFrom }: Field,

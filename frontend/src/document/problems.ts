@@ -59,7 +59,6 @@ export function splitProblems(
   };
 }
 
-/** How these are told together; null: there are none. */
 export function toneOf(
   catalog: Pick<Catalog, "unfinished">,
   problems: readonly Diagnostic[],
@@ -68,7 +67,6 @@ export function toneOf(
   return worstSeverity(faults) ?? (steps.length > 0 ? "next step" : null);
 }
 
-/** What can be drawn, checked and estimated, but not run by this version. */
 const REFUSED = "run.not_yet_runnable";
 
 /** Why no run takes a valid loop, forced or not; null: one would. */

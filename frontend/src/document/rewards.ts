@@ -4,7 +4,6 @@ import type { LoopDocument, PortRef } from "./types";
 
 /** A port at which scores of a node's own texts come together and teach it. */
 export interface Payee extends PortRef {
-  /** "actor.rewards". */
   name: string;
 }
 

@@ -32,7 +32,6 @@ export interface LoopDocument {
   layout: Record<string, Point>;
   identities?: Record<string, number>;
   notes?: Record<string, Note>;
-  /** Its cards show what their nodes do in a run, and not their values. */
   isRunView?: true;
   /** Everything else at the top of a loop: mode, schedule, hardware, run, ... */
   rest: JsonObject;

@@ -46,7 +46,6 @@ const MAX_GROWTH = 1.6;
 /** A card of this height has room for a name and a number. */
 const MIN_HEIGHT = 34;
 
-/** A place at the side of a compact card at which lines begin or end. */
 export interface Dot {
   port: string;
   isTarget: boolean;
@@ -167,7 +166,6 @@ function placeDots(
   return dots;
 }
 
-/** Words and signs of a graph of compact cards, as large in the window at every zoom. */
 export function compactMeasures({ zoom, track }: Squeeze): Measures {
   return {
     laneGap: LANE_GAP / zoom,
@@ -178,7 +176,6 @@ export function compactMeasures({ zoom, track }: Squeeze): Measures {
   };
 }
 
-/** How far the tracks of learning are apart in a window of this height. */
 export function trackIn(height: number): number {
   if (height >= 520) return 20;
   return height >= 400 ? MIN_LABELLED_TRACK : Math.max(7, height / 36);

@@ -15,7 +15,6 @@ export interface EdgeKinds {
   of: ReadonlyMap<string, EdgeKind>;
   /** By a node that follows only one other (a reference, a critic): that other node. */
   leaderOf: ReadonlyMap<string, string>;
-  /** Inputs at the left and outputs at the right that have an edge there, by their text. */
   left: ReadonlySet<string>;
   right: ReadonlySet<string>;
 }
@@ -112,7 +111,6 @@ function findLeaders(catalog: Catalog, document: LoopDocument): Map<string, stri
     if (!gives || !reads || (partners.get(leader)?.size ?? 0) < 2 || !(node in document.nodes)) {
       continue;
     }
-    // There is room for one below.
     if ([...leaderOf.values()].includes(leader)) continue;
     leaderOf.set(node, leader);
   }
@@ -149,7 +147,6 @@ export function edgeText(catalog: Pick<Catalog, "schema">, edge: Edge): string {
     .join(" · ");
 }
 
-/** What an edge says of itself; what is learned is named in any case. */
 export function edgeLabel(catalog: Catalog, edge: Edge, kind: EdgeKind): string {
   return [learningName(edge, kind), edgeText(catalog, edge)].filter(Boolean).join(" · ");
 }

@@ -1,4 +1,3 @@
-/** Places where no other box is. Pure. */
 import type { Catalog, KindInfo } from "@/api/types";
 import { portRef } from "@/document/edges";
 import { NOTE_SIZE } from "@/document/notes";
@@ -6,7 +5,6 @@ import { EMPTY_DOCUMENT, type LoopDocument, type NodeData, type Point } from "@/
 import { boxesOf, GRID, NODE_WIDTH, nodeSize } from "./geometry";
 
 const GAP = 2 * GRID;
-/** As far from a box to one that goes on from it. */
 const BESIDE = 4 * GRID;
 /** As far as a new box is put from where it was wanted, in steps of the grid. */
 const MAX_RINGS = 200;
@@ -16,7 +14,6 @@ const STEP = 2 * GRID;
 /** Boxes are wider than high, and rows flow from left to right: a place beside is as near as one below. */
 const ACROSS = 3 * GRID;
 
-/** How far copies move so that none lies on a box that is there already. */
 export function freeOffset(
   catalog: Catalog,
   copies: Pick<LoopDocument, "nodes" | "edges" | "layout">,
@@ -88,7 +85,6 @@ export function placeBeside(catalog: Catalog, document: LoopDocument, id: string
   return [place.x, place.y];
 }
 
-/** As large as it may get: what a mode leaves out makes a box smaller. */
 function beginnings({ kind, template }: KindInfo): NodeData {
   return { ...template, kind } as NodeData;
 }

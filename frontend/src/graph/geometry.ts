@@ -17,12 +17,10 @@ export const NODE_WIDTH = 224;
 export const MIN_WIDTH = 144;
 export const HEADER_HEIGHT = 46;
 const PORT_HEIGHT = 24;
-/** The row in which the folded ports of either side are counted. */
 const FOLD_HEIGHT = 22;
 const VALUE_HEIGHT = 26;
 const VALUES_AROUND = 11;
 const LEARN_HEIGHT = 30;
-/** A number with its curve, and the line with the state below it. */
 export const METRIC_HEIGHT = 48;
 export const STATE_HEIGHT = 28;
 const BODY_END = 6;
@@ -30,7 +28,6 @@ const BODY_END = 6;
 export interface ShownPorts {
   inputs: readonly InputPort[];
   outputs: readonly OutputPort[];
-  /** Without an edge, and of use. */
   foldedInputs: readonly InputPort[];
   foldedOutputs: readonly OutputPort[];
 }
@@ -95,7 +92,6 @@ function measure(catalog: Catalog, document: LoopDocument, node: string): Size {
     ...Array.from({ length: rows }, (_, row) => portsWidth(ports, row)),
     ...values.map(({ label }) => 24 + textWidth(label, 12) + VALUE_ROOM),
     isTaught ? LEARN_ROOM : ways.leaderOf.has(node) ? MIN_WIDTH : isRunView ? LIVE_ROOM : OWN_ROOM,
-    // Beside one that is docked below it, lines of learning go down.
     [...ways.leaderOf.values()].includes(node) ? NODE_WIDTH : 0,
   ];
   const width = Math.ceil(Math.max(...widths) / GRID) * GRID;
@@ -111,7 +107,6 @@ function measure(catalog: Catalog, document: LoopDocument, node: string): Size {
   return { width: Math.min(NODE_WIDTH, Math.max(MIN_WIDTH, width)), height };
 }
 
-/** Beside a name: the sign before it, and what is around both. */
 const NAME_AROUND = 61;
 const VALUE_ROOM = 74;
 const LEARN_ROOM = 192;
@@ -177,7 +172,6 @@ export interface Box {
   height: number;
 }
 
-/** The boxes of these nodes; those without a place have none. */
 export function boxesOf(
   catalog: Catalog,
   document: LoopDocument,

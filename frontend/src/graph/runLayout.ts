@@ -23,9 +23,7 @@ interface Stack {
   y: number;
   width: number;
   height: number;
-  /** What it needs free below it. */
   gap: number;
-  /** From the top of the stack. */
   tops: ReadonlyMap<string, number>;
 }
 
@@ -107,7 +105,6 @@ function nearerAcross(
   return (x) => x - saved.reduce((sum, { from, width }) => (x >= from ? sum + width : sum), 0);
 }
 
-/** From where to where data and measurements run. */
 function linesAcross(catalog: Catalog, document: LoopDocument): { from: number; to: number }[] {
   const { of } = edgeKinds(catalog, document);
   const keys = edgeKeys(document.edges);
@@ -133,7 +130,6 @@ function leastScale(stacks: readonly Stack[]): number {
   return Math.min(MAX_SCALE, least || 1);
 }
 
-/** One could come under the other, or so near that no line passes between. */
 function isNear(a: Stack, b: Stack): boolean {
   const room = NODE_WIDTH / 4;
   return a.x < b.x + b.width + room && b.x < a.x + a.width + room;

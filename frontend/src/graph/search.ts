@@ -15,22 +15,18 @@ export interface Track {
 export interface Taken {
   boxes: readonly Area[];
   sides: Sides;
-  /** Horizontal and vertical pieces. */
   across: Track[];
   down: Track[];
 }
 
-/** How far lines stay away from boxes and from each other. */
 const CLEAR = 10;
 const APART = 10;
-/** The first line beside a box, and further ones. */
 const BESIDE = [18, 28, 38, 48, 58];
 const BELOW = [18, 28, 38, 12];
 /** As far as a line goes aside to come down. */
 const ASIDE = 700;
 const MAX_SIDES = 48;
 
-/** Places of vertical lines beside all boxes. */
 export class Sides {
   private readonly all: readonly number[];
 
@@ -41,7 +37,6 @@ export class Sides {
     this.all = [...new Set(found)].toSorted((a, b) => a - b);
   }
 
-  /** Those not far from a place, the nearest first. */
   near(x: number): number[] {
     return this.all
       .filter((side) => Math.abs(side - x) < ASIDE)
@@ -168,7 +163,6 @@ export function routeInLane(from: Point, to: Point, lane: number | null, taken: 
   return line;
 }
 
-/** Straight to the height, or beside what stands in the way. */
 function downFrom(
   x: number,
   y: number,

@@ -116,7 +116,6 @@ function planLearning(
   }
 }
 
-/** To the left from near to far, then to the right from far to near. */
 function rank(away: number): number {
   return away <= 0 ? -1e6 - away : 1e6 - away;
 }

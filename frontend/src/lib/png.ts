@@ -30,7 +30,6 @@ export function writePngText(png: Uint8Array, keyword: string, text: string): Ui
   return written;
 }
 
-/** The text under a keyword; null where there is none, or the file is damaged. */
 export function readPngText(png: Uint8Array, keyword: string): string | null {
   for (const { type, data } of chunks(png)) {
     if (type !== TEXT) continue;

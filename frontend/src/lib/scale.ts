@@ -8,7 +8,6 @@ import { formatTicks } from "./format";
  * drawing them would not end.
  */
 const ONE_VALUE = 1e-9;
-/** No mark is nearer to zero than this. */
 const NOTHING = 1e-30;
 
 /** A little air above and below; a flat line lies in the middle, zero at the foot. */
@@ -24,7 +23,6 @@ export function roomy(min: number | null, max: number | null): [number, number] 
 const MIN_WIDTH = 26;
 const DIGIT = 7;
 
-/** As wide as its longest number: a small chart has no room to give away. */
 function axisWidth(texts: readonly string[] | null): number {
   const longest = Math.max(0, ...(texts ?? []).map((text) => text.length));
   return Math.max(MIN_WIDTH, 10 + longest * DIGIT);

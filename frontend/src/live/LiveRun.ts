@@ -13,7 +13,6 @@ export type Connection = "loading" | "live" | "reconnecting" | "ended" | "failed
 const FLOW_SHOWN = 1000;
 
 export const TICK = 250;
-/** Rows of samples are asked of the service. */
 const TICKS: Partial<Record<Topic, number>> = { samples: 2 };
 
 export class LiveRun {
@@ -79,7 +78,6 @@ export class LiveRun {
 
   restore(state: LiveState): void {
     this.state = state;
-    // One moment everywhere: what is else told later comes with the rest.
     for (const topic of Object.keys(this.versions) as Topic[]) delete this.toldAt[topic];
     this.tell(...(Object.keys(this.versions) as Topic[]));
   }
@@ -102,7 +100,6 @@ export class LiveRun {
       if (rows > (before.edges?.[edge]?.rows ?? 0)) this.flowedAt.set(edge, now);
     }
     this.settleFlow(now);
-    // What flowed comes to rest even where no more gauges come.
     clearTimeout(this.flowTimer);
     this.flowTimer = setTimeout(() => {
       this.settleFlow(Date.now());
@@ -148,13 +145,11 @@ export class LiveRun {
     else this.await();
   }
 
-  /** Tells all news of which the last is old enough. */
   private tick(): void {
     this.timer = undefined;
     this.tickAt = Date.now();
     for (const topic of [...this.news]) {
       const before = this.toldAt[topic] ?? Number.NEGATIVE_INFINITY;
-      // Half a tick less: clocks are not exact.
       if (this.tickAt - before < TICK * ((TICKS[topic] ?? 1) - 0.5)) continue;
       this.toldAt[topic] = this.tickAt;
       this.news.delete(topic);

@@ -13,7 +13,6 @@ import { createLiveState, type LiveState } from "./state";
 /** Runs with no more events are read whole. */
 const WHOLE = 20_000;
 const PAGE = 5000;
-/** Steps before the one that is asked for, so that rates and spans are there. */
 const BEFORE = 20;
 /** Longest wait for the next event, in seconds of who watches; breaks of a run are passed over. */
 const LONGEST_GAP = 1.5;
@@ -69,7 +68,6 @@ export class ReplayPlayer {
     return this.show(end ? Date.parse(end.at) : this.begin, end?.seq ?? 0);
   }
 
-  /** Plays on for so many seconds, so many times as fast as it was. */
   async advance(seconds: number, speed: number): Promise<void> {
     if (this.isLoading) return;
     if (this.nextEvent() === undefined && !this.hasEnded) await this.readOn();
@@ -159,7 +157,6 @@ export class ReplayPlayer {
   }
 }
 
-/** Whether the gauges of a moment are among those that were read for an earlier one. */
 function covers(
   { from, gauges: page }: { from: number; gauges: GaugesPage },
   seq: number,
@@ -171,7 +168,6 @@ function covers(
 interface Record {
   /** Events of the whole run that are worth knowing at any moment; none where the events are whole. */
   marks: readonly RunEvent[];
-  /** Without a gap, in order. */
   events: readonly RunEvent[];
 }
 
@@ -187,7 +183,6 @@ export function replayState(
   return state;
 }
 
-/** Applies what came after the state, up to a moment. */
 function playOn(
   state: LiveState,
   events: readonly RunEvent[],
@@ -212,7 +207,6 @@ function firstAfter(events: readonly RunEvent[], seq: number): number {
   return low;
 }
 
-/** The last event of a step and of those before it. */
 function endOfStep(events: readonly RunEvent[], step: number): RunEvent | null {
   return events.findLast((event) => typeof event.step === "number" && event.step <= step) ?? null;
 }

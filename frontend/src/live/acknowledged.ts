@@ -1,4 +1,3 @@
-/** Of which alerts of a run a user took note. Pure. */
 import type { LiveRun } from "./LiveRun";
 import type { LiveAlert } from "./state";
 

@@ -65,7 +65,6 @@ function spreadOf(series: RunSeries, width: number): Series {
   return { ...empty(width), steps, values };
 }
 
-/** A curve with the points of a newer one that lie behind it. */
 function withTail(curve: Curve, newest: Series): Curve {
   const end = curve.line.last?.step ?? curve.line.steps.at(-1) ?? Number.NEGATIVE_INFINITY;
   const from = lowerBound(newest.steps, end + 1);

@@ -45,7 +45,6 @@ export function useNodeActivity(node: string): Activity {
 function isAnyRunning(live: LiveRun, isMeant: (stage: string) => boolean): boolean {
   if (live.connection === "ended") return false;
   for (const stage of live.state.running.keys()) if (isMeant(stage)) return true;
-  // What is read of the past is no news.
   if (live.connection === "loading") return false;
   for (const [stage, seq] of live.state.finished)
     if (seq > live.shownSeq && isMeant(stage)) return true;
@@ -53,7 +52,6 @@ function isAnyRunning(live: LiveRun, isMeant: (stage: string) => boolean): boole
 }
 
 export interface EdgeActivity {
-  /** Rows a second of wall time; empty where that is not known yet. */
   label: string;
   isActive: boolean;
   isBottleneck: boolean;

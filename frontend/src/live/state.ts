@@ -40,7 +40,6 @@ export interface LogLine {
   seq: number;
   at: string;
   level: "debug" | "info" | "warning" | "error";
-  /** Where the line comes from: log, alert, checkpoint, edit, diagnostic, run. */
   source: string;
   node: string | null;
   step: number | null;
@@ -48,7 +47,6 @@ export interface LogLine {
   detail?: unknown;
 }
 
-/** Something that a person should look at, as long as it holds. */
 export interface LiveAlert {
   seq: number;
   /** The event that raised it, by which the service knows it. */
@@ -77,21 +75,16 @@ export interface LiveState {
   error: RunError | null;
   step: number | null;
   phases: PhaseMark[];
-  /** By metric, then by node. */
   series: Map<string, Map<string, Series>>;
   spans: StageSpan[];
   running: Map<string, StageSpan>;
   /** By stage, the `seq` of the event that it finished with last. */
   finished: Map<string, number>;
-  /** Steps that samples were told of, the newest last. */
   sampleSteps: number[];
   lines: LogLine[];
   marks: Mark[];
-  /** Those of this attempt and the steps before it, the newest last. */
   checkpoints: readonly Checkpoint[];
-  /** Alerts that hold, the newest last; a new list with each change. */
   alerts: readonly LiveAlert[];
-  /** In the order in which they were made; a new list with each. */
   edits: readonly RunEdit[];
   refusedEdits: number;
   gauges: Gauges | null;

@@ -4,7 +4,6 @@ import type { Squeeze } from "@/graph/compact";
 import type { Guide } from "@/graph/guides";
 
 interface Detail {
-  /** Null where cards are drawn whole. */
   squeeze: Squeeze | null;
 }
 

@@ -1,4 +1,3 @@
-/** Which dialog of this tab is open. */
 import { create } from "zustand";
 import type { PortRef } from "@/document/types";
 

@@ -22,7 +22,6 @@ const DEFAULTS = {
   isInspectorOpen: true,
   isDockOpen: false,
   dockTab: "schedule" as PanelId,
-  /** Of each panel of the composer whose height was chosen. */
   dockHeights: { memory: 248, plan: 300, yaml: 380, data: 360 } as Partial<Record<PanelId, number>>,
   runTab: "samples" as PanelId,
   /** Zero, as for the charts' width: a share of the window. */
@@ -35,12 +34,10 @@ const DEFAULTS = {
   lastLoop: null as string | null,
   smoothing: 0.6,
   samplesView: "byPrompt" as "byPrompt" | "table",
-  /** Charts that are shown although nothing in the loop asks for them. */
   pinnedCharts: [] as readonly string[],
   runChartsWidth: 0,
   runTimelineHeight: 112,
   closedAbouts: [] as readonly string[],
-  /** Never asked twice. */
   wasTourOffered: false,
 };
 
@@ -69,7 +66,6 @@ interface PaletteState {
   isCalled: boolean;
   peek: () => void;
   close: () => void;
-  /** Opens it where it is closed, and lets go of one that is kept open. */
   toggle: () => void;
 }
 
@@ -84,14 +80,12 @@ export const usePalette = create<PaletteState>()((set, get) => ({
   toggle: () => set(get().isCalled ? CLOSED : { isOpen: true, isCalled: true }),
 }));
 
-/** Null: nobody said; then the room decides. */
 export function keepPalette(isPinned: boolean): void {
   setPreferences({ isPalettePinned: isPinned });
   usePalette.getState().close();
 }
 
 interface TourState {
-  /** Place of the step that is shown; null: no tour. */
   step: number | null;
   go: (step: number | null) => void;
 }

@@ -12,7 +12,6 @@ export function useLoopPresets() {
   return useQuery({ queryKey: ["presets", "loops"], queryFn: fetchLoopPresets });
 }
 
-/** The catalog of the server, asked for once: it is the same as long as the server is. */
 export const catalogQuery = queryOptions({
   queryKey: ["catalog"],
   queryFn: () => fetchCatalog(),
@@ -65,7 +64,6 @@ export function useSparks(
   );
   const asked = runs.filter((run) => chosen.has(run.id));
   const found = useQuery({
-    // A run that goes on has news with every event.
     queryKey: ["sparks", ...asked.map((run) => `${run.id} ${run.last_seq}`)],
     queryFn: () =>
       fetchRunCurves({

@@ -10,7 +10,6 @@ interface RunEdits {
   sent: Changes;
   set: (path: string, value: Json) => void;
   send: (sent: Changes) => void;
-  /** The run uses these values now. */
   confirm: (used: Changes) => void;
   refuse: () => void;
   discard: () => void;

@@ -37,7 +37,6 @@ export function focusField(node: string | null, field: string | null): void {
   useSelection.setState({ focus: { node, field, request } });
 }
 
-/** Selects a node and shows one of its fields in the settings. */
 export function showField(node: string, field: string | null = null): void {
   select({ nodes: [node] });
   focusField(node, field);

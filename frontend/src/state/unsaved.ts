@@ -6,7 +6,6 @@ const KEY = "coloop.unsaved";
 /** Presets are looked at and left; the newest are remembered. */
 const MAX = 40;
 
-/** Where a browser keeps nothing, as long as the page is open. */
 let memory: readonly string[] = [];
 
 function read(): readonly string[] {

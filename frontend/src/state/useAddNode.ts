@@ -16,7 +16,6 @@ import { setNote } from "./commands/fields";
 import { addNode, insertOnEdge } from "./commands/nodes";
 import { useMode, useOpenLoop } from "./document/context";
 
-/** What a drag from the palette carries: the name of a kind. */
 export const NODE_DRAG = "application/x-coloop-node";
 
 interface AddOptions {

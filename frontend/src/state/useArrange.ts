@@ -12,7 +12,6 @@ import { useSelection } from "./selection";
 interface Arranging {
   /** Lays out the selection, or everything where fewer than two nodes are selected. */
   arrange: () => void;
-  /** Lays out everything pool by pool, so that each frame holds its own nodes alone. */
   arrangePools: () => void;
 }
 

@@ -40,7 +40,6 @@ export function useOpenedLoop(id: string): OpenedLoop {
   const opened = useQuery({
     queryKey: openKey(id),
     queryFn: () => open(client, id, preset),
-    // What is kept is the open loop itself, no copy of it.
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: KEPT_OPEN,
     structuralSharing: false,
@@ -68,7 +67,6 @@ export function useOpenedLoop(id: string): OpenedLoop {
   return { open: shown, error: opened.error, retry: () => void opened.refetch() };
 }
 
-/** The loop is deleted: what of it is open is not kept. */
 export function closeLoop(client: QueryClient, id: string): void {
   client.removeQueries({ queryKey: openKey(id) });
 }

@@ -1,4 +1,3 @@
-/** Placing what is selected in a pool, by menu and by keyboard. */
 import { useMemo } from "react";
 import { toast } from "sonner";
 import { placeable, poolOf, poolsOf } from "@/document/pools";
@@ -29,13 +28,11 @@ export function usePlacing() {
       toast(label, { id: "placing" });
     };
     return {
-      /** Whether any of the selected nodes can be in a pool, and there are pools. */
       canPlace: () =>
         !store.getState().isReadonly &&
         poolsOf(store.getState().document).length > 0 &&
         chosen().length > 0,
       place,
-      /** In the pool after the one that the first of them names; after the last one in none. */
       placeInNext: () => {
         const { document } = store.getState();
         const [first] = chosen();

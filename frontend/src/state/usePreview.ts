@@ -8,7 +8,6 @@ export interface Preview<T> {
   asked: LoopDocument | null;
   error: unknown;
   isPending: boolean;
-  /** Asks about the loop as it is on the screen; an older question is given up. */
   ask: (question: (yaml: string, signal: AbortSignal) => Promise<T>) => void;
   cancel: () => void;
 }

@@ -37,7 +37,6 @@ export function Combobox<V extends string>(props: ComboboxProps<V>) {
     setOpen(opens);
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    // Typing on the closed list searches it.
     const isLetter = isPrinted(event);
     if (!isLetter && !OPEN_KEYS.includes(event.key)) return;
     event.preventDefault();

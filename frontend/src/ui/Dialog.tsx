@@ -10,7 +10,6 @@ interface DialogProps {
   isOpen: boolean;
   onClose: () => void;
   width?: string;
-  /** Without it the dialog closes by escape, its cross, and a click beside it. */
   isBlocking?: boolean;
   footer?: ReactNode;
   children?: ReactNode;

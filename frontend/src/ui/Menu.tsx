@@ -6,7 +6,6 @@ import { classes } from "./classes";
 interface MenuProps {
   trigger: ReactNode;
   align?: "start" | "end";
-  /** Where something else than the trigger opens it, such as what is also dragged. */
   isOpen?: boolean;
   onOpenChange?: (isOpen: boolean) => void;
   onClosed?: () => void;

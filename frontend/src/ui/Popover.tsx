@@ -10,7 +10,6 @@ interface PopoverProps {
   children: ReactNode;
 }
 
-/** A button that opens words beside it. */
 export function Popover({ label, trigger, align = "center", className, children }: PopoverProps) {
   return (
     <RadixPopover.Root>

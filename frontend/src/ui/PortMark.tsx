@@ -2,7 +2,6 @@ import type { CSSProperties, ReactNode } from "react";
 import type { Catalog } from "@/api/types";
 
 interface PortMarkProps {
-  /** Of the port, as the catalog has it. */
   type: Pick<Catalog["port_types"][string], "shape" | "color" | "handle"> | undefined;
   isConnected?: boolean;
   size?: number;

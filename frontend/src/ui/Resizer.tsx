@@ -2,7 +2,6 @@ import { classes } from "./classes";
 
 interface ResizerProps {
   label: string;
-  /** Which way a drag makes the panel larger. */
   grows: "up" | "left";
   size: number;
   min: number;

@@ -13,7 +13,6 @@ export interface SelectOption<V extends string> {
   help?: string | undefined;
   group?: string | undefined;
   keywords?: string[] | undefined;
-  /** Nothing is chosen by it: it stands for what holds where nothing is set. */
   isUnset?: boolean;
 }
 
@@ -29,7 +28,6 @@ export interface SelectProps<V extends string> {
   onChange: (value: V) => void;
 }
 
-/** More than are taken in at a glance: these are searched. */
 const MANY = 9;
 
 /** One of several; where they are many, the list is searched by typing. */

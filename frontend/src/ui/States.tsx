@@ -59,7 +59,6 @@ interface UnansweredProps {
   failed: string;
 }
 
-/** An outline of what a query will answer, or why it failed. */
 export function Unanswered({ query, loading, rows = 3, failed }: UnansweredProps) {
   if (!query.isError) return <Loading label={loading} rows={rows} />;
   return <Failed title={failed} error={query.error} onRetry={() => void query.refetch()} />;

@@ -54,7 +54,6 @@ export function useEditorActions(): Action[] {
 const chosenNodes = () => useSelection.getState().nodes;
 const hasNodes = () => chosenNodes().length > 0;
 
-/** Undoes or redoes one step, and says what it was. */
 export function travel(store: DocumentStore, way: "undo" | "redo"): void {
   const label = store[way]();
   if (label) toast(`${way === "undo" ? "Undid" : "Redid"}: ${label}`, { id: "history" });

@@ -161,7 +161,6 @@ function MoreMenu() {
   );
 }
 
-/** Where the open loop is a preset or came from one. */
 function AboutButton() {
   const { preset, isOpen, open, close } = useAbout();
   if (preset === null) return null;

@@ -106,7 +106,6 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
-/** Offered once; after that the tour is in the menu. */
 function TourOffer() {
   const { isOffered, start, decline } = useTour();
   if (!isOffered) return null;

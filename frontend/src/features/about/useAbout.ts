@@ -6,7 +6,6 @@ import { setPreferences, usePreferences } from "@/state/preferences";
 import { clearSelection } from "@/state/selection";
 import { presetOf } from "@/state/unsaved";
 
-/** Whether “About this loop” stands in the settings, and how to put it there or away. */
 export function useAbout() {
   const { preset, isKnown } = usePresetOfLoop();
   const closed = usePreferences((state) => state.closedAbouts);

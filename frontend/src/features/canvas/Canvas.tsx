@@ -126,7 +126,6 @@ export function Canvas() {
           onNodeDragStop={onDragStop}
           {...moves}
           onMove={(event, view) => {
-            // A move that nobody made by hand is the fit itself; a press that moves nothing is none.
             if (event) onTouch();
             moves.onMove(event, view);
           }}
@@ -215,7 +214,6 @@ export function CanvasEmpty() {
   );
 }
 
-/** Beyond what a window shows of it. */
 const BEYOND = 3000;
 
 function LearningLane({ drawing: { laneTop, area } }: { drawing: Drawing }) {

@@ -21,7 +21,6 @@ interface CardTextProps {
 }
 
 const LOOK = "card-value-text nodrag";
-/** More choices than these are searched. */
 const FEW = 9;
 
 export function CardText({ node, value, isReachable, onEditing }: CardTextProps) {

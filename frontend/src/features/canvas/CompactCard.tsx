@@ -43,7 +43,6 @@ export function CompactCard({ node, dots }: CompactCardProps) {
       values: values.slice(0, MAX_VALUES),
       title: [...lines, ...(learns ? [`learns: ${learns}`] : [])].join("\n"),
       number: settingNumber(values, learns),
-      // The values below it tell it too, where there is room for them.
       isTold: learns === "",
     };
   }, [catalog, store, node, data]);

@@ -81,7 +81,6 @@ interface Cut {
   y2: number;
 }
 
-/** Pixels between two points of a line that are looked at. */
 const STEP = 8;
 
 function crossedEdges(cut: Cut): string[] {

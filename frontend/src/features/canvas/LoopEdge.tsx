@@ -39,7 +39,6 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
   );
   const sourceKind = useDocument((state) => state.document.nodes[source]?.kind);
   const learner = useNodeColor(target);
-  // The first stage of a node is the one that its outputs come from.
   const stage = `${source}.${kindOf(catalog, sourceKind)?.stages[0] ?? ""}`;
   const key = edge ? runKey(edge) : "";
   const live = useEdgeActivity(key, stage);
@@ -91,7 +90,6 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
 
 interface EdgeLabelProps {
   id: string;
-  /** By what name a run tells of the edge, and the stage that gives its rows. */
   run: string;
   stage: string;
   text: string;
@@ -100,7 +98,6 @@ interface EdgeLabelProps {
   color: string;
   isEvaluation: boolean;
   isSelected: boolean;
-  /** All edges that are drawn as this one; none where it is alone. */
   bundle: readonly string[];
   isCompact: boolean;
   /** Its free place; without one it is seen only while its edge is selected, at the spare place. */

@@ -37,7 +37,6 @@ export function NodeBadge({ node }: { node: string }) {
       <button
         type="button"
         className="node-badge nodrag"
-        // The problems are listed in their panel; the graph is one stop of the Tab key.
         tabIndex={-1}
         data-severity={tone}
         aria-label={

@@ -9,7 +9,6 @@ interface PortFoldProps {
   node: string;
   side: "input" | "output";
   ports: readonly (InputPort | OutputPort)[];
-  /** Of these, those that can take the edge that is being drawn; null while none is. */
   fitting: ReadonlySet<string> | null;
   isDrawnFrom: boolean;
   top: number;

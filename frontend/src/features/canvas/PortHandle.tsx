@@ -13,7 +13,6 @@ interface PortHandleProps {
   name: string;
   isTarget: boolean;
   id: string;
-  /** What tells it from other ends of edges at the same port. */
   mark?: string;
   position: Position;
   className: string;

@@ -14,7 +14,6 @@ export const READABLE = 0.7;
 const CLOSER = 1.08;
 const MIN_WHOLE = 0.75;
 
-/** Around the graph, in pixels of the window. */
 const AROUND = 28;
 const COMPACT_AROUND = 14;
 /** A window with more room than this for a graph shows it larger, up to so much. */
@@ -23,7 +22,6 @@ const LARGEST = 1.3;
 /** So much of the canvas' lower edge lies under its tools: what is brought into sight stays above. */
 export const UNDER_TOOLS = 60;
 const MARGIN = 16;
-/** Before the frame is measured. */
 export const FIRST_FIT: FitViewOptions = { padding: `${AROUND}px`, minZoom: 0.02, maxZoom: 1 };
 export const FIT_MILLISECONDS = 200;
 
@@ -52,7 +50,6 @@ export function planFit(boxes: readonly RouteBox[], draw: Draw, room: Room): Pla
   return { squeeze, view: fittedBeside(compact, cards, room, COMPACT_AROUND, squeeze.zoom) };
 }
 
-/** The same with no card under what lies over the corner. */
 function fittedBeside(
   area: Area,
   boxes: readonly RouteBox[],
@@ -78,7 +75,6 @@ function largest({ width, height }: Room): number {
 }
 
 const ROUNDS = 6;
-/** A round that changes less than this is the last. */
 const NEAR = 0.02;
 const MAX_STRETCH = 5;
 const LARGEST_CARD = 1;

@@ -76,7 +76,6 @@ function sparkline(series: Series, width: number, height: number): string {
     .join("");
 }
 
-/** As many as there is room for, each the mean of what it stands for. */
 function thinned(values: readonly number[]): number[] {
   if (values.length <= POINTS) return [...values];
   const each = values.length / POINTS;

@@ -16,7 +16,6 @@ export interface Pace {
   bottleneck: string | null;
 }
 
-/** A node that waits for less than this is said to work. */
 const MIN_WAIT = 0.3;
 
 export function paceOf(live: LiveRun, node: string): Pace {

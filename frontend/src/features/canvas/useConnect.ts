@@ -112,7 +112,6 @@ export function useConnect() {
     [store],
   );
 
-  /** An end that is dropped on nothing takes the edge away. */
   const onReconnectEnd = useCallback(
     (event: MouseEvent | TouchEvent, edge: FlowEdge) => {
       useMovingEdge.setState({ key: null });

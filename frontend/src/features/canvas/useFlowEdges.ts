@@ -115,7 +115,6 @@ export function useFlowEdges(
       if (!output || !inputPort(catalog, document, target)) continue;
       const route = routes.get(key);
       const bundle = bundles.get(key);
-      // It is drawn as a part of another.
       if (squeeze && !route) continue;
       const isSelected = (bundle ?? [key]).some((one) => selected.has(one));
       const handles = [handleOf(sockets, key, source), handleOf(sockets, key, target)];
@@ -135,7 +134,6 @@ export function useFlowEdges(
         selected: isSelected,
         data: { route, ...(bundle ? { bundle } : {}) },
         reconnectable: !isReadonly && !bundle,
-        // Reached from its ends.
         domAttributes: { tabIndex: -1 },
         ariaLabel: bundle
           ? `${formatPlural(bundle.length, "edge")} from ${source.node} to ${target.node}`
@@ -171,7 +169,6 @@ export function boxOf({ id, position, width, height }: Node): RouteBox {
   return { id, x: position.x, y: position.y, width: width ?? 0, height: height ?? 0 };
 }
 
-/** Each edge has an end of its own at a bottom or a top. */
 function handleOf(
   sockets: ReadonlyMap<string, readonly Socket[]>,
   key: string,

@@ -23,7 +23,6 @@ interface FlowNodes {
 
 interface Dragging {
   snap: (changes: NodeChange[], nodes: readonly Node[]) => NodeChange[];
-  /** True where it did all that there was to do. */
   drop: (positions: Record<string, Point>, moved: readonly string[]) => boolean;
 }
 
@@ -152,7 +151,6 @@ export function useFlowNodes({ snap, drop }: Dragging): FlowNodes {
   return { nodes, isDragging, onNodesChange, onDragStop };
 }
 
-/** React Flow tells of places on the canvas. */
 function inLoop(change: NodeChange): NodeChange {
   if (change.type !== "position" || !change.position) return change;
   return { ...change, position: toLoop(change.position) };

@@ -10,7 +10,6 @@ import { readDrawnFrom, useDrawnFrom } from "./handles";
 interface NodePorts {
   inputs: readonly InputPort[];
   outputs: readonly OutputPort[];
-  /** Those without an edge that the mode offers; none in a run, where nothing is connected. */
   foldedInputs: readonly InputPort[];
   foldedOutputs: readonly OutputPort[];
   fitting: ReadonlySet<string> | null;

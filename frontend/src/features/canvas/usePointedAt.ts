@@ -1,6 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 
-/** A pointer that only passes by opens nothing. */
 const PASSING = 120;
 
 interface PointedAt {

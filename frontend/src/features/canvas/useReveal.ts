@@ -6,7 +6,6 @@ import { useSelection } from "@/state/selection";
 import { broughtIntoSight } from "./fit";
 
 const MILLISECONDS = 200;
-/** A node that a problem is about is to be read. */
 const MIN_ZOOM = 0.8;
 
 /** Brings a node into sight that a command or a problem asks for, once it stands where it was put. */

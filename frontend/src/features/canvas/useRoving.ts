@@ -86,7 +86,6 @@ function stopEdge({ id, source, target }: Edge) {
 
 interface StopBox {
   id: string;
-  /** The middle of the box. */
   x: number;
   y: number;
 }

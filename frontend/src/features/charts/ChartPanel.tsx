@@ -128,7 +128,6 @@ export function ChartPanel({
   );
 }
 
-/** Curves need not all be told at the same step. */
 function stepText(latest: readonly Latest[]): string {
   const steps = new Set(latest.flatMap(({ step }) => (step === null ? [] : [step])));
   if (steps.size === 0) return "";
@@ -154,7 +153,6 @@ function Legend({ items }: { items: readonly LegendItem[] }) {
   );
 }
 
-/** Of many curves few have news at a time. */
 const Entry = memo(function Entry(props: Omit<LegendItem, "key">) {
   const { label, color, isDashed, value, step } = props;
   return (
@@ -181,7 +179,6 @@ const Entry = memo(function Entry(props: Omit<LegendItem, "key">) {
   );
 });
 
-/** Of two curves of one node the second is dashed. */
 function isSecond({ curves }: Pick<ChartPlan, "curves">, place: number): boolean {
   const node = curves[place]?.node;
   return curves.slice(0, place).some((curve) => curve.node === node);

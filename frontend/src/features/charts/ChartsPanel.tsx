@@ -240,7 +240,6 @@ function ChartsHead({ filter, onFilter, zoom, onAllSteps }: ChartsHeadProps) {
   );
 }
 
-/** The algorithms by which the loop's nodes learn, such as "GRPO × 2". */
 function useChosenFor(): string {
   const catalog = useCatalog();
   return useDocument(({ document }) => {
@@ -258,7 +257,6 @@ function useChosenFor(): string {
   });
 }
 
-/** An algorithm, or one for each port, or several. */
 function namesIn(value: Json | undefined): string[] {
   if (typeof value === "string") return [value];
   if (Array.isArray(value)) return value.flatMap(namesIn);

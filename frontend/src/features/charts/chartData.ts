@@ -10,7 +10,6 @@ export interface ChartData {
   values: (number | null)[][];
 }
 
-/** The lines of a chart: each curve smoothed, and behind it what was smoothed away. */
 export function chartData(curves: readonly (Curve | null)[], smoothing: number): ChartData {
   const shown = curves.map((curve) => (curve ? curveOf(curve.line, smoothing) : NOTHING));
   const faint = curves.map((curve) => {

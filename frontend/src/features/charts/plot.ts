@@ -10,20 +10,15 @@ export interface PlotOptions {
   width: number;
   height: number;
   colors: readonly string[];
-  /** Of each curve whether it is dashed: another one of its node stands beside it. */
   dashed?: readonly boolean[];
-  /** The range of steps that somebody chose; null: all steps, followed as they come. */
   zoom: Zoom | null;
   onCursor: (values: (number | null)[] | null, step: number | null) => void;
-  /** Told when somebody drags a range, or goes back to all steps by a double click. */
   onZoom?: (zoom: Zoom | null) => void;
 }
 
 export interface Plot {
   setData: (data: ChartData, marks: readonly Mark[]) => void;
-  /** A line at the step that a replay shows; null: none. */
   setNow: (step: number | null) => void;
-  /** Shows a range of steps; null: all of them, also those to come. */
   setZoom: (zoom: Zoom | null) => void;
   setSize: (width: number, height: number) => void;
   destroy: () => void;
@@ -41,7 +36,6 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
   let now: number | null = null;
   // Never read back from uPlot: it commits scales later, and others would then seem to have been chosen.
   let { zoom } = options;
-  /** A range that is dragged in another chart is drawn in this one, too. */
   let isDraggedHere = false;
   const dashed = options.dashed ?? [];
   const font = `12px ${getComputedStyle(document.body).fontFamily}`;
@@ -237,7 +231,6 @@ export function drawMarks(plot: uPlot, marks: readonly Mark[], font: string): vo
       drawTick(ctx, x, bbox.top + bbox.height, mark.isGone ?? false);
       continue;
     }
-    // Phases that follow each other closely are a texture, not lines to read.
     ctx.globalAlpha = x - lined < 24 * devicePixelRatio ? 0.2 : 0.7;
     lined = x;
     ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);

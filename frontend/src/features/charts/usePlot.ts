@@ -81,7 +81,6 @@ export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): 
       drawnAt = Date.now();
       const { fetched, smoothing, kept, onLatest, step } = current.current;
       const found = curvesOf(live.state, curves, fetched);
-      // Most news is of other metrics.
       const news = `${found.map((one) => one?.line.version).join()} ${live.state.marks.length}`;
       if (news === drawn) return;
       drawn = news;

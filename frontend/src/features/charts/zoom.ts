@@ -3,7 +3,6 @@ export interface Zoom {
   max: number;
 }
 
-/** Such as "steps 12 to 40". */
 export function zoomText({ min, max }: Zoom): string {
   return `steps ${Math.ceil(min)} to ${Math.floor(max)}`;
 }

@@ -18,7 +18,6 @@ interface OverlayChartProps {
 }
 
 const HEIGHT = 208;
-/** Of a run's nodes that measure the same: the first is drawn whole, further ones dashed. */
 const DASHES: readonly number[][] = [[], [8, 5], [2, 4]];
 
 export function OverlayChart({ metric, info, axis, compared, curves }: OverlayChartProps) {

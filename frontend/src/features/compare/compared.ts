@@ -1,7 +1,6 @@
 import type { RunSummary, SpecChange } from "@/api/types";
 import { IDENTITIES, identityColor } from "@/lib/colors";
 
-/** As many as there are colours that can be told apart. */
 export const MAX_RUNS = IDENTITIES;
 
 export interface Compared {

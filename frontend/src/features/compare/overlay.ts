@@ -36,7 +36,6 @@ function placesOf(series: RunSeries, axis: Axis): readonly (number | null)[] {
   return axis === "time" ? series.seconds : series.tokens;
 }
 
-/** All places in order, each once, and every line over them. */
 export function overlay(lines: readonly Line[]): Overlay {
   const xs = [...new Set(lines.flatMap((line) => line.xs))].toSorted((a, b) => a - b);
   const place = new Map(xs.map((x, index) => [x, index]));

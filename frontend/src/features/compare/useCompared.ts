@@ -17,7 +17,6 @@ interface Comparison {
   error: unknown;
 }
 
-/** The runs, and the curves of the metrics that are shown; of runs that go on they grow. */
 export function useCompared(
   ids: readonly string[],
   catalog: Catalog | null,

@@ -123,7 +123,6 @@ const HEIGHT = 96;
 function LengthChart({ lengths }: { lengths: Lengths }) {
   const { bins, width, limit, longest, mean, measured, over } = lengths;
   const most = Math.max(1, ...bins);
-  // The limit is drawn where it lies among the bins, or not at all where it is far.
   const end = bins.length * width;
   const at = limit !== null && limit < end ? (limit / end) * 100 : null;
   const told = `${formatPlural(measured, "row")}, mean ${mean.toFixed(0)}, longest ${longest} tokens`;

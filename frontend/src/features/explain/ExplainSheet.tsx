@@ -66,7 +66,6 @@ function NodePage({ node }: { node: string }) {
 
 /** The algorithms of a node as they are written, whatever the form: one, by port, or several at a port. Pure. */
 interface PortAlgorithm {
-  /** Null in the short form, which serves whatever is connected. */
   port: string | null;
   settings: JsonObject;
 }

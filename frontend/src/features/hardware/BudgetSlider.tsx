@@ -6,7 +6,6 @@ interface BudgetSliderProps {
   share: number;
   own: number;
   whole: number;
-  /** What one of them is called: GPU, process. */
   place: string;
   hasTicks?: boolean;
   isReadonly: boolean;

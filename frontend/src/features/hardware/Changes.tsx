@@ -186,7 +186,6 @@ const ASKS: Record<FitWay["touches"], string> = {
   learning: "what it learns",
 };
 
-/** Whether ways make it fit; else each of them only comes closer. */
 export function isWayOut(ways: readonly FitWay[]): boolean {
   return ways.some((way) => way.over_bytes === 0);
 }

@@ -40,9 +40,7 @@ import type { Budget } from "./useBudget";
 import { dragRole, useDropRole, usePlacing } from "./usePlacing";
 
 const WORST = "worst";
-/** GPUs of a pool that have a lane each; of more, all are one lane. */
 const LANES = 16;
-/** Roles that stand on each lane of their pool; more stand above the lanes. */
 const ROLES = 3;
 
 export function GpuLanes({ estimate, budget }: { estimate: Estimate; budget: Budget }) {
@@ -286,7 +284,6 @@ interface RoleChipProps {
   role: Role;
   pool: string;
   budget: Budget;
-  /** As short as tells it from the others of its pool. */
   label: string;
   /** One of the chips of a role is reached by Tab; those of further lanes are the same role. */
   isFirst: boolean;

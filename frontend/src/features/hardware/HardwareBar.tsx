@@ -169,7 +169,6 @@ function FitButton({ budget }: { budget: Budget }) {
   );
 }
 
-/** GPUs of a pool that are drawn one by one; of more the fullest stands for all. */
 const DRAWN = 8;
 const SHOWN_POOLS = 3;
 

@@ -121,7 +121,6 @@ function useOwnAnswer(): void {
   }, [document, isMissing]);
 }
 
-/** Escape puts the slider back first, and closes what is in sight then. */
 function useEscape({ isTrying, back }: Budget): void {
   const close = useHardwareView((state) => state.close);
   useEffect(() => {

@@ -65,7 +65,6 @@ function Costs({ estimate }: { estimate: Estimate }) {
   );
 }
 
-/** Why a GPU does not fit of which the shown moment is within its memory. */
 function unfitText(gpu: GpuEstimate, shown: string): string {
   return overOf(gpu) > 0 && shown !== gpu.peak_stage
     ? `over in ${gpu.peak_stage}`
@@ -76,7 +75,6 @@ function GpuRow({ group }: { group: GpuGroup }) {
   const { gpu } = group;
   const [chosen, setChosen] = useState<string | null>(null);
   const stages = stagesOf(gpu);
-  // A stage that was chosen may be gone after a change of the loop.
   const shown = chosen !== null && stages.includes(chosen) ? chosen : gpu.peak_stage;
   const used = shown ? bytesIn(gpu, shown) : gpu.peak_bytes;
   const over = overOf(gpu, shown || null);

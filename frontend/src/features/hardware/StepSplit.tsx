@@ -9,7 +9,6 @@ import { limitOf, mainPhase, stepShares, verbShares } from "./lanes";
 
 interface StepSplitProps {
   time: PredictedTime | null;
-  /** Whether the step of the loop as it is stands beside it. */
   before: "own" | null;
   unfit?: string | null;
 }

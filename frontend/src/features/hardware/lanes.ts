@@ -9,7 +9,6 @@ import type {
 
 export interface Pool {
   name: string;
-  /** Its first GPU, counted over all pools. */
   first: number;
   gpus: GpuEstimate[];
 }
@@ -43,7 +42,6 @@ export function verbsOf(estimate: Estimate): string[] {
   return [...new Set(inOrder)].filter((verb) => known.has(verb));
 }
 
-/** The stage of a verb in which a GPU holds most; null: nothing of it runs there. */
 export function fullestStage(gpu: GpuEstimate, verb: string): string | null {
   const stages = [...new Set(gpu.parts.flatMap((part) => part.stages))];
   const sums = stages
@@ -58,7 +56,6 @@ export function sumIn(gpu: GpuEstimate, stage: string): number {
     .reduce((sum, part) => sum + part.bytes, 0);
 }
 
-/** The part that is most of a GPU's worst moment. */
 export function largestPart(gpu: GpuEstimate): MemoryPart | null {
   const there = gpu.parts.filter((part) => part.stages.includes(gpu.peak_stage));
   return there.toSorted((a, b) => b.bytes - a.bytes)[0] ?? null;
@@ -84,13 +81,11 @@ export function rolesIn(
     .filter((role) => PLACED.includes(role.verb));
 }
 
-/** A role as short as tells it from the others of its pool: what is done, or by whom. */
 export function roleLabel({ node, verb }: Role, roles: readonly Role[]): string {
   if (node === roles[0]?.node) return verb;
   return roles.filter((role) => role.node === node).length > 1 ? `${node} ${verb}` : node;
 }
 
-/** The phase that takes most of the run. */
 export function mainPhase(time: PredictedTime | null): PhaseEstimate | null {
   return time?.phases.find((phase) => phase.name === time.main) ?? null;
 }
@@ -117,7 +112,6 @@ export function verbShares(shares: readonly Share[]): { verb: string; seconds: n
   return [...sums].map(([verb, seconds]) => ({ verb, seconds }));
 }
 
-/** The stage that a step waits for longest, and its share of the step. */
 export function limitOf(phase: PhaseEstimate | null): { stage: string; share: number } | null {
   const longest = stepShares(phase).toSorted((a, b) => b.seconds - a.seconds)[0];
   if (!longest || !phase?.step_seconds) return null;

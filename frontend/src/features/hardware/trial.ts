@@ -10,7 +10,6 @@ import type { FitAnswer, JsonObject } from "@/api/types";
 export const PAUSE_MILLISECONDS = 80;
 
 export interface Trial {
-  /** Share of each GPU that is tried; null: the loop's own. */
   budget: number | null;
   answer: FitAnswer | null;
   isAsking: boolean;
@@ -24,7 +23,6 @@ export const useTrial = create<Trial>()(() => NOTHING);
 let pause: ReturnType<typeof setTimeout> | undefined;
 let current: AbortController | null = null;
 
-/** The slider stands at a budget; its settings are asked for once it rests. */
 export function moveTo(budget: number, spec: JsonObject): void {
   useTrial.setState({ budget });
   clearTimeout(pause);
@@ -43,7 +41,6 @@ export function giveUp(): void {
   useTrial.setState(NOTHING);
 }
 
-/** The answer for a loop as it is under a budget, without a trace of it in the slider. */
 export function fitNow(spec: JsonObject): Promise<FitAnswer> {
   return fitLoop({ spec, with_ways: true });
 }

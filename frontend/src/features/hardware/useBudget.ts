@@ -11,7 +11,6 @@ import type { SyncState } from "@/state/sync/state";
 import { fitNow, giveUp, moveTo, useTrial } from "./trial";
 
 export interface Budget {
-  /** Share of each GPU, where the slider stands. */
   share: number;
   own: number;
   isTrying: boolean;
@@ -23,7 +22,6 @@ export interface Budget {
   time: PredictedTime | null;
   /** Why no run takes the loop as it is, whatever its memory; null: one would. */
   refusal: string | null;
-  /** Whether the loop cannot be read as it is, so that the costs are those of before. */
   isOfBefore: boolean;
   move: (share: number) => void;
   back: () => void;
@@ -93,7 +91,6 @@ export function useBudget(): Budget {
   ]);
 }
 
-/** Whether what is tried is what a run would take: else no time is promised. */
 export function isPromise({ answer, isTrying, isSettled }: Budget): boolean {
   return isTrying && isSettled && answer?.fits === true && answer.refusal === null;
 }

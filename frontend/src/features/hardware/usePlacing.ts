@@ -11,7 +11,6 @@ import type { Budget } from "./useBudget";
 const POOLS: Choices = "pools";
 const TYPE = "application/x-coloop-role";
 
-/** GPUs of each pool, as the loop says and else as they are laid out. */
 function useLaidOut(budget: Budget): PoolSizes {
   const written = useDocument((state) => state.document);
   const sizes = poolSizes(written)?.sizes;
@@ -63,7 +62,6 @@ export function usePlacing(budget: Budget): Placing {
   };
 }
 
-/** What works on weights where they are held. */
 const LEARNING = new Set(["learn"]);
 
 /** The field of a kind that names a pool: of its weights, or where it writes of that; null: it has none. */

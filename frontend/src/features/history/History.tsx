@@ -111,7 +111,6 @@ interface VersionLabelProps {
   onLabel: (label: string | null) => void;
 }
 
-/** What a person calls a version; one that is called something stays for good. */
 function VersionLabel({ version, onLabel }: VersionLabelProps) {
   const [typed, setTyped] = useState(version.label ?? "");
   useEffect(() => setTyped(version.label ?? ""), [version.label]);

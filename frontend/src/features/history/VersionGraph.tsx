@@ -125,7 +125,6 @@ interface Drawing {
 const WIDTH = 168;
 const HEIGHT = 48;
 
-/** Both documents have a place for each of their nodes. */
 function drawVersions(before: LoopDocument, after: LoopDocument): Drawing {
   const ids = [...new Set([...Object.keys(before.nodes), ...Object.keys(after.nodes)])];
   const nodes = ids.map((id): DrawnNode => {
@@ -151,7 +150,6 @@ function drawVersions(before: LoopDocument, after: LoopDocument): Drawing {
     width: Math.max(0, ...xs) + WIDTH - left,
     height: Math.max(0, ...ys) + HEIGHT - top,
     nodes,
-    // What is different lies over what is not.
     edges: edges.toSorted((a, b) => Number(b.standing === "same") - Number(a.standing === "same")),
   };
 }

@@ -59,7 +59,6 @@ function useEscape(panel: RefObject<HTMLElement | null>): void {
     const leave = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || !(event.target instanceof HTMLElement)) return;
       event.target.blur();
-      // The selection stays: another press lets go of it.
       event.preventDefault();
     };
     current?.addEventListener("keydown", leave);
@@ -74,7 +73,6 @@ function useFieldFocus(panel: RefObject<HTMLElement | null>): void {
   const focus = useSelection((state) => state.focus);
   useEffect(() => {
     if (!focus?.field) return;
-    // Groups open and the panel may just have been filled: look after they did.
     const timer = setTimeout(() => {
       const found = deepest(panel.current, focus.field ?? "");
       if (!found) return;
@@ -199,7 +197,6 @@ function LoopSection({ title, part, without = ALL }: LoopSectionProps) {
 
 export function EdgeInspector({ edgeKey }: { edgeKey: string }) {
   const { catalog, store } = useOpenLoop();
-  // Where the server finds it.
   const index = useDocument((state) =>
     listedIndex(state.document, edgeIndex(state.document, edgeKey)),
   );

@@ -21,7 +21,6 @@ interface InspectorHeaderProps {
   title: ReactNode;
   subtitle?: ReactNode;
   help?: string | undefined;
-  /** Buttons that change what is shown; none where it cannot be changed. */
   actions?: ReactNode;
   hasLevels?: boolean;
 }
@@ -71,7 +70,6 @@ interface RemoveButtonProps {
   onRemove: () => void;
 }
 
-/** Takes what is shown out of the loop. */
 export function RemoveButton({ label, keys, onRemove }: RemoveButtonProps) {
   const remove = () => {
     onRemove();
@@ -86,12 +84,10 @@ export function RemoveButton({ label, keys, onRemove }: RemoveButtonProps) {
 
 interface InspectorFormProps {
   form: FormSettings;
-  /** Those of the whole; by default what stands at its place. */
   problems?: readonly Diagnostic[];
   field: Field | null;
   value: JsonObject;
   without?: readonly string[];
-  /** In the form, before its fields. */
   children?: ReactNode;
 }
 
@@ -111,7 +107,6 @@ export function InspectorForm(props: InspectorFormProps) {
   );
 }
 
-/** What scrolls below the head. */
 export function InspectorBody({ children }: { children: ReactNode }) {
   return <div className="min-h-0 flex-1 overflow-y-auto px-4 py-2">{children}</div>;
 }

@@ -225,7 +225,6 @@ export function ConnectTo({ node }: { node: string }) {
   const document = useDocument((state) => state.document);
   const list = useRef<HTMLButtonElement>(null);
   const [wish, setWish] = useState("");
-  // Looked for when the list is opened: in a large loop there are many pairs of ports.
   const [isAsked, setAsked] = useState(false);
   const mode = useMode();
   const options = useMemo(() => {
@@ -241,7 +240,6 @@ export function ConnectTo({ node }: { node: string }) {
     if (!chosen) return;
     store.dispatch(connect, { edge: chosen });
     setWish("");
-    // The button is off now and cannot hold the focus.
     list.current?.focus();
   };
   return (

@@ -31,9 +31,7 @@ interface Change {
 }
 
 interface FormOf {
-  /** Path of what the form is about, in words of the diagnostics. */
   base: Path;
-  /** The same in the loop. */
   scope: Path;
   diagnostics: readonly Diagnostic[];
   hidden?: FormSettings["hidden"];
@@ -131,7 +129,6 @@ function noteEdit(
   const { document } = store.getState();
   const told =
     value === undefined ? defaultAt(catalog, document, readDocumentPath(document, path)) : value;
-  // A field without a default has to be filled first.
   if (told !== undefined) useRunEdits.getState().set(path, told);
 }
 

@@ -39,7 +39,6 @@ export function NewLoopDialog() {
 }
 
 const UNTITLED = "untitled";
-/** Beside the names of modes, which are words. */
 const PRESET = "a preset";
 const FROM_PRESET = {
   value: PRESET,
@@ -116,7 +115,6 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
   );
 }
 
-/** Makes a loop and opens it; what is open now stays as it is. */
 function useNewLoop() {
   const [, navigate] = useLocation();
   const { isBusy, attempt } = useAttempt("loops");

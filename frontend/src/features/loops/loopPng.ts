@@ -33,7 +33,6 @@ interface Area {
 async function drawGraph(): Promise<Uint8Array> {
   const { squeeze } = useDetail.getState();
   if (squeeze === null) return await drawShown();
-  // A picture is looked at closely: its cards are whole.
   useDetail.setState({ squeeze: null });
   try {
     await isDrawn();
@@ -43,7 +42,6 @@ async function drawGraph(): Promise<Uint8Array> {
   }
 }
 
-/** The frame after the next begins with everything measured. */
 async function isDrawn(): Promise<void> {
   for (let frame = 0; frame < 3; frame += 1)
     await new Promise((done) => requestAnimationFrame(done));

@@ -35,11 +35,9 @@ export function useExport(): Export {
   }, [store, text]);
 }
 
-/** What is selected is drawn otherwise, which belongs in no picture. */
 async function withoutSelection<T>(work: () => Promise<T>): Promise<T> {
   const { nodes, edges, phase, entry } = useSelection.getState();
   clearSelection();
-  // The page is drawn anew in the next frame, and is to be read after that.
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   try {
     return await work();

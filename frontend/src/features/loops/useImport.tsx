@@ -9,7 +9,6 @@ import { formatBytes } from "@/lib/format";
 const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
 
-/** Asks for files to import; `input` stands anywhere in what asks. */
 export function useImportDialog(): { input: ReactNode; ask: () => void } {
   const open = useImport();
   const files = useRef<HTMLInputElement>(null);
@@ -62,7 +61,6 @@ async function yamlIn(file: File): Promise<string> {
   const { isPicture, yaml } = readLoopPng(bytes);
   if (isPicture && yaml === null)
     throw new Error("No loop found in this picture. Only pictures exported by coloop contain one.");
-  // Of a file that is no text the server could only say what YAML is not.
   if (yaml === null && bytes.includes(0))
     throw new Error(
       "This is not a text file. Import a YAML file, or a picture exported by coloop.",

@@ -203,7 +203,6 @@ export function PaletteItem({ kind, isDisabled, isCompact = false, onAdd }: Pale
         draggable={!isDisabled}
         disabled={isDisabled}
         onClick={({ detail, currentTarget }) => {
-          // The second press of a double click means the same node; keys are for the graph again.
           if (detail > 1) return;
           if (detail > 0) currentTarget.blur();
           onAdd();

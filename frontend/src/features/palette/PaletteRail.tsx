@@ -7,7 +7,6 @@ import { usePalette, usePreferences } from "@/state/preferences";
 import { Palette } from "./Palette";
 import { PALETTE_WIDTH, RAIL_WIDTH } from "./widths";
 
-/** The pointer only passes by, or only slips out. */
 const PAUSE = 200;
 
 /**
@@ -26,7 +25,6 @@ export function PaletteRail() {
     timer.current = window.setTimeout(then, PAUSE);
   };
   useEffect(() => () => clearTimeout(timer.current), []);
-  // What was taken from it is let go over the graph.
   useEffect(() => {
     if (isDragged) close();
   }, [isDragged, close]);
@@ -66,7 +64,6 @@ const AROUND = 64;
 function usePalettePin(): boolean {
   const { catalog, store } = useOpenLoop();
   const pinned = usePreferences((state) => state.isPalettePinned);
-  // As the loop was opened: nothing moves while it is edited.
   const [hasRoom] = useState(() => {
     if (window.innerWidth < WIDE) return false;
     const { document } = store.getState();

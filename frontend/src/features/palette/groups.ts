@@ -26,7 +26,6 @@ export function groupKinds(catalog: Catalog): KindGroup[] {
   return groups.filter((group) => group.kinds.length > 0);
 }
 
-/** The groups with what the mode offers, and those with what it leaves to other modes. */
 export function splitByMode(
   groups: readonly KindGroup[],
   mode: ModeInfo,

@@ -141,7 +141,6 @@ const ORDERS: readonly { value: PresetOrder; label: string }[] = [
 ];
 
 interface GalleryBarProps {
-  /** What the words leave; the filters count these. */
   found: readonly LoopPreset[];
   words: string;
   onWords: (words: string) => void;

@@ -64,7 +64,6 @@ export function PresetCard({ preset, catalog, onOpen }: PresetCardProps) {
   );
 }
 
-/** Algorithms, then tags that say something else; as many as a row holds. */
 function labels({ traits }: LoopPreset): string[] {
   const said = new Set(traits.algorithms.map((title) => title.toLowerCase()));
   const more = traits.tags.filter((tag) => !said.has(tag) && tag !== "full size");
@@ -175,7 +174,6 @@ function Box({ box, color, icon }: BoxProps) {
   );
 }
 
-/** Whether a place has come near the window yet; from then on it stays true. */
 function useSeen<T extends Element>(): [RefObject<T | null>, boolean] {
   const place = useRef<T>(null);
   const [isSeen, setSeen] = useState(typeof IntersectionObserver === "undefined");

@@ -27,7 +27,6 @@ export function CheckChip() {
 function Checked() {
   const { catalog } = useOpenLoop();
   const status = useSync((state) => state.checkStatus);
-  // While the server is away, what it said last is about an older loop.
   const isOffline = status === "offline";
   const check = useSync((state) => state.check);
   const found = check && !isOffline ? splitProblems(catalog, check.report.diagnostics) : null;

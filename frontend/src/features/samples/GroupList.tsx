@@ -90,7 +90,6 @@ interface RowProps {
   row: SampleRow;
   place: number;
   isRead: boolean;
-  /** Of the best reward, 0 to 1. */
   share: number;
   onChoose: (row: SampleRow) => void;
 }

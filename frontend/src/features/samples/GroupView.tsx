@@ -19,7 +19,6 @@ interface GroupViewProps {
   rows: readonly SampleRow[];
   step: number;
   sorting: Sorting;
-  /** The id of the row that is read; null: the first. */
   chosen: string | null;
   onChoose: (id: string) => void;
 }
@@ -38,7 +37,6 @@ export function GroupView({ rows, step, sorting, chosen, onChoose }: GroupViewPr
   );
   const group = groups[at];
   if (!group) return null;
-  // A text that answers to another one stands to its right.
   const left = parentOf(read, rows) ?? read;
   const answers = childrenOf(left, rows);
   const right = answers.includes(read) ? read : answers[0];
@@ -177,7 +175,6 @@ function Target({ row }: { row: SampleRow }) {
 
 const NONE: readonly SampleTokens[] = [];
 
-/** By row, what the loss saw of its tokens; asked for where any row of the step has it. */
 function useSampleTokens(
   step: number,
   rows: readonly SampleRow[],
@@ -193,7 +190,6 @@ function useSampleTokens(
   return useMemo(() => {
     const texts = new Map(rows.map((row) => [idOf(row), sampleText(row.completion)]));
     const byRow = new Map<string, SampleTokens>();
-    // Of several learners of a row the first is who wrote it.
     for (const one of known) {
       const id = String(one.id);
       if (!byRow.has(id) && isOf(one, texts.get(id))) byRow.set(id, one);

@@ -25,14 +25,11 @@ import {
 
 interface SamplePaneProps {
   row: SampleRow;
-  /** Which of several it is: "solution 2 of 5". */
   title: string;
   tokens: SampleTokens | null;
   view: TokenView;
   onView: (view: TokenView) => void;
-  /** Who judged it in words that hold no verdict. */
   undecided?: readonly string[];
-  /** Ways to what it answers to, or what answers to it. */
   links?: ReactNode;
 }
 
@@ -147,7 +144,6 @@ interface TokenTextProps {
   color: string;
 }
 
-/** A text line by line, each token shaded by what the loss saw of it. */
 function TokenText({ tokens, view, color }: TokenTextProps) {
   const values = valuesOf(tokens, view);
   const full = fullValue(values);

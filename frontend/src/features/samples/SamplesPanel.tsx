@@ -196,7 +196,6 @@ interface StepChoiceProps {
   steps: readonly number[];
   newest: number | null;
   shown: number | null;
-  /** Null where the newest is followed. */
   chosen: number | null;
   onChoose: (step: number | null) => void;
 }

@@ -1,4 +1,3 @@
-/** How strongly each token is shaded, by what one wants to see of it. Pure. */
 import type { SampleTokens } from "@/api/types";
 import { formatMetric } from "@/lib/format";
 
@@ -38,9 +37,7 @@ export function viewsOf(tokens: SampleTokens): TokenView[] {
 }
 
 export interface Shade {
-  /** Helps or hurts; where there is no such thing it is only more or less. */
   tone: "good" | "bad" | "plain";
-  /** 0 to 1: as large as the number. */
   strength: number;
 }
 

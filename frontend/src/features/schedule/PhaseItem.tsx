@@ -30,7 +30,6 @@ export function PhaseItem({ phase, at, isLast }: PhaseItemProps) {
   return <PhaseCard phase={phase} at={at} isLast={isLast} progress={progress} />;
 }
 
-/** How far the running phase is, for the card of that phase; null for all others. */
 function usePhaseProgress(name: string | null): number | null {
   return useLive(
     "gauges",
@@ -218,9 +217,7 @@ function useMovePhase(at: PhasePath): (by: -1 | 1) => void {
   };
 }
 
-/** A phase steps out of its group, to the place before or behind it. Pure. */
 interface Left {
-  /** Path of the list that the group is in. */
   outside: PhasePath;
   phases: JsonObject[];
   at: PhasePath;
@@ -235,7 +232,6 @@ export function leaveGroup(document: LoopDocument, at: PhasePath, by: -1 | 1): L
   const index = inside.at(-1);
   if (!group || !phase || !list || index === undefined) return null;
   const rest = (phaseList(document, inside) ?? []).filter((one) => one !== phase);
-  // A group that would be empty goes.
   const left = rest.length === 0 ? [] : [{ ...group, phases: rest }];
   const placed = by === -1 ? [phase, ...left] : [...left, phase];
   return {

@@ -72,7 +72,6 @@ const LINE = 16;
 const MAX_HEIGHT = 50;
 const ROW_HEIGHT = 24;
 
-/** Of all rows of learners: few are not drawn thick. */
 function heightOf({ learners }: Strip): number {
   return Math.min(MAX_HEIGHT, Math.max(1, learners.size) * ROW_HEIGHT);
 }
@@ -175,7 +174,6 @@ function OneRound({ item, round, colorOf }: OneRoundProps) {
 interface RowsProps {
   strip: Strip;
   colorOf: (node: string) => string;
-  /** Each step apart, where there are few. */
   hasGaps?: boolean;
 }
 
@@ -185,7 +183,6 @@ const PITCH = 14;
 /** The least width of a span, so that one step among thousands is seen. */
 const THINNEST = 1.5;
 
-/** When each learner learns: one row each, one path each, however many rounds there are. */
 function Rows({ strip, colorOf, hasGaps = false }: RowsProps) {
   const rows = [...strip.learners];
   const height = Math.max(1, rows.length) * PITCH;

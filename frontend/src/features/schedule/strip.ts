@@ -10,7 +10,6 @@ import { phaseLength } from "./phaseText";
 export interface StripItem {
   at: PhasePath;
   name: string;
-  /** "40 steps", "67 rounds of 3 + 1". */
   length: string;
   from: number;
   steps: number;
@@ -68,7 +67,6 @@ function rhythms({ learn }: JsonObject): ReadonlyMap<string, Rhythm> {
   );
 }
 
-/** Steps of a phase without an end: so that it can be seen beside the others. */
 function guess(list: readonly JsonObject[], plan: PlanSummary | null | undefined): number {
   const known = plan?.phases.map((phase) => (phase.steps ?? 0) * phase.rounds) ?? [];
   const own = list.map((phase) => whole(phase.steps, 0));
@@ -77,7 +75,6 @@ function guess(list: readonly JsonObject[], plan: PlanSummary | null | undefined
 }
 
 class Reader {
-  /** Place of the next phase among all that are written. */
   private index = 0;
 
   constructor(
@@ -168,7 +165,6 @@ function spansOf(from: number, steps: number, rhythm: Rhythm | undefined): Span[
   }));
 }
 
-/** Spans that follow each other at once are one. */
 function append(learners: Map<string, Span[]>, node: string, spans: readonly Span[]): void {
   const own = learners.get(node) ?? [];
   for (const span of spans) {

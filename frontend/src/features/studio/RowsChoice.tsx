@@ -29,7 +29,6 @@ const MAX_RUNS = 50;
 
 interface RowsChoiceProps {
   payee: Payee;
-  /** The rows, or why there are none. */
   onChange: (rows: RowsFrom | string) => void;
 }
 
@@ -115,7 +114,6 @@ export function RowsChoice({ payee, onChange }: RowsChoiceProps) {
   );
 }
 
-/** What tells a run from others of its loop. */
 function shortId({ id, name }: RunSummary): string {
   return id.startsWith(`${name}-`) ? id.slice(name.length + 1) : id;
 }

@@ -120,7 +120,6 @@ interface ScoreProps {
   color: string;
 }
 
-/** A score as a bar and a number; a failure by its line. */
 function Score({ score, failure, color }: ScoreProps) {
   if (score === null) {
     if (failure === null) return <span className="text-faint">–</span>;

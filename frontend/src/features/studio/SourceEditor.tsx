@@ -15,7 +15,6 @@ import { Empty } from "@/ui/States";
 interface SourceEditorProps {
   node: string | null;
   color: string | undefined;
-  /** What it said when it was previewed, of the loop as it was then. */
   said: SourceScores | null;
   asked: LoopDocument | null;
   settings: (node: string) => ReactNode;
@@ -59,7 +58,6 @@ export function SourceEditor({ node, color, said, asked, settings }: SourceEdito
   );
 }
 
-/** What was said of other code says nothing of this. */
 function isOf(asked: LoopDocument | null, node: string, place: CodePlace): boolean {
   return (readPath(asked?.nodes[node], place.path) ?? "") === place.text;
 }
@@ -106,7 +104,6 @@ function Code({ node, path, text, starter, said }: CodeProps) {
       ),
     [diagnostics, node, path],
   );
-  // Of the text that was previewed or checked: what is typed meanwhile moves them.
   const marks = useMemo(() => {
     const checked = textMarks(found);
     const previewed = marksOf(said);

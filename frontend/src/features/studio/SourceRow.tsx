@@ -13,7 +13,6 @@ import { KindIcon } from "@/ui/KindIcon";
 interface SourceRowProps {
   edge: PayingEdge;
   color: string | undefined;
-  /** Where the slider ends. */
   scale: number;
   said: SourceScores | null;
   isChosen: boolean;

@@ -32,7 +32,6 @@ import { type SourceColors, useSourceColors } from "./sourceColors";
 import { TotalBar } from "./TotalBar";
 
 interface StudioProps {
-  /** The settings of a source that is no code. */
   settings: (node: string) => ReactNode;
 }
 

@@ -13,7 +13,6 @@ import { Select } from "@/ui/Select";
 import { Switch } from "@/ui/Switch";
 import type { SourceColors } from "./sourceColors";
 
-/** How the scores of several sources come together, in the learner. */
 const COMBINE = ["credit", "combine"];
 
 interface TotalBarProps {

@@ -10,7 +10,6 @@ import { freePlace } from "@/graph/freePlace";
 import { addNode } from "@/state/commands/nodes";
 import type { DocumentStore } from "@/state/document/store";
 
-/** What the port of a learner takes. */
 export function scoresPort(catalog: Catalog, document: LoopDocument, payee: Payee): string {
   return inputPort(catalog, document, payee)?.type ?? "";
 }

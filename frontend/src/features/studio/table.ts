@@ -11,7 +11,6 @@ export interface TableRow {
   scores: (number | null)[];
   failures: (Failure | null)[];
   total: number | null;
-  /** How far the sources are apart, from 0 to 1. */
   spread: number;
 }
 
@@ -26,7 +25,6 @@ export const APART = 0.6;
 export function numberOf(score: unknown): number | null {
   if (typeof score === "number") return score;
   if (typeof score !== "object" || score === null) return null;
-  // Numbers at steps: a row's worth is their sum, as the learner counts them.
   const parts = Object.values(score).filter((one) => typeof one === "number");
   return parts.length === 0 ? null : parts.reduce((sum, one) => sum + one, 0);
 }

@@ -33,7 +33,6 @@ const WINDOWS: readonly { value: Window; label: string }[] = [
   { value: "all", label: "All" },
 ];
 
-/** Of shorter steps a minute shows more than can be told apart. */
 const SHORT_STEP = 1;
 
 export function TimelinePanel() {
@@ -118,7 +117,6 @@ export function TimelinePanel() {
   );
 }
 
-/** The end of the axis: the present while the run goes on, else its last moment. */
 function lastMoment(spans: readonly StageSpan[], isLive: boolean): number {
   const last = spans.at(-1);
   const known = last ? Math.max(last.start, last.end ?? last.start) : Date.now();

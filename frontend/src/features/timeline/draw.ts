@@ -50,7 +50,6 @@ function xOf(time: number, range: Range, width: number): number {
   return ((time - range.start) / (range.end - range.start || 1)) * width;
 }
 
-/** Steps where there is room to name them, else the time. */
 function drawAxis(
   context: CanvasRenderingContext2D,
   { range, origin, steps }: Painting,
@@ -158,7 +157,6 @@ function drawBar(
 ): void {
   const { span } = bar;
   const verb = span.stage.split(".").at(-1) ?? span.stage;
-  // The ground first, so that what is drawn lightly shows no hatching.
   context.fillStyle = resolveColor("var(--surface)");
   context.fillRect(box.x, box.y, Math.max(1, box.width - 0.5), box.height);
   context.fillStyle = resolveColor(colorOf(span.node));

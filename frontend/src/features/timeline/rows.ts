@@ -7,11 +7,8 @@ export type Grouping = "byPool" | "byRank" | "byStage";
 export interface TimelineRow {
   key: string;
   label: string;
-  /** Beside the label: how many ranks, or which one. */
   note: string;
-  /** Whose stages they are, where all are of one node. */
   node: string | null;
-  /** Whether time without a bar is time in which nobody worked there. */
   showsIdle: boolean;
   bars: Bar[];
 }
@@ -19,7 +16,6 @@ export interface TimelineRow {
 export interface Bar {
   span: StageSpan;
   start: number;
-  /** Null while it goes on. */
   end: number | null;
 }
 
@@ -35,7 +31,6 @@ export function timelineRows(
   grouping: Grouping,
 ): TimelineRow[] {
   if (grouping === "byStage") return stageRows(spans, nodes);
-  // What an evaluation runs stands there for itself.
   const own = spans.filter((span) => !(span.pool === null && span.stage.endsWith(".evaluate")));
   const pools = [...new Set(own.map((span) => span.pool))].toSorted(
     (a, b) => Number(a === null) - Number(b === null),
@@ -148,7 +143,6 @@ function united(bars: readonly Bar[], range: Range, now: number): [number, numbe
   return found;
 }
 
-/** Where each step begins, within a range. */
 export function stepStarts(
   spans: readonly StageSpan[],
   range: Range,
@@ -169,7 +163,6 @@ export interface Range {
   end: number;
 }
 
-/** The last `seconds`, or everything where there is less. */
 export function lastSeconds(spans: readonly StageSpan[], seconds: number, now: number): Range {
   const first = spans[0]?.start ?? now;
   const end = Math.max(now, ...spans.slice(-50).map((span) => span.end ?? span.start));
@@ -197,13 +190,9 @@ export interface Share {
   seconds: number;
 }
 
-/** What the last steps were made of: of as many as the gauges tell of. */
 export interface StepShares {
-  /** Seconds of a step, as they are told everywhere; null before one has ended. */
   step: number | null;
-  /** How long each stage took, longest first, without evaluations. */
   stages: readonly Share[];
-  /** How long each pool was at work, where a run has several; their steps overlap. */
   pools: readonly Share[];
 }
 

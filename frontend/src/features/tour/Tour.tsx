@@ -26,7 +26,6 @@ function Step({ at }: { at: number }) {
   const forward = useCallback(() => go(isLast ? null : at + 1), [go, at, isLast]);
   const back = useCallback(() => go(Math.max(0, at - 1)), [go, at]);
   useTourKeys(forward, back);
-  // The first step takes the focus from the page; the last gives it back.
   useEffect(() => {
     const before = document.activeElement;
     panel.current?.querySelector<HTMLElement>("[data-forward]")?.focus();
@@ -95,7 +94,6 @@ interface TourStep {
   title: string;
   text: string;
   target: string;
-  /** Opens what would be hidden. */
   prepare?: () => void;
 }
 
@@ -163,7 +161,6 @@ function usePlaces(
       const own = panel.current?.getBoundingClientRect();
       setPlaces(box && own ? beside(box, own) : { ring: null, panel: MIDDLE });
     };
-    // What was opened just now is laid out in the next frame.
     const frame = requestAnimationFrame(measure);
     window.addEventListener("resize", measure);
     return () => {

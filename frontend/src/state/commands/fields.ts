@@ -12,7 +12,6 @@ interface SetValue {
   keep?: number;
 }
 
-/** Any value of the loop by its path; `undefined` removes it. */
 export const setValue = defineCommand<SetValue>(
   "Change setting",
   (draft, { path, value, keep }) => {

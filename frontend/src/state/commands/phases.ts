@@ -59,7 +59,6 @@ export const ungroupPhases = defineCommand<{ at: PhasePath }>("Ungroup phases", 
   list.splice(at.at(-1) ?? 0, 1, ...group.phases.filter(isObject));
 });
 
-/** Moves a phase into the group that stands left or right of it. */
 export const mergePhases = defineCommand<{ at: PhasePath; side: -1 | 1 }>(
   "Move into group",
   (draft, { at, side }) => {

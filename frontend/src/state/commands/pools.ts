@@ -29,11 +29,8 @@ export const placeInPool = defineCommand<PlaceInPool>(
 
 interface PlaceNode {
   node: string;
-  /** Where it is to work; a pool that is not there yet is made of GPUs of the others. */
   pool: string;
-  /** The field of the node that names it: of its weights, or of what it writes. */
   path: Path;
-  /** GPUs of each pool as they are laid out now. */
   laidOut: PoolSizes;
 }
 
@@ -57,7 +54,6 @@ export const placeNode = defineCommand<PlaceNode>(
 interface ResizePool {
   pool: string;
   gpus: number;
-  /** The pool that gives or takes the difference. */
   other: string;
   laidOut: PoolSizes;
 }

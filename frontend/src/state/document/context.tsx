@@ -16,7 +16,6 @@ export interface OpenLoop {
   runId: string | null;
   store: DocumentStore;
   syncStore: SyncStore;
-  /** Null where the loop is only looked at. */
   sync: LoopSync | null;
   catalog: Catalog;
 }
@@ -45,7 +44,6 @@ type Colors = Readonly<Record<string, string>>;
 
 const known = new WeakMap<object, { document: DocumentState["document"]; colors: Colors }>();
 
-/** The same object as long as no colour changes. */
 function colorsOf({ catalog, store }: OpenLoop, document: DocumentState["document"]): Colors {
   const last = known.get(store);
   if (last?.document === document) return last.colors;
@@ -64,7 +62,6 @@ export function useNodeColor(node: string): string {
   return useNodeColors()[node] ?? "var(--muted)";
 }
 
-/** Colours of nodes that stand on one chart, each another. */
 export function useChartColors(shown: readonly string[]): Colors {
   const colors = useNodeColors();
   const key = shown.join("\n");

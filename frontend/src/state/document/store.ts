@@ -17,7 +17,6 @@ import {
 } from "./history";
 
 const KEPT_TEXTS = 200;
-/** Of a text that belongs to no state of the document. */
 const NO_STATE = -1;
 
 export interface StoreDispatchOptions extends DispatchOptions {

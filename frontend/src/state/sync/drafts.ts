@@ -56,7 +56,6 @@ export interface Draft {
   text: string;
   brokenText: string | null;
   revision: string;
-  /** What the loop was at that revision; absent where it is not known. */
   base?: LoopDocument | undefined;
   sent?: readonly Sent[] | undefined;
   at: number;

@@ -13,7 +13,6 @@ const MAX_SENT = 20;
 export interface Version {
   yaml: string;
   name: string;
-  /** What the text says; null where it is not known. */
   document: LoopDocument | null;
 }
 

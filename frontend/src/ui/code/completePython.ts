@@ -12,7 +12,6 @@ export interface Word {
   help?: string;
 }
 
-/** Offers given names first, then those of the code and of Python. */
 export function completePython(words: () => readonly Word[]): Extension {
   return autocompletion({
     icons: false,

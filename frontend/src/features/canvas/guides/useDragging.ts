@@ -16,7 +16,6 @@ import { useOpenLoop } from "@/state/document/context";
 import { placedLabel } from "@/state/usePlacing";
 import { edgeUnder } from "./edgeUnder";
 
-/** Pixels of the window within which a box is drawn to a line. */
 const REACH = 6;
 
 export function useDragging() {

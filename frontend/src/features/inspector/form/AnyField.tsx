@@ -16,7 +16,6 @@ export interface AnyFieldProps {
   path: Path;
   value: Json | undefined;
   isRequired: boolean;
-  /** Whether it is set and nothing reads it. */
   isUnread?: boolean;
 }
 

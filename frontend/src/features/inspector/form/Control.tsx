@@ -23,7 +23,6 @@ interface ControlProps {
   value: Json | undefined;
   label: string;
   isRequired: boolean;
-  /** Instead of writing the value at its path; `undefined` where it was emptied. */
   onChange?: (value: Json | undefined) => void;
 }
 
@@ -229,7 +228,6 @@ interface SelectWidgetProps {
   isDisabled: boolean;
   placeholder?: string;
   onChange: (value: string | undefined) => void;
-  /** Takes what is typed as well; the list is then searched. */
   onType?: (typed: string) => void;
 }
 

@@ -23,7 +23,6 @@ interface FieldRowProps {
   value: Json | undefined;
   isRequired: boolean;
   isWide?: boolean;
-  /** Whether it is set and nothing reads it. */
   isUnread?: boolean;
   children: ReactNode;
 }

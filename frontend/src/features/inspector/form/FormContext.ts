@@ -31,7 +31,6 @@ export function useForm(): FormSettings {
   return form;
 }
 
-/** A form that belongs to no node hides nothing. */
 export const NOTHING_HIDDEN: FormSettings["hidden"] = { fields: new Set(), algorithms: new Set() };
 
 export function levelRank(form: FormSettings, level: string): number {

@@ -178,7 +178,6 @@ function objectAt(value: JsonObject, path: readonly string[]): JsonObject {
   return isObject(found) ? found : {};
 }
 
-/** Fields that left the groups around them are still called after those. */
 function Titled({ titles, children }: { titles: readonly string[]; children: ReactNode }) {
   const [first, ...rest] = titles;
   if (first === undefined) return children;

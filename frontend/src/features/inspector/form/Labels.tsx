@@ -30,7 +30,6 @@ export function FormLabels({ form, children }: { form: Field; children: ReactNod
 }
 
 interface GroupLabelsProps {
-  /** Of the group; entries of a mapping have names of their own. */
   title?: string;
   isOneOfMany?: boolean;
   children: ReactNode;

@@ -196,7 +196,6 @@ function ShortList({ field, label, item, items, isLocked, onChange }: ShortListP
     const word = typed.trim();
     if (word === "") return;
     const number = item.shape === "number" ? Number(word) : Number.NaN;
-    // A word among numbers is kept for the check to refuse.
     const value: Json = Number.isFinite(number) ? number : word;
     if (!items.includes(value)) onChange([...items, value]);
     setText("");

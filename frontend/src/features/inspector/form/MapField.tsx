@@ -33,7 +33,6 @@ export function MapField({ field, path, value, isRequired }: MapFieldProps) {
     draft.begun === null || written.includes(String(draft.begun.key))
       ? written
       : [...written, String(draft.begun.key)];
-  // What a mapping is chosen from are its values.
   const own = field.item();
   const item = {
     ...own,
@@ -141,7 +140,6 @@ function MapEntry({ name, item, path, value, isLocked, onRemove }: MapEntryProps
           value={value}
           label={label}
           isRequired
-          // An entry goes by its button; one without a text says so.
           onChange={(next) => form.write(path, next ?? (item.shape === "text" ? "" : next))}
         />
         <RemoveField name={label} path={path} isLocked={isLocked} onRemove={onRemove} />

@@ -13,7 +13,6 @@ interface NumberWidgetProps {
   field: NumberField;
   value: Json | undefined;
   isDisabled: boolean;
-  /** Whether a text that is no number is kept as it is, for the check to refuse. */
   keepsWrong: boolean;
   isSaid: boolean;
   onChange: (value: number | string | undefined) => void;

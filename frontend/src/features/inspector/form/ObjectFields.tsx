@@ -17,7 +17,6 @@ import { useLabel } from "./Labels";
 import { RemoveField } from "./RemoveField";
 import { type ObjectField, standingOf } from "./shownFields";
 
-/** The part of the form around; undefined in a form without parts. */
 export const SectionContext = createContext<string | null | undefined>(undefined);
 
 interface ObjectFieldsProps {
@@ -25,7 +24,6 @@ interface ObjectFieldsProps {
   path: Path;
   value: JsonObject;
   without?: readonly string[];
-  /** Only these, and nothing that is not known. */
   only?: readonly string[];
 }
 
@@ -50,7 +48,6 @@ export function ObjectFields({ field, path, value, without = [], only }: ObjectF
   );
   const shown = properties.filter(({ name, field: own }) => {
     if (without.includes(name) || (only && !only.includes(name))) return false;
-    // What stands in another part of the form is not shown twice.
     if (section !== undefined && (own.section ?? section) !== section) return false;
     return standing.get(name) === "shown" || standing.get(name) === "unread";
   });
@@ -144,7 +141,6 @@ interface UnknownFieldProps {
 function UnknownField({ title, path, value }: UnknownFieldProps) {
   const form = useForm();
   const label = useLabel(title);
-  // Nobody says of it that it may change, so whatever locks fields locks it.
   const isLocked = form.lockReason !== null;
   const full = joinPath([...form.base, ...path]);
   return (

@@ -7,7 +7,6 @@ interface RemoveFieldProps {
   name: string;
   path: Path;
   isLocked: boolean;
-  /** Instead of writing that there is none. */
   onRemove?: (() => void) | undefined;
 }
 

@@ -75,9 +75,7 @@ export function UnionField({ field, path, value, isRequired }: UnionFieldProps) 
 
 interface InsideProps extends Pick<AnyFieldProps, "path" | "value"> {
   chosen: Variant;
-  /** Of the union: that of a single value too. */
   title: string;
-  /** What has told the shape already. */
   tags: readonly string[];
 }
 

@@ -9,7 +9,6 @@ import { type FormSettings, levelRank } from "./FormContext";
 
 export type ObjectField = Extract<Field, { shape: "object" }>;
 
-/** How a field stands in the form. `unread`: nothing reads it, and it is set. */
 export type Standing = "shown" | "unread" | "hidden" | "kept";
 
 /** `kept`: the level hides it, and it is set. */

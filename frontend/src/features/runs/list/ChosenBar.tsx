@@ -8,7 +8,6 @@ import { IconButton } from "@/ui/IconButton";
 import { Tooltip } from "@/ui/Tooltip";
 import { DeleteRunDialog } from "./DeleteRunDialog";
 
-/** As many runs as can be told apart on one chart. */
 export const MAX_COMPARED = 6;
 
 interface ChosenBarProps {

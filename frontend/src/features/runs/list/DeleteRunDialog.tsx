@@ -6,7 +6,6 @@ import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 
 interface DeleteRunDialogProps {
-  /** Runs that have ended. */
   runs: readonly RunSummary[];
   onClose: () => void;
 }

@@ -55,9 +55,7 @@ export function RunQueue() {
 interface WaitingProps {
   run: RunSummary;
   place: number;
-  /** The run that starts just before it; null for the first. */
   before: string | null;
-  /** Where it goes one place later; null for the last. */
   behind: { before: string | null } | null;
 }
 

@@ -11,7 +11,6 @@ import { RunStateChip } from "./RunStateChip";
 
 interface RunRowProps {
   run: RunSummary;
-  /** Null until it is there: metrics then stand by name. */
   catalog: Catalog | null;
   spark: Spark | undefined;
   tags: readonly string[];

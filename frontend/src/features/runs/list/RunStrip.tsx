@@ -16,7 +16,6 @@ const REFRESH = 2000;
 
 interface RunStripProps {
   loopId: string;
-  /** What can be done with a run; `other` is the one before it. */
   menu: (run: RunSummary, other: RunSummary | undefined) => ReactNode;
   changed: (run: RunSummary) => ReactNode;
 }
@@ -62,7 +61,6 @@ export function RunStrip({ loopId, menu, changed }: RunStripProps) {
   );
 }
 
-/** What goes on stands first; else the newest. */
 function rank(run: RunSummary): number {
   return isFinal(run.state) || run.state === "queued" ? 1 : 0;
 }

@@ -92,13 +92,11 @@ export function LogPanel() {
   );
 }
 
-/** The story leaves out what only helps to find faults. */
 function isShown(line: LogLine, source: string): boolean {
   if (source === STORY) return line.level !== "debug";
   return source === EVERYTHING || line.source === source;
 }
 
-/** The node stands before the line already. */
 function withoutNode({ node, message }: LogLine): string {
   if (node === null || !message.startsWith(node)) return message;
   const rest = message.slice(node.length);
@@ -227,7 +225,6 @@ function Next({ hint }: { hint: string }) {
   );
 }
 
-/** Of the past nothing is noted. */
 function Acknowledge({ live, alert }: { live: LiveRun; alert: LiveAlert }) {
   const isReplay = useReplayStep() !== null;
   const { isBusy, attempt } = useAttempt();

@@ -102,7 +102,6 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
   );
 }
 
-/** Another seed is drawn from as many. */
 const SEEDS = 9999;
 
 function AfterRun({ isBusy, attempt }: Attempting) {

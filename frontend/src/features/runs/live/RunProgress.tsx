@@ -120,7 +120,6 @@ function StepTime({ gauges }: { gauges: Gauges | null }) {
   );
 }
 
-/** Steps that are done, as the charts have them: gauges come a moment later. */
 function doneStep(live: LiveRun): number | null {
   const told = live.state.series.get("step/seconds")?.get("run")?.last?.step ?? 0;
   const known = live.state.gauges?.step ?? live.run?.step ?? live.state.step;
@@ -129,7 +128,6 @@ function doneStep(live: LiveRun): number | null {
 
 const SHOWN_AFTER_SECONDS = 3;
 
-/** What a run that has not begun waits for, and for how long it was seen to. */
 function RunWaiting({ text }: { text: string }) {
   const seconds = useSeconds();
   return (

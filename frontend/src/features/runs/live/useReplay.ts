@@ -66,7 +66,6 @@ export function useReplay(): Replay {
     },
     seek: (step) => seek(step),
     setPlaying: (plays) => {
-      // From the end it begins anew.
       if (plays && player?.hasEnded) seek(0);
       setPlaying(plays);
     },

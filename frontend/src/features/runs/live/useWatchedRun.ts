@@ -134,7 +134,6 @@ export function withEdits(document: LoopDocument, changes: Changes): LoopDocumen
   return edited;
 }
 
-/** The node or edge that a path leads into is there. */
 function hasHolder(document: LoopDocument, path: Path): boolean {
   if (path[0] !== "nodes" && path[0] !== "edges") return true;
   const place = findPlace(document, path);

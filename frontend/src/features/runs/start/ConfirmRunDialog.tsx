@@ -39,7 +39,6 @@ export function ConfirmRunDialog() {
               look="primary"
               onClick={() => {
                 showDialog(null);
-                // Once the dialog has given the focus back.
                 setTimeout(() => setPicking(true));
               }}
             >

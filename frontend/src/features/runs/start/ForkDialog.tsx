@@ -18,10 +18,8 @@ interface ForkDialogProps {
   run: Pick<RunSummary, "id" | "name" | "loop_id">;
   isOpen: boolean;
   onClose: () => void;
-  /** The step from which it is to go on; without it, the newest checkpoint. */
   at?: number;
   best?: number | undefined;
-  /** Fields that the new run has otherwise, value by path. */
   changes?: Values;
   reason?: string;
 }
@@ -134,7 +132,6 @@ function named(
 
 interface ForkFieldsProps {
   run: string;
-  /** What is written, by path; an empty text changes nothing. */
   typed: Readonly<Record<string, string>>;
   onTyped: (typed: Record<string, string>) => void;
 }

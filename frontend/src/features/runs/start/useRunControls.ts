@@ -34,7 +34,6 @@ export function useRunControls(): RunControls {
         const state = syncStore.getState();
         const isEmpty = Object.keys(store.getState().document.nodes).length === 0;
         const reason = runReason(state, isEmpty, catalog);
-        // What runs is what is on the screen, or nothing does.
         const present = sync?.present() ?? null;
         if (reason !== null || present === null) {
           toast.error(reason ?? "The loop on the screen has not been checked yet. Try again.");
@@ -67,7 +66,6 @@ export function useRunControls(): RunControls {
   }, [catalog, loopId, store, sync, syncStore, navigate, client]);
 }
 
-/** Opens the panel in which the reason can be mended. */
 function showWhy({ brokenText, check }: SyncState): void {
   if (brokenText !== null) setPreferences({ isDockOpen: true, dockTab: "yaml" });
   else if (check?.report.ok === false) setPreferences({ isDockOpen: true, dockTab: "problems" });
