@@ -48,9 +48,8 @@ export function EditorLayout() {
                   keys="J"
                   className="border border-line bg-surface"
                   onClick={() => setPreferences({ isDockOpen: true })}
-                >
-                  <PanelBottomOpen size={16} />
-                </IconButton>
+                  icon={<PanelBottomOpen size={16} />}
+                />
               )}
               {isInspectorOpen ? null : (
                 <IconButton
@@ -58,9 +57,8 @@ export function EditorLayout() {
                   keys="]"
                   className="border border-line bg-surface"
                   onClick={() => setPreferences({ isInspectorOpen: true })}
-                >
-                  <PanelRightOpen size={16} />
-                </IconButton>
+                  icon={<PanelRightOpen size={16} />}
+                />
               )}
             </div>
           </main>
@@ -109,9 +107,8 @@ function EditorDock() {
         keys="J"
         size="small"
         onClick={() => setPreferences({ isDockOpen: false })}
-      >
-        <X size={14} />
-      </IconButton>
+        icon={<X size={14} />}
+      />
     </Dock>
   );
 }

@@ -66,9 +66,7 @@ export function Dialog({
               ) : null}
             </div>
             {isBlocking ? null : (
-              <IconButton label="Close" size="small" onClick={onClose}>
-                <X size={16} />
-              </IconButton>
+              <IconButton label="Close" size="small" onClick={onClose} icon={<X size={16} />} />
             )}
           </header>
           {children ? (

@@ -38,9 +38,7 @@ export function Sheet({ title, description, isOpen, onClose, children }: SheetPr
                 </RadixDialog.Description>
               ) : null}
             </div>
-            <IconButton label="Close" size="small" onClick={onClose}>
-              <X size={16} />
-            </IconButton>
+            <IconButton label="Close" size="small" onClick={onClose} icon={<X size={16} />} />
           </header>
           <div className="min-h-0 flex-1 overflow-y-auto px-5 py-4">{children}</div>
         </RadixDialog.Content>

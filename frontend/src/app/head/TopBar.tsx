@@ -94,17 +94,15 @@ function History() {
         keys={showKeys("mod+z")}
         disabled={undone === null || isReadonly}
         onClick={() => travel(store, "undo")}
-      >
-        <Undo2 size={16} />
-      </IconButton>
+        icon={<Undo2 size={16} />}
+      />
       <IconButton
         label={redone ? `Redo: ${redone}` : "Nothing to redo"}
         keys={showKeys("mod+shift+z")}
         disabled={redone === null || isReadonly}
         onClick={() => travel(store, "redo")}
-      >
-        <Redo2 size={16} />
-      </IconButton>
+        icon={<Redo2 size={16} />}
+      />
     </span>
   );
 }
@@ -169,9 +167,8 @@ function AboutButton() {
       label={isOpen ? "Hide “About this loop”" : "About this loop"}
       isActive={isOpen}
       onClick={isOpen ? close : open}
-    >
-      <Info size={16} />
-    </IconButton>
+      icon={<Info size={16} />}
+    />
   );
 }
 

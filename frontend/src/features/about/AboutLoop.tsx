@@ -34,9 +34,7 @@ export function AboutLoop() {
     >
       <header className="flex items-center gap-2">
         <p className="flex-1 font-medium text-accent-text text-xs">About this loop</p>
-        <IconButton label="Close about" size="small" onClick={close}>
-          <X size={14} />
-        </IconButton>
+        <IconButton label="Close about" size="small" onClick={close} icon={<X size={14} />} />
       </header>
       <Answer
         query={about}

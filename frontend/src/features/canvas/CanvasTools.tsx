@@ -58,9 +58,8 @@ function CanvasControls({ onFit, onTouch }: ControlsProps) {
           onTouch();
           void zoomOut({ duration: 120 });
         }}
-      >
-        <Minus size={15} />
-      </IconButton>
+        icon={<Minus size={15} />}
+      />
       <Zoom />
       <IconButton
         side="top"
@@ -71,13 +70,17 @@ function CanvasControls({ onFit, onTouch }: ControlsProps) {
           onTouch();
           void zoomIn({ duration: 120 });
         }}
-      >
-        <Plus size={15} />
-      </IconButton>
+        icon={<Plus size={15} />}
+      />
       <span className="h-4.5 mx-1.5 border-l border-line" />
-      <IconButton side="top" size="small" label="Show everything" keys="1" onClick={onFit}>
-        <Maximize size={15} />
-      </IconButton>
+      <IconButton
+        side="top"
+        size="small"
+        label="Show everything"
+        keys="1"
+        onClick={onFit}
+        icon={<Maximize size={15} />}
+      />
       <IconButton
         side="top"
         size="small"
@@ -85,9 +88,8 @@ function CanvasControls({ onFit, onTouch }: ControlsProps) {
         keys="L"
         disabled={isReadonly}
         onClick={arrange}
-      >
-        <Network size={15} />
-      </IconButton>
+        icon={<Network size={15} />}
+      />
       <span className="h-4.5 mx-1.5 border-l border-line" />
       <IconButton
         side="top"
@@ -95,9 +97,8 @@ function CanvasControls({ onFit, onTouch }: ControlsProps) {
         label="Snap to grid"
         isActive={snaps}
         onClick={() => setPreferences({ snapsToGrid: !snaps })}
-      >
-        <Grid3x3 size={15} />
-      </IconButton>
+        icon={<Grid3x3 size={15} />}
+      />
       <IconButton
         side="top"
         size="small"
@@ -105,9 +106,8 @@ function CanvasControls({ onFit, onTouch }: ControlsProps) {
         keys="M"
         isActive={hasMinimap}
         onClick={() => setPreferences({ hasMinimap: !hasMinimap })}
-      >
-        <MapIcon size={15} />
-      </IconButton>
+        icon={<MapIcon size={15} />}
+      />
     </div>
   );
 }

@@ -34,9 +34,8 @@ export function RunLegend({ compared, onRemove }: RunLegendProps) {
             onClick={() => {
               if (compared.length > 2) onRemove(run.id);
             }}
-          >
-            <X size={14} />
-          </IconButton>
+            icon={<X size={14} />}
+          />
         </li>
       ))}
     </ul>

@@ -120,9 +120,8 @@ function LockButton({ path, name }: { path: string; name: string }) {
       size="small"
       aria-pressed={isLocked}
       onClick={() => store.dispatch(setLock, { path, isLocked: !isLocked }, { label })}
-    >
-      {isLocked ? <Lock size={13} /> : <LockOpen size={13} className="text-faint" />}
-    </IconButton>
+      icon={isLocked ? <Lock size={13} /> : <LockOpen size={13} className="text-faint" />}
+    />
   );
 }
 

@@ -260,16 +260,14 @@ function PoolSize({ pool, budget }: { pool: Pool; budget: Budget }) {
         size="small"
         aria-disabled={size < 2}
         onClick={() => size > 1 && resize(pool.name, size - 1)}
-      >
-        <Minus size={13} />
-      </IconButton>
+        icon={<Minus size={13} />}
+      />
       <IconButton
         label={`One GPU more for ${pool.name}`}
         size="small"
         onClick={() => resize(pool.name, size + 1)}
-      >
-        <Plus size={13} />
-      </IconButton>
+        icon={<Plus size={13} />}
+      />
     </span>
   );
 }

@@ -76,9 +76,13 @@ export function RemoveButton({ label, keys, onRemove }: RemoveButtonProps) {
     clearSelection();
   };
   return (
-    <IconButton label={label} keys={keys} size="small" onClick={remove}>
-      <Trash2 size={14} />
-    </IconButton>
+    <IconButton
+      label={label}
+      keys={keys}
+      size="small"
+      onClick={remove}
+      icon={<Trash2 size={14} />}
+    />
   );
 }
 

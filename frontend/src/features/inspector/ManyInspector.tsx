@@ -114,9 +114,13 @@ function AlignButtons({ nodes }: { nodes: number }) {
   const button = (id: string, label: string, run: () => void) => {
     const Icon = ICONS[id];
     return (
-      <IconButton key={id} size="small" label={label} onClick={run}>
-        {Icon ? <Icon size={15} /> : null}
-      </IconButton>
+      <IconButton
+        key={id}
+        size="small"
+        label={label}
+        onClick={run}
+        icon={Icon ? <Icon size={15} /> : null}
+      />
     );
   };
   return (

@@ -61,9 +61,8 @@ export function NodeInspector({ id }: { id: string }) {
               keys={showKeys("mod+d")}
               size="small"
               onClick={() => duplicate([id])}
-            >
-              <Copy size={14} />
-            </IconButton>
+              icon={<Copy size={14} />}
+            />
             <RemoveButton label="Delete" keys={showKeys("backspace")} onRemove={remove} />
           </>
         }
@@ -208,9 +207,8 @@ function Connections({ node }: { node: string }) {
                 onClick={() =>
                   store.dispatch(removeItems, { nodes: [], edges: [key] }, { label: "Disconnect" })
                 }
-              >
-                <X size={12} />
-              </IconButton>
+                icon={<X size={12} />}
+              />
             )}
           </li>
         ))}

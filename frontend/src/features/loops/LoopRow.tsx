@@ -41,12 +41,14 @@ export function LoopRow({ loop }: { loop: LoopSummary }) {
           label={`Duplicate ${loop.name}`}
           size="small"
           onClick={() => void attempt(duplicate)}
-        >
-          <Copy size={14} />
-        </IconButton>
-        <IconButton label={`Delete ${loop.name}`} size="small" onClick={() => setAsking(true)}>
-          <Trash2 size={14} />
-        </IconButton>
+          icon={<Copy size={14} />}
+        />
+        <IconButton
+          label={`Delete ${loop.name}`}
+          size="small"
+          onClick={() => setAsking(true)}
+          icon={<Trash2 size={14} />}
+        />
       </span>
       <Dialog
         title={`Delete “${loop.name}”?`}

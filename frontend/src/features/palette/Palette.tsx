@@ -80,9 +80,8 @@ export function Palette({ isWide = true, isPinned = true, isAsked = false }: Pal
               label={isPinned ? "Unpin the list" : "Keep the list open"}
               size="small"
               onClick={() => keepPalette(!isPinned)}
-            >
-              {isPinned ? <PinOff size={14} /> : <Pin size={14} />}
-            </IconButton>
+              icon={isPinned ? <PinOff size={14} /> : <Pin size={14} />}
+            />
           </>
         ) : (
           <IconButton
@@ -91,9 +90,8 @@ export function Palette({ isWide = true, isPinned = true, isAsked = false }: Pal
             side="right"
             className="ml-px bg-accent text-on-accent! hover:bg-accent-hover"
             onClick={() => usePalette.getState().toggle()}
-          >
-            <Plus size={16} />
-          </IconButton>
+            icon={<Plus size={16} />}
+          />
         )}
       </div>
       <div className="palette-list min-h-0 flex-1 overflow-y-auto overflow-x-hidden px-2 pb-3">
@@ -169,9 +167,8 @@ function PaletteSearch({ isAsked, search, onSearch, onEnter }: PaletteSearchProp
           size="small"
           className="absolute top-1/2 right-1 size-5 -translate-y-1/2"
           onClick={() => onSearch("")}
-        >
-          <X size={12} />
-        </IconButton>
+          icon={<X size={12} />}
+        />
       ) : null}
     </div>
   );

@@ -73,9 +73,12 @@ export function SamplePane(props: SamplePaneProps) {
             onChange={onView}
           />
         ) : null}
-        <IconButton label="Copy as JSON" size="small" onClick={() => copySample(row)}>
-          <Copy size={13} />
-        </IconButton>
+        <IconButton
+          label="Copy as JSON"
+          size="small"
+          onClick={() => copySample(row)}
+          icon={<Copy size={13} />}
+        />
       </div>
       <div tabIndex={0} className="min-h-0 flex-1 overflow-y-auto px-3 pb-2">
         {tokens && shown ? (

@@ -156,9 +156,12 @@ function PinnedPrompt({ onShow }: { onShow: (step: number, id: string) => void }
         <span className="line-clamp-2 font-mono" title={pinned}>
           {pinned}
         </span>
-        <IconButton label="Unpin the prompt" size="small" onClick={() => pin(null)}>
-          <X size={13} />
-        </IconButton>
+        <IconButton
+          label="Unpin the prompt"
+          size="small"
+          onClick={() => pin(null)}
+          icon={<X size={13} />}
+        />
       </span>
       {steps.map((step) => {
         const own = rows.filter((row) => row.step === step);
@@ -235,17 +238,15 @@ export function StepChoice({ steps, newest, shown, chosen, onChoose }: StepChoic
         label={earlier === undefined ? "No earlier step has texts" : "Earlier step"}
         aria-disabled={earlier === undefined}
         onClick={() => earlier !== undefined && onChoose(earlier)}
-      >
-        <ChevronLeft size={14} />
-      </IconButton>
+        icon={<ChevronLeft size={14} />}
+      />
       <IconButton
         size="small"
         label={later === undefined ? "No later step has texts" : "Later step"}
         aria-disabled={later === undefined}
         onClick={() => later !== undefined && onChoose(later)}
-      >
-        <ChevronRight size={14} />
-      </IconButton>
+        icon={<ChevronRight size={14} />}
+      />
       <Button
         size="small"
         look="quiet"

@@ -48,23 +48,19 @@ export function PhaseGroup({ phase, at }: { phase: JsonObject; at: PhasePath }) 
           <>
             <IconButton
               label="Add a phase to the group"
-              size="small"
-              className="size-5"
+              size="tiny"
               onClick={add}
-            >
-              <Plus size={13} />
-            </IconButton>
+              icon={<Plus size={13} />}
+            />
             <IconButton
               label="Ungroup the phases"
-              size="small"
-              className="size-5"
+              size="tiny"
               onClick={() => {
                 store.dispatch(ungroupPhases, { at });
                 clearSelection();
               }}
-            >
-              <Ungroup size={13} />
-            </IconButton>
+              icon={<Ungroup size={13} />}
+            />
           </>
         )}
       </header>

@@ -145,46 +145,38 @@ function PhaseTools({ name, at, isLast }: PhaseToolsProps) {
     <span className="phase-card-tools">
       <IconButton
         label={`Move ${name} left`}
-        size="small"
-        className="size-5"
+        size="tiny"
         disabled={isTop && at[0] === 0}
         onClick={() => move(-1)}
-      >
-        <ChevronLeft size={13} />
-      </IconButton>
+        icon={<ChevronLeft size={13} />}
+      />
       <IconButton
         label={`Move ${name} right`}
-        size="small"
-        className="size-5"
+        size="tiny"
         disabled={isTop && isLast}
         onClick={() => move(1)}
-      >
-        <ChevronRight size={13} />
-      </IconButton>
+        icon={<ChevronRight size={13} />}
+      />
       {isTop ? (
         <IconButton
           label={`Repeat ${name}`}
-          size="small"
-          className="size-5"
+          size="tiny"
           onClick={() => {
             store.dispatch(groupPhase, { at, repeat: 2 });
             select({ phase: at });
           }}
-        >
-          <Repeat size={12} />
-        </IconButton>
+          icon={<Repeat size={12} />}
+        />
       ) : null}
       <IconButton
         label={`Remove ${name}`}
-        size="small"
-        className="size-5"
+        size="tiny"
         onClick={() => {
           store.dispatch(removePhase, { at });
           clearSelection();
         }}
-      >
-        <X size={13} />
-      </IconButton>
+        icon={<X size={13} />}
+      />
     </span>
   );
 }

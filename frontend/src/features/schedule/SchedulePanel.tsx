@@ -105,9 +105,12 @@ function EntryList({ list, title, hint }: EntryListProps) {
       <header className="flex h-6 items-center">
         <h2 className="flex-1 font-medium text-xs">{title}</h2>
         {isReadonly ? null : (
-          <IconButton label={`Add to ${title.toLowerCase()}`} size="small" onClick={add}>
-            <Plus size={14} />
-          </IconButton>
+          <IconButton
+            label={`Add to ${title.toLowerCase()}`}
+            size="small"
+            onClick={add}
+            icon={<Plus size={14} />}
+          />
         )}
       </header>
       {entries.length === 0 ? <p className="text-faint text-xs">{hint}</p> : null}

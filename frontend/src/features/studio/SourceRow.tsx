@@ -114,9 +114,8 @@ function Weight({ edge, scale, isLocked, isReadonly, onLock, onWeigh }: SourceRo
         size="small"
         isActive={isLocked}
         onClick={onLock}
-      >
-        {isLocked ? <Lock size={14} /> : <LockOpen size={14} />}
-      </IconButton>
+        icon={isLocked ? <Lock size={14} /> : <LockOpen size={14} />}
+      />
     </div>
   );
 }

@@ -68,9 +68,12 @@ export function CodeWidget({ label, field, path, value, isDisabled, onChange }: 
         ) : null}
         <span className="flex-1" />
         {language === "python" ? <TryNote node={node} /> : null}
-        <IconButton label="Open in a large editor" size="small" onClick={() => setLarge(true)}>
-          <Maximize2 size={12} />
-        </IconButton>
+        <IconButton
+          label="Open in a large editor"
+          size="small"
+          onClick={() => setLarge(true)}
+          icon={<Maximize2 size={12} />}
+        />
       </div>
       <Dialog
         title={label}

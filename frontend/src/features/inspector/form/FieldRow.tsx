@@ -72,9 +72,8 @@ export function FieldRow(props: FieldRowProps) {
               size="small"
               className="absolute right-0 size-5 bg-surface opacity-0 focus-visible:opacity-100 group-hover/field:opacity-100"
               onClick={() => form.write(path, undefined)}
-            >
-              <RotateCcw size={12} />
-            </IconButton>
+              icon={<RotateCcw size={12} />}
+            />
           ) : null}
         </div>
         <div className="min-w-0 flex-1">
@@ -146,9 +145,8 @@ function SolverLock({ node, path, label }: { node: string; path: Path; label: st
           { label: isLocked ? "Unlock setting" : "Lock setting" },
         )
       }
-    >
-      <Mark size={12} />
-    </IconButton>
+      icon={<Mark size={12} />}
+    />
   );
 }
 

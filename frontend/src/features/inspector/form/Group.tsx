@@ -76,9 +76,8 @@ export function Group(props: GroupProps) {
         size="small"
         className="size-5 opacity-0 focus-visible:opacity-100 group-hover/head:opacity-100"
         onClick={() => form.write(path, undefined)}
-      >
-        <RotateCcw size={12} />
-      </IconButton>
+        icon={<RotateCcw size={12} />}
+      />
     ) : null;
   const content = (
     <AroundContext value={full}>

@@ -96,9 +96,8 @@ export function ListField({ field, path, value, isRequired }: ListFieldProps) {
             label={`Add to ${label}`}
             size="small"
             onClick={() => draft.add(items.length, emptyValue(item))}
-          >
-            <Plus size={14} />
-          </IconButton>
+            icon={<Plus size={14} />}
+          />
         )
       }
     >
@@ -113,26 +112,21 @@ export function ListField({ field, path, value, isRequired }: ListFieldProps) {
             <span className="flex-1">{index + 1}</span>
             <IconButton
               label={`Move ${label} ${index + 1} up`}
-              size="small"
-              className="size-5"
+              size="tiny"
               disabled={isLocked || index === 0 || index === items.length}
               onClick={() => move(index, index - 1)}
-            >
-              <ArrowUp size={12} />
-            </IconButton>
+              icon={<ArrowUp size={12} />}
+            />
             <IconButton
               label={`Move ${label} ${index + 1} down`}
-              size="small"
-              className="size-5"
+              size="tiny"
               disabled={isLocked || index >= items.length - 1}
               onClick={() => move(index, index + 1)}
-            >
-              <ArrowDown size={12} />
-            </IconButton>
+              icon={<ArrowDown size={12} />}
+            />
             <IconButton
               label={`Remove ${label} ${index + 1}`}
-              size="small"
-              className="size-5"
+              size="tiny"
               disabled={isLocked}
               onClick={() => {
                 if (index === items.length) {
@@ -142,9 +136,8 @@ export function ListField({ field, path, value, isRequired }: ListFieldProps) {
                 const rest = items.filter((_, at) => at !== index);
                 form.write(path, rest.length === 0 && !isRequired ? undefined : rest);
               }}
-            >
-              <X size={12} />
-            </IconButton>
+              icon={<X size={12} />}
+            />
           </div>
           <GroupLabels title={String(index + 1)} isOneOfMany>
             <AnyField

@@ -101,9 +101,8 @@ export function MapField({ field, path, value, isRequired }: MapFieldProps) {
               size="small"
               disabled={newKey === "" || isTaken}
               onClick={add}
-            >
-              <Plus size={14} />
-            </IconButton>
+              icon={<Plus size={14} />}
+            />
           </div>
           {isTaken ? <p className="pt-0.5 text-error text-xs">“{newKey}” already exists.</p> : null}
         </div>

@@ -18,8 +18,7 @@ export function RemoveField({ name, path, isLocked, onRemove }: RemoveFieldProps
       size="small"
       disabled={isLocked}
       onClick={onRemove ?? (() => form.write(path, undefined))}
-    >
-      <X size={12} />
-    </IconButton>
+      icon={<X size={12} />}
+    />
   );
 }

@@ -50,9 +50,7 @@ export function ChosenBar({ runs, onClear }: ChosenBarProps) {
           Delete…
         </Button>
       </Tooltip>
-      <IconButton label="Clear selection" size="small" onClick={onClear}>
-        <X size={16} />
-      </IconButton>
+      <IconButton label="Clear selection" size="small" onClick={onClear} icon={<X size={16} />} />
       {isDeleting ? (
         <DeleteRunDialog
           runs={runs}

@@ -86,9 +86,8 @@ function Waiting({ run, place, before, behind }: WaitingProps) {
         onClick={() => {
           if (before !== null) void attempt(() => moveRun(run.id, before));
         }}
-      >
-        <ChevronUp size={16} />
-      </IconButton>
+        icon={<ChevronUp size={16} />}
+      />
       <IconButton
         label={behind === null ? "It is already the last one" : `Start ${run.name} later`}
         size="small"
@@ -96,16 +95,14 @@ function Waiting({ run, place, before, behind }: WaitingProps) {
         onClick={() => {
           if (behind !== null) void attempt(() => moveRun(run.id, behind.before));
         }}
-      >
-        <ChevronDown size={16} />
-      </IconButton>
+        icon={<ChevronDown size={16} />}
+      />
       <IconButton
         label={`Remove ${run.name} from the queue`}
         size="small"
         onClick={() => void attempt(() => stopRun(run.id))}
-      >
-        <X size={16} />
-      </IconButton>
+        icon={<X size={16} />}
+      />
     </li>
   );
 }
