@@ -20,7 +20,6 @@ export class ApiError extends Error {
   }
 }
 
-/** The service did not answer at all. */
 export class OfflineError extends Error {
   constructor() {
     super("The coloop server is not responding.");
@@ -67,11 +66,9 @@ export async function read<T>(asked: Promise<Answer<T>>): Promise<T> {
   return data as T;
 }
 
-/** Some of many, and how many there are in all. */
 export interface Page<T> {
   items: T[];
   total: number;
-  /** Where the next page begins, where that is said. */
   next?: string;
 }
 
@@ -128,7 +125,6 @@ export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A file of the page itself. */
 export async function readFile(address: string): Promise<Blob> {
   return (await fetch(address)).blob();
 }

@@ -42,7 +42,6 @@ export const fetchAboutPreset = (name: string) =>
 export const fetchCodeHelp = (code: string) =>
   read(client.GET("/api/explain/{code}", { params: { path: { code } } }));
 
-/** Formulas and curves of an algorithm with the settings of a node. */
 export const fetchAlgorithmHelp = (settings: JsonObject, rollout: JsonObject | null) =>
   read(
     client.GET("/api/explain/algorithm", {
@@ -66,11 +65,9 @@ export const patchYaml = (
 export const dumpSpec = (spec: JsonObject, signal?: AbortSignal) =>
   read(client.POST("/api/spec/dump", { body: { spec }, ...until(signal) }));
 
-/** The nodes of a text that was pasted, with the edges among them. */
 export const readFragment = (yaml: string) =>
   read(client.POST("/api/spec/fragment", { body: { yaml } }));
 
-/** Loops and nodes that have all the words, in all that is saved. */
 export const searchLoops = (q: string, limit: number, signal?: AbortSignal) =>
   read(client.GET("/api/loops/search", { params: { query: { q, limit } }, ...until(signal) }));
 
@@ -135,7 +132,6 @@ export const fetchRuns = (query: RunQuery) =>
 
 export const fetchRunTags = () => read(client.GET("/api/runs/tags"));
 
-/** Curves of some runs in buckets of one width. */
 export const fetchRunCurves = (query: CurveQuery) =>
   read(client.GET("/api/runs/series", { params: { query } }));
 
@@ -143,7 +139,6 @@ export const fetchRunCurves = (query: CurveQuery) =>
 export const changeRun = (id: string, body: Bodies["ChangeRun"]) =>
   read(client.PATCH("/api/runs/{run_id}", { ...run(id), body }));
 
-/** In the queue: before another run, or behind all. */
 export const moveRun = (id: string, before: string | null) =>
   read(client.POST("/api/runs/{run_id}/move", { ...run(id), body: { before } }));
 
@@ -152,25 +147,16 @@ export const forkRun = (id: string, body: Bodies["ForkRun"]) =>
 
 /** What differs from the loop of one run to that of another. */
 export const fetchRunChanges = (id: string, other: string) =>
-  read(
-    client.GET("/api/runs/{run_id}/changes", {
-      params: { path: { run_id: id }, query: { run: other } },
-    }),
-  );
+  read(client.GET("/api/runs/{run_id}/changes", asking(id, { run: other })));
 
 /** What differs from the loop of a run to the newest text of a saved loop. */
 export const fetchLoopChanges = (id: string, loopId: string) =>
-  read(
-    client.GET("/api/runs/{run_id}/changes", {
-      params: { path: { run_id: id }, query: { loop: loopId } },
-    }),
-  );
+  read(client.GET("/api/runs/{run_id}/changes", asking(id, { loop: loopId })));
 
 /** What differs from the loop of a run to the same with other values, by path. */
 export const fetchValueChanges = (id: string, set: Bodies["CompareValues"]["set"]) =>
   read(client.POST("/api/runs/{run_id}/changes", { ...run(id), body: { set } }));
 
-/** A user has seen what an event raised. */
 export const acknowledgeAlert = (id: string, seq: number) =>
   read(client.POST("/api/runs/{run_id}/alerts/acknowledge", { ...run(id), body: { seq } }));
 
@@ -180,7 +166,6 @@ export const fetchRun = (id: string) => read(client.GET("/api/runs/{run_id}", ru
 
 export const fetchRunSpec = (id: string) => read(client.GET("/api/runs/{run_id}/spec", run(id)));
 
-/** What was predicted and what was measured; there is one of a run that has ended. */
 export const fetchReport = (id: string) => read(client.GET("/api/runs/{run_id}/report", run(id)));
 
 export const stopRun = (id: string) =>
@@ -198,20 +183,14 @@ export const fetchEvents = (
   limit: number,
   signal?: AbortSignal,
 ): Promise<EventPage> =>
-  read(
-    client.GET("/api/runs/{run_id}/events", {
-      params: { path: { run_id: id }, query: { after, limit } },
-      ...until(signal),
-    }),
-  );
+  read(client.GET("/api/runs/{run_id}/events", asking(id, { after, limit }, signal)));
 
-/** The newest events of a run. */
 export const fetchTail = (id: string, limit: number, signal?: AbortSignal): Promise<EventPage> =>
   read(
-    client.GET("/api/runs/{run_id}/events", {
-      params: { path: { run_id: id }, query: { before: Number.MAX_SAFE_INTEGER, limit } },
-      ...until(signal),
-    }),
+    client.GET(
+      "/api/runs/{run_id}/events",
+      asking(id, { before: Number.MAX_SAFE_INTEGER, limit }, signal),
+    ),
   );
 
 /** Events around a step: from its first one on. */
@@ -221,50 +200,27 @@ export const fetchEventsOfStep = (
   limit: number,
   signal?: AbortSignal,
 ): Promise<EventPage> =>
-  read(
-    client.GET("/api/runs/{run_id}/events", {
-      params: { path: { run_id: id }, query: { step, limit } },
-      ...until(signal),
-    }),
-  );
+  read(client.GET("/api/runs/{run_id}/events", asking(id, { step, limit }, signal)));
 
-/** States, phases, checkpoints, edits, alerts and findings of the whole run. */
 export const fetchMarks = (id: string, signal?: AbortSignal): Promise<MarksPage> =>
   read(client.GET("/api/runs/{run_id}/marks", { ...run(id), ...until(signal) }));
 
 /** How a run stood at one of its events, and at the end of the steps after it. */
 export const fetchGauges = (id: string, seq: number): Promise<GaugesPage> =>
-  read(
-    client.GET("/api/runs/{run_id}/gauges", { params: { path: { run_id: id }, query: { seq } } }),
-  );
+  read(client.GET("/api/runs/{run_id}/gauges", asking(id, { seq })));
 
 /** Curves of a run in buckets; of none, which there are. */
 export const fetchCurves = (id: string, query: CurvesQuery, signal?: AbortSignal) =>
-  read(
-    client.GET("/api/runs/{run_id}/series", {
-      params: { path: { run_id: id }, query },
-      ...until(signal),
-    }),
-  );
+  read(client.GET("/api/runs/{run_id}/series", asking(id, query, signal)));
 
-/** What the loss saw of each token of some rows of a step. */
 export const fetchSampleTokens = (id: string, step: number) =>
-  read(
-    client.GET("/api/runs/{run_id}/samples/tokens", {
-      params: { path: { run_id: id }, query: { step } },
-    }),
-  );
+  read(client.GET("/api/runs/{run_id}/samples/tokens", asking(id, { step })));
 
-/** Steps of the checkpoints that are kept. */
 export const fetchCheckpoints = (id: string) =>
   read(client.GET("/api/runs/{run_id}/checkpoints", run(id)));
 
 export const fetchSamples = (id: string, step: number | null, limit: number) =>
-  read(
-    client.GET("/api/runs/{run_id}/samples", {
-      params: { path: { run_id: id }, query: { step, limit } },
-    }),
-  );
+  read(client.GET("/api/runs/{run_id}/samples", asking(id, { step, limit })));
 
 /** Ends with its signal: the service gives up what it does for it. */
 export const previewScores = (body: Bodies["AskScores"], signal?: AbortSignal) =>
@@ -289,4 +245,8 @@ const loopVersion = (id: string, version: number) => ({
   params: { path: { loop_id: id, version } },
 });
 const run = (id: string) => ({ params: { path: { run_id: id } } });
+const asking = <Q>(id: string, query: Q, signal?: AbortSignal) => ({
+  params: { path: { run_id: id }, query },
+  ...until(signal),
+});
 const until = (signal: AbortSignal | undefined) => (signal ? { signal } : {});

@@ -49,7 +49,6 @@ export function socketProtocols(): string[] {
   return brought === null ? [] : [PROTOCOL, `ticket.${brought}`];
 }
 
-/** Takes what the address said, once. */
 export function takeToken(): string | undefined {
   const token = globalThis.window?.coloopToken;
   if (token !== undefined) delete window.coloopToken;

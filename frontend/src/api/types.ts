@@ -9,7 +9,6 @@ import type { components, operations } from "./schema.gen";
 export type { Json, JsonObject };
 
 type Schemas = components["schemas"];
-/** What is sent. */
 export type Bodies = Pick<
   Schemas,
   | "AskOverlap"
@@ -26,9 +25,7 @@ export type Bodies = Pick<
   | "NewRun"
   | "PlaceLoop"
 >;
-/** Which runs, in which order. */
 export type RunQuery = NonNullable<operations["listRuns"]["parameters"]["query"]>;
-/** Which curves of which runs. */
 export type CurveQuery = operations["listRunSeries"]["parameters"]["query"];
 
 export type Severity = Schemas["Severity"];
@@ -69,9 +66,7 @@ export type CheckAnswer = Schemas["CheckResult"];
 export type LoopSummary = Schemas["LoopSummary"];
 export type Loop = Schemas["Loop"];
 export type SavedDocument = Schemas["SavedDocument"];
-/** A document as the server wrote and checked it. */
 export type WrittenDocument = Omit<SavedDocument, "revision">;
-/** Detail of the answer to a save over another revision than the newest. */
 export interface DocumentConflict {
   theirs: Loop;
   mine: WrittenDocument;

@@ -1,24 +1,37 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { Component, type ErrorInfo, lazy, type ReactNode, Suspense } from "react";
+import {
+  Component,
+  type ErrorInfo,
+  lazy,
+  type ReactNode,
+  Suspense,
+  useCallback,
+  useEffect,
+  useRef,
+  useState,
+} from "react";
 import { Toaster } from "sonner";
-import { Redirect, Route, Switch } from "wouter";
-import { ApiError, listenUnauthorised, OfflineError, waitFor } from "@/api/client";
-import { signIn } from "@/api/routes";
+import { Link, Redirect, Route, Switch, useLocation } from "wouter";
+import { ApiError, errorMessage, listenUnauthorised, OfflineError, waitFor } from "@/api/client";
+import { fetchLoop, fetchLoopPresets, fetchLoops, signIn } from "@/api/routes";
 import { TICKET_CHANGED, TOKEN_CAME, takeToken, ticket } from "@/api/ticket";
 import { DropZone } from "@/features/loops/DropZone";
 import { TrustDialog, useTrust } from "@/features/runs/start/TrustDialog";
 import { listenToPresses } from "@/state/choosing";
-import { useDialogs } from "@/state/dialogs";
+import { showDialog, useDialogs } from "@/state/dialogs";
+import { usePreferences } from "@/state/preferences";
 import { startTheme, useResolvedTheme } from "@/state/theme";
+import { presetAddress } from "@/state/unsaved";
 import { Button } from "@/ui/Button";
+import { WIDE_CONTROL } from "@/ui/control";
+import { Dialog } from "@/ui/Dialog";
+import { Failed } from "@/ui/States";
 import { TooltipProvider } from "@/ui/Tooltip";
 import { AppSkeleton } from "./AppSkeleton";
-import { SignInDialog } from "./head/SignInDialog";
 import { DialogOnce, MountOnce } from "./MountOnce";
-import { StartPage } from "./StartPage";
 
 /** Signing in by the address, and what becomes of the page when a ticket comes or goes, in this tab or another. */
-const askToken = () => useDialogs.getState().show("signIn");
+const askToken = () => showDialog("signIn");
 
 function startSigningIn(client: QueryClient): void {
   listenUnauthorised(askToken);
@@ -26,7 +39,7 @@ function startSigningIn(client: QueryClient): void {
   globalThis.addEventListener?.(TICKET_CHANGED, () => {
     if (ticket() === null) askToken();
     else if (useDialogs.getState().open === "signIn") {
-      useDialogs.getState().show(null);
+      showDialog(null);
       void client.resetQueries();
     }
   });
@@ -106,7 +119,6 @@ export function App() {
   );
 }
 
-/** Where messages appear. */
 function Toasts() {
   const theme = useResolvedTheme();
   return (
@@ -159,4 +171,110 @@ class CrashBoundary extends Component<{ children: ReactNode }, CrashState> {
       </main>
     );
   }
+}
+
+function SignInDialog() {
+  const isOpen = useDialogs((state) => state.open === "signIn");
+  const [token, setToken] = useState("");
+  const [problem, setProblem] = useState<string | null>(null);
+
+  const send = async (event: React.FormEvent) => {
+    event.preventDefault();
+    try {
+      await signIn(token);
+      setToken("");
+      setProblem(null);
+    } catch (error) {
+      setProblem(errorMessage(error));
+    }
+  };
+  return (
+    <Dialog
+      title="Sign in"
+      description="This server requires a token. You find it in the address that the server printed when it started, and in the file “token” in its data folder."
+      isOpen={isOpen}
+      isBlocking
+      onClose={() => {}}
+    >
+      <form onSubmit={(event) => void send(event)} className="flex flex-col gap-3">
+        <label className="flex flex-col gap-1 text-sm">
+          Token
+          <input
+            type="password"
+            autoComplete="current-password"
+            className={WIDE_CONTROL}
+            value={token}
+            aria-invalid={problem !== null || undefined}
+            onChange={(event) => setToken(event.target.value)}
+          />
+        </label>
+        {problem ? (
+          <p role="alert" className="text-error text-sm">
+            {problem}
+          </p>
+        ) : null}
+        <Button type="submit" look="primary" className="self-end" disabled={token === ""}>
+          Sign in
+        </Button>
+      </form>
+    </Dialog>
+  );
+}
+
+const QUICK_START = "grpo-arithmetic";
+
+function StartPage() {
+  const [, navigate] = useLocation();
+  const [error, setError] = useState<unknown>(null);
+  const started = useRef(false);
+
+  const go = useCallback(async () => {
+    setError(null);
+    try {
+      navigate(await findLoop(), { replace: true });
+    } catch (problem) {
+      setError(problem);
+    }
+  }, [navigate]);
+
+  useEffect(() => {
+    if (started.current) return;
+    started.current = true;
+    void go();
+  }, [go]);
+
+  if (error)
+    return (
+      <main className="flex h-full flex-col items-center justify-center">
+        <div>
+          <Failed title="coloop could not be opened" error={error} onRetry={() => void go()} />
+        </div>
+        <Link href="/loops" className="text-accent-text text-sm underline">
+          All loops and presets
+        </Link>
+      </main>
+    );
+  return <AppSkeleton />;
+}
+
+async function findLoop(): Promise<string> {
+  const { lastLoop } = usePreferences.getState();
+  if (lastLoop) {
+    try {
+      return addressOf(await fetchLoop(lastLoop));
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    }
+  }
+  const loops = await fetchLoops();
+  const newest = loops.toSorted((a, b) => b.updated_at.localeCompare(a.updated_at))[0];
+  if (newest) return addressOf(newest);
+  const presets = await fetchLoopPresets();
+  const first = presets.find((preset) => preset.name === QUICK_START) ?? presets[0];
+  if (!first) throw new Error("There is no preset to start with.");
+  return presetAddress(first.name);
+}
+
+function addressOf(loop: { id: string }): string {
+  return `/loops/${loop.id}`;
 }

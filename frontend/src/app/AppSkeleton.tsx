@@ -4,10 +4,8 @@ import { usePreferences } from "@/state/preferences";
 import { useSeconds } from "@/ui/useSeconds";
 import { useSettingsWidth } from "./useNarrow";
 
-/** The addresses that lead to the editor. */
 const EDITOR = /^\/(?:loops\/[^/]+)?$/;
 
-/** The page's outline while it loads; the editor's has its panels, as wide and high as they will be. */
 export function AppSkeleton() {
   const [location] = useLocation();
   return (
@@ -50,7 +48,6 @@ function Panels() {
   );
 }
 
-/** What is waited for, once one waits. */
 function Doing({ children }: { children: string }) {
   const seconds = useSeconds();
   return (

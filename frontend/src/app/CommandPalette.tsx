@@ -6,11 +6,11 @@ import { useLocation } from "wouter";
 import { scoreKind } from "@/catalog/search";
 import { useAddInMiddle } from "@/features/palette/useAddInMiddle";
 import { type Action, isSingleKey, showKeys } from "@/state/actions";
-import { useDialogs } from "@/state/dialogs";
+import { showDialog, useDialogs } from "@/state/dialogs";
 import { useOpenLoop } from "@/state/document/context";
 import { usePreferences } from "@/state/preferences";
 import { hitAddress, useLoopSearch } from "@/state/queries";
-import { useSelection } from "@/state/selection";
+import { showField } from "@/state/selection";
 import { KindIcon } from "@/ui/KindIcon";
 
 const HEADING =
@@ -21,23 +21,21 @@ const ITEM =
 /** What is added is told from other items by this, and found by the words for its kind. */
 const ADD = "add:";
 
-/** Every command, every node by name, here and in the other loops, and every kind of node to add. */
 export function CommandPalette({ actions }: { actions: readonly Action[] }) {
   const { store, catalog } = useOpenLoop();
   const addInMiddle = useAddInMiddle();
   const [search, setSearch] = useState("");
   const isOpen = useDialogs((state) => state.open === "commands");
-  const show = useDialogs((state) => state.show);
   const hasSingleKeys = usePreferences((state) => state.hasSingleKeys);
   const keysOf = (action: Action) =>
     action.keys.find((keys) => hasSingleKeys || !isSingleKey(keys)) ?? null;
   const sections = [...new Set(actions.map((action) => action.section))];
   const run = (act: () => void) => {
-    show(null);
+    showDialog(null);
     act();
   };
   return (
-    <RadixDialog.Root open={isOpen} onOpenChange={(open) => !open && show(null)}>
+    <RadixDialog.Root open={isOpen} onOpenChange={(open) => !open && showDialog(null)}>
       <RadixDialog.Portal>
         <RadixDialog.Overlay className="fixed inset-0 z-40 bg-scrim" />
         <RadixDialog.Content
@@ -89,8 +87,7 @@ export function CommandPalette({ actions }: { actions: readonly Action[] }) {
                     className={ITEM}
                     onSelect={() =>
                       run(() => {
-                        useSelection.getState().select({ nodes: [id] });
-                        useSelection.getState().focusField(id, null);
+                        showField(id, null);
                       })
                     }
                   >
@@ -137,7 +134,6 @@ interface LoopHitsProps {
   onChosen: (act: () => void) => void;
 }
 
-/** Nodes and loops of the same words in the other saved loops. */
 function LoopHits({ search, className, itemClass, onChosen }: LoopHitsProps) {
   const { catalog, loopId } = useOpenLoop();
   const [, navigate] = useLocation();

@@ -21,7 +21,6 @@ const LABELS: Record<Axis, { label: string; title: string }> = {
   time: { label: "Time", title: "By active time, without pauses" },
 };
 
-/** Up to six runs: what differs on the left, their curves and where their time went on the right. */
 export function ComparePage() {
   const ids = askedRuns(useSearch());
   const [axis, setAxis] = useState<Axis>("progress");

@@ -1,17 +1,20 @@
+import { useLocation } from "wouter";
 import { ExplainSheet } from "@/features/explain/ExplainSheet";
 import { HistoryDialog } from "@/features/history/HistoryDialog";
+import { MergeChoices } from "@/features/history/MergeChoices";
 import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
 import { Gallery } from "@/features/presets/Gallery";
 import { ConfirmRunDialog } from "@/features/runs/start/ConfirmRunDialog";
 import { Tour } from "@/features/tour/Tour";
-import { useDialogs, useExplaining } from "@/state/dialogs";
-import { useSync } from "@/state/document/context";
+import { formatAgo } from "@/lib/format";
+import { showDialog, useDialogs, useExplaining } from "@/state/dialogs";
+import { useOpenLoop, useSync } from "@/state/document/context";
 import { useTourState } from "@/state/preferences";
+import { useAttempt } from "@/state/useAttempt";
+import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
-import { ConflictDialog } from "./head/ConflictDialog";
 import { DialogOnce } from "./MountOnce";
 
-/** What opens over a loop or a run. */
 export function Dialogs() {
   const isConflict = useSync((state) => state.conflict !== null);
   const isExplained = useExplaining((state) => state.code !== null || state.node !== null);
@@ -39,16 +42,64 @@ export function Dialogs() {
 
 function GalleryDialog() {
   const isOpen = useDialogs((state) => state.open === "gallery");
-  const show = useDialogs((state) => state.show);
   return (
     <Dialog
       title="Presets"
       description="Open any preset; your first change saves it as your own loop. The loop that is open now stays as it is."
       isOpen={isOpen}
-      onClose={() => show(null)}
+      onClose={() => showDialog(null)}
       width="max-w-5xl"
     >
-      <Gallery onOpened={() => show(null)} />
+      <Gallery onOpened={() => showDialog(null)} />
+    </Dialog>
+  );
+}
+
+function ConflictDialog() {
+  const { sync } = useOpenLoop();
+  const conflict = useSync((state) => state.conflict);
+  const { isBusy, attempt: act } = useAttempt();
+  const [, navigate] = useLocation();
+  if (!sync || !conflict) return null;
+
+  return (
+    <Dialog
+      title="This loop was changed elsewhere"
+      description={`Another tab or person saved “${conflict.name}” ${formatAgo(conflict.updated_at)}. Your changes are not saved yet.`}
+      isOpen
+      isBlocking
+      width="max-w-2xl"
+      onClose={() => {}}
+      footer={
+        <>
+          <Button
+            disabled={isBusy}
+            onClick={() => void act(async () => navigate(`/loops/${(await sync.openCopy()).id}`))}
+          >
+            Open mine as a copy
+          </Button>
+          <Button disabled={isBusy} onClick={() => void act(() => sync.takeTheirs())}>
+            Take theirs
+          </Button>
+          <Button disabled={isBusy} onClick={() => void act(() => sync.keepMine())}>
+            Keep mine
+          </Button>
+        </>
+      }
+    >
+      <MergeChoices key={conflict.revision} />
+      <ul className="list-disc space-y-1 border-line border-t pt-3 pl-5 text-muted text-sm">
+        <li>
+          <b className="text-text">Keep mine</b> saves your version over theirs. Theirs stays in the
+          loop's versions.
+        </li>
+        <li>
+          <b className="text-text">Take theirs</b> shows their version here. Undo brings yours back.
+        </li>
+        <li>
+          <b className="text-text">Open mine as a copy</b> keeps both, as two loops.
+        </li>
+      </ul>
     </Dialog>
   );
 }

@@ -14,11 +14,9 @@ interface DockProps {
   label: string;
   value: PanelId;
   onChange: (panel: PanelId) => void;
-  /** Buttons at the end of the tabs. */
   children?: ReactNode;
 }
 
-/** The panels below the graph, one at a time. */
 export function Dock({ page, label, value, onChange, children }: DockProps) {
   const panels = panelsOf(page);
   const [room, setRoom] = useState<HTMLElement | null>(null);

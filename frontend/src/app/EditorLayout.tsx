@@ -10,7 +10,7 @@ import { PaletteRail } from "@/features/palette/PaletteRail";
 import { ScheduleStrip } from "@/features/schedule/ScheduleStrip";
 import { useAddSearch } from "@/state/dialogs";
 import { useDocument, useOpenLoop, useSync } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
+import { setPreferences, usePreferences } from "@/state/preferences";
 import { useSelection } from "@/state/selection";
 import type { SyncState } from "@/state/sync/state";
 import { Button } from "@/ui/Button";
@@ -24,13 +24,11 @@ const LoopRuns = lazy(() => import("./LoopRuns").then((module) => ({ default: mo
 
 const DOCK_HEIGHT = 204;
 
-/** Nodes on the left, graph in the middle, settings on the right, panels below. */
 export function EditorLayout() {
   const name = useDocument((state) => state.document.name);
   const preferences = usePreferences();
-  const { isInspectorOpen, isDockOpen, dockHeights, dockTab, set } = preferences;
+  const { isInspectorOpen, isDockOpen, dockHeights, dockTab } = preferences;
   const dockHeight = dockHeights[dockTab] ?? DOCK_HEIGHT;
-  // The panel shows it in full.
   const showsSchedule = isDockOpen && dockTab === "schedule";
   return (
     <>
@@ -49,20 +47,18 @@ export function EditorLayout() {
                   label="Show the lower panel"
                   keys="J"
                   className="border border-line bg-surface"
-                  onClick={() => set({ isDockOpen: true })}
-                >
-                  <PanelBottomOpen size={16} />
-                </IconButton>
+                  onClick={() => setPreferences({ isDockOpen: true })}
+                  icon={<PanelBottomOpen size={16} />}
+                />
               )}
               {isInspectorOpen ? null : (
                 <IconButton
                   label="Show the settings"
                   keys="]"
                   className="border border-line bg-surface"
-                  onClick={() => set({ isInspectorOpen: true })}
-                >
-                  <PanelRightOpen size={16} />
-                </IconButton>
+                  onClick={() => setPreferences({ isInspectorOpen: true })}
+                  icon={<PanelRightOpen size={16} />}
+                />
               )}
             </div>
           </main>
@@ -81,7 +77,9 @@ export function EditorLayout() {
                 size={dockHeight}
                 min={120}
                 max={640}
-                onResize={(size) => set({ dockHeights: { ...dockHeights, [dockTab]: size } })}
+                onResize={(size) =>
+                  setPreferences({ dockHeights: { ...dockHeights, [dockTab]: size } })
+                }
               />
               <EditorDock />
             </section>
@@ -95,28 +93,28 @@ export function EditorLayout() {
   );
 }
 
-/** The panels of the composer; they can be put away. */
 function EditorDock() {
   const tab = usePreferences((state) => state.dockTab);
-  const set = usePreferences((state) => state.set);
   return (
-    <Dock page="loop" label="Panels" value={tab} onChange={(dockTab) => set({ dockTab })}>
+    <Dock
+      page="loop"
+      label="Panels"
+      value={tab}
+      onChange={(dockTab) => setPreferences({ dockTab })}
+    >
       <IconButton
         label="Hide the panel"
         keys="J"
         size="small"
-        onClick={() => set({ isDockOpen: false })}
-      >
-        <X size={14} />
-      </IconButton>
+        onClick={() => setPreferences({ isDockOpen: false })}
+        icon={<X size={14} />}
+      />
     </Dock>
   );
 }
 
-/** Settings of what is selected, on the right, as wide as one likes. */
 function SettingsPane() {
   const width = usePreferences((state) => state.inspectorWidth);
-  const set = usePreferences((state) => state.set);
   const shown = useSettingsWidth();
   return (
     <aside
@@ -130,14 +128,13 @@ function SettingsPane() {
         size={width}
         min={280}
         max={560}
-        onResize={(size) => set({ inspectorWidth: size })}
+        onResize={(size) => setPreferences({ inspectorWidth: size })}
       />
       <Inside />
     </aside>
   );
 }
 
-/** Above the settings of the loop: what it teaches, until it is closed. They wait for each other. */
 function Inside() {
   const { isOpen, isKnown } = useAbout();
   const isLoop = useSelection(
@@ -159,18 +156,15 @@ function Inside() {
   );
 }
 
-/** The search that adds a node, over the canvas, while it is open. */
 function AddSearchLayer() {
   const request = useAddSearch((state) => state.request);
   if (!request) return null;
   return <AddSearch key={`${request.screen.x} ${request.screen.y}`} request={request} />;
 }
 
-/** Over the graph while the text is not read: what is seen is the last good state. */
 export function BrokenTextBanner() {
   const { sync } = useOpenLoop();
   const reason = useSync(lockReason);
-  const set = usePreferences((state) => state.set);
   if (reason === null) return null;
   return (
     <div className="pointer-events-none absolute inset-0 bg-[color-mix(in_oklab,var(--canvas)_45%,transparent)]">
@@ -179,7 +173,7 @@ export function BrokenTextBanner() {
         className="pointer-events-auto mx-auto mt-3 flex w-fit items-center gap-3 rounded-2 border border-line bg-hover px-3 py-2 text-sm shadow-2"
       >
         {reason} The graph shows the last valid state.
-        <Button size="small" onClick={() => set({ isDockOpen: true, dockTab: "yaml" })}>
+        <Button size="small" onClick={() => setPreferences({ isDockOpen: true, dockTab: "yaml" })}>
           Show the text
         </Button>
         <Button size="small" onClick={() => sync?.discardText()}>

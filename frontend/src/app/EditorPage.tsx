@@ -3,7 +3,7 @@ import { useLocation, useSearch } from "wouter";
 import { isTyping } from "@/state/actions";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { nodeOf } from "@/state/queries";
-import { useSelection } from "@/state/selection";
+import { showField } from "@/state/selection";
 import { useClipboard } from "@/state/useClipboard";
 import { useEditorActions } from "./actions/useEditorActions";
 import { EditorDialogs } from "./EditorDialogs";
@@ -12,7 +12,6 @@ import { TopBar } from "./head/TopBar";
 import { LoopPage } from "./LoopPage";
 import { useActionKeys } from "./useActionKeys";
 
-/** The composer with one loop open. */
 export function EditorPage({ id }: { id: string }) {
   return (
     <LoopPage id={id}>
@@ -39,7 +38,6 @@ function Editor() {
   );
 }
 
-/** Nodes in a text that is pasted, from a tab or a text editor, become nodes of the loop. */
 function usePaste(): void {
   const { paste } = useClipboard();
   useEffect(() => {
@@ -62,10 +60,8 @@ function useNodeInAddress(): void {
     if (node === null) return;
     navigate(path, { replace: true });
     if (!(node in store.getState().document.nodes)) return;
-    // The canvas measures its boxes first.
     requestAnimationFrame(() => {
-      useSelection.getState().select({ nodes: [node] });
-      useSelection.getState().focusField(node, null);
+      showField(node, null);
     });
   }, [node, path, navigate, store]);
 }

@@ -3,7 +3,6 @@ import { RunMenu } from "@/features/runs/list/RunMenu";
 import { RunStrip } from "@/features/runs/list/RunStrip";
 import { useOpenLoop } from "@/state/document/context";
 
-/** The runs of the open loop, each with what can be done with it. */
 export function LoopRuns() {
   const { loopId } = useOpenLoop();
   if (loopId === null) return null;

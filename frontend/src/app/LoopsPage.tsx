@@ -1,48 +1,37 @@
 import { useQuery } from "@tanstack/react-query";
 import { FilePlus2, FileUp, Workflow } from "lucide-react";
-import { useRef } from "react";
 import { fetchLoops } from "@/api/routes";
 import { LoopRow } from "@/features/loops/LoopRow";
 import { LoopSearch } from "@/features/loops/LoopSearch";
 import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
-import { IMPORTED, useImport } from "@/features/loops/useImport";
+import { useImportDialog } from "@/features/loops/useImport";
 import { Gallery } from "@/features/presets/Gallery";
-import { useDialogs } from "@/state/dialogs";
+import { showDialog } from "@/state/dialogs";
 import { useLoopPresets } from "@/state/queries";
 import { Button } from "@/ui/Button";
-import { Failed, Loading } from "@/ui/States";
+import { Answer } from "@/ui/States";
 import { PageShell } from "./PageShell";
 
-/** The user's loops, and presets to begin with. */
 export function LoopsPage() {
   const loops = useQuery({ queryKey: ["loops"], queryFn: fetchLoops });
   const presets = useLoopPresets();
   const here = presets.data?.filter((preset) => preset.runnable_here).length;
-  const show = useDialogs((state) => state.show);
-  const open = useImport();
-  const files = useRef<HTMLInputElement>(null);
+  const importing = useImportDialog();
 
   return (
     <PageShell
       title="Loops"
       actions={
         <>
-          <input
-            ref={files}
-            type="file"
-            accept={IMPORTED}
-            multiple
-            hidden
-            aria-label="YAML files"
-            onChange={(event) => {
-              void open([...(event.target.files ?? [])]);
-              event.target.value = "";
-            }}
-          />
-          <Button icon={<FileUp size={14} />} onClick={() => files.current?.click()}>
+          {importing.input}
+          <Button icon={<FileUp size={14} />} onClick={importing.ask}>
             Import
           </Button>
-          <Button look="primary" icon={<FilePlus2 size={14} />} onClick={() => show("newLoop")}>
+          <Button
+            look="primary"
+            icon={<FilePlus2 size={14} />}
+            onClick={() => showDialog("newLoop")}
+          >
             New loop
           </Button>
         </>
@@ -50,14 +39,15 @@ export function LoopsPage() {
     >
       <section aria-label="Your loops" className="rounded-3 border border-line bg-surface">
         {loops.data && loops.data.length > 0 ? <LoopSearch /> : null}
-        {loops.isPending ? <Loading label="Loading the loops" /> : null}
-        {loops.isError ? (
-          <Failed
-            title="The loops could not be loaded"
-            error={loops.error}
-            onRetry={() => void loops.refetch()}
-          />
-        ) : null}
+        <Answer query={loops} loading="Loading the loops" failed="The loops could not be loaded">
+          {(all) => (
+            <ul>
+              {all.map((loop) => (
+                <LoopRow key={loop.id} loop={loop} />
+              ))}
+            </ul>
+          )}
+        </Answer>
         {loops.data?.length === 0 ? (
           <div className="flex items-center gap-4 p-4">
             <Workflow size={24} className="shrink-0 text-faint" aria-hidden="true" />
@@ -68,16 +58,11 @@ export function LoopsPage() {
                 a YAML file anywhere on the page.
               </p>
             </div>
-            <Button icon={<FilePlus2 size={14} />} onClick={() => show("newLoop")}>
+            <Button icon={<FilePlus2 size={14} />} onClick={() => showDialog("newLoop")}>
               Start with a small loop
             </Button>
           </div>
         ) : null}
-        <ul>
-          {loops.data?.map((loop) => (
-            <LoopRow key={loop.id} loop={loop} />
-          ))}
-        </ul>
       </section>
       <h2 className="mt-8 font-semibold text-lg">Start from a loop that works</h2>
       <p className="mb-3 text-muted text-sm">

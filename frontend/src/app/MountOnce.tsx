@@ -3,7 +3,6 @@ import { useDialogs } from "@/state/dialogs";
 
 type DialogName = Exclude<ReturnType<typeof useDialogs.getState>["open"], null>;
 
-/** A dialog, there from the first time that it is opened. */
 export function DialogOnce({ dialog, children }: { dialog: DialogName; children: ReactNode }) {
   const isOpen = useDialogs((state) => state.open === dialog);
   return <MountOnce when={isOpen}>{children}</MountOnce>;

@@ -1,5 +1,7 @@
 import type { ReactNode } from "react";
+import { Link } from "wouter";
 import { classes } from "@/ui/classes";
+import { Empty } from "@/ui/States";
 import { Brand } from "./head/Brand";
 import { PageNav } from "./head/PageNav";
 import { ThemeMenu } from "./head/ThemeMenu";
@@ -7,12 +9,10 @@ import { ThemeMenu } from "./head/ThemeMenu";
 interface PageShellProps {
   title: string;
   actions?: ReactNode;
-  /** For tables and charts; else lines stay short enough to be read. */
   isWide?: boolean;
   children: ReactNode;
 }
 
-/** The frame of pages that are no editor. */
 export function PageShell({ title, actions, isWide = false, children }: PageShellProps) {
   return (
     <div className="flex h-full flex-col">
@@ -32,5 +32,30 @@ export function PageShell({ title, actions, isWide = false, children }: PageShel
         </div>
       </main>
     </div>
+  );
+}
+
+interface NotFoundProps {
+  title: string;
+  /** Where all of them are listed, and what that is called. */
+  href: string;
+  all: string;
+  children: string;
+}
+
+export function NotFound({ title, href, all, children }: NotFoundProps) {
+  return (
+    <PageShell title={title}>
+      <Empty
+        title={`${title} not found`}
+        action={
+          <Link href={href} className="text-accent-text underline">
+            {all}
+          </Link>
+        }
+      >
+        {children}
+      </Empty>
+    </PageShell>
   );
 }

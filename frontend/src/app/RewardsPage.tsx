@@ -8,7 +8,6 @@ import { TopBar } from "./head/TopBar";
 import { LoopPage } from "./LoopPage";
 import { useActionKeys } from "./useActionKeys";
 
-/** The rewards of one loop. */
 export function RewardsPage({ id }: { id: string }) {
   return (
     <LoopPage id={id}>

@@ -1,42 +1,51 @@
 import { ReactFlowProvider } from "@xyflow/react";
-import { type ReactNode, useEffect } from "react";
-import { Link } from "wouter";
+import { ChevronLeft, Download } from "lucide-react";
+import { type ReactNode, useEffect, useSyncExternalStore } from "react";
 import { ApiError } from "@/api/client";
+import { Canvas } from "@/features/canvas/Canvas";
+import { ChartsPanel } from "@/features/charts/ChartsPanel";
+import { ChangedSince } from "@/features/runs/list/ChangedSince";
+import { RunStateChip } from "@/features/runs/list/RunStateChip";
+import { ConnectionChip } from "@/features/runs/live/ConnectionChip";
 import { ReplayBar } from "@/features/runs/live/ReplayBar";
+import { RunActions } from "@/features/runs/live/RunActions";
 import { RunBanner } from "@/features/runs/live/RunBanner";
+import { RunEditBar } from "@/features/runs/live/RunEditBar";
 import { RunProgress } from "@/features/runs/live/RunProgress";
 import { type Replay, useReplay } from "@/features/runs/live/useReplay";
 import { useWatchedRun } from "@/features/runs/live/useWatchedRun";
+import { useLoopChanges } from "@/features/runs/start/ForkChanges";
+import { TimelinePanel } from "@/features/timeline/TimelinePanel";
+import { download } from "@/lib/download";
 import { LiveContext, useLive, useLiveRun } from "@/live/hooks";
 import type { LiveRun } from "@/live/LiveRun";
 import { RecordContext } from "@/live/recordContext";
-import { OpenLoopProvider } from "@/state/document/context";
-import { Empty, Failed } from "@/ui/States";
+import { OpenLoopProvider, useOpenLoop } from "@/state/document/context";
+import { setPreferences, usePreferences } from "@/state/preferences";
+import { clearSelection, useSelection } from "@/state/selection";
+import { Button } from "@/ui/Button";
+import { classes } from "@/ui/classes";
+import { Resizer } from "@/ui/Resizer";
+import { Segmented } from "@/ui/Segmented";
+import { Failed } from "@/ui/States";
 import { AppSkeleton } from "./AppSkeleton";
 import { useEditorActions } from "./actions/useEditorActions";
+import { Dock } from "./Dock";
 import { EditorDialogs } from "./EditorDialogs";
-import { PageShell } from "./PageShell";
-import { RunFloor } from "./RunFloor";
-import { RunHeader } from "./RunHeader";
+import { Brand } from "./head/Brand";
+import { PageNav } from "./head/PageNav";
+import { ThemeMenu } from "./head/ThemeMenu";
+import { NotFound } from "./PageShell";
+import { Settings } from "./Settings";
 import { useActionKeys } from "./useActionKeys";
 
-/** A run on the graph that it came from: live while it goes on, replayed afterwards. */
 export function RunPage({ id }: { id: string }) {
   const { watched, error, retry } = useWatchedRun(id);
   if (error instanceof ApiError && error.status === 404) {
     return (
-      <PageShell title="Run">
-        <Empty
-          title="Run not found"
-          action={
-            <Link href="/runs" className="text-accent-text underline">
-              All runs
-            </Link>
-          }
-        >
-          Its folder may have been moved or deleted.
-        </Empty>
-      </PageShell>
+      <NotFound title="Run" href="/runs" all="All runs">
+        Its folder may have been moved or deleted.
+      </NotFound>
     );
   }
   if (error && !watched)
@@ -75,7 +84,6 @@ function Run({ onResumed }: { onResumed: () => void }) {
   );
 }
 
-/** Below it the run is as it was at the moment that the replay shows. */
 function ReplayProvider({ replay, children }: { replay: Replay; children: ReactNode }) {
   const live = useLiveRun();
   const past = replay.player?.live ?? null;
@@ -89,4 +97,202 @@ function ReplayProvider({ replay, children }: { replay: Replay; children: ReactN
 function Recorded({ live, children }: { live: LiveRun | null; children: ReactNode }) {
   const step = useLive("gauges", (run) => run.state.step ?? 0, 0);
   return <RecordContext value={live ? { live, step } : null}>{children}</RecordContext>;
+}
+
+interface RunHeaderProps {
+  name: string;
+  onResumed: () => void;
+  replay: Replay;
+}
+
+function RunHeader({ name, onResumed, replay }: RunHeaderProps) {
+  const { store } = useOpenLoop();
+  const state = useLive("status", (live) => live.run?.state ?? live.state.state, null);
+  const attempt = useLive(
+    "status",
+    (live) => Math.max(live.run?.attempt ?? 1, live.state.attempt),
+    1,
+  );
+  return (
+    <header className="flex h-12 shrink-0 items-center gap-2 border-line border-b bg-surface px-3">
+      <Brand />
+      <PageNav />
+      <span className="mx-1 h-5 w-px bg-line" />
+      <h1
+        className={classes(
+          "max-w-80 truncate font-semibold text-sm",
+          name.length > 8 ? "min-w-14" : "shrink-0",
+        )}
+        title={name}
+      >
+        {name}
+      </h1>
+      <RunStateChip state={state} />
+      {attempt > 1 ? <span className="text-muted text-xs">attempt {attempt}</span> : null}
+      <RunChanged />
+      <ConnectionChip />
+      <span className="flex-1" />
+      <ReplaySwitch replay={replay} />
+      <Button
+        icon={<Download size={14} />}
+        className="max-xl:hidden"
+        onClick={() => download(`${name}.yaml`, store.getState().text)}
+      >
+        Export
+      </Button>
+      <RunActions onResumed={onResumed} />
+      <ThemeMenu />
+    </header>
+  );
+}
+
+function RunChanged() {
+  const run = useLive("status", (live) => live.run, null);
+  const { data } = useLoopChanges(run?.id ?? "", run?.loop_id ?? null, run !== null);
+  const count = data?.changes.length ?? 0;
+  if (!run || count === 0) return null;
+  return <ChangedSince run={run} label={`changed since: ${count}`} />;
+}
+
+function ReplaySwitch({ replay }: { replay: Replay }) {
+  const steps = useLive("gauges", (live) => live.run?.step ?? live.state.step ?? 0, 0);
+  if (steps === 0) return null;
+  return (
+    <Segmented
+      label="Moment"
+      value={replay.isOn ? "replay" : "live"}
+      options={[
+        { value: "live", label: "Live", title: "The run as it is now" },
+        { value: "replay", label: "Replay", title: "The run as it was at an earlier moment" },
+      ]}
+      onChange={(value) => (value === "replay" ? replay.start() : replay.stop())}
+    />
+  );
+}
+
+const CHARTS_SHARE = 0.31;
+const DOCK_SHARE = 0.25;
+const MIN_CHARTS = 300;
+const MIN_TIMELINE = 84;
+const MIN_DOCK = 140;
+
+function RunFloor() {
+  const { runChartsWidth, runTimelineHeight, runDockHeight } = usePreferences();
+  const { width, height } = useWindowSize();
+  const hasSelection = useSelection(
+    (state) =>
+      state.nodes.length + state.edges.length > 0 || state.phase !== null || state.entry !== null,
+  );
+  const charts = Math.min(
+    Math.max(MIN_CHARTS, runChartsWidth || Math.round(width * CHARTS_SHARE)),
+    Math.round(width * 0.6),
+  );
+  const dock = Math.min(runDockHeight || Math.round(height * DOCK_SHARE), Math.round(height * 0.4));
+  const timeline = Math.min(runTimelineHeight, Math.round(height * 0.3));
+  return (
+    <>
+      <div className="flex min-h-0 flex-1">
+        <div className="flex min-w-0 flex-1 flex-col">
+          <main className="relative min-h-0 flex-1">
+            <Canvas />
+            <RunEditBar />
+          </main>
+          <section
+            aria-label="Work over time"
+            className="relative shrink-0 border-line border-t"
+            style={{ height: timeline }}
+          >
+            <Resizer
+              label="Height of the timeline"
+              grows="up"
+              size={timeline}
+              min={MIN_TIMELINE}
+              max={400}
+              onResize={(size) => setPreferences({ runTimelineHeight: size })}
+            />
+            <TimelinePanel />
+          </section>
+        </div>
+        <aside
+          aria-label={hasSelection ? "Settings" : "Charts of the run"}
+          className="relative shrink-0 border-line border-l bg-canvas"
+          style={{ width: charts }}
+        >
+          <Resizer
+            label="Width of the charts"
+            grows="left"
+            size={charts}
+            min={MIN_CHARTS}
+            max={Math.round(width * 0.6)}
+            onResize={(size) => setPreferences({ runChartsWidth: size })}
+          />
+          {hasSelection ? <RunSettings /> : <ChartsPanel />}
+        </aside>
+      </div>
+      <section
+        aria-label="Lower panel"
+        className="relative shrink-0 border-line border-t bg-surface"
+        style={{ height: dock }}
+      >
+        <Resizer
+          label="Height of the lower panel"
+          grows="up"
+          size={dock}
+          min={MIN_DOCK}
+          max={720}
+          onResize={(size) => setPreferences({ runDockHeight: size })}
+        />
+        <RunDock />
+      </section>
+    </>
+  );
+}
+
+function RunDock() {
+  const tab = usePreferences((state) => state.runTab);
+  return (
+    <Dock
+      page="run"
+      label="Panels of the run"
+      value={tab}
+      onChange={(runTab) => setPreferences({ runTab })}
+    />
+  );
+}
+
+let size = { width: innerWidth, height: innerHeight };
+
+function useWindowSize(): { width: number; height: number } {
+  return useSyncExternalStore(
+    (listener) => {
+      addEventListener("resize", listener);
+      return () => removeEventListener("resize", listener);
+    },
+    () => {
+      if (size.width !== innerWidth || size.height !== innerHeight) {
+        size = { width: innerWidth, height: innerHeight };
+      }
+      return size;
+    },
+  );
+}
+
+function RunSettings() {
+  return (
+    <div className="flex h-full min-h-0 flex-col bg-surface">
+      <div className="shrink-0 border-line border-b p-1.5">
+        <Button
+          size="small"
+          look="quiet"
+          icon={<ChevronLeft size={14} />}
+          onClick={() => clearSelection()}
+        >
+          Charts
+        </Button>
+      </div>
+      <div className="min-h-0 flex-1">
+        <Settings />
+      </div>
+    </div>
+  );
 }

@@ -23,10 +23,8 @@ interface Begin {
 
 const FIRST: readonly Begin[] = [{ cursor: "", first: 0 }];
 
-/** Every run there is, page by page; what waits above, what was chosen below. */
 export function RunsPage() {
   const [wishes, setWishes] = useState<RunWishes>(ALL_RUNS);
-  // The pages that were gone through, the present one last.
   const [begins, setBegins] = useState(FIRST);
   const [chosen, setChosen] = useState<ReadonlyMap<string, RunSummary>>(new Map());
   const tags = useRunTags();

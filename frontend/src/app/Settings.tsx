@@ -5,7 +5,6 @@ const Inspector = lazy(() =>
   import("@/features/inspector/Inspector").then((module) => ({ default: module.Inspector })),
 );
 
-/** The settings of what is selected; the graph is drawn before them. */
 export function Settings() {
   return (
     <Suspense fallback={<SettingsOutline />}>
@@ -14,7 +13,6 @@ export function Settings() {
   );
 }
 
-/** As high as what comes, so that nothing moves. */
 export function SettingsOutline() {
   return (
     <div className="h-full overflow-hidden bg-surface">

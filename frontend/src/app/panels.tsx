@@ -11,28 +11,25 @@ export type Page = "loop" | "run";
 
 export interface Panel {
   label: string;
-  /** The pages that show it. */
   pages: readonly Page[];
-  /** Shortcuts of the composer that open it. */
-  keys: readonly string[];
-  /** A number beside the name on the tab. */
+  keys: string;
   Note?: ComponentType;
 }
 
 export const PANELS: Record<PanelId, Panel> = {
-  samples: { label: "Samples", pages: ["run"], keys: [] },
-  log: { label: "Log", pages: ["run"], keys: [], Note: AlertCount },
-  schedule: { label: "Schedule", pages: ["loop", "run"], keys: [] },
-  data: { label: "Data", pages: ["loop"], keys: [] },
-  plan: { label: "Plan", pages: ["loop", "run"], keys: [] },
+  samples: { label: "Samples", pages: ["run"], keys: "" },
+  log: { label: "Log", pages: ["run"], keys: "", Note: AlertCount },
+  schedule: { label: "Schedule", pages: ["loop", "run"], keys: "" },
+  data: { label: "Data", pages: ["loop"], keys: "" },
+  plan: { label: "Plan", pages: ["loop", "run"], keys: "" },
   problems: {
     label: "Problems",
     pages: ["loop"],
-    keys: ["mod+m"],
+    keys: "mod+m",
     Note: ProblemCount,
   },
-  memory: { label: "Memory and time", pages: ["loop"], keys: [] },
-  yaml: { label: "YAML", pages: ["loop", "run"], keys: ["y"] },
+  memory: { label: "Memory and time", pages: ["loop"], keys: "" },
+  yaml: { label: "YAML", pages: ["loop", "run"], keys: "y" },
 };
 
 export function panelsOf(page: Page): [PanelId, Panel][] {

@@ -8,7 +8,8 @@ export function useActionKeys(actions: readonly Action[]): void {
   useEffect(() => {
     let isOnPane = false;
     const point = (event: PointerEvent) => {
-      isOnPane = isPane(event.target);
+      isOnPane =
+        event.target instanceof Element && event.target.classList.contains("react-flow__pane");
     };
     const leavePane = () => {
       isOnPane = false;
@@ -41,12 +42,7 @@ export function useActionKeys(actions: readonly Action[]): void {
   }, [actions]);
 }
 
-/** A list or dialog is open, or on its way: what is typed is meant for it. */
 function isAsked(): boolean {
   if (useDialogs.getState().open !== null || useAddSearch.getState().request !== null) return true;
   return document.querySelector('[role="dialog"], [role="menu"]') !== null;
-}
-
-function isPane(target: EventTarget | null): boolean {
-  return target instanceof Element && target.classList.contains("react-flow__pane");
 }

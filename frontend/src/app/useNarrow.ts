@@ -3,7 +3,6 @@ import { usePreferences } from "@/state/preferences";
 
 const query = matchMedia("(max-width: 1180px)");
 
-/** Whether the window is too narrow for generous panels. */
 export function useNarrow(): boolean {
   return useSyncExternalStore(
     (listener) => {
@@ -16,7 +15,6 @@ export function useNarrow(): boolean {
 
 const NARROW_SETTINGS = 300;
 
-/** How wide the settings are, on the right of the composer. */
 export function useSettingsWidth(): number {
   const width = usePreferences((state) => state.inspectorWidth);
   return useNarrow() ? Math.min(width, NARROW_SETTINGS) : width;

@@ -8,12 +8,9 @@ export interface CurveName {
 }
 
 export interface ChartPlan {
-  /** Its name in the catalog, or that of its only metric. */
   name: string;
   info: MetricInfo;
-  /** All nodes of one metric follow each other. */
   curves: readonly CurveName[];
-  /** Chosen by what the loop learns; the others are there for who asks. */
   isMain: boolean;
 }
 
@@ -58,7 +55,6 @@ function curvesOf(name: string, known: Known): CurveName[] {
   return meant.flatMap(([metric, nodes]) => nodes.map((node) => ({ metric, node })));
 }
 
-/** What stands in a legend: the node, with the metric where a chart has several of it. */
 export function curveLabel(
   catalog: Catalog,
   curve: CurveName,

@@ -7,7 +7,6 @@ import { isFlat, isSimple } from "./shapes";
 
 export interface Label {
   title: string;
-  /** With all the groups around it. */
   whole: string;
   /** Which shape each union around it has: those of one union never stand together. */
   shapes: ReadonlyMap<string, string>;

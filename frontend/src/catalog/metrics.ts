@@ -1,8 +1,6 @@
-/** Which metric comes first: what one looks at first when a run goes well or badly. Pure. */
 import type { Catalog, MetricInfo } from "@/api/types";
 import { formatName } from "@/lib/format";
 
-/** Metrics that are shown without asking; the rest is one press away. */
 export const SHOWN_AT_FIRST = 8;
 
 /** In the catalog's order; then those that stand for one number of samples, then by name. */
@@ -18,7 +16,6 @@ export function orderMetrics(
   return [...names].toSorted((a, b) => rank(a) - rank(b) || a.localeCompare(b));
 }
 
-/** The metric of a path `node.metric`. */
 export function metricOf(path: string): string {
   return path.slice(path.indexOf(".") + 1);
 }

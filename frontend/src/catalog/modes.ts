@@ -2,7 +2,6 @@
 import type { Catalog, Json, KindInfo, ModeInfo } from "@/api/types";
 import { isObject, parsePath, readPath } from "@/lib/paths";
 
-/** The mode of this name, else the first that is offered. */
 export function modeNamed(catalog: Catalog, name: Json | undefined): ModeInfo {
   const found = catalog.modes.find((mode) => mode.name === name) ?? catalog.modes[0];
   if (!found) throw new Error("The catalog has no modes.");
@@ -39,14 +38,11 @@ export function ofOtherModes(mode: ModeInfo, kind: string): OfOtherModes {
   };
 }
 
-/** Paths among these that a node has a value at. */
 export function setAmong(node: Json | undefined, fields: Iterable<string>): string[] {
   return [...fields].filter((path) => {
     const value = readPath(node, parsePath(path));
-    return value !== undefined && value !== null && !(isObject(value) && isEmpty(value));
+    return (
+      value !== undefined && value !== null && !(isObject(value) && Object.keys(value).length === 0)
+    );
   });
-}
-
-function isEmpty(value: object): boolean {
-  return Object.keys(value).length === 0;
 }

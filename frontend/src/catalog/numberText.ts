@@ -14,7 +14,6 @@ export function numberProblem(field: NumberField, text: string): string | null {
     : "Expected a number, such as 0.5 or 3e-4.";
 }
 
-/** `undefined` where nothing is typed, or nothing that reads. */
 export function readNumber(field: NumberField, text: string): number | undefined {
   const trimmed = text.trim();
   return trimmed === "" || numberProblem(field, text) !== null ? undefined : Number(trimmed);

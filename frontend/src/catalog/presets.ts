@@ -41,7 +41,6 @@ export function withPreset(
   });
 }
 
-/** What the shapes of a union are called, where presets tell them apart. */
 export function namesOf(catalog: Catalog, field: Field): ReadonlyMap<string, AlgorithmInfo> {
   const first = field.shape === "tagged" ? field.variants[0]?.field : undefined;
   if (first?.shape !== "object" || !first.properties().some(isPresetName)) return NONE;

@@ -1,4 +1,3 @@
-/** Parts of the schedule's schema: a phase, a group of phases, an entry of one of its lists. */
 import type { Catalog } from "@/api/types";
 import { type Field, readSchema } from "./schema";
 

@@ -20,20 +20,14 @@ export interface FieldFacts {
   level: string;
   isHot: boolean;
   isHidden: boolean;
-  /** Whether fitting into memory may set it. */
   isSolvable: boolean;
   widget: string | null;
-  /** What its value is chosen from: things of the loop, or lists of the catalog. */
   choosesFrom: Choices | null;
-  /** How its text mentions nodes, and how the keys of a mapping do. */
   reference: Reference | null;
   keyReference: Reference | null;
   unit: string | null;
-  /** A text to begin with. */
   starter: string | null;
-  /** How its value is said in a few words, `{}` in its place. */
   short: string | null;
-  /** The part of a form where it stands. */
   section: string | null;
   fallback: Json | undefined;
   isNullable: boolean;
@@ -95,7 +89,6 @@ export function readSchema(schema: JsonSchema): Field {
   return field;
 }
 
-/** The schema of a part of the loop beside its nodes, where the catalog has one. */
 export function sectionSchema({ schema }: Catalog, part: string): JsonSchema | undefined {
   const parts: Record<string, JsonSchema> = schema;
   return parts[part];
@@ -265,7 +258,6 @@ function tagged(member: JsonSchema, tag: string, defs: Defs): Variant[] {
   return values.map((value) => ({ key: String(value), title: spokenWord(String(value)), field }));
 }
 
-/** What the tag is called, as the first of the shapes has it. */
 function tagTitle(first: JsonSchema, tag: string, defs: Defs): string {
   const inner = (first.oneOf ?? first.anyOf)?.[0];
   if (inner) return tagTitle(resolve(inner, defs).schema, tag, defs);
@@ -296,7 +288,6 @@ function sharedTag(variants: JsonSchema[], defs: Defs): string | null {
   return null;
 }
 
-/** What a shape is called whose schema gives no title. */
 function variantTitle(field: Field, name: string): string {
   switch (field.shape) {
     case "text":
@@ -331,7 +322,6 @@ function variantTitle(field: Field, name: string): string {
   }
 }
 
-/** "exact_match" → "exact match". */
 function spokenWord(word: string): string {
   return word.replaceAll("_", " ");
 }

@@ -10,13 +10,10 @@ import { chosenVariant, emptyValue } from "./shapes";
 
 export interface ScorerChoice {
   kind: KindInfo;
-  /** Of its entry and, as a wish, of the node. */
   name: string;
   title: string;
   help: string;
-  /** Its settings to begin with. */
   data: JsonObject;
-  /** Code of the user. */
   isCode: boolean;
 }
 
@@ -58,7 +55,6 @@ function choicesOf(kind: KindInfo): ScorerChoice[] {
   });
 }
 
-/** What the kind begins with, but for one field. */
 function rest(kind: KindInfo, without: string): JsonObject {
   const begun = isObject(kind.template) ? { ...kind.template } : {};
   delete begun[without];
@@ -81,7 +77,6 @@ function below(tag: string, { key, field }: Variant, tags: JsonObject): Leaf[] {
   return field.shape === "tagged" ? leaves(field, own) : [{ field, tags: own, name: key }];
 }
 
-/** What the value of the innermost tag means, else what the whole does. */
 function helpOf(field: Field, tags: JsonObject): string {
   const tag = Object.keys(tags).at(-1) ?? "";
   if (field.shape !== "object") return field.help;
@@ -89,7 +84,6 @@ function helpOf(field: Field, tags: JsonObject): string {
   return field.help || own;
 }
 
-/** The user's code among the settings of a node, where it has a place for some. */
 export function codeOf(kind: KindInfo | undefined, data: Json | undefined): CodePlace | null {
   return kind ? codeIn(readSchema(kind.schema), data, []) : null;
 }

@@ -12,7 +12,6 @@ const RANKS = {
   help: 0.5,
 };
 
-/** Above 0 where it is meant by the search; the most likely has most. */
 export function scoreKind(kind: KindInfo, search: string): number {
   const wish = search.trim().toLowerCase();
   if (wish === "") return 1;

@@ -10,9 +10,7 @@ import { belongs, chosenVariant, defaultsOf, isRead } from "./shapes";
 
 type ObjectField = Extract<Field, { shape: "object" }>;
 
-/** Fields of one object that stand in one part of the form. */
 export interface SectionFields {
-  /** Of the object, from the form's own; the titles of what is around. */
   path: string[];
   titles: string[];
   field: ObjectField;
@@ -26,7 +24,6 @@ export interface FormSection {
   fields: SectionFields[];
 }
 
-/** The parts of a form that it has fields for, in the catalog's order. */
 export function sectionsOf(catalog: Catalog, form: ObjectField): FormSection[] {
   const found = new Map<string, SectionFields[]>();
   const visit = (field: ObjectField, around: string | null, path: string[], titles: string[]) => {
@@ -64,7 +61,6 @@ export function sectionAt(form: ObjectField, path: readonly (string | number)[])
 
 const MAX_WORDS = 3;
 
-/** What the fields of a part say in a few words, the first of them. */
 export function summariseSection(
   catalog: Catalog,
   section: FormSection,
@@ -72,7 +68,6 @@ export function summariseSection(
 ): string {
   const words: string[] = [];
   const say = (field: Field, at: readonly string[], given: Json | undefined) => {
-    // What cannot be off is there with its defaults.
     const own = given ?? (field.shape === "object" && !field.isNullable ? {} : undefined);
     if (own === undefined || own === null || words.length >= MAX_WORDS) return;
     if (field.short !== null && typeof own !== "object") {
@@ -136,7 +131,6 @@ export function countChanges(field: Field, value: Json | undefined): number {
   );
 }
 
-/** The properties of what an object value is. */
 export function inner(field: Field, value: JsonObject): readonly Property[] {
   if (field.shape === "object") return field.properties();
   const variant = chosenVariant(field, value);

@@ -1,9 +1,7 @@
-/** Questions about values and fields that several widgets ask. Pure. */
 import type { InputPort, Json, JsonObject, KindInfo } from "@/api/types";
 import { isObject, parsePath, readPath } from "@/lib/paths";
 import { type Field, type Property, readSchema, type Variant } from "./schema";
 
-/** The variant that a value is of, else the first. */
 export function chosenVariant(field: Field, value: Json | undefined): Variant | null {
   if (field.shape === "tagged") {
     const tag = isObject(value) ? value[field.tag] : undefined;
@@ -17,7 +15,6 @@ export function chosenVariant(field: Field, value: Json | undefined): Variant | 
   return fitting ?? field.variants.find((variant) => variant.field.shape === meant) ?? null;
 }
 
-/** Whether a value has the shape of a field, as far as tells its variants apart. */
 export function fits(field: Field, value: Json): boolean {
   if (value === null) return field.isNullable || field.shape === "json";
   switch (field.shape) {
@@ -140,7 +137,6 @@ export function isSimple(field: Field): boolean {
   return ["text", "number", "flag", "choice", "constant"].includes(field.shape) && !isLong(field);
 }
 
-/** Whether each shape of a union is a single value, so that all of it is one row. */
 export function isFlat(field: Field): boolean {
   return (
     field.shape === "variants" &&
@@ -150,12 +146,10 @@ export function isFlat(field: Field): boolean {
 
 const LONG = ["code", "text", "regex"];
 
-/** Whether its text wants all of the width. */
 export function isLong(field: Field): boolean {
   return LONG.includes(field.widget ?? "");
 }
 
-/** How a default reads where nothing is set. */
 export function defaultText(field: Field): string {
   const { fallback } = field;
   if (fallback === undefined) return "";

@@ -1,4 +1,3 @@
-/** Going from one shape of a union to another, and back without loss. Pure. */
 import type { Json } from "@/api/types";
 import { deepEqual, isObject } from "@/lib/paths";
 import type { Field, Variant } from "./schema";
@@ -34,7 +33,6 @@ export function changeVariant(
   return next;
 }
 
-/** A fresh value of the variant, with what the old one has in the same fields. */
 function carry(old: Json | undefined, field: Union, to: Variant): Json {
   const tag = field.shape === "tagged" ? field.tag : null;
   const fresh = emptyValue(to.field);

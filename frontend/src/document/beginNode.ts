@@ -1,4 +1,3 @@
-/** What a new node begins as. Pure. */
 import type { Catalog, Json, KindInfo, ModeInfo } from "@/api/types";
 import { type Field, readSchema } from "@/catalog/schema";
 import { chosenVariant } from "@/catalog/shapes";
@@ -50,7 +49,6 @@ function fill(value: Json, field: Field, find: (name: string) => string | null):
   return filled;
 }
 
-/** `actor`, or the node of `actor.pairs`, as the node that is there. */
 function foundName(item: Json, find: (name: string) => string | null): Json {
   if (typeof item !== "string") return item;
   const [node = "", ...port] = item.split(".");

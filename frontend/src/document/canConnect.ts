@@ -52,7 +52,7 @@ export function canConnect(
   const from = portText(source);
   const to = portText(target);
   const others = document.edges.filter(
-    (edge) => edge.to === to && edgeName(edge.from, to) !== ignoredEdge,
+    (edge) => edge.to === to && `${edge.from}->${to}` !== ignoredEdge,
   );
   if (others.some((edge) => edge.from === from)) return no("These two are already connected.");
   if (input.max !== null && others.length >= input.max) {
@@ -63,8 +63,4 @@ export function canConnect(
     );
   }
   return YES;
-}
-
-function edgeName(from: string, to: string): string {
-  return `${from}->${to}`;
 }

@@ -7,9 +7,7 @@ import { NOTES, readNotes, writeNotes } from "./notes";
 import type { Edge, LoopDocument, NodeData, Point, Unread } from "./types";
 import { ALL_READ, isAllRead, mixEdges } from "./unread";
 
-/** What a layout keeps the colours of learners under; no node has such a name. */
 const COLORS = "$colors";
-/** A node of which the file does not say what it is. */
 const NO_KIND = "";
 
 export function fromSpec(spec: JsonObject, layout?: JsonObject | null): LoopDocument {
@@ -89,7 +87,6 @@ function readIdentities(
   return Object.fromEntries(Object.entries(kept).filter(isIdentity)) as Record<string, number>;
 }
 
-/** Places as they are now, and what else the layout held. */
 function writeLayout({
   layout,
   nodes,
@@ -98,7 +95,6 @@ function writeLayout({
   unread = ALL_READ,
 }: LoopDocument): JsonObject {
   const others = { ...unread.layout };
-  // The place of a box goes with the box.
   for (const [id, old] of Object.entries(others)) {
     if (Array.isArray(old) && typeof old[0] === "number" && !(id in nodes || id in unread.nodes)) {
       delete others[id];

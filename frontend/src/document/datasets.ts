@@ -3,7 +3,6 @@ import type { Catalog } from "@/api/types";
 import { portRef } from "./edges";
 import type { LoopDocument } from "./types";
 
-/** All of them, or those whose rows reach a node. */
 export function datasetsOf(catalog: Catalog, document: LoopDocument, reached?: string): string[] {
   const all = Object.entries(document.nodes)
     .filter(([, { kind }]) => {

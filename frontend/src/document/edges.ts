@@ -1,4 +1,3 @@
-/** Edges: their ends, keys and text form. Pure. */
 import { isDraft } from "immer";
 import type { Json } from "@/api/types";
 import { isObject } from "@/lib/paths";
@@ -15,16 +14,13 @@ export function portText(ref: PortRef): string {
   return `${ref.node}.${ref.port}`;
 }
 
-/** By what name a run tells of an edge. */
 export function runKey(edge: Edge): string {
   return typeof edge.id === "string" ? edge.id : `${edge.from}->${edge.to}`;
 }
 
-/** What follows from a list of edges, worked out once for each list. */
 export interface EdgeFacts {
   keys: readonly string[];
   index: ReadonlyMap<string, number>;
-  /** Ports with an edge: outputs and inputs by their text. */
   outputs: ReadonlySet<string>;
   inputs: ReadonlySet<string>;
 }

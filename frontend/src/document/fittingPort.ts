@@ -2,7 +2,6 @@ import type { Catalog, KindInfo } from "@/api/types";
 import { canConnect, outputPort } from "./canConnect";
 import type { LoopDocument, PortRef } from "./types";
 
-/** No node has this name, so that a new one can be tried under it. */
 const NEW = "";
 
 /** The port of a new node that an edge from `from` would go to, or null where it cannot be joined. */
@@ -21,7 +20,6 @@ export function fittingPort(
   if (!from.isOutput) return kind.outputs.find((port) => canJoin(port.name))?.name ?? null;
   const type = outputPort(catalog, document, from)?.type;
   const fits = kind.inputs.filter((port) => canJoin(port.name));
-  // Data before teaching: a new node is first of all given something to work on.
   return (
     (
       fits.find((port) => port.type === type && !port.teaching) ??

@@ -12,7 +12,6 @@ export interface Fragment {
   layout: Record<string, Point>;
 }
 
-/** Between nodes that come without places. */
 const ROW = 160;
 
 export function cutFragment(document: LoopDocument, ids: readonly string[]): Fragment {
@@ -30,7 +29,6 @@ export function cutFragment(document: LoopDocument, ids: readonly string[]): Fra
   return fragment;
 }
 
-/** As a loop has it, in words of the YAML. */
 export function toFragmentSpec({ nodes, edges, layout }: Fragment): JsonObject {
   const spec: JsonObject = { nodes: { ...nodes } };
   if (edges.length > 0) spec.edges = edges.map(writeEdge);
@@ -74,7 +72,6 @@ export function placeFragment(
   return { ...placed, edges: placed.edges.map(withoutId), layout };
 }
 
-/** Edge ids are names of the loop and not copied. */
 function withoutId({ id: _, ...edge }: Edge): Edge {
   return edge as Edge;
 }

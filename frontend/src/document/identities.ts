@@ -11,7 +11,6 @@ import type { LoopDocument } from "./types";
 
 type Numbers = Readonly<Record<string, number>>;
 
-/** Whether something teaches a node, or it says how it learns. */
 export function isLearner(catalog: Catalog, document: LoopDocument, id: string): boolean {
   const node = document.nodes[id];
   const kind = catalog.kinds[node?.kind ?? ""];
@@ -59,7 +58,6 @@ export function withIdentities(
     : { ...document, identities: { ...found } };
 }
 
-/** Follows every command: a new learner has a number, one that is gone leaves it. */
 export function keepIdentities(catalog: Catalog): (draft: LoopDocument) => void {
   return (draft) => {
     const document = isDraft(draft) ? current(draft) : draft;

@@ -1,5 +1,3 @@
-/** Names of loops and nodes: what is allowed, and a free one near a wish. Pure. */
-
 const LOOP_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 const NODE_NAME = /^[a-z][a-z0-9_]*$/;
 
@@ -9,7 +7,9 @@ const LOOP_SIGNS = /[^A-Za-z0-9._-]/gu;
 export function loopNameProblem(name: string): string | null {
   if (LOOP_NAME.test(name)) return null;
   if (name.trim() === "") return "A loop needs a name.";
-  const signs = [...new Set(name.match(LOOP_SIGNS) ?? [])].map(signName);
+  const signs = [...new Set(name.match(LOOP_SIGNS) ?? [])].map((sign) =>
+    /\s/u.test(sign) ? "a space" : `“${sign}”`,
+  );
   if (signs.length > 0) {
     const last = signs.at(-1);
     const list = signs.length === 1 ? last : `${signs.slice(0, -1).join(", ")} or ${last}`;
@@ -18,11 +18,6 @@ export function loopNameProblem(name: string): string | null {
   return `A name must start with a letter or a digit, not with “${name[0]}”.`;
 }
 
-function signName(sign: string): string {
-  return /\s/u.test(sign) ? "a space" : `“${sign}”`;
-}
-
-/** The nearest name that can be taken; empty where nothing is left. */
 export function loopNameNear(name: string): string {
   return name
     .trim()
@@ -32,7 +27,6 @@ export function loopNameNear(name: string): string {
     .replace(/-+$/, "");
 }
 
-/** Why a name cannot be taken, or null. */
 export function nameProblem(name: string, taken: ReadonlySet<string>, own?: string): string | null {
   if (name === "") return "A node needs a name.";
   if (!NODE_NAME.test(name)) {

@@ -5,7 +5,6 @@ import type { Json, JsonObject } from "@/api/types";
 import { isObject } from "@/lib/paths";
 import type { Note, Point } from "./types";
 
-/** Their place in a layout. No node can have this name. */
 export const NOTES = "$notes";
 export const NOTE_SIZE: Point = [208, 112];
 export const MIN_NOTE: Point = [112, 64];

@@ -16,7 +16,6 @@ export function schedule(document: LoopDocument): JsonObject {
   return isObject(document.rest.schedule) ? document.rest.schedule : {};
 }
 
-/** The list that holds the children of `parent`; [] is the top. */
 export function phaseList(document: LoopDocument, parent: PhasePath): JsonObject[] | null {
   let list = schedule(document).phases;
   for (const index of parent) {
@@ -50,7 +49,6 @@ export function readPhasePath(
   return at.length === 0 ? null : { at, rest: path.slice(index) };
 }
 
-/** Calls `change` with every phase and group, from the outside in. */
 export function mapPhases(
   document: LoopDocument,
   change: (phase: JsonObject, at: PhasePath) => void,
@@ -66,7 +64,6 @@ export function mapPhases(
   visit(phaseList(document, []), []);
 }
 
-/** A loop without phases gets its first one, which takes over length and ports. */
 export function ensurePhases(draft: LoopDocument, first: JsonObject): void {
   if (!isObject(draft.rest.schedule)) draft.rest.schedule = {};
   const own = draft.rest.schedule;

@@ -19,13 +19,10 @@ export interface PickOption {
 
 export interface Picked {
   options: readonly PickOption[];
-  /** Whether a name that is not listed can be written as well. */
   isOpen: boolean;
-  /** Where it is written, in the node, and what. */
   write: (value: string, visitsOf: (place: string) => Visits) => { path: Path; value: Json };
 }
 
-/** Null where the value at this path of a node is not chosen from a list. */
 export function pickAt(
   catalog: Catalog,
   document: LoopDocument,
@@ -92,7 +89,6 @@ function pickVariant(
   };
 }
 
-/** What the choices of a field are called, where the catalog lists them as presets. */
 function titlesOf(
   catalog: Catalog,
   { choosesFrom }: Field,

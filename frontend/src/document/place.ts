@@ -11,7 +11,6 @@ export interface Place {
   path: Path;
 }
 
-/** A path as text, read along what the document holds. */
 export function readDocumentPath(document: LoopDocument, text: string): Path {
   const { rest, nodes, edges } = document;
   return parsePath(text, { ...rest, nodes, edges });

@@ -1,4 +1,3 @@
-/** The pools of a loop's hardware, and which of them a node says that it runs in. Pure. */
 import type { Catalog, JsonObject } from "@/api/types";
 import { readSchema } from "@/catalog/schema";
 import { formatPlural } from "@/lib/format";
@@ -11,7 +10,6 @@ export interface Pool {
   size: string;
 }
 
-/** As the loop has them; none where all runs everywhere. */
 export function poolsOf(document: LoopDocument): Pool[] {
   const { hardware } = document.rest;
   const pools = isObject(hardware) && isObject(hardware.pools) ? hardware.pools : {};
@@ -34,7 +32,6 @@ export function poolField(catalog: Catalog, kind: string | undefined): string | 
   return field.properties().find((one) => one.field.choosesFrom === "pools")?.name ?? null;
 }
 
-/** Where parts of a node of this kind name pools of their own. */
 export function poolPaths(catalog: Catalog, kind: string | undefined): [string, string][] {
   const info = catalog.kinds[kind ?? ""];
   const form = info ? readSchema(info.schema) : null;
@@ -46,7 +43,6 @@ export function poolPaths(catalog: Catalog, kind: string | undefined): [string, 
   });
 }
 
-/** The pool that a node names; null where it names none. */
 export function poolOf(catalog: Catalog, document: LoopDocument, node: string): string | null {
   const data = document.nodes[node];
   const field = poolField(catalog, data?.kind);
@@ -54,7 +50,6 @@ export function poolOf(catalog: Catalog, document: LoopDocument, node: string): 
   return typeof named === "string" ? named : null;
 }
 
-/** Those of the nodes that can be in a pool. */
 export function placeable(
   catalog: Catalog,
   document: LoopDocument,
@@ -70,7 +65,6 @@ export interface WrittenPools {
   sizes: PoolSizes;
 }
 
-/** What the loop says of its pools; null where it names none. */
 export function poolSizes(document: LoopDocument): WrittenPools | null {
   const hardware = document.rest.hardware;
   const pools = isObject(hardware) && isObject(hardware.pools) ? hardware.pools : {};
@@ -85,7 +79,6 @@ export function poolSizes(document: LoopDocument): WrittenPools | null {
   return Object.keys(sizes).length > 0 ? { unit, sizes } : null;
 }
 
-/** The hardware that a loop names: its preset, else its GPU, else the processor. */
 export function hardwareName(document: LoopDocument): string {
   const { hardware } = document.rest;
   if (!isObject(hardware)) return "cpu";
@@ -93,7 +86,6 @@ export function hardwareName(document: LoopDocument): string {
   return typeof hardware.gpu === "string" ? hardware.gpu : "cpu";
 }
 
-/** Whether the loop names no GPU: its places are processes. */
 export function isOnCpu(document: LoopDocument): boolean {
   return hardwareName(document) === "cpu";
 }

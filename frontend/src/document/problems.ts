@@ -44,7 +44,6 @@ export type Tone = Severity | "next step";
 /** What is found, apart from what is only not there yet while the loop is drawn: the catalog says which that is. */
 export interface Found {
   faults: readonly Diagnostic[];
-  /** Those that one click takes come first. */
   steps: readonly Diagnostic[];
 }
 
@@ -60,7 +59,6 @@ export function splitProblems(
   };
 }
 
-/** How these are told together; null: there are none. */
 export function toneOf(
   catalog: Pick<Catalog, "unfinished">,
   problems: readonly Diagnostic[],
@@ -69,7 +67,6 @@ export function toneOf(
   return worstSeverity(faults) ?? (steps.length > 0 ? "next step" : null);
 }
 
-/** What can be drawn, checked and estimated, but not run by this version. */
 const REFUSED = "run.not_yet_runnable";
 
 /** Why no run takes a valid loop, forced or not; null: one would. */
@@ -79,7 +76,6 @@ export function refusalOf(diagnostics: readonly Diagnostic[]): string | null {
   return plainText(refusal.charAt(0).toUpperCase() + refusal.slice(1));
 }
 
-/** A message where nothing is set in code. */
 export function plainText(message: string): string {
   return message.replaceAll("`", "");
 }
@@ -92,14 +88,12 @@ export function worstSeverity(diagnostics: readonly Diagnostic[]): Severity | nu
   return worst;
 }
 
-/** What is said of lines of the text that a field is. */
 export function textMarks(problems: readonly Diagnostic[]) {
   return problems.flatMap(({ text_line, severity, message }) =>
     typeof text_line === "number" ? [{ line: text_line, column: null, severity, message }] : [],
   );
 }
 
-/** Problems at a field or below it. */
 export function problemsAt(
   diagnostics: readonly Diagnostic[],
   field: string,

@@ -11,7 +11,6 @@ import type { LoopDocument } from "./types";
 
 export interface Renaming {
   catalog: Catalog;
-  /** The loop before, in which paths are looked up. */
   document: LoopDocument;
   from: string;
   to: string;
@@ -23,13 +22,11 @@ export function renameInNode(node: Json, renaming: Renaming): Json {
   return kind ? visit(node, readSchema(kind.schema), renaming) : node;
 }
 
-/** Likewise a section beside the nodes, such as the schedule. */
 export function renameInSection(section: string, value: Json, renaming: Renaming): Json {
   const schema = sectionSchema(renaming.catalog, section);
   return schema ? visit(value, readSchema(schema), renaming) : value;
 }
 
-/** What holds several values hands its mark down to them. */
 function visit(value: Json, field: Field, by: Renaming, mark = field.reference): Json {
   if (typeof value === "string") return mark ? renameText(value, mark, by) : value;
   if (field.shape === "tagged" || field.shape === "variants") {
@@ -83,7 +80,6 @@ function renameText(text: string, mark: Reference, { from, to }: Renaming): stri
     case "node":
       return renameWords(text, from, to, 0, 1);
     case "metric":
-      // The metric's own name is the last word.
       return renameWords(text, from, to, 0, text.split(".").length - 1);
     case "path":
       return renameWords(text, from, to, 1, 2);
@@ -92,7 +88,6 @@ function renameText(text: string, mark: Reference, { from, to }: Renaming): stri
   }
 }
 
-/** Words between dots, from the `first` on and before the `end`. */
 function renameWords(text: string, from: string, to: string, first: number, end: number): string {
   const words = text.split(".");
   return words.map((word, at) => (word === from && at >= first && at < end ? to : word)).join(".");

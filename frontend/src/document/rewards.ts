@@ -1,24 +1,19 @@
-/** Who is paid by which sources, with which weights. Pure. */
 import type { Catalog } from "@/api/types";
 import { edgeKeys, portRef, runKey } from "./edges";
 import type { LoopDocument, PortRef } from "./types";
 
 /** A port at which scores of a node's own texts come together and teach it. */
 export interface Payee extends PortRef {
-  /** "actor.rewards". */
   name: string;
 }
 
 export interface PayingEdge {
-  /** Among the edges of the document. */
   key: string;
-  /** As the service calls it. */
   name: string;
   node: string;
   weight: number;
 }
 
-/** The ports that are paid, those with an edge first. */
 export function payees(catalog: Catalog, document: LoopDocument): Payee[] {
   const all = Object.entries(document.nodes).flatMap(([node, { kind }]) =>
     (catalog.kinds[kind]?.inputs ?? [])

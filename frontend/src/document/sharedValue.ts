@@ -1,11 +1,9 @@
-/** What several values of one field have in common, and where they differ. Pure. */
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { chosenVariant } from "@/catalog/shapes";
 import { deepEqual, isObject, joinPath, type Path } from "@/lib/paths";
 
 export interface Common {
-  /** Without what differs. */
   value: Json | undefined;
   /** By path from the field's own place: the values there, in order, `undefined` where it is not set. */
   differing: Map<string, (Json | undefined)[]>;

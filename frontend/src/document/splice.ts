@@ -1,4 +1,3 @@
-/** Whether a node can stand in the middle of an edge, and by which of its ports. Pure. */
 import type { Catalog } from "@/api/types";
 import { accepts, inputPort, outputPort } from "./canConnect";
 import { portRef } from "./edges";

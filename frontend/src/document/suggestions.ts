@@ -9,16 +9,13 @@ import type { LoopDocument, NodeData } from "./types";
 
 export interface Suggestion {
   value: string;
-  /** What to call it, where its value does not say enough. */
   title?: string;
 }
 
 const NONE: readonly Suggestion[] = [];
 
-/** By what a field names. */
 type Source = (catalog: Catalog, document: LoopDocument, node: NodeData | null) => Suggestion[];
 
-/** By what the catalog says that a field's value is chosen from. */
 const BY_CHOICES: Partial<Record<Choices, Source>> = {
   nodes: (_, document) => plain(Object.keys(document.nodes)),
   ports: (catalog, document) => plain(teachingPorts(catalog, document).map((port) => port.name)),
@@ -37,7 +34,6 @@ export function hasSuggestions({ choosesFrom }: Pick<Field, "choosesFrom">): boo
   return choosesFrom !== null && choosesFrom in BY_CHOICES;
 }
 
-/** What a field of this node, or of the loop, is chosen from. */
 export function suggestionsOf(
   catalog: Catalog,
   document: LoopDocument,
@@ -56,7 +52,6 @@ function poolNames(document: LoopDocument): string[] {
   return names.length > 0 ? names : ["main"];
 }
 
-/** Columns of the built-in task that a node takes its rows from, or of that part of it. */
 function taskColumns(catalog: Catalog, node: NodeData | null): string[] {
   const source = node && isObject(node.source) ? node.source : {};
   const task = catalog.tasks.find(({ name }) => name === source.task);
@@ -73,7 +68,6 @@ function reportedMetrics(catalog: Catalog, document: LoopDocument): string[] {
   );
 }
 
-/** The fields of a kind that list what a probe reports. */
 function measuring(kind: KindInfo | undefined): Property[] {
   const field = kind ? readSchema(kind.schema) : null;
   const properties = field?.shape === "object" ? field.properties() : [];

@@ -5,7 +5,6 @@ import { portRef } from "./edges";
 import type { LoopDocument } from "./types";
 
 export interface TeachingPort {
-  /** "actor.rewards". */
   name: string;
   node: string;
   port: string;

@@ -6,7 +6,6 @@ import { isDraft, original } from "immer";
 import { isObject } from "@/lib/paths";
 import type { LoopDocument } from "./types";
 
-/** At the end of a command that changed the machine or a model. */
 export function keepTrueName(draft: LoopDocument): void {
   const before = isDraft(draft) ? original(draft) : undefined;
   if (!before || before.name !== draft.name) return;
@@ -28,7 +27,6 @@ function machineOf({ rest }: LoopDocument): string | null {
   return typeof preset === "string" ? preset : null;
 }
 
-/** Models by the last part of what names them: `Qwen2.5-7B-Instruct`. */
 function modelsOf({ nodes }: LoopDocument): string[] {
   return Object.values(nodes).flatMap(({ model }) => {
     const said = isObject(model) ? (model.path ?? model.architecture) : null;
@@ -47,7 +45,6 @@ function wordsIn(name: string, model: string): string | null {
   return null;
 }
 
-/** Where whole words stand in a name; -1: nowhere. */
 function placeOf(name: string, words: string): number {
   const at = name.toLowerCase().indexOf(words.toLowerCase());
   const isWhole = (letter: string | undefined) => !/[\p{L}\p{N}.]/u.test(letter ?? "");

@@ -19,7 +19,6 @@ export interface Edge {
 
 export type Point = [number, number];
 
-/** Words for people, on the canvas beside the boxes. */
 export interface Note {
   at: Point;
   size: Point;
@@ -31,11 +30,8 @@ export interface LoopDocument {
   nodes: Record<string, NodeData>;
   edges: Edge[];
   layout: Record<string, Point>;
-  /** Which colour each learner has, from its creation until it is deleted. */
   identities?: Record<string, number>;
-  /** Kept with the places; absent where there are none. */
   notes?: Record<string, Note>;
-  /** Its cards show what their nodes do in a run, and not their values. */
   isRunView?: true;
   /** Everything else at the top of a loop: mode, schedule, hardware, run, ... */
   rest: JsonObject;
@@ -45,9 +41,7 @@ export interface LoopDocument {
 
 export interface Unread {
   nodes: Record<string, Json>;
-  /** In the order of the file, with their positions in its list. */
   edges: { at: number; value: Json }[];
-  /** Whatever else a layout holds besides the places of boxes and notes. */
   layout?: JsonObject;
 }
 

@@ -11,11 +11,8 @@ const ANY = "*";
 
 export interface CardValue {
   label: string;
-  /** In the node. */
   path: Path;
-  /** Null where several values stand in one: they are changed in the form. */
   field: Field | null;
-  /** As it is set; `undefined` where the default holds. */
   value: Json | undefined;
   text: string;
 }
@@ -28,7 +25,6 @@ export function cardValues(catalog: Catalog, document: LoopDocument, id: string)
   return [...valuesOfKind(catalog, document, id, kind), ...poolsOfParts(catalog, document, id)];
 }
 
-/** Where a part of a node runs in another pool than the node. */
 function poolsOfParts(catalog: Catalog, document: LoopDocument, id: string): CardValue[] {
   const node = document.nodes[id];
   const own = poolOf(catalog, document, id);
@@ -88,7 +84,6 @@ function isPlain(field: Field | null): field is Field {
   return field !== null && ["text", "number", "choice", "flag"].includes(field.shape);
 }
 
-/** A value as a card says it, on one line. */
 export function valueText(value: Json): string {
   if (typeof value === "number" && Number.isInteger(value) && Math.abs(value) >= 1000) {
     return value < 1e15 ? formatWhole(value) : formatCount(value);
@@ -120,7 +115,6 @@ interface PlacedValue {
   value: Json;
 }
 
-/** The same, each with where it stands. */
 export function placesAt(
   value: Json | undefined,
   keys: readonly string[],
@@ -145,14 +139,11 @@ export function placesAt(
 }
 
 export interface LearningValues {
-  /** The first of its algorithms, by what it is called. */
   algorithm: CardValue | null;
-  /** How many more there are. */
   more: number;
   rate: CardValue | null;
 }
 
-/** How a node learns, value by value. */
 export function learningValues(
   catalog: Catalog,
   document: LoopDocument,

@@ -46,11 +46,9 @@ const MAX_GROWTH = 1.6;
 /** A card of this height has room for a name and a number. */
 const MIN_HEIGHT = 34;
 
-/** A place at the side of a compact card at which lines begin or end. */
 export interface Dot {
   port: string;
   isTarget: boolean;
-  /** From the top of the card. */
   top: number;
 }
 
@@ -168,7 +166,6 @@ function placeDots(
   return dots;
 }
 
-/** Words and signs of a graph of compact cards, as large in the window at every zoom. */
 export function compactMeasures({ zoom, track }: Squeeze): Measures {
   return {
     laneGap: LANE_GAP / zoom,
@@ -179,13 +176,11 @@ export function compactMeasures({ zoom, track }: Squeeze): Measures {
   };
 }
 
-/** How far the tracks of learning are apart in a window of this height. */
 export function trackIn(height: number): number {
   if (height >= 520) return 20;
   return height >= 400 ? MIN_LABELLED_TRACK : Math.max(7, height / 36);
 }
 
-/** Between a frame and its cards. */
 export function frameAround({ zoom }: Squeeze): Around {
   return { side: FRAME.side / zoom, top: FRAME.head / zoom, bottom: FRAME.side / zoom };
 }

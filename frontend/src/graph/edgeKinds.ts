@@ -12,11 +12,9 @@ import type { Edge, LoopDocument, NodeData } from "@/document/types";
 export type EdgeKind = "data" | "measure" | "learning" | "tie";
 
 export interface EdgeKinds {
-  /** By the key of the edge. */
   of: ReadonlyMap<string, EdgeKind>;
   /** By a node that follows only one other (a reference, a critic): that other node. */
   leaderOf: ReadonlyMap<string, string>;
-  /** Inputs at the left and outputs at the right that have an edge there, by their text. */
   left: ReadonlySet<string>;
   right: ReadonlySet<string>;
 }
@@ -113,7 +111,6 @@ function findLeaders(catalog: Catalog, document: LoopDocument): Map<string, stri
     if (!gives || !reads || (partners.get(leader)?.size ?? 0) < 2 || !(node in document.nodes)) {
       continue;
     }
-    // There is room for one below.
     if ([...leaderOf.values()].includes(leader)) continue;
     leaderOf.set(node, leader);
   }
@@ -150,20 +147,15 @@ export function edgeText(catalog: Pick<Catalog, "schema">, edge: Edge): string {
     .join(" · ");
 }
 
-// What stands on an edge. Pure.
-
-/** What an edge says of itself; what is learned is named in any case. */
 export function edgeLabel(catalog: Catalog, edge: Edge, kind: EdgeKind): string {
   return [learningName(edge, kind), edgeText(catalog, edge)].filter(Boolean).join(" · ");
 }
 
-/** What is learned, where the edge has no name of its own. */
 export function learningName(edge: Edge, kind: EdgeKind): string {
   if (kind !== "learning" || typeof edge.id === "string") return "";
   return portRef(edge.to).port.replaceAll("_", " ");
 }
 
-/** All edges that one line stands for. */
 export function bundleTitle(keys: readonly string[]): string {
   return [`${keys.length} edges`, ...keys].join("\n");
 }

@@ -11,7 +11,6 @@ export interface Frame extends Area {
   members: readonly string[];
 }
 
-/** Between a frame and its boxes: above for its head. */
 export interface Around {
   side: number;
   top: number;
@@ -87,7 +86,6 @@ function waiting(pools: readonly Pool[], area: Area | null, frames: readonly Fra
 
 export interface Placing {
   nodes: string[];
-  /** Null takes them out of the pool that they name. */
   pool: string | null;
 }
 
@@ -160,7 +158,6 @@ function smallestAt(frames: readonly Frame[], point: Point): string | null {
 
 // The graph laid out pool by pool, so that no frame has a node of another pool in it. Pure.
 
-/** Between what stands below another. */
 const APART = 3 * GRID;
 
 /**
@@ -188,7 +185,6 @@ export function arrangePools(catalog: Catalog, document: LoopDocument): Record<s
     }
     top = block.bottom + down + APART;
   }
-  // A frame has its head above its boxes.
   const [left, upper] = [
     Math.min(...Object.values(places).map(([x]) => x)),
     Math.min(...Object.values(places).map(([, y]) => y)),

@@ -1,13 +1,10 @@
-/** Places where no other box is. Pure. */
 import type { Catalog, KindInfo } from "@/api/types";
 import { portRef } from "@/document/edges";
 import { NOTE_SIZE } from "@/document/notes";
 import { EMPTY_DOCUMENT, type LoopDocument, type NodeData, type Point } from "@/document/types";
 import { boxesOf, GRID, NODE_WIDTH, nodeSize } from "./geometry";
 
-/** Room between boxes, for edges. */
 const GAP = 2 * GRID;
-/** As far from a box to one that goes on from it. */
 const BESIDE = 4 * GRID;
 /** As far as a new box is put from where it was wanted, in steps of the grid. */
 const MAX_RINGS = 200;
@@ -17,7 +14,6 @@ const STEP = 2 * GRID;
 /** Boxes are wider than high, and rows flow from left to right: a place beside is as near as one below. */
 const ACROSS = 3 * GRID;
 
-/** How far copies move so that none lies on a box that is there already. */
 export function freeOffset(
   catalog: Catalog,
   copies: Pick<LoopDocument, "nodes" | "edges" | "layout">,
@@ -89,7 +85,6 @@ export function placeBeside(catalog: Catalog, document: LoopDocument, id: string
   return [place.x, place.y];
 }
 
-/** As large as it may get: what a mode leaves out makes a box smaller. */
 function beginnings({ kind, template }: KindInfo): NodeData {
   return { ...template, kind } as NodeData;
 }

@@ -13,17 +13,14 @@ import { type EdgeKinds, edgeKinds } from "./edgeKinds";
 import type { Area } from "./shapes";
 
 export const GRID = 16;
-/** The widest box, and the narrowest. */
 export const NODE_WIDTH = 224;
 export const MIN_WIDTH = 144;
 export const HEADER_HEIGHT = 46;
 const PORT_HEIGHT = 24;
-/** The row in which the folded ports of either side are counted. */
 const FOLD_HEIGHT = 22;
 const VALUE_HEIGHT = 26;
 const VALUES_AROUND = 11;
 const LEARN_HEIGHT = 30;
-/** A number with its curve, and the line with the state below it. */
 export const METRIC_HEIGHT = 48;
 export const STATE_HEIGHT = 28;
 const BODY_END = 6;
@@ -31,7 +28,6 @@ const BODY_END = 6;
 export interface ShownPorts {
   inputs: readonly InputPort[];
   outputs: readonly OutputPort[];
-  /** Without an edge, and of use. */
   foldedInputs: readonly InputPort[];
   foldedOutputs: readonly OutputPort[];
 }
@@ -96,7 +92,6 @@ function measure(catalog: Catalog, document: LoopDocument, node: string): Size {
     ...Array.from({ length: rows }, (_, row) => portsWidth(ports, row)),
     ...values.map(({ label }) => 24 + textWidth(label, 12) + VALUE_ROOM),
     isTaught ? LEARN_ROOM : ways.leaderOf.has(node) ? MIN_WIDTH : isRunView ? LIVE_ROOM : OWN_ROOM,
-    // Beside one that is docked below it, lines of learning go down.
     [...ways.leaderOf.values()].includes(node) ? NODE_WIDTH : 0,
   ];
   const width = Math.ceil(Math.max(...widths) / GRID) * GRID;
@@ -112,14 +107,10 @@ function measure(catalog: Catalog, document: LoopDocument, node: string): Size {
   return { width: Math.min(NODE_WIDTH, Math.max(MIN_WIDTH, width)), height };
 }
 
-/** Beside a name: the sign before it, and what is around both. */
 const NAME_AROUND = 61;
-/** The least that a value has beside its label. */
 const VALUE_ROOM = 74;
-/** "GRPO · lr 1e-6", and what a node does beside its rate. */
 const LEARN_ROOM = 192;
 const LIVE_ROOM = 160;
-/** Of a card with values. */
 const OWN_ROOM = 176;
 
 function portsWidth({ inputs, outputs }: ShownPorts, row: number): number {
@@ -139,12 +130,10 @@ function liveHeight(catalog: Catalog, document: LoopDocument, node: string): num
   return (hasMetric(catalog, document, node) ? METRIC_HEIGHT : 0) + STATE_HEIGHT;
 }
 
-/** Middle of a port's row, from the top of the node. */
 export function portTop(row: number): number {
   return HEADER_HEIGHT + row * PORT_HEIGHT + PORT_HEIGHT / 2;
 }
 
-/** Middle of the row in which folded ports are counted. */
 export function foldTop(rows: number): number {
   return HEADER_HEIGHT + rows * PORT_HEIGHT + FOLD_HEIGHT / 2;
 }
@@ -175,7 +164,6 @@ export function textWidth(text: string, size: number): number {
   return Math.ceil(width * size);
 }
 
-/** Where the boxes of a loop stand and how large they are. Pure. */
 export interface Box {
   id: string;
   x: number;
@@ -184,7 +172,6 @@ export interface Box {
   height: number;
 }
 
-/** The boxes of these nodes; those without a place have none. */
 export function boxesOf(
   catalog: Catalog,
   document: LoopDocument,

@@ -4,7 +4,6 @@ import type { Point } from "@/document/types";
 import { areaAround, type Box } from "./geometry";
 
 export interface Guide {
-  /** A line down the canvas at x, or across it at y, from one box to the other. */
   axis: "x" | "y";
   at: number;
   from: number;
@@ -12,7 +11,6 @@ export interface Guide {
 }
 
 export interface Guided {
-  /** How far the boxes are to move so that they stand in line. */
   by: [number, number];
   guides: Guide[];
 }

@@ -1,25 +1,19 @@
-/** Free ground for the label of an edge. Pure. */
 import type { EdgeKind } from "./edgeKinds";
 import { textWidth } from "./geometry";
 import { type Area, overlap, type Point } from "./shapes";
 
-/** The longest rate that stands on an edge. */
 const RATE = "44.4k/s";
-/** Around the text of a label, and the sign of learning before it. */
 const AROUND = 18;
 const SIGN = 17;
 
 export const LABEL_HEIGHT = 20;
 const APART = 3;
-/** From the middle outwards, in shares of the line. */
 const SHARES = [0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.48].flatMap((by) =>
   by === 0 ? [0.5] : [0.5 - by, 0.5 + by],
 );
-/** Beside the line, where on it there is no room. */
 const SHIFTS = [0, -16, 16, -26, 26];
 const FAR_SHIFTS = [-44, 44, -64, 64, -88, 88, -112, 112];
 const BESIDE = 14;
-/** As far as a label stands from its line. */
 export const FURTHEST_LABEL = 128;
 
 /** On the longest straight piece if there is one, else along the line; not across another line where that can be. */
@@ -65,7 +59,6 @@ function alongPlaces(points: readonly Point[], shifts: readonly number[]): Point
   return shifts.flatMap((shift) => line.map(([x, y]): Point => [x, y + shift]));
 }
 
-/** Only orthogonal lines have pieces this long; a curve is told in short ones. */
 function straightPlaces(points: readonly Point[], width: number): Point[] {
   const places: { room: number; list: Point[] }[] = [];
   for (let index = 1; index < points.length; index += 1) {

@@ -13,14 +13,11 @@ import { GRID, NODE_WIDTH, nodeSize, type Size, textWidth } from "./geometry";
 /** Room between two boxes of a rank, and between two ranks: for lines alone, and at most for what stands on them. */
 const NODE_GAP = 48;
 const RANK_GAP = { least: 80, most: 160 } as const;
-/** Between a node and one that serves only it. */
 const DOCK_GAP = 48;
 
 /** A rate stands on every line of a run. */
 const RATE = "44.4k/s";
-/** Around the text of a label, and a piece of line on either side. */
 const AROUND = 44;
-/** Boxes that stand on each other are moved this far apart. */
 const APART = 24;
 
 function isMostlyUnplaced({ nodes, layout }: LoopDocument): boolean {
@@ -37,12 +34,10 @@ interface Box {
   height: number;
 }
 
-/** A node with those that serve only it, as one box. */
 interface Group {
   id: string;
   width: number;
   height: number;
-  /** Where each stands, from the corner of the group. */
   places: Record<string, Point>;
 }
 
@@ -136,7 +131,6 @@ function inRanks(
   return places;
 }
 
-/** Two groups that are joined. */
 type Link = readonly [string, string];
 
 const SWEEPS = 8;
@@ -170,7 +164,6 @@ function levelled(
         tops.set(rank[index]?.id ?? "", top);
     }
   }
-  // Once more on the grid, so that no rounding brings two together.
   for (const rank of ranks) {
     let free = Number.NEGATIVE_INFINITY;
     for (const { id, height } of rank) {
@@ -208,7 +201,6 @@ function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** Between two ranks stands the longest text of an edge, or a rate. */
 function rankGap(catalog: Catalog, document: LoopDocument): number {
   const { of } = edgeKinds(catalog, document);
   const keys = edgeKeys(document.edges);
@@ -219,7 +211,6 @@ function rankGap(catalog: Catalog, document: LoopDocument): number {
   return Math.min(RANK_GAP.most, Math.max(RANK_GAP.least, wish));
 }
 
-/** The same places, boxes that would stand on each other moved down until they do not. */
 export function spread(
   layout: Readonly<Record<string, Point>>,
   sizeOf: (id: string) => Size,
@@ -249,7 +240,6 @@ function firstOn(boxes: readonly Box[], y: number, height: number): Box | undefi
   return boxes.find((box) => y < box.y + box.height + GRID / 2 && box.y < y + height + GRID / 2);
 }
 
-/** Edges along which data is made; those that close a circle by learning are left out. */
 export function forwardEdges(catalog: Catalog, document: LoopDocument): Edge[] {
   const isLearning = (edge: Edge) =>
     inputPort(catalog, document, portRef(edge.to))?.phase === "learn";
@@ -290,7 +280,6 @@ export function placeNodes(catalog: Catalog, document: LoopDocument): Record<str
   return spread(missing.length === 0 ? document.layout : withFound(document, missing), sizeOf);
 }
 
-/** Nodes without a place go below all others, side by side. */
 function withFound(document: LoopDocument, missing: readonly string[]): Record<string, Point> {
   const placed = Object.values(document.layout);
   const bottom = Math.max(...placed.map(([, y]) => y));

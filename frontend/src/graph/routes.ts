@@ -26,12 +26,10 @@ export interface RouteEdge {
   sourcePort: string;
   targetPort: string;
   kind: EdgeKind;
-  /** Of a tie, the node that serves. */
   follower: string | null;
   /** Middles of the two ports, from the top of their boxes. */
   sourceTop: number;
   targetTop: number;
-  /** How wide its label is at most; 0 for none. */
   label: number;
 }
 
@@ -49,7 +47,6 @@ export interface Drawing {
   sockets: ReadonlyMap<string, readonly Socket[]>;
   /** Where the lane of learning begins; null where nothing is learned. */
   laneTop: number | null;
-  /** All that is to be seen; null without boxes. */
   area: Area | null;
 }
 
@@ -67,7 +64,6 @@ export interface Measures {
   laneHead: number;
   track: number;
   labelHeight: number;
-  /** How far apart ends of lines stand at a bottom or a top, against those of whole cards. */
   sockets: number;
 }
 
@@ -78,11 +74,8 @@ const MEASURES: Measures = {
   labelHeight: LABEL_HEIGHT,
   sockets: 1,
 };
-/** Ports stick out of their box. */
 const PORT_REACH = 8;
-/** The signs of ports stick out less than what takes the pointer. */
 const SIGN_REACH = 6;
-/** How far lines stay away from boxes. */
 const CLEAR = 6;
 const PIECES = 14;
 const BEND = 26;
@@ -123,7 +116,6 @@ export function routeEdges(
   return { routes, sockets, laneTop, area: extent(taken.boxes, routes, measures.labelHeight) };
 }
 
-/** A drawing with all that it was made of. */
 export interface Drawn {
   boxes: readonly RouteBox[];
   edges: readonly RouteEdge[];
@@ -220,7 +212,6 @@ function routeSided(
     twins.set(ports, twin + 1);
     const points = curvePoints(...ends, BEND * twin, PIECES);
     const isAhead = ends[1][0] - ends[0][0] >= MIN_AHEAD;
-    // Both ends lie at the side of their box, where the line does touch it.
     const inner = points.slice(1, -1);
     if (isAhead && !crosses(inner, taken.boxes, CLEAR)) {
       lines.set(edge.key, { path: curvePath(...ends, BEND * twin), points });
@@ -380,7 +371,6 @@ function withLabels(
 
 const pieces = new WeakMap<readonly Point[], readonly Area[]>();
 
-/** Lines that stay as they are while a box is dragged are read once. */
 function piecesOf(points: readonly Point[]): readonly Area[] {
   const known = pieces.get(points);
   if (known) return known;

@@ -9,10 +9,8 @@ import type { LoopDocument } from "@/document/types";
 import { edgeKinds } from "./edgeKinds";
 import { boxesOf, NODE_WIDTH } from "./geometry";
 
-/** Below a card, and for each line of learning at its bottom. */
 const BELOW = 32;
 const LINE = 12;
-/** Between a card and the one that is docked below it. */
 const TIE = 36;
 /** In which a rate stands beside nothing but its own line, and more for each line beside. */
 const LABEL_ROOM = 84;
@@ -20,15 +18,12 @@ const LABEL_BESIDE = 20;
 /** Cards that stood nearly on each other are moved apart one by one. */
 const MAX_SCALE = 1.5;
 
-/** A card with the one that is docked below it. */
 interface Stack {
   x: number;
   y: number;
   width: number;
   height: number;
-  /** What it needs free below it. */
   gap: number;
-  /** From the top of the stack. */
   tops: ReadonlyMap<string, number>;
 }
 
@@ -110,7 +105,6 @@ function nearerAcross(
   return (x) => x - saved.reduce((sum, { from, width }) => (x >= from ? sum + width : sum), 0);
 }
 
-/** From where to where data and measurements run. */
 function linesAcross(catalog: Catalog, document: LoopDocument): { from: number; to: number }[] {
   const { of } = edgeKinds(catalog, document);
   const keys = edgeKeys(document.edges);
@@ -136,7 +130,6 @@ function leastScale(stacks: readonly Stack[]): number {
   return Math.min(MAX_SCALE, least || 1);
 }
 
-/** One could come under the other, or so near that no line passes between. */
 function isNear(a: Stack, b: Stack): boolean {
   const room = NODE_WIDTH / 4;
   return a.x < b.x + b.width + room && b.x < a.x + a.width + room;

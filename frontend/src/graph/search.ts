@@ -15,22 +15,18 @@ export interface Track {
 export interface Taken {
   boxes: readonly Area[];
   sides: Sides;
-  /** Horizontal and vertical pieces. */
   across: Track[];
   down: Track[];
 }
 
-/** How far lines stay away from boxes and from each other. */
 const CLEAR = 10;
 const APART = 10;
-/** The first line beside a box, and further ones. */
 const BESIDE = [18, 28, 38, 48, 58];
 const BELOW = [18, 28, 38, 12];
 /** As far as a line goes aside to come down. */
 const ASIDE = 700;
 const MAX_SIDES = 48;
 
-/** Places of vertical lines beside all boxes. */
 export class Sides {
   private readonly all: readonly number[];
 
@@ -41,7 +37,6 @@ export class Sides {
     this.all = [...new Set(found)].toSorted((a, b) => a - b);
   }
 
-  /** Those not far from a place, the nearest first. */
   near(x: number): number[] {
     return this.all
       .filter((side) => Math.abs(side - x) < ASIDE)
@@ -131,7 +126,6 @@ function levelsOf({ boxes }: Taken, wish: number, isAbove: boolean): number[] {
   return all.toSorted((a, b) => Math.abs(a - wish) - Math.abs(b - wish));
 }
 
-/** Places of a vertical line on the free side of a port. */
 function sidesOf({ boxes }: Taken, x: number, way: 1 | -1): number[] {
   const near = BESIDE.map((by) => x + way * by);
   const others = boxes.flatMap((box) =>
@@ -169,7 +163,6 @@ export function routeInLane(from: Point, to: Point, lane: number | null, taken: 
   return line;
 }
 
-/** Straight to the height, or beside what stands in the way. */
 function downFrom(
   x: number,
   y: number,
@@ -189,7 +182,6 @@ function downFrom(
 
 const TURNS = [14, 22, 30, 38];
 
-/** What lies between two heights. */
 function between({ sides, boxes, across, down }: Taken, top: number, bottom: number): Taken {
   return {
     sides,

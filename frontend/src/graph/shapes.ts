@@ -30,7 +30,6 @@ export function overlap(a: Area, b: Area, apart = 0): boolean {
   );
 }
 
-/** The area that a line between two points covers, along one axis or slanting. */
 export function lineArea([ax, ay]: Point, [bx, by]: Point): Area {
   return {
     left: Math.min(ax, bx),
@@ -40,7 +39,6 @@ export function lineArea([ax, ay]: Point, [bx, by]: Point): Area {
   };
 }
 
-/** Whether any piece of a line comes within `apart` of one of these areas. */
 export function crosses(points: readonly Point[], areas: readonly Area[], apart = 0): boolean {
   for (let index = 1; index < points.length; index += 1) {
     const piece = lineArea(points[index - 1] as Point, points[index] as Point);

@@ -3,13 +3,11 @@ import type { RouteEdge } from "./routes";
 import type { RouteBox } from "./shapes";
 
 export interface Socket {
-  /** Of the edge. */
   key: string;
   port: string;
   isTarget: boolean;
   isTie: boolean;
   side: "top" | "bottom";
-  /** From the left of the box. */
   x: number;
 }
 
@@ -118,7 +116,6 @@ function planLearning(
   }
 }
 
-/** To the left from near to far, then to the right from far to near. */
 function rank(away: number): number {
   return away <= 0 ? -1e6 - away : 1e6 - away;
 }

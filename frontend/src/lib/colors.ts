@@ -13,7 +13,6 @@ export function identityColor(number: number): string {
 
 const ALL_IDENTITIES = Array.from({ length: IDENTITIES }, (_, place) => identityColor(place + 1));
 
-/** The colour of every node: a learner's own, and of others that of their kind. */
 export function nodeColors(
   { kinds }: Pick<Catalog, "kinds">,
   nodes: Readonly<Record<string, { kind: string }>>,
@@ -51,12 +50,10 @@ export function kindColor(kind: { color: string } | undefined): string {
   return kind ? `var(${kind.color})` : UNKNOWN;
 }
 
-/** The ground for text in a node's colour. */
 export function softColor(color: string): string {
   return color === UNKNOWN ? "var(--sunken)" : color.replace(/\)$/, "-soft)");
 }
 
-/** The colour of a part of memory, such as weights: the same on every machine. */
 export function partColor(part: string): string {
   return `var(--part-${part}, var(--part-other))`;
 }

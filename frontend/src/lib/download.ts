@@ -1,6 +1,5 @@
 const TYPES: Record<string, string> = { yaml: "application/yaml", png: "image/png" };
 
-/** Hands a text or a picture to the user as a file. */
 export function download(name: string, content: string | Uint8Array): void {
   const type = TYPES[name.split(".").at(-1) ?? ""] ?? "application/octet-stream";
   const url = URL.createObjectURL(new Blob([content as BlobPart], { type }));

@@ -18,7 +18,6 @@ function fullness(gpu: GpuEstimate): number {
   return (gpu.peak_bytes ?? 0) / Math.max(gpu.usable_bytes, 1);
 }
 
-/** The GPU that stands for all of them; null: there is none. */
 export function worstOf(gpus: readonly GpuEstimate[]): GpuEstimate | null {
   return gpus.toSorted(byNeed)[0] ?? null;
 }
@@ -34,7 +33,6 @@ export function spareOf(gpu: GpuEstimate): number | null {
   return gpu.peak_bytes === null ? null : gpu.usable_bytes - gpu.peak_bytes;
 }
 
-/** What one time is longer than another; null where one of them is not known. */
 export function longerBy(
   seconds: number | null | undefined,
   before: number | null | undefined,
@@ -42,14 +40,12 @@ export function longerBy(
   return typeof seconds === "number" && typeof before === "number" ? seconds - before : null;
 }
 
-/** Which models have no numbers, and why. */
 export function unknownText(estimate: Estimate): string {
   return estimate.unknown
     .map(({ node, field, found, reason }) => `${node}, ${field}: \`${found}\` ${reason}`)
     .join("\n");
 }
 
-/** GPUs of one pool that carry the same, in one line. */
 export function groupGpus(estimate: Estimate): GpuGroup[] {
   const groups: GpuGroup[] = [];
   for (const gpu of estimate.gpus) {
@@ -102,7 +98,6 @@ export function bytesIn(gpu: GpuEstimate, stage: string): number {
   return partsIn(gpu, stage).reduce((sum, part) => sum + part.bytes, 0);
 }
 
-/** Kinds of parts in the order in which they get their colours. */
 export function partNames(estimate: Estimate): string[] {
   const names: string[] = [];
   for (const gpu of estimate.gpus) {

@@ -18,7 +18,6 @@ function scaled(value: number, base: number, units: readonly string[], gap: stri
     size /= base;
     unit += 1;
   }
-  // 999.6 rounds to 1000: one unit further reads better.
   if (Number(digits(size)) >= base && unit < units.length - 1) {
     size /= base;
     unit += 1;
@@ -104,7 +103,6 @@ export function formatShare(share: number | null | undefined): string {
   return `${percent > 0 && percent < 1 ? "<1" : percent.toFixed(0)} %`;
 }
 
-/** A metric value with as many digits as a reader can use. */
 export function formatMetric(value: number | null | undefined): string {
   if (value === null || value === undefined) return DASH;
   if (Number.isNaN(value)) return "NaN";
@@ -166,7 +164,6 @@ export function formatAgo(stamp: string | null | undefined, now: number = Date.n
   });
 }
 
-/** Wall-clock time of an event. */
 export function formatClock(stamp: string): string {
   const time = new Date(stamp);
   return Number.isNaN(time.getTime())
@@ -174,7 +171,6 @@ export function formatClock(stamp: string): string {
     : time.toLocaleTimeString(undefined, { hour12: false });
 }
 
-/** Written in capitals wherever they stand. */
 const ACRONYMS = new Set([
   "gpu",
   "cpu",

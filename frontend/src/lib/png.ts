@@ -7,7 +7,6 @@
 const SIGNATURE = [137, 80, 78, 71, 13, 10, 26, 10] as const;
 const TEXT = "iTXt";
 const END = "IEND";
-/** Bytes of a chunk around its data. */
 const AROUND = 12;
 
 const CHECKSUMS = Uint32Array.from({ length: 256 }, (_, byte) => {
@@ -20,7 +19,6 @@ export function isPng(bytes: Uint8Array): boolean {
   return SIGNATURE.every((byte, at) => bytes[at] === byte);
 }
 
-/** The picture with a text under a keyword, before its end. */
 export function writePngText(png: Uint8Array, keyword: string, text: string): Uint8Array {
   const end = chunks(png).find(({ type }) => type === END);
   if (!end) throw new Error("This is not a complete PNG.");
@@ -32,7 +30,6 @@ export function writePngText(png: Uint8Array, keyword: string, text: string): Ui
   return written;
 }
 
-/** The text under a keyword; null where there is none, or the file is damaged. */
 export function readPngText(png: Uint8Array, keyword: string): string | null {
   for (const { type, data } of chunks(png)) {
     if (type !== TEXT) continue;

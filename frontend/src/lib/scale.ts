@@ -1,4 +1,6 @@
-/** A vertical axis: its ends, and how wide it is. */
+import type uPlot from "uplot";
+import { resolveColor } from "./colors";
+import { formatTicks } from "./format";
 
 /**
  * Of the largest value: ends nearer to each other are one value that was computed twice. Marks
@@ -6,7 +8,6 @@
  * drawing them would not end.
  */
 const ONE_VALUE = 1e-9;
-/** No mark is nearer to zero than this. */
 const NOTHING = 1e-30;
 
 /** A little air above and below; a flat line lies in the middle, zero at the foot. */
@@ -22,8 +23,26 @@ export function roomy(min: number | null, max: number | null): [number, number] 
 const MIN_WIDTH = 26;
 const DIGIT = 7;
 
-/** As wide as its longest number: a small chart has no room to give away. */
-export function axisWidth(texts: readonly string[] | null): number {
+function axisWidth(texts: readonly string[] | null): number {
   const longest = Math.max(0, ...(texts ?? []).map((text) => text.length));
   return Math.max(MIN_WIDTH, 10 + longest * DIGIT);
+}
+
+/** Axes of a plot, their colors resolved: steps or the like below, a few short numbers at the left. */
+export function plotAxes(below: Partial<uPlot.Axis>, left: Partial<uPlot.Axis> = {}): uPlot.Axis[] {
+  const stroke = resolveColor("var(--muted)");
+  const line = resolveColor("var(--line)");
+  const font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  return [
+    { stroke, font, grid: { show: false }, ticks: { stroke: line, size: 4 }, ...below },
+    {
+      stroke,
+      font,
+      grid: { stroke: line, width: 1 },
+      ticks: { show: false },
+      size: (_, texts) => axisWidth(texts),
+      values: (_, ticks) => formatTicks(ticks),
+      ...left,
+    },
+  ];
 }

@@ -1,5 +1,3 @@
-/** Numbers about lists of numbers. Pure. */
-
 export interface Bins {
   counts: number[];
   low: number;

@@ -10,11 +10,9 @@ import { createLiveState, type LiveState } from "./state";
 
 export type Connection = "loading" | "live" | "reconnecting" | "ended" | "failed";
 
-/** For how long an edge is seen to flow after rows came. */
 const FLOW_SHOWN = 1000;
 
 export const TICK = 250;
-/** Rows of samples are asked of the service. */
 const TICKS: Partial<Record<Topic, number>> = { samples: 2 };
 
 export class LiveRun {
@@ -24,7 +22,6 @@ export class LiveRun {
   isWhole = true;
   run: RunSummary | null = null;
   connection: Connection = "loading";
-  /** Local time of the newest message. */
   heardAt: number = Date.now();
   /** Last event before the gauges that are on screen; stages that finished since then have just worked. */
   shownSeq = 0;
@@ -73,17 +70,14 @@ export class LiveRun {
     this.tell(...topics);
   }
 
-  /** While the past is read, the run as the server told it is newer. */
   private noteState(at: string): void {
     const { state, message, error } = this.state;
     if (!this.run || !state || this.connection !== "live") return;
     this.run = { ...this.run, state, message, error, ended_at: isFinal(state) ? at : null };
   }
 
-  /** Shows another state of the same run, such as one of its past. */
   restore(state: LiveState): void {
     this.state = state;
-    // One moment everywhere: what is else told later comes with the rest.
     for (const topic of Object.keys(this.versions) as Topic[]) delete this.toldAt[topic];
     this.tell(...(Object.keys(this.versions) as Topic[]));
   }
@@ -94,7 +88,6 @@ export class LiveRun {
     this.tell("gauges");
   }
 
-  /** Whether rows came over an edge within the last second. */
   hasFlow(edge: string): boolean {
     return this.connection !== "ended" && this.flowing.has(edge);
   }
@@ -107,7 +100,6 @@ export class LiveRun {
       if (rows > (before.edges?.[edge]?.rows ?? 0)) this.flowedAt.set(edge, now);
     }
     this.settleFlow(now);
-    // What flowed comes to rest even where no more gauges come.
     clearTimeout(this.flowTimer);
     this.flowTimer = setTimeout(() => {
       this.settleFlow(Date.now());
@@ -153,13 +145,11 @@ export class LiveRun {
     else this.await();
   }
 
-  /** Tells all news of which the last is old enough. */
   private tick(): void {
     this.timer = undefined;
     this.tickAt = Date.now();
     for (const topic of [...this.news]) {
       const before = this.toldAt[topic] ?? Number.NEGATIVE_INFINITY;
-      // Half a tick less: clocks are not exact.
       if (this.tickAt - before < TICK * ((TICKS[topic] ?? 1) - 0.5)) continue;
       this.toldAt[topic] = this.tickAt;
       this.news.delete(topic);

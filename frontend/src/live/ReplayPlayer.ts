@@ -7,12 +7,12 @@
 import * as routes from "@/api/routes";
 import type { Gauges, GaugesPage, RunEvent } from "@/api/types";
 import { LiveRun } from "./LiveRun";
-import { endOfStep, playOn, type Record, replayState } from "./replay";
+import { applyEvent } from "./reducer";
+import { createLiveState, type LiveState } from "./state";
 
 /** Runs with no more events are read whole. */
 const WHOLE = 20_000;
 const PAGE = 5000;
-/** Steps before the one that is asked for, so that rates and spans are there. */
 const BEFORE = 20;
 /** Longest wait for the next event, in seconds of who watches; breaks of a run are passed over. */
 const LONGEST_GAP = 1.5;
@@ -61,7 +61,6 @@ export class ReplayPlayer {
     return (this.record.events.at(-1)?.seq ?? 0) >= this.lastSeq && this.nextEvent() === undefined;
   }
 
-  /** Shows the run as it stood when a step had ended. */
   async seek(step: number): Promise<void> {
     if (!this.holds(step)) await this.read(step);
     if (step >= this.lastStep) return this.show(Number.POSITIVE_INFINITY);
@@ -69,7 +68,6 @@ export class ReplayPlayer {
     return this.show(end ? Date.parse(end.at) : this.begin, end?.seq ?? 0);
   }
 
-  /** Plays on for so many seconds, so many times as fast as it was. */
   async advance(seconds: number, speed: number): Promise<void> {
     if (this.isLoading) return;
     if (this.nextEvent() === undefined && !this.hasEnded) await this.readOn();
@@ -159,11 +157,56 @@ export class ReplayPlayer {
   }
 }
 
-/** Whether the gauges of a moment are among those that were read for an earlier one. */
 function covers(
   { from, gauges: page }: { from: number; gauges: GaugesPage },
   seq: number,
 ): boolean {
   const last = page.has_more ? (page.gauges.at(-1)?.seq ?? 0) : page.last_seq + 1;
   return seq >= from && seq < last;
+}
+
+interface Record {
+  /** Events of the whole run that are worth knowing at any moment; none where the events are whole. */
+  marks: readonly RunEvent[];
+  events: readonly RunEvent[];
+}
+
+export function replayState(
+  { marks, events }: Record,
+  time: number,
+  seq = Number.POSITIVE_INFINITY,
+): LiveState {
+  const state = createLiveState();
+  const first = events[0]?.seq ?? Number.POSITIVE_INFINITY;
+  for (const event of marks) if (event.seq < first) applyEvent(state, event);
+  playOn(state, events, time, seq);
+  return state;
+}
+
+function playOn(
+  state: LiveState,
+  events: readonly RunEvent[],
+  time: number,
+  seq = Number.POSITIVE_INFINITY,
+): void {
+  for (let at = firstAfter(events, state.lastSeq); at < events.length; at += 1) {
+    const event = events[at];
+    if (!event || event.seq > seq || Date.parse(event.at) > time) break;
+    applyEvent(state, event);
+  }
+}
+
+function firstAfter(events: readonly RunEvent[], seq: number): number {
+  let low = 0;
+  let high = events.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((events[middle]?.seq ?? 0) <= seq) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function endOfStep(events: readonly RunEvent[], step: number): RunEvent | null {
+  return events.findLast((event) => typeof event.step === "number" && event.step <= step) ?? null;
 }

@@ -111,7 +111,6 @@ export class RunConnection {
     return Promise.all([this.deps.fetchTail(id, TAIL, signal), this.deps.fetchMarks(id, signal)]);
   }
 
-  /** The newest events; where there are more, what is worth knowing of those before them. */
   private begin(tail: EventPage, marks: MarksPage): void {
     const first = tail.events[0]?.seq ?? 1;
     if (first > 1) {

@@ -1,4 +1,3 @@
-/** Of which alerts of a run a user took note. Pure. */
 import type { LiveRun } from "./LiveRun";
 import type { LiveAlert } from "./state";
 
@@ -6,7 +5,6 @@ export function isAcknowledged({ run }: LiveRun, { raised }: LiveAlert): boolean
   return run?.alerts.some((one) => one.seq === raised && one.acknowledged_at !== null) ?? false;
 }
 
-/** Alerts that hold and that nobody took note of. */
 export function openAlerts(live: LiveRun): LiveAlert[] {
   return live.state.alerts.filter((alert) => !isAcknowledged(live, alert));
 }

@@ -20,7 +20,6 @@ export function curveKey({ node, metric }: CurveName): string {
   return `${node}.${metric}`;
 }
 
-/** The curves by their keys, where they are known. */
 export function curvesOf(
   state: LiveState,
   names: readonly CurveName[],
@@ -50,7 +49,6 @@ function bucketCurve(series: RunSeries, width: number): Curve {
   return { line, spread: width > 1 ? spreadOf(series, width) : null };
 }
 
-/** Two points a bucket, so that peaks are seen. */
 function spreadOf(series: RunSeries, width: number): Series {
   const steps: number[] = [];
   const values: number[] = [];
@@ -67,7 +65,6 @@ function spreadOf(series: RunSeries, width: number): Series {
   return { ...empty(width), steps, values };
 }
 
-/** A curve with the points of a newer one that lie behind it. */
 function withTail(curve: Curve, newest: Series): Curve {
   const end = curve.line.last?.step ?? curve.line.steps.at(-1) ?? Number.NEGATIVE_INFINITY;
   const from = lowerBound(newest.steps, end + 1);

@@ -36,20 +36,15 @@ export type Activity = "running" | "idle" | undefined;
 export function useNodeActivity(node: string): Activity {
   return useLive<Activity>(
     "gauges",
-    (live) => (isNodeRunning(live, node) ? "running" : "idle"),
+    (live) => (isAnyRunning(live, (stage) => stage.startsWith(`${node}.`)) ? "running" : "idle"),
     undefined,
   );
-}
-
-function isNodeRunning(live: LiveRun, node: string): boolean {
-  return isAnyRunning(live, (stage) => stage.startsWith(`${node}.`));
 }
 
 /** A stage that runs, or that ran since the last time the screen was told: short ones light up as well. */
 function isAnyRunning(live: LiveRun, isMeant: (stage: string) => boolean): boolean {
   if (live.connection === "ended") return false;
   for (const stage of live.state.running.keys()) if (isMeant(stage)) return true;
-  // What is read of the past is no news.
   if (live.connection === "loading") return false;
   for (const [stage, seq] of live.state.finished)
     if (seq > live.shownSeq && isMeant(stage)) return true;
@@ -57,13 +52,9 @@ function isAnyRunning(live: LiveRun, isMeant: (stage: string) => boolean): boole
 }
 
 export interface EdgeActivity {
-  /** Rows a second of wall time; empty where that is not known yet. */
   label: string;
-  /** Whether rows came within the last second. */
   isActive: boolean;
-  /** Whether most of the step's time goes into the stage that gives the rows. */
   isBottleneck: boolean;
-  /** Rows come for evaluations only. */
   isEvaluation: boolean;
 }
 
@@ -90,7 +81,6 @@ function edgeLabel(live: LiveRun, edge: string): string {
   return rate === null ? "" : formatPerSecond(rate);
 }
 
-/** All that the gauges know of an edge, in words; the rate while busy is the giver's. */
 export function useEdgeFacts(edge: string, stage: string): string {
   return useLive("gauges", (live) => edgeFacts(live.state.gauges, edge, stage), "");
 }

@@ -1,4 +1,3 @@
-/** Moments of a run that charts show as lines: what happened at which step. */
 import type { RunEvent } from "@/api/types";
 
 export interface Mark {

@@ -17,7 +17,6 @@ const MAX_ALERTS = 100;
 
 const EDIT_REFUSED = "control.edit_refused";
 
-/** What a watcher may care about. */
 export type Topic = "status" | "series" | "spans" | "samples" | "lines" | "gauges";
 
 export function applyEvent(state: LiveState, event: RunEvent): Topic | null {
@@ -125,7 +124,6 @@ const HANDLERS: Record<string, Handler> = {
     return "samples";
   },
   checkpoint: (state, event) => {
-    // A best reading comes often and says nothing that the curves do not show.
     const isBest = event.best === true;
     const best = isBest ? "Best checkpoint so far" : "Checkpoint";
     addLine(
@@ -265,7 +263,6 @@ function addLine(
   keep(state.lines, { seq, at, level: lineLevel, source, node, step, message, detail }, MAX_LINES);
 }
 
-/** Appends and drops the oldest, a block at a time. */
 function keep<T>(list: T[], item: T, max: number): void {
   list.push(item);
   if (list.length > max * 1.25) list.splice(0, list.length - max);

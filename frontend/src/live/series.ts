@@ -34,7 +34,6 @@ export function addPoint(series: Series, step: number, value: number, attempt: n
   while (series.steps.length > MAX_KEPT) widen(series);
 }
 
-/** Every step has its own point. */
 function put(series: Series, step: number, value: number): void {
   const end = series.steps.at(-1);
   if (end === undefined || step > end) {
@@ -48,7 +47,6 @@ function put(series: Series, step: number, value: number): void {
   series.values.splice(index, isKnown ? 1 : 0, value);
 }
 
-/** Of the steps of a bucket the least and the greatest value stay. */
 function gather(series: Series, step: number, value: number): void {
   const begin = Math.floor(step / series.width) * series.width;
   const from = lowerBound(series.steps, begin);

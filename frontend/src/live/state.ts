@@ -40,7 +40,6 @@ export interface LogLine {
   seq: number;
   at: string;
   level: "debug" | "info" | "warning" | "error";
-  /** Where the line comes from: log, alert, checkpoint, edit, diagnostic, run. */
   source: string;
   node: string | null;
   step: number | null;
@@ -48,7 +47,6 @@ export interface LogLine {
   detail?: unknown;
 }
 
-/** Something that a person should look at, as long as it holds. */
 export interface LiveAlert {
   seq: number;
   /** The event that raised it, by which the service knows it. */
@@ -58,19 +56,14 @@ export interface LiveAlert {
   node: string | null;
   step: number | null;
   message: string;
-  /** What to do next. */
   hint: string | null;
-  /** The metric of the node that shows it. */
   metric: string | null;
-  /** How often it was raised. */
   count: number;
 }
 
-/** A change of settings that the run took while it went on. */
 export interface RunEdit {
   attempt: number;
   step: number | null;
-  /** Values by path. */
   changes: JsonObject;
 }
 
@@ -82,24 +75,17 @@ export interface LiveState {
   error: RunError | null;
   step: number | null;
   phases: PhaseMark[];
-  /** By metric, then by node. */
   series: Map<string, Map<string, Series>>;
   spans: StageSpan[];
   running: Map<string, StageSpan>;
   /** By stage, the `seq` of the event that it finished with last. */
   finished: Map<string, number>;
-  /** Steps that samples were told of, the newest last. */
   sampleSteps: number[];
   lines: LogLine[];
-  /** What happened at which step, the newest last. */
   marks: Mark[];
-  /** Those of this attempt and the steps before it, the newest last. */
   checkpoints: readonly Checkpoint[];
-  /** Alerts that hold, the newest last; a new list with each change. */
   alerts: readonly LiveAlert[];
-  /** In the order in which they were made; a new list with each. */
   edits: readonly RunEdit[];
-  /** How often the run refused a change that was sent to it. */
   refusedEdits: number;
   gauges: Gauges | null;
 }

@@ -7,7 +7,6 @@ export interface Action {
   label: string;
   /** "mod" is ⌘ on a Mac and Ctrl elsewhere. Several are alternatives. */
   keys: readonly string[];
-  /** Where the focus must be for the keys to count; `page` where nothing is said. */
   scope?: Scope;
   section: string;
   isEnabled?: () => boolean;
@@ -20,12 +19,22 @@ export interface Action {
  */
 export type Scope = "always" | "page" | "canvas";
 
+/** Makes actions of a section; the alternatives in `keys` are separated by spaces. */
+export function inSection(section: string) {
+  return (
+    id: string,
+    label: string,
+    keys: string,
+    run: () => void,
+    more: Pick<Action, "scope" | "isEnabled"> = {},
+  ): Action => ({ id, label, keys: keys.split(" ").filter(Boolean), section, run, ...more });
+}
+
 /** A key without a modifier that writes a sign: it can be switched off (WCAG 2.1.4). */
 export function isSingleKey(keys: string): boolean {
   return keys.length === 1;
 }
 
-/** Whether keys of a scope count while this has the focus. */
 export function isInScope(target: EventTarget | null, scope: Scope, keys: string): boolean {
   if (scope === "always") return true;
   if (isTyping(target)) return false;
@@ -33,7 +42,6 @@ export function isInScope(target: EventTarget | null, scope: Scope, keys: string
   return scope === "page" || isCanvas(target);
 }
 
-/** Lists in which a letter goes to the entry that begins with it. */
 const TAKES_LETTERS = '[role="listbox"], [role="combobox"], [role="menu"], [role="tree"]';
 
 const CONTROLS =
@@ -82,7 +90,6 @@ export function matchesKeys(event: KeyboardEvent, keys: string): boolean {
   return event.key.toLowerCase() === key;
 }
 
-/** Typing in a field is not a command. */
 export function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   if (target.isContentEditable) return true;

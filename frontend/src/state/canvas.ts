@@ -4,7 +4,6 @@ import type { Squeeze } from "@/graph/compact";
 import type { Guide } from "@/graph/guides";
 
 interface Detail {
-  /** Null where cards are drawn whole. */
   squeeze: Squeeze | null;
 }
 
@@ -15,13 +14,11 @@ interface Place {
   y: number;
 }
 
-/** Where in the loop a place of the canvas is. */
 export function toLoop({ x, y }: Place): Place {
   const { squeeze } = useDetail.getState();
   return squeeze === null ? { x, y } : { x: x / squeeze.x, y: y / squeeze.y };
 }
 
-/** Where on the canvas a place of the loop is. */
 export function toCanvas({ x, y }: Place): Place {
   const { squeeze } = useDetail.getState();
   return squeeze === null ? { x, y } : { x: x * squeeze.x, y: y * squeeze.y };
@@ -45,11 +42,8 @@ export const useViewport = create<Viewport>()((set) => ({
 interface DropTarget {
   /** The kind of node that is dragged from the list, which a drag tells nobody before it is dropped. */
   kind: string | null;
-  /** The nodes that are dragged. */
   moved: readonly string[];
-  /** The edge in which it would be inserted. */
   edge: string | null;
-  /** The pool that it would be placed in, or taken out of. */
   pool: { name: string; isLeft: boolean } | null;
   guides: readonly Guide[];
 }

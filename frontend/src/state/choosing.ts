@@ -19,10 +19,8 @@ export function beginList(): () => void {
   return () => choosing.setState({ isListOpen: false });
 }
 
-/** Hears of every press of the page, for as long as the page is there. */
 export function listenToPresses(): void {
   const press = () => choosing.setState({ isPressed: true });
-  // The click comes after the release.
   const release = () => setTimeout(() => choosing.setState({ isPressed: false }));
   window.addEventListener("pointerdown", press, { capture: true });
   window.addEventListener("pointerup", release, { capture: true });

@@ -1,4 +1,3 @@
-/** Which dialog of this tab is open. */
 import { create } from "zustand";
 import type { PortRef } from "@/document/types";
 
@@ -12,15 +11,11 @@ export type DialogName =
   | "history"
   | null;
 
-interface Dialogs {
-  open: DialogName;
-  show: (name: DialogName) => void;
-}
+export const useDialogs = create<{ open: DialogName }>()(() => ({ open: null }));
 
-export const useDialogs = create<Dialogs>()((set) => ({
-  open: null,
-  show: (open) => set({ open }),
-}));
+export function showDialog(open: DialogName): void {
+  useDialogs.setState({ open });
+}
 
 /** What the sheet of help shows: the page of a code, or what a node computes; neither: it is closed. */
 interface Explaining {
@@ -55,25 +50,19 @@ export const useHardwareView = create<HardwareView>()((set) => ({
   setPicking: (isPicking) => set({ isPicking }),
 }));
 
-/** The search that adds a node: where it stands, and from which port it was opened. */
 export interface AddRequest {
-  /** Where the list opens, in the window. */
   screen: { x: number; y: number };
-  /** Where the node goes, on the canvas. */
   flow: { x: number; y: number };
   from?: PortRef & { isOutput: boolean };
-  /** The edge that the node is put in, by its key. */
   edge?: string;
 }
 
-interface AddSearchState {
-  request: AddRequest | null;
-  show: (request: AddRequest) => void;
-  hide: () => void;
+export const useAddSearch = create<{ request: AddRequest | null }>()(() => ({ request: null }));
+
+export function showAddSearch(request: AddRequest): void {
+  useAddSearch.setState({ request });
 }
 
-export const useAddSearch = create<AddSearchState>()((set) => ({
-  request: null,
-  show: (request) => set({ request }),
-  hide: () => set({ request: null }),
-}));
+export function hideAddSearch(): void {
+  useAddSearch.setState({ request: null });
+}

@@ -14,87 +14,58 @@ export type PanelId =
   | "memory"
   | "yaml";
 
-export interface Preferences {
-  theme: Theme;
-  level: string;
+const DEFAULTS = {
+  theme: "system" as Theme,
+  level: "simple",
   /** Whether the list of nodes stays open beside the graph, or opens from its rail; null: nobody said. */
-  isPalettePinned: boolean | null;
-  isInspectorOpen: boolean;
-  isDockOpen: boolean;
-  dockTab: PanelId;
-  /** Of each panel of the composer whose height was chosen. */
-  dockHeights: Partial<Record<PanelId, number>>;
-  runTab: PanelId;
+  isPalettePinned: null as boolean | null,
+  isInspectorOpen: true,
+  isDockOpen: false,
+  dockTab: "schedule" as PanelId,
+  dockHeights: { memory: 248, plan: 300, yaml: 380, data: 360 } as Partial<Record<PanelId, number>>,
+  runTab: "samples" as PanelId,
   /** Zero, as for the charts' width: a share of the window. */
-  runDockHeight: number;
-  inspectorWidth: number;
-  hasMinimap: boolean;
+  runDockHeight: 0,
+  inspectorWidth: 360,
+  hasMinimap: false,
   /** Shortcuts of one letter or sign, without Ctrl or ⌘. */
-  hasSingleKeys: boolean;
-  snapsToGrid: boolean;
-  lastLoop: string | null;
-  smoothing: number;
-  samplesView: "byPrompt" | "table";
-  /** Charts that are shown although nothing in the loop asks for them. */
-  pinnedCharts: readonly string[];
-  runChartsWidth: number;
-  runTimelineHeight: number;
-  /** Presets whose “About this loop” was closed. */
-  closedAbouts: readonly string[];
-  /** Never asked twice. */
-  wasTourOffered: boolean;
-  set: (change: Partial<Omit<Preferences, "set">>) => void;
-}
+  hasSingleKeys: true,
+  snapsToGrid: true,
+  lastLoop: null as string | null,
+  smoothing: 0.6,
+  samplesView: "byPrompt" as "byPrompt" | "table",
+  pinnedCharts: [] as readonly string[],
+  runChartsWidth: 0,
+  runTimelineHeight: 112,
+  closedAbouts: [] as readonly string[],
+  wasTourOffered: false,
+};
+
+type Preferences = typeof DEFAULTS;
 
 export const usePreferences = create<Preferences>()(
-  persist(
-    (set) => ({
-      theme: "system",
-      level: "simple",
-      isPalettePinned: null,
-      isInspectorOpen: true,
-      isDockOpen: false,
-      dockTab: "schedule",
-      dockHeights: { memory: 248, plan: 300, yaml: 380, data: 360 },
-      runTab: "samples",
-      runDockHeight: 0,
-      inspectorWidth: 360,
-      hasMinimap: false,
-      hasSingleKeys: true,
-      snapsToGrid: true,
-      lastLoop: null,
-      smoothing: 0.6,
-      samplesView: "byPrompt",
-      pinnedCharts: [],
-      runChartsWidth: 0,
-      runTimelineHeight: 112,
-      closedAbouts: [],
-      wasTourOffered: false,
-      set: (change) => set(change),
-    }),
-    {
-      name: "coloop.preferences",
-      version: 5,
-      // What a run shows was arranged otherwise before.
-      migrate: (before) => ({
-        ...(before as object),
-        runTab: "samples",
-        runDockHeight: 0,
-        runTimelineHeight: 112,
-      }),
+  persist(() => DEFAULTS, {
+    name: "coloop.preferences",
+    version: 5,
+    // What a run shows was arranged otherwise before.
+    migrate: (before) => {
+      const { runTab, runDockHeight, runTimelineHeight } = DEFAULTS;
+      return { ...(before as object), runTab, runDockHeight, runTimelineHeight };
     },
-  ),
+  }),
 );
+
+export function setPreferences(change: Partial<Preferences>): void {
+  usePreferences.setState(change);
+}
 
 /** Whether the list of nodes lies open over the graph, in this tab. To keep it open is a preference. */
 interface PaletteState {
   isOpen: boolean;
   /** Asked for by its key or its button: it takes the focus, and stays until it is left or asked for again. */
   isCalled: boolean;
-  /** The pointer or the focus came to it. */
   peek: () => void;
   close: () => void;
-  /** Opens it where it is closed, and lets go of one that is kept open. */
   toggle: () => void;
 }
 
@@ -109,15 +80,12 @@ export const usePalette = create<PaletteState>()((set, get) => ({
   toggle: () => set(get().isCalled ? CLOSED : { isOpen: true, isCalled: true }),
 }));
 
-/** Null: nobody said; then the room decides. */
 export function keepPalette(isPinned: boolean): void {
-  usePreferences.getState().set({ isPalettePinned: isPinned });
+  setPreferences({ isPalettePinned: isPinned });
   usePalette.getState().close();
 }
 
-/** The guided tour: which step is shown, and that it is offered unasked once only. */
 interface TourState {
-  /** Place of the step that is shown; null: no tour. */
   step: number | null;
   go: (step: number | null) => void;
 }
@@ -128,16 +96,15 @@ export const useTourState = create<TourState>()((set) => ({
 }));
 
 export function startTour(): void {
-  usePreferences.getState().set({ wasTourOffered: true });
+  setPreferences({ wasTourOffered: true });
   useTourState.getState().go(0);
 }
 
 export function useTour() {
   const wasOffered = usePreferences((state) => state.wasTourOffered);
-  const set = usePreferences((state) => state.set);
   return {
     isOffered: !wasOffered,
     start: startTour,
-    decline: () => set({ wasTourOffered: true }),
+    decline: () => setPreferences({ wasTourOffered: true }),
   };
 }

@@ -8,12 +8,10 @@ import { fetchCatalog, fetchLoopPresets, fetchRunCurves, searchLoops } from "@/a
 import type { Catalog, RunCurves, RunSummary } from "@/api/types";
 import { tellingMetrics } from "@/catalog/metrics";
 
-/** Loops that ship with coloop, read once. */
 export function useLoopPresets() {
   return useQuery({ queryKey: ["presets", "loops"], queryFn: fetchLoopPresets });
 }
 
-/** The catalog of the server, asked for once: it is the same as long as the server is. */
 export const catalogQuery = queryOptions({
   queryKey: ["catalog"],
   queryFn: () => fetchCatalog(),
@@ -27,7 +25,6 @@ export function useServerCatalog(): UseQueryResult<Catalog> {
 const MAX = 20;
 const MIN_LETTERS = 2;
 
-/** Nodes and loops that have all the words of a search, in everything that is saved. */
 export function useLoopSearch(search: string) {
   const words = search.trim();
   return useQuery({
@@ -38,12 +35,10 @@ export function useLoopSearch(search: string) {
   });
 }
 
-/** Where a loop is opened with a node of it in view. */
 export function hitAddress(loop: string, node: string | null): string {
   return node === null ? `/loops/${loop}` : `/loops/${loop}?${new URLSearchParams({ node })}`;
 }
 
-/** The node that an address speaks of, or null. */
 export function nodeOf(search: string): string | null {
   return new URLSearchParams(search).get("node");
 }
@@ -51,9 +46,7 @@ export function nodeOf(search: string): string | null {
 const BUCKETS = 32;
 const MAX_METRICS = 64;
 
-/** The curve of the metric that says most of a run. */
 export interface Spark {
-  /** `node.metric` */
   metric: string;
   values: (number | null)[];
 }
@@ -71,7 +64,6 @@ export function useSparks(
   );
   const asked = runs.filter((run) => chosen.has(run.id));
   const found = useQuery({
-    // A run that goes on has news with every event.
     queryKey: ["sparks", ...asked.map((run) => `${run.id} ${run.last_seq}`)],
     queryFn: () =>
       fetchRunCurves({

@@ -9,11 +9,8 @@ interface RunEdits {
   changes: Changes;
   sent: Changes;
   set: (path: string, value: Json) => void;
-  /** These were sent; what was typed since then still waits. */
   send: (sent: Changes) => void;
-  /** The run uses these values now. */
   confirm: (used: Changes) => void;
-  /** The run did not take what was sent. */
   refuse: () => void;
   discard: () => void;
   clear: () => void;

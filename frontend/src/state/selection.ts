@@ -15,31 +15,41 @@ export interface Selection {
   nodes: readonly string[];
   edges: readonly string[];
   phase: PhasePath | null;
-  /** An entry of a list of the schedule: triggers, anneal. */
   entry: { list: string; index: number } | null;
   focus: FieldFocus | null;
-  select: (what: Partial<Pick<Selection, "nodes" | "edges" | "phase" | "entry">>) => void;
-  focusField: (node: string | null, field: string | null) => void;
-  clear: () => void;
-  /** What the document no longer has is not selected. */
-  letGo: (document: LoopDocument) => void;
 }
 
 const NOTHING = { nodes: [], edges: [], phase: null, entry: null } as const;
 
-export const useSelection = create<Selection>()((set, get) => ({
-  ...NOTHING,
-  focus: null,
-  select: (what) => set({ ...NOTHING, ...what }),
-  focusField: (node, field) =>
-    set({ focus: { node, field, request: (get().focus?.request ?? 0) + 1 } }),
-  clear: () => set(NOTHING),
-  letGo: (document) => {
-    const { nodes, edges } = get();
-    const kept = {
-      nodes: nodes.filter((id) => id in document.nodes),
-      edges: edges.filter((key) => edgeIndex(document, key) >= 0),
-    };
-    if (kept.nodes.length < nodes.length || kept.edges.length < edges.length) set(kept);
-  },
-}));
+export const useSelection = create<Selection>()(() => ({ ...NOTHING, focus: null }));
+
+export function select(what: Partial<Omit<Selection, "focus">>): void {
+  useSelection.setState({ ...NOTHING, ...what });
+}
+
+export function clearSelection(): void {
+  useSelection.setState(NOTHING);
+}
+
+/** Asks the settings to show a field; null: the node or the loop as a whole. */
+export function focusField(node: string | null, field: string | null): void {
+  const request = (useSelection.getState().focus?.request ?? 0) + 1;
+  useSelection.setState({ focus: { node, field, request } });
+}
+
+export function showField(node: string, field: string | null = null): void {
+  select({ nodes: [node] });
+  focusField(node, field);
+}
+
+/** What the document no longer has is not selected. */
+export function dropMissing(document: LoopDocument): void {
+  const { nodes, edges } = useSelection.getState();
+  const kept = {
+    nodes: nodes.filter((id) => id in document.nodes),
+    edges: edges.filter((key) => edgeIndex(document, key) >= 0),
+  };
+  if (kept.nodes.length < nodes.length || kept.edges.length < edges.length) {
+    useSelection.setState(kept);
+  }
+}

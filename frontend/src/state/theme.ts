@@ -1,4 +1,3 @@
-/** Puts the chosen theme on the page and follows the system where nothing is chosen. */
 import { useSyncExternalStore } from "react";
 import { type Theme, usePreferences } from "./preferences";
 

@@ -6,7 +6,6 @@ const KEY = "coloop.unsaved";
 /** Presets are looked at and left; the newest are remembered. */
 const MAX = 40;
 
-/** Where a browser keeps nothing, as long as the page is open. */
 let memory: readonly string[] = [];
 
 function read(): readonly string[] {
@@ -52,7 +51,6 @@ export function presetAddress(name: string): string {
   return `/loops/${id}?${new URLSearchParams({ [PRESET]: name })}`;
 }
 
-/** The preset that an address speaks of, or null. */
 export function presetOf(search: string): string | null {
   return new URLSearchParams(search).get(PRESET);
 }

@@ -10,22 +10,19 @@ import { poolField } from "@/document/pools";
 import { spliceOf } from "@/document/splice";
 import type { Point, PortRef } from "@/document/types";
 import { freeNotePlace, freePlace } from "@/graph/freePlace";
+import { select } from "@/state/selection";
 import { useViewport } from "./canvas";
 import { setNote } from "./commands/fields";
 import { addNode, insertOnEdge } from "./commands/nodes";
 import { useMode, useOpenLoop } from "./document/context";
-import { useSelection } from "./selection";
 
-/** What a drag from the palette carries: the name of a kind. */
 export const NODE_DRAG = "application/x-coloop-node";
 
 interface AddOptions {
   kind: KindInfo;
   at: { x: number; y: number };
   from?: (PortRef & { isOutput: boolean }) | undefined;
-  /** The edge in whose middle it is put, by its key. */
   edge?: string | null | undefined;
-  /** The pool that it is placed in, where it can be in one. */
   pool?: string | null | undefined;
 }
 
@@ -35,7 +32,7 @@ export function useAddNode(): (options: AddOptions) => string {
   const mode = useMode();
   return useCallback(
     ({ kind, at, from, edge: key = null, pool = null }) => {
-      const { document, dispatch } = store.getState();
+      const { document } = store.getState();
       const id = freeName(kind.kind, new Set(Object.keys(document.nodes)));
       const begun = beginNode(catalog, document, kind, mode);
       const field = pool === null ? null : poolField(catalog, kind.kind);
@@ -54,11 +51,11 @@ export function useAddNode(): (options: AddOptions) => string {
       }
       if (key !== null && ports) {
         const positions = { [id]: position };
-        dispatch(insertOnEdge, { key, node: id, ports, positions, data }, { label });
+        store.dispatch(insertOnEdge, { key, node: id, ports, positions, data }, { label });
       } else {
-        dispatch(addNode, { id, data, position, edges }, { label });
+        store.dispatch(addNode, { id, data, position, edges }, { label });
       }
-      useSelection.getState().select({ nodes: [id] });
+      select({ nodes: [id] });
       useViewport.getState().reveal(id);
       return id;
     },
@@ -66,18 +63,16 @@ export function useAddNode(): (options: AddOptions) => string {
   );
 }
 
-/** The note that was just added and waits to be written in. */
 export const useNewNote = create<{ id: string | null }>()(() => ({ id: null }));
 
-/** Adds an empty note near a point of the canvas, beside what is there. */
 export function useAddNote(): (at: { x: number; y: number }) => void {
   const { catalog, store } = useOpenLoop();
   return useCallback(
     ({ x, y }) => {
-      const { document, dispatch } = store.getState();
+      const { document } = store.getState();
       const id = newNoteId(document.notes);
       useNewNote.setState({ id });
-      dispatch(
+      store.dispatch(
         setNote,
         { id, note: { at: freeNotePlace(catalog, document, [x, y]), size: NOTE_SIZE, text: "" } },
         { label: "Add note" },

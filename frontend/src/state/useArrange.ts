@@ -12,16 +12,14 @@ import { useSelection } from "./selection";
 interface Arranging {
   /** Lays out the selection, or everything where fewer than two nodes are selected. */
   arrange: () => void;
-  /** Lays out everything pool by pool, so that each frame holds its own nodes alone. */
   arrangePools: () => void;
 }
 
-/** Each is one undo step. */
 export function useArrange(): Arranging {
   const { catalog, store } = useOpenLoop();
   return useMemo(() => {
     const move = (positions: Record<string, Point>, label: string, isWhole: boolean) => {
-      store.getState().dispatch(moveNodes, { positions }, { label });
+      store.dispatch(moveNodes, { positions }, { label });
       if (isWhole) useViewport.getState().fit();
     };
     return {
@@ -38,22 +36,19 @@ export function useArrange(): Arranging {
   }, [catalog, store]);
 }
 
-/** Lines up the selected nodes; one undo step. */
 export function useAlign() {
   const { catalog, store } = useOpenLoop();
   return useMemo(() => {
     const boxes = () => boxesOf(catalog, store.getState().document, useSelection.getState().nodes);
-    const { dispatch } = store.getState();
     return {
       align: (by: Alignment, label: string) =>
-        dispatch(moveNodes, { positions: align(boxes(), by) }, { label }),
+        store.dispatch(moveNodes, { positions: align(boxes(), by) }, { label }),
       distribute: (along: Direction, label: string) =>
-        dispatch(moveNodes, { positions: distribute(boxes(), along) }, { label }),
+        store.dispatch(moveNodes, { positions: distribute(boxes(), along) }, { label }),
     };
   }, [catalog, store]);
 }
 
-/** The ways to line up what is selected, as commands and buttons call them. */
 export const ALIGNMENTS: readonly [Alignment, string][] = [
   ["left", "Align left sides"],
   ["center", "Align centers"],

@@ -11,9 +11,9 @@ import {
 } from "@/document/fragment";
 import { freeOffset } from "@/graph/freePlace";
 import { formatPlural } from "@/lib/format";
+import { clearSelection, select } from "@/state/selection";
 import { pasteItems, removeItems } from "./commands/nodes";
 import { useOpenLoop } from "./document/context";
-import { useSelection } from "./selection";
 
 /**
  * Copies pieces of a loop through the system's clipboard as YAML, so that they travel between tabs, loops and text
@@ -24,11 +24,11 @@ export function useClipboard() {
 
   const insert = useCallback(
     (fragment: Fragment, label: string) => {
-      const { document, dispatch } = store.getState();
+      const { document } = store.getState();
       const offset = freeOffset(catalog, fragment, document);
       const placed = placeFragment(catalog, fragment, document, offset);
-      dispatch(pasteItems, { fragment: placed }, { label });
-      useSelection.getState().select({ nodes: Object.keys(placed.nodes) });
+      store.dispatch(pasteItems, { fragment: placed }, { label });
+      select({ nodes: Object.keys(placed.nodes) });
     },
     [catalog, store],
   );
@@ -52,10 +52,9 @@ export function useClipboard() {
       cut: async (ids: readonly string[]): Promise<void> => {
         const { document } = store.getState();
         if (!(await copy(ids)) || store.getState().document !== document) return;
-        store.getState().dispatch(removeItems, { nodes: ids, edges: [] }, { label: "Cut" });
-        useSelection.getState().clear();
+        store.dispatch(removeItems, { nodes: ids, edges: [] }, { label: "Cut" });
+        clearSelection();
       },
-      /** Nodes in a text, wherever it comes from, become nodes of this loop. */
       paste: async (text: string): Promise<void> => {
         if (store.getState().isReadonly || !text.includes(":")) return;
         try {

@@ -2,6 +2,7 @@
  * The loop that a page shows. It is opened once and kept for all pages of the loop: they show one document with one
  * history, which is never older than what was last done in any of them.
  */
+
 import { type QueryClient, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { useSearch } from "wouter";
@@ -12,11 +13,11 @@ import { fromSpec, mendDocument } from "@/document/convert";
 import { keepIdentities, withIdentities } from "@/document/identities";
 import { EMPTY_DOCUMENT, type LoopDocument } from "@/document/types";
 import { withPlaces } from "@/graph/layout";
+import { setPreferences } from "@/state/preferences";
+import { clearSelection, dropMissing } from "@/state/selection";
 import type { OpenLoop } from "./document/context";
 import { createDocumentStore } from "./document/store";
-import { usePreferences } from "./preferences";
 import { catalogQuery } from "./queries";
-import { useSelection } from "./selection";
 import { browserDrafts, type Draft } from "./sync/drafts";
 import { DELAYS, LoopSync, type PlaceNodes } from "./sync/LoopSync";
 import { NOT_SAVED } from "./sync/state";
@@ -39,7 +40,6 @@ export function useOpenedLoop(id: string): OpenedLoop {
   const opened = useQuery({
     queryKey: openKey(id),
     queryFn: () => open(client, id, preset),
-    // What is kept is the open loop itself, no copy of it.
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: KEPT_OPEN,
     structuralSharing: false,
@@ -48,11 +48,11 @@ export function useOpenedLoop(id: string): OpenedLoop {
 
   useEffect(() => {
     if (shown === null) return;
-    useSelection.getState().clear();
+    clearSelection();
     const unwatch = shown.store.subscribe(({ document }, before) => {
-      if (document !== before.document) useSelection.getState().letGo(document);
+      if (document !== before.document) dropMissing(document);
     });
-    const unsubscribe = whenSaved(shown, () => usePreferences.getState().set({ lastLoop: id }));
+    const unsubscribe = whenSaved(shown, () => setPreferences({ lastLoop: id }));
     void shown.sync?.visit().then((isThere) => {
       if (isThere) return;
       shown.sync?.stop();
@@ -67,7 +67,6 @@ export function useOpenedLoop(id: string): OpenedLoop {
   return { open: shown, error: opened.error, retry: () => void opened.refetch() };
 }
 
-/** The loop is deleted: what of it is open is not kept. */
 export function closeLoop(client: QueryClient, id: string): void {
   client.removeQueries({ queryKey: openKey(id) });
 }
@@ -111,7 +110,6 @@ async function fetchLoop(id: string, preset: string | null): Promise<Loop> {
   return { id, name, yaml, spec, version: 0, revision, created_at: now, updated_at: now };
 }
 
-/** Calls back once the server has the loop. */
 function whenSaved({ syncStore }: OpenLoop, then: () => void): () => void {
   if (syncStore.getState().revision !== NOT_SAVED) {
     then();

@@ -1,4 +1,3 @@
-/** Placing what is selected in a pool, by menu and by keyboard. */
 import { useMemo } from "react";
 import { toast } from "sonner";
 import { placeable, poolOf, poolsOf } from "@/document/pools";
@@ -19,23 +18,21 @@ export function usePlacing() {
     const chosen = () =>
       placeable(catalog, store.getState().document, useSelection.getState().nodes);
     const place = (pool: string | null, group?: string) => {
-      const { document, dispatch } = store.getState();
+      const { document } = store.getState();
       const nodes = chosen();
       const [first] = nodes;
       if (first === undefined) return;
       const left = poolOf(catalog, document, first);
       const label = placedLabel(nodes, pool ?? left ?? "", pool === null);
-      dispatch(placeInPool, { catalog, nodes, pool }, group ? { label, group } : { label });
+      store.dispatch(placeInPool, { catalog, nodes, pool }, group ? { label, group } : { label });
       toast(label, { id: "placing" });
     };
     return {
-      /** Whether any of the selected nodes can be in a pool, and there are pools. */
       canPlace: () =>
         !store.getState().isReadonly &&
         poolsOf(store.getState().document).length > 0 &&
         chosen().length > 0,
       place,
-      /** In the pool after the one that the first of them names; after the last one in none. */
       placeInNext: () => {
         const { document } = store.getState();
         const [first] = chosen();

@@ -5,11 +5,9 @@ import { useOpenLoop } from "./document/context";
 
 export interface Preview<T> {
   found: T | null;
-  /** The loop as it was when that was found. */
   asked: LoopDocument | null;
   error: unknown;
   isPending: boolean;
-  /** Asks about the loop as it is on the screen; an older question is given up. */
   ask: (question: (yaml: string, signal: AbortSignal) => Promise<T>) => void;
   cancel: () => void;
 }

@@ -4,7 +4,6 @@ import { previewRows } from "@/api/routes";
 import { datasetsOf } from "@/document/datasets";
 import { useCatalog, useDocument } from "./document/context";
 
-/** A name that code may use. */
 export interface Word {
   label: string;
   detail: string;

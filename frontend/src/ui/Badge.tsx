@@ -12,17 +12,14 @@ const TONES: Record<Tone, string> = {
   info: "bg-info-soft text-info",
 };
 
-export function Badge({
-  tone = "neutral",
-  title,
-  className,
-  children,
-}: {
+interface BadgeProps {
   tone?: Tone;
   title?: string;
   className?: string;
   children: ReactNode;
-}) {
+}
+
+export function Badge({ tone = "neutral", title, className, children }: BadgeProps) {
   return (
     <span
       title={title}

@@ -12,9 +12,7 @@ export interface CodeEditorProps {
   minHeight?: string;
   isReadonly?: boolean;
   marks?: readonly Mark[];
-  /** Names that Python may use, offered while it is typed. */
   words?: readonly Word[];
-  /** Scrolls to this line when it changes. */
   goTo?: { line: number; column: number; request: number } | null;
   onChange: (text: string) => void;
 }
@@ -23,7 +21,6 @@ const CodeMirror = lazy(() =>
   import("./code/CodeMirror").then((module) => ({ default: module.CodeMirror })),
 );
 
-/** A text editor; loaded when the first one is shown. */
 export function CodeEditor(props: CodeEditorProps) {
   return (
     <Suspense fallback={<Loading label="Loading the editor" rows={4} />}>

@@ -9,7 +9,6 @@ import { RichText } from "./RichText";
 import type { SelectOption, SelectProps } from "./Select";
 
 interface ComboboxProps<V extends string> extends SelectProps<V> {
-  /** What the line for searching says while it is empty. */
   placeholder?: string;
   /** Closed, it looks so in place of a field, and says this. */
   look?: { className: string; text: string; tabIndex: number };
@@ -21,7 +20,6 @@ interface ComboboxProps<V extends string> extends SelectProps<V> {
 const TYPED = "typed:";
 const OPEN_KEYS = ["ArrowDown", "ArrowUp", "Enter"];
 
-/** One of many: a list that is searched by typing. */
 export function Combobox<V extends string>(props: ComboboxProps<V>) {
   const { ref, id, label, value, options, isDisabled = false, className } = props;
   const { look, startsOpen = false, onOpen } = props;
@@ -39,7 +37,6 @@ export function Combobox<V extends string>(props: ComboboxProps<V>) {
     setOpen(opens);
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    // Typing on the closed list searches it.
     const isLetter = isPrinted(event);
     if (!isLetter && !OPEN_KEYS.includes(event.key)) return;
     event.preventDefault();

@@ -10,7 +10,6 @@ interface DialogProps {
   isOpen: boolean;
   onClose: () => void;
   width?: string;
-  /** Without it the dialog closes by escape, its cross, and a click beside it. */
   isBlocking?: boolean;
   footer?: ReactNode;
   children?: ReactNode;
@@ -27,20 +26,13 @@ export function Dialog({
   children,
 }: DialogProps) {
   const panel = useRef<HTMLDivElement>(null);
-  const opener = useRef<Element | null>(null);
-  // The first field of the content, not the cross in the corner.
+  const { takeFocus, giveBack } = useGivenBack();
   const focusFirst = (event: Event) => {
-    event.preventDefault();
-    opener.current = document.activeElement;
+    // The first field of the content, not the cross in the corner.
     const first = panel.current?.querySelector<HTMLElement>(
       "[data-body] :is(input, textarea, select, [contenteditable=true])",
     );
-    (first ?? panel.current)?.focus();
-  };
-  // Dialogs are opened by what they do not know; Radix would look for a trigger of its own.
-  const giveBack = (event: Event) => {
-    event.preventDefault();
-    if (opener.current instanceof HTMLElement && opener.current.isConnected) opener.current.focus();
+    takeFocus(event, first ?? panel.current);
   };
   const keepOpen = (event: Event) => {
     if (isBlocking) event.preventDefault();
@@ -74,9 +66,7 @@ export function Dialog({
               ) : null}
             </div>
             {isBlocking ? null : (
-              <IconButton label="Close" size="small" onClick={onClose}>
-                <X size={16} />
-              </IconButton>
+              <IconButton label="Close" size="small" onClick={onClose} icon={<X size={16} />} />
             )}
           </header>
           {children ? (
@@ -93,4 +83,21 @@ export function Dialog({
       </RadixDialog.Portal>
     </RadixDialog.Root>
   );
+}
+
+/** Dialogs are opened by what they do not know: Radix would give the focus to a trigger of its own. */
+export function useGivenBack() {
+  const opener = useRef<Element | null>(null);
+  return {
+    takeFocus: (event: Event, to: HTMLElement | null | undefined) => {
+      event.preventDefault();
+      opener.current = document.activeElement;
+      to?.focus();
+    },
+    giveBack: (event: Event) => {
+      event.preventDefault();
+      const before = opener.current;
+      if (before instanceof HTMLElement && before.isConnected) before.focus();
+    },
+  };
 }

@@ -6,7 +6,6 @@ import { useDocument, useOpenLoop } from "@/state/document/context";
 import { Button } from "./Button";
 import { RichText } from "./RichText";
 
-/** The repairs that one click applies; each is one undo step. */
 export function FixButtons({ problem }: { problem: Diagnostic }) {
   const { catalog, store } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
@@ -23,7 +22,7 @@ export function FixButtons({ problem }: { problem: Diagnostic }) {
             event.stopPropagation();
             const before = store.getState().document.nodes;
             const change = { catalog, changes: fix.changes };
-            store.getState().dispatch(applyChanges, change, { label: fix.title });
+            store.dispatch(applyChanges, change, { label: fix.title });
             const added = Object.keys(store.getState().document.nodes).find(
               (id) => !(id in before),
             );

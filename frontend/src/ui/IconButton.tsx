@@ -3,15 +3,17 @@ import type { ButtonProps } from "./Button";
 import { classes } from "./classes";
 import { Tooltip } from "./Tooltip";
 
-interface IconButtonProps extends Omit<ButtonProps, "children" | "icon" | "look"> {
+const SIZES = { tiny: "size-5", small: "size-6", medium: "size-8" };
+
+interface IconButtonProps extends Omit<ButtonProps, "children" | "look" | "size"> {
   label: string;
+  size?: keyof typeof SIZES;
   keys?: string | undefined;
   isActive?: boolean;
   side?: "top" | "right" | "bottom" | "left";
-  children: ReactNode;
+  icon: ReactNode;
 }
 
-/** A button with a picture only: its label is read aloud and shown as a tooltip. */
 export function IconButton({
   label,
   keys,
@@ -19,7 +21,7 @@ export function IconButton({
   side,
   size = "medium",
   className,
-  children,
+  icon,
   type = "button",
   ...rest
 }: IconButtonProps) {
@@ -32,13 +34,13 @@ export function IconButton({
         className={classes(
           "inline-flex shrink-0 items-center justify-center rounded-2 text-muted transition-colors hover:bg-hover hover:text-text active:bg-pressed",
           "disabled:cursor-not-allowed disabled:opacity-40 disabled:hover:bg-transparent",
-          size === "small" ? "size-6" : "size-8",
+          SIZES[size],
           isActive && "bg-accent-soft text-accent-text",
           className,
         )}
         {...rest}
       >
-        {children}
+        {icon}
       </button>
     </Tooltip>
   );

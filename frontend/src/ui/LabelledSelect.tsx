@@ -7,7 +7,6 @@ interface LabelledSelectProps<V extends string> {
   onChange: (value: V) => void;
 }
 
-/** A list in a toolbar, its name before it. As wide as what is chosen; beyond that width it wraps. */
 export function LabelledSelect<V extends string>(props: LabelledSelectProps<V>) {
   return (
     <div className="flex max-w-72 shrink-0 items-center gap-2">

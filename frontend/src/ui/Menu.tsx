@@ -6,10 +6,8 @@ import { classes } from "./classes";
 interface MenuProps {
   trigger: ReactNode;
   align?: "start" | "end";
-  /** Where something else than the trigger opens it, such as what is also dragged. */
   isOpen?: boolean;
   onOpenChange?: (isOpen: boolean) => void;
-  /** Gives the focus back, where the trigger has none. */
   onClosed?: () => void;
   children: ReactNode;
 }
@@ -17,7 +15,6 @@ interface MenuProps {
 const ITEM =
   "flex h-8 cursor-default select-none items-center gap-2 rounded-1 px-2 outline-none data-[disabled]:opacity-45 data-[highlighted]:bg-hover";
 
-/** A button that opens a menu. */
 export function Menu(props: MenuProps) {
   const { trigger, align = "start", isOpen, onOpenChange, onClosed, children } = props;
   return (

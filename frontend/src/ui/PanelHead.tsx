@@ -4,7 +4,6 @@ import { createPortal } from "react-dom";
 /** Room beside the names of panels; null where a panel stands by itself. */
 export const PanelHeadContext = createContext<HTMLElement | null>(null);
 
-/** A panel's own controls, beside its name where there is room for them: no row of their own. */
 export function PanelHead({ children }: { children: ReactNode }) {
   const room = useContext(PanelHeadContext);
   return room ? (

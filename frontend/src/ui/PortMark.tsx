@@ -1,10 +1,8 @@
 import type { CSSProperties, ReactNode } from "react";
+import type { Catalog } from "@/api/types";
 
 interface PortMarkProps {
-  shape: string;
-  color: string;
-  /** Handles are hollow and dashed. */
-  isHandle: boolean;
+  type: Pick<Catalog["port_types"][string], "shape" | "color" | "handle"> | undefined;
   isConnected?: boolean;
   size?: number;
 }
@@ -25,7 +23,8 @@ export function portColor(token: string | undefined): string {
 }
 
 /** A port's sign: one shape and one colour for each type, so that neither is needed alone. */
-export function PortMark({ shape, color, isHandle, isConnected = true, size = 12 }: PortMarkProps) {
+export function PortMark({ type, isConnected = true, size = 12 }: PortMarkProps) {
+  const { shape = "circle", color = "", handle: isHandle = false } = type ?? {};
   const style: CSSProperties = {
     fill: isConnected && !isHandle ? portColor(color) : "var(--surface)",
     stroke: portColor(color),

@@ -9,7 +9,6 @@ interface RadioCardsProps<V extends string> {
   onChange: (value: V) => void;
 }
 
-/** One of a few, each with a sentence. */
 export function RadioCards<V extends string>(props: RadioCardsProps<V>) {
   const { legend, value, options, isDisabled = false, onChange } = props;
   const name = useId();

@@ -2,7 +2,6 @@ import { classes } from "./classes";
 
 interface ResizerProps {
   label: string;
-  /** Which way a drag makes the panel larger. */
   grows: "up" | "left";
   size: number;
   min: number;
@@ -10,7 +9,6 @@ interface ResizerProps {
   onResize: (size: number) => void;
 }
 
-/** The edge of a panel that can be dragged, or moved by arrow keys. */
 export function Resizer({ label, grows, size, min, max, onResize }: ResizerProps) {
   const bound = (value: number) => Math.round(Math.min(max, Math.max(min, value)));
   const isRow = grows === "up";

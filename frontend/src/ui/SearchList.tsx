@@ -6,9 +6,7 @@ import type { ReactNode } from "react";
 export interface SearchOption {
   value: string;
   label: string;
-  /** Beside the label. */
   note?: string;
-  /** Further words by which it is found. */
   words?: string;
 }
 
@@ -19,11 +17,9 @@ interface SearchListProps {
   isOpen: boolean;
   onOpenChange: (isOpen: boolean) => void;
   onChoose: (value: string) => void;
-  /** The button that opens it. */
   children: ReactNode;
 }
 
-/** One of many, found by typing. */
 export function SearchList(props: SearchListProps) {
   const { label, value, options, isOpen, onOpenChange, onChoose, children } = props;
   return (

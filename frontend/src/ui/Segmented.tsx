@@ -5,18 +5,11 @@ interface SegmentedProps<V extends string> {
   value: V;
   options: readonly { value: V; label: string; title?: string }[];
   onChange: (value: V) => void;
-  /** As wide as there is room. */
   isWide?: boolean;
 }
 
-/** A few choices side by side; a radio group for the keyboard. */
-export function Segmented<V extends string>({
-  label,
-  value,
-  options,
-  onChange,
-  isWide = false,
-}: SegmentedProps<V>) {
+export function Segmented<V extends string>(props: SegmentedProps<V>) {
+  const { label, value, options, onChange, isWide = false } = props;
   return (
     <div
       role="radiogroup"

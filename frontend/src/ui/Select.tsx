@@ -10,13 +10,9 @@ import { RichText } from "./RichText";
 export interface SelectOption<V extends string> {
   value: V;
   label: string;
-  /** A line below the label. */
   help?: string | undefined;
-  /** Under which heading it stands; those without one come first. */
   group?: string | undefined;
-  /** Found by these words, too. */
   keywords?: string[] | undefined;
-  /** Nothing is chosen by it: it stands for what holds where nothing is set. */
   isUnset?: boolean;
 }
 
@@ -28,12 +24,10 @@ export interface SelectProps<V extends string> {
   options: readonly SelectOption<V>[];
   isDisabled?: boolean;
   className?: string;
-  /** Before the list is shown. */
   onOpen?: () => void;
   onChange: (value: V) => void;
 }
 
-/** More than are taken in at a glance: these are searched. */
 const MANY = 9;
 
 /** One of several; where they are many, the list is searched by typing. */

@@ -1,6 +1,7 @@
 import { X } from "lucide-react";
 import { Dialog as RadixDialog } from "radix-ui";
 import { type ReactNode, useRef } from "react";
+import { useGivenBack } from "./Dialog";
 import { IconButton } from "./IconButton";
 
 interface SheetProps {
@@ -11,26 +12,17 @@ interface SheetProps {
   children: ReactNode;
 }
 
-/** A panel at the right edge beside which one goes on working; escape closes it and gives the focus back. */
 export function Sheet({ title, description, isOpen, onClose, children }: SheetProps) {
   const panel = useRef<HTMLDivElement>(null);
-  const opener = useRef<Element | null>(null);
+  const { takeFocus, giveBack } = useGivenBack();
   return (
     <RadixDialog.Root open={isOpen} modal={false} onOpenChange={(open) => !open && onClose()}>
       <RadixDialog.Portal>
         <RadixDialog.Content
           ref={panel}
           tabIndex={-1}
-          onOpenAutoFocus={(event) => {
-            event.preventDefault();
-            opener.current = document.activeElement;
-            panel.current?.focus();
-          }}
-          onCloseAutoFocus={(event) => {
-            event.preventDefault();
-            const before = opener.current;
-            if (before instanceof HTMLElement && before.isConnected) before.focus();
-          }}
+          onOpenAutoFocus={(event) => takeFocus(event, panel.current)}
+          onCloseAutoFocus={giveBack}
           onInteractOutside={(event) => event.preventDefault()}
           {...(description ? {} : { "aria-describedby": undefined })}
           className="fixed top-12 right-0 bottom-0 z-30 flex w-[440px] max-w-[100vw] animate-[overlay-in_120ms_ease-out] flex-col border-line border-l bg-surface shadow-3 outline-none"
@@ -46,9 +38,7 @@ export function Sheet({ title, description, isOpen, onClose, children }: SheetPr
                 </RadixDialog.Description>
               ) : null}
             </div>
-            <IconButton label="Close" size="small" onClick={onClose}>
-              <X size={16} />
-            </IconButton>
+            <IconButton label="Close" size="small" onClick={onClose} icon={<X size={16} />} />
           </header>
           <div className="min-h-0 flex-1 overflow-y-auto px-5 py-4">{children}</div>
         </RadixDialog.Content>

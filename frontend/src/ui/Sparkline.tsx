@@ -1,20 +1,13 @@
 interface SparklineProps {
   values: readonly (number | null)[];
-  /** Read aloud in its place. */
   label: string;
   color?: string;
   width?: number;
   height?: number;
 }
 
-/** A curve without axes, as wide as a word. Where a value is missing it has a gap. */
-export function Sparkline({
-  values,
-  label,
-  color = "var(--muted)",
-  width = 88,
-  height = 24,
-}: SparklineProps) {
+export function Sparkline(props: SparklineProps) {
+  const { values, label, color = "var(--muted)", width = 88, height = 24 } = props;
   const path = sparkPath(values, width, height);
   return (
     <svg
@@ -58,7 +51,6 @@ export function sparkPath(
         return [];
       }
       const point = `${isDown ? "L" : "M"}${x(place).toFixed(1)} ${y(value).toFixed(1)}`;
-      // A point between two gaps is a dot: a line of no length with round ends.
       const isAlone = !isDown && (values[place + 1] ?? null) === null;
       isDown = true;
       return isAlone ? [point, "h0"] : [point];

@@ -1,3 +1,4 @@
+import type { UseQueryResult } from "@tanstack/react-query";
 import { CircleAlert } from "lucide-react";
 import type { ReactNode } from "react";
 import { errorMessage } from "@/api/client";
@@ -10,7 +11,6 @@ interface EmptyProps {
   action?: ReactNode;
 }
 
-/** What stands where there is nothing yet: why, and what to do. */
 export function Empty({ icon, title, children, action }: EmptyProps) {
   return (
     <div className="flex h-full flex-col items-center justify-center gap-2 p-6 text-center">
@@ -22,15 +22,13 @@ export function Empty({ icon, title, children, action }: EmptyProps) {
   );
 }
 
-export function Failed({
-  title,
-  error,
-  onRetry,
-}: {
+interface FailedProps {
   title: string;
   error: unknown;
   onRetry?: () => void;
-}) {
+}
+
+export function Failed({ title, error, onRetry }: FailedProps) {
   return (
     <div
       role="alert"
@@ -52,4 +50,26 @@ export function Loading({ label, rows = 3 }: { label: string; rows?: number }) {
       ))}
     </div>
   );
+}
+
+interface UnansweredProps {
+  query: Pick<UseQueryResult, "error" | "isError" | "refetch">;
+  loading: string;
+  rows?: number;
+  failed: string;
+}
+
+export function Unanswered({ query, loading, rows = 3, failed }: UnansweredProps) {
+  if (!query.isError) return <Loading label={loading} rows={rows} />;
+  return <Failed title={failed} error={query.error} onRetry={() => void query.refetch()} />;
+}
+
+interface AnswerProps<T> extends UnansweredProps {
+  query: Pick<UseQueryResult<T>, "data" | "error" | "isError" | "refetch">;
+  children: (data: T) => ReactNode;
+}
+
+export function Answer<T>({ children, ...rest }: AnswerProps<T>) {
+  const { data } = rest.query;
+  return data === undefined ? <Unanswered {...rest} /> : children(data);
 }

@@ -9,14 +9,8 @@ interface SwitchProps {
   onChange: (isOn: boolean) => void;
 }
 
-export function Switch({
-  id,
-  label,
-  isOn,
-  isDisabled = false,
-  describedBy,
-  onChange,
-}: SwitchProps) {
+export function Switch(props: SwitchProps) {
+  const { id, label, isOn, isDisabled = false, describedBy, onChange } = props;
   return (
     <RadixSwitch.Root
       {...(id ? { id } : {})}

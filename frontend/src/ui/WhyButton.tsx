@@ -1,7 +1,6 @@
 import { CircleHelp } from "lucide-react";
 import { useExplaining } from "@/state/dialogs";
 
-/** Opens the help of a problem or an alert. */
 export function WhyButton({ code }: { code: string }) {
   const explain = useExplaining((state) => state.explain);
   return (

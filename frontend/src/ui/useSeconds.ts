@@ -1,6 +1,5 @@
 import { useEffect, useState } from "react";
 
-/** Whole seconds since this was first shown. */
 export function useSeconds(): number {
   const [seconds, setSeconds] = useState(0);
   useEffect(() => {

@@ -108,8 +108,7 @@ function setup(server = fakeServer(), loop = server.loop()) {
     draft: 100,
     retry: 1000,
   });
-  const seed = (value: number) =>
-    document.getState().dispatch(setValue, { path: ["run", "seed"], value });
+  const seed = (value: number) => document.dispatch(setValue, { path: ["run", "seed"], value });
   return { ...server, document, sync, kept, seed, status: () => sync.store.getState().save };
 }
 
@@ -214,7 +213,7 @@ describe("keeping a loop and the server in step", () => {
     expect(document.getState().document.rest.run).toEqual({ seed: 77 });
     expect(status()).toBe("saved");
 
-    document.getState().undo();
+    document.undo();
     expect(document.getState().document.rest.run).toMatchObject({ seed: 3 });
     sync.stop();
   });
@@ -265,7 +264,7 @@ describe("keeping a loop and the server in step", () => {
     await vi.advanceTimersByTimeAsync(500);
     expect(document.getState().text).not.toBe(typed);
 
-    document.getState().undo();
+    document.undo();
 
     expect(document.getState().text).toBe(typed);
     sync.stop();
@@ -483,7 +482,7 @@ describe("keeping a loop and the server in step", () => {
     const sync = new LoopSync(opened, document, api, drafts, DELAYS);
     sync.start();
 
-    document.getState().dispatch(setValue, { path: ["run", "seed"], value: 5 });
+    document.dispatch(setValue, { path: ["run", "seed"], value: 5 });
     await vi.advanceTimersByTimeAsync(1000);
 
     expect(sync.store.getState().brokenText).toMatchObject({
@@ -701,7 +700,7 @@ describe("how often the server is asked", () => {
     seed(5);
     await vi.advanceTimersByTimeAsync(1000);
 
-    document.getState().undo();
+    document.undo();
     await vi.advanceTimersByTimeAsync(1000);
 
     expect(asked).toEqual(["saveDocument", "saveDocument"]);
@@ -832,7 +831,7 @@ describe("a preset that is looked at", () => {
     await vi.advanceTimersByTimeAsync(1000);
     expect(document.getState().document.rest.run).toEqual({ seed: 3 });
     expect(sync.store.getState().save).toBe("saved");
-    expect(document.getState().undo()).toBe("Restore version 1");
+    expect(document.undo()).toBe("Restore version 1");
     await vi.advanceTimersByTimeAsync(1000);
     expect(document.getState().text).toBe(before);
     sync.stop();

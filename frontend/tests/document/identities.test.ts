@@ -25,7 +25,7 @@ describe("identities", () => {
 
   it("are given with the command that makes a learner, and not dealt anew when another goes", () => {
     const store = opened();
-    const { dispatch } = store.getState();
+    const { dispatch } = store;
     dispatch(addNode, judge("first"));
     dispatch(addNode, judge("second"));
     expect(store.getState().document.identities).toEqual({ actor: 1, first: 2, second: 3 });
@@ -35,15 +35,15 @@ describe("identities", () => {
     dispatch(addNode, judge("third"));
     expect(store.getState().document.identities).toMatchObject({ second: 3, third: 2 });
 
-    store.getState().undo();
-    store.getState().undo();
+    store.undo();
+    store.undo();
     expect(store.getState().document.identities).toEqual({ actor: 1, first: 2, second: 3 });
     expect(store.getState().history.past).toHaveLength(2);
   });
 
   it("go with the name, and through the file", () => {
     const store = opened();
-    const { dispatch } = store.getState();
+    const { dispatch } = store;
     dispatch(addNode, judge("first"));
     dispatch(removeItems, { nodes: ["actor"], edges: [] });
     dispatch(renameNode, { catalog, from: "first", to: "judge" });
@@ -56,13 +56,13 @@ describe("identities", () => {
 
   it("stay when typed text does not tell of them", () => {
     const store = opened();
-    store.getState().dispatch(addNode, judge("first"));
-    store.getState().dispatch(removeItems, { nodes: ["actor"], edges: [] });
+    store.dispatch(addNode, judge("first"));
+    store.dispatch(removeItems, { nodes: ["actor"], edges: [] });
     const before = store.getState().document;
     const { identities: _, ...typed } = before;
 
     const document = withIdentities(catalog, typed, before.identities);
-    store.getState().dispatch(replaceDocument, { document });
+    store.dispatch(replaceDocument, { document });
 
     expect(store.getState().document.identities).toEqual({ first: 2 });
   });

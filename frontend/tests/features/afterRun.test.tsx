@@ -5,14 +5,13 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as routes from "@/api/routes";
 import type { JsonObject, RunEvent } from "@/api/types";
 import { LiveBadge, useHasFailed } from "@/features/canvas/LiveBadge";
-import { AlertList } from "@/features/runs/live/AlertList";
-import { LogPanel } from "@/features/runs/live/LogPanel";
+import { AlertList, LogPanel } from "@/features/runs/live/LogPanel";
 import { RunActions } from "@/features/runs/live/RunActions";
 import { RunBanner } from "@/features/runs/live/RunBanner";
 import { RunProgress } from "@/features/runs/live/RunProgress";
 import { findingOf, timesOf } from "@/features/runs/live/report";
 import { LiveRun } from "@/live/LiveRun";
-import { useSelection } from "@/state/selection";
+import { clearSelection, useSelection } from "@/state/selection";
 import { insideLoop } from "../fixtures/open";
 import { aRun, aStage, someGauges } from "../fixtures/runs";
 
@@ -73,7 +72,7 @@ beforeEach(() => {
 afterEach(() => {
   cleanup();
   vi.restoreAllMocks();
-  useSelection.getState().clear();
+  clearSelection();
 });
 
 describe("a run that has ended", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { boxTowards, edgeOf, fromEdge } from "@/features/canvas/arrowKeys";
+import { boxTowards, edgeOf, fromEdge } from "@/features/canvas/useRoving";
 
 /**
  *     a ─▶ b ─▶ d

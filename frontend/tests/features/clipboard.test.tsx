@@ -28,14 +28,14 @@ it("a text with nodes becomes nodes under free names, with the edges among them,
 
   await act(() => result.current.paste("problems: {kind: dataset}"));
 
-  const { document, history, undo } = store.getState();
+  const { document, history } = store.getState();
   expect(Object.keys(document.nodes).slice(-2)).toEqual(["problems_2", "judge"]);
   expect(document.edges.slice(before.edges.length)).toEqual([
     { from: "problems_2.rows", to: "judge.rows" },
   ]);
   expect(useSelection.getState().nodes).toEqual(["problems_2", "judge"]);
   expect(history.past.map(({ label }) => label)).toEqual(["Paste"]);
-  undo();
+  store.undo();
   expect(store.getState().document).toEqual(before);
 });
 

@@ -3,7 +3,7 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { act, cleanup, render, screen } from "@testing-library/react";
 import { afterEach, expect, it, vi } from "vitest";
-import { RowsView } from "@/features/dataset/RowsView";
+import { RowsView } from "@/features/dataset/DatasetPanel";
 import { insideLoop } from "../fixtures/open";
 
 const routes = vi.hoisted(() => ({ previewRows: vi.fn() }));

@@ -4,7 +4,7 @@ import { afterEach, expect, it, vi } from "vitest";
 import type { OutputPort } from "@/api/types";
 import { PortFold } from "@/features/canvas/PortFold";
 import { useNodePorts } from "@/features/canvas/useNodePorts";
-import { PaletteItem } from "@/features/palette/PaletteItem";
+import { PaletteItem } from "@/features/palette/Palette";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 

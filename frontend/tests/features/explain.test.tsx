@@ -5,12 +5,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as routes from "@/api/routes";
 import type { MathElement } from "@/api/types";
 import { loopNameNear, loopNameProblem } from "@/document/names";
-import { Maths } from "@/features/explain/AlgorithmPage";
-import { CodePage } from "@/features/explain/CodePage";
-import { algorithmsOf } from "@/features/explain/NodePage";
+import { algorithmsOf, CodePage, Maths } from "@/features/explain/ExplainSheet";
 import { STEPS, Tour } from "@/features/tour/Tour";
 import { useExplaining } from "@/state/dialogs";
-import { startTour, usePreferences, useTour, useTourState } from "@/state/preferences";
+import { setPreferences, startTour, useTour, useTourState } from "@/state/preferences";
 import { forgetUnsaved, isUnsaved, rememberUnsaved } from "@/state/unsaved";
 import { WhyButton } from "@/ui/WhyButton";
 
@@ -107,7 +105,7 @@ describe("formulas", () => {
 
 describe("the tour", () => {
   beforeEach(() => {
-    usePreferences.getState().set({ wasTourOffered: false });
+    setPreferences({ wasTourOffered: false });
     useTourState.getState().go(null);
   });
 

@@ -4,14 +4,12 @@ import { act, cleanup, fireEvent, render, screen } from "@testing-library/react"
 import { ReactFlowProvider } from "@xyflow/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Diagnostic } from "@/api/types";
-import { EdgeInspector } from "@/features/inspector/EdgeInspector";
-import { LoopInspector } from "@/features/inspector/LoopInspector";
+import { EdgeInspector, LoopInspector, PhaseInspector } from "@/features/inspector/Inspector";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
-import { PhaseInspector } from "@/features/inspector/PhaseInspector";
 import { listenToPresses } from "@/state/choosing";
 import { OpenLoopProvider } from "@/state/document/context";
 import { createDocumentStore } from "@/state/document/store";
-import { usePreferences } from "@/state/preferences";
+import { setPreferences } from "@/state/preferences";
 import { createSyncStore } from "@/state/sync/state";
 import { choose } from "../fixtures/choose";
 import { catalog, smallLoop } from "../fixtures/loops";
@@ -52,7 +50,7 @@ function openGroups(...names: RegExp[]): void {
 
 describe("forms from the catalog", () => {
   beforeEach(() => {
-    usePreferences.getState().set({ level: "simple" });
+    setPreferences({ level: "simple" });
     // What is typed without a pause is one undo entry; nobody pauses here.
     vi.setSystemTime(Date.now());
   });
@@ -66,14 +64,14 @@ describe("forms from the catalog", () => {
     (_, kind) => {
       const loop = smallLoop();
       loop.nodes.probe = { ...structuredClone(kind.template), kind: kind.kind };
-      usePreferences.getState().set({ level: catalog.levels.at(-1) ?? "" });
+      setPreferences({ level: catalog.levels.at(-1) ?? "" });
       show(<NodeInspector id="probe" />, [], loop);
       expect(screen.getByLabelText("Name of the node")).toHaveProperty("value", "probe");
     },
   );
 
   it("help of an algorithm that is the only one stands once", () => {
-    usePreferences.getState().set({ level: "expert" });
+    setPreferences({ level: "expert" });
     const loop = smallLoop();
     loop.nodes.rm = {
       kind: "reward",
@@ -173,7 +171,7 @@ describe("forms from the catalog", () => {
   it("code that may be left out offers an example", async () => {
     const loop = smallLoop();
     loop.nodes.ask = { kind: "template" };
-    usePreferences.getState().set({ level: "advanced" });
+    setPreferences({ level: "advanced" });
     const store = show(<NodeInspector id="ask" />, [], loop);
 
     fireEvent.click(screen.getByRole("button", { name: "Start with an example" }));
@@ -266,7 +264,7 @@ describe("forms from the catalog", () => {
     show(<NodeInspector id="problems" />, [], store.getState().document);
     expect(screen.getByLabelText("Rows per step")).toHaveProperty("value", "abc");
 
-    store.getState().undo();
+    store.undo();
     expect(rows()).toBe(8);
   });
 
@@ -381,7 +379,7 @@ describe("forms from the catalog", () => {
   });
 
   it("a metric is searched among those that the loop reports, or typed", () => {
-    usePreferences.getState().set({ level: catalog.levels.at(-1) ?? "" });
+    setPreferences({ level: catalog.levels.at(-1) ?? "" });
     const loop = smallLoop();
     loop.nodes.probe = { kind: "evaluate", metrics: ["accuracy", "score"] };
     const store = show(<LoopInspector />, [], loop);

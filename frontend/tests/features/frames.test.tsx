@@ -4,15 +4,15 @@
 import { act, cleanup, fireEvent, render, renderHook, screen } from "@testing-library/react";
 import { ReactFlow } from "@xyflow/react";
 import { afterEach, expect, it, vi } from "vitest";
-import { useLayoutActions } from "@/app/actions/useLayoutActions";
+import { useLayoutActions } from "@/app/actions/useEditorActions";
 import { Frames } from "@/features/canvas/frames/Frames";
-import { useSelection } from "@/state/selection";
+import { clearSelection, select, useSelection } from "@/state/selection";
 import { smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 
 afterEach(() => {
   cleanup();
-  useSelection.getState().clear();
+  clearSelection();
 });
 
 function pooled() {
@@ -44,7 +44,7 @@ it("a pool is a region with its size; its menu selects its nodes and places what
 
   // The menu hands the focus back when it is closed.
   await vi.waitFor(() => expect(document.activeElement).toBe(frame.querySelector("button")));
-  act(() => useSelection.getState().select({ nodes: ["start"] }));
+  act(() => select({ nodes: ["start"] }));
   open();
   fireEvent.click(await screen.findByRole("menuitem", { name: "Place the selection here" }));
   expect(store.getState().document.nodes.start?.pool).toBe("train");
@@ -56,7 +56,7 @@ it("a key places the selection in one pool after the other, and then in none, as
   const { result } = renderHook(() => useLayoutActions(), { wrapper });
   const next = result.current.find(({ id }) => id === "nextPool");
   expect(next?.isEnabled?.()).toBe(false);
-  act(() => useSelection.getState().select({ nodes: ["start"] }));
+  act(() => select({ nodes: ["start"] }));
   expect(next?.isEnabled?.()).toBe(true);
 
   const seen = [0, 1, 2].map(() => {

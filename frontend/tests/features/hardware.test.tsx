@@ -179,7 +179,7 @@ describe("the budget that is tried", () => {
       "Fit to 50 % of the memory",
     ]);
     expect(toSpec(store.getState().document).hardware).toMatchObject({ memory_budget: 0.5 });
-    store.getState().undo();
+    store.undo();
     expect(toSpec(store.getState().document)).toEqual(toSpec(smallLoop()));
   });
 

@@ -6,7 +6,7 @@ import * as routes from "@/api/routes";
 import type { Loop, LoopVersion, RunSummary } from "@/api/types";
 import { toSpec } from "@/document/convert";
 import { History } from "@/features/history/History";
-import { UndoList } from "@/features/history/UndoList";
+import { UndoList } from "@/features/history/HistoryDialog";
 import { RunMenu } from "@/features/runs/list/RunMenu";
 import { setField } from "@/state/commands/fields";
 import { OpenLoopProvider } from "@/state/document/context";
@@ -145,13 +145,11 @@ describe("what was done in this visit", () => {
   it("is listed by its labels, and a press goes to where it was done and back", () => {
     const { wrapper: Wrapper, store } = insideLoop();
     const set = (value: number) =>
-      store
-        .getState()
-        .dispatch(
-          setField,
-          { node: "problems", path: ["rows_per_step"], value },
-          { label: `Set ${value}`, group: "nodes.problems.rows_per_step", at: value * 10_000 },
-        );
+      store.dispatch(
+        setField,
+        { node: "problems", path: ["rows_per_step"], value },
+        { label: `Set ${value}`, group: "nodes.problems.rows_per_step", at: value * 10_000 },
+      );
     for (const value of [1, 2, 3]) set(value);
     render(
       <Wrapper>

@@ -1,11 +1,11 @@
 // @vitest-environment jsdom
 import { cleanup, fireEvent, render, screen, within } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { useOpenParts } from "@/features/inspector/form/FormPart";
+import { useOpenParts } from "@/features/inspector/form/FormFields";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { setField } from "@/state/commands/fields";
 import { locksOf } from "@/state/document/locks";
-import { usePreferences } from "@/state/preferences";
+import { setPreferences } from "@/state/preferences";
 import { choose } from "../fixtures/choose";
 import { smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
@@ -27,7 +27,7 @@ function show(loop = smallLoop()) {
 }
 
 const part = (name: RegExp) => screen.getByRole("button", { name });
-const level = (name: string) => usePreferences.getState().set({ level: name });
+const level = (name: string) => setPreferences({ level: name });
 
 beforeEach(() => {
   useOpenParts.setState({ open: {} });
@@ -67,13 +67,11 @@ describe("parts of a form", () => {
 
   it("opens what was edited last", () => {
     const { wrapper: Wrapper, store } = insideLoop({ document: loop });
-    store
-      .getState()
-      .dispatch(
-        setField,
-        { node: "actor", path: ["model", "path"], value: "x" },
-        { group: "nodes.actor.model.path" },
-      );
+    store.dispatch(
+      setField,
+      { node: "actor", path: ["model", "path"], value: "x" },
+      { group: "nodes.actor.model.path" },
+    );
     render(
       <Wrapper>
         <NodeInspector id="actor" />
@@ -144,9 +142,7 @@ it("a long pattern has all of the width", () => {
 
 it("columns of a built-in task are chosen from those that it has", () => {
   const { wrapper: Wrapper, store } = insideLoop();
-  store
-    .getState()
-    .dispatch(setField, { node: "problems", path: ["columns"], value: { target: "nosuch" } });
+  store.dispatch(setField, { node: "problems", path: ["columns"], value: { target: "nosuch" } });
   render(
     <Wrapper>
       <NodeInspector id="problems" />

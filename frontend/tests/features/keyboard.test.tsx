@@ -3,11 +3,11 @@ import { act, cleanup, fireEvent, render, renderHook, screen } from "@testing-li
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { useActionKeys } from "@/app/useActionKeys";
 import { useFlowNodes } from "@/features/canvas/useFlowNodes";
-import { ConnectTo } from "@/features/inspector/ConnectTo";
+import { ConnectTo } from "@/features/inspector/NodeInspector";
 import { AddSearch } from "@/features/palette/AddSearch";
 import type { Action, Scope } from "@/state/actions";
-import { useAddSearch } from "@/state/dialogs";
-import { usePreferences } from "@/state/preferences";
+import { hideAddSearch, showAddSearch, useAddSearch } from "@/state/dialogs";
+import { setPreferences } from "@/state/preferences";
 import { choose } from "../fixtures/choose";
 import { insideLoop } from "../fixtures/open";
 
@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   cleanup();
-  useAddSearch.getState().hide();
+  hideAddSearch();
   document.body.replaceChildren();
 });
 
@@ -116,11 +116,11 @@ describe("where keys count", () => {
 
   it("single letters can be switched off", () => {
     const press = listen();
-    usePreferences.getState().set({ hasSingleKeys: false });
+    setPreferences({ hasSingleKeys: false });
 
     expect(press("body")).toEqual(["delete", "undo", "save"]);
 
-    usePreferences.getState().set({ hasSingleKeys: true });
+    setPreferences({ hasSingleKeys: true });
   });
 });
 
@@ -142,7 +142,7 @@ describe("the search that adds a node", () => {
     render(<PageWithSearch />, { wrapper });
     const before = screen.getByRole("button", { name: "before" });
     before.focus();
-    act(() => useAddSearch.getState().show(request));
+    act(() => showAddSearch(request));
     expect(document.activeElement).toBe(screen.getByPlaceholderText("Add a node"));
 
     fireEvent.keyDown(screen.getByPlaceholderText("Add a node"), { key: "Escape" });
@@ -153,7 +153,7 @@ describe("the search that adds a node", () => {
   it.each(["reference", "Critic", "ppo"])("has what is most likely meant by %s first", (wish) => {
     const { wrapper } = insideLoop();
     render(<PageWithSearch />, { wrapper });
-    act(() => useAddSearch.getState().show(request));
+    act(() => showAddSearch(request));
 
     fireEvent.change(screen.getByPlaceholderText("Add a node"), { target: { value: wish } });
 

@@ -7,7 +7,7 @@ import type { Loop, LoopPreset, LoopPresetText, LoopSummary } from "@/api/types"
 import { DropZone } from "@/features/loops/DropZone";
 import { LoopRow } from "@/features/loops/LoopRow";
 import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
-import { useDialogs } from "@/state/dialogs";
+import { showDialog, useDialogs } from "@/state/dialogs";
 import { choose } from "../fixtures/choose";
 import { catalog } from "../fixtures/loops";
 
@@ -119,7 +119,7 @@ describe("loops as files", () => {
         .mockResolvedValue({ yaml: "made", spec: null, diagnostics: [] });
       const create = vi.spyOn(routes, "createLoop").mockResolvedValue({ id: "new" } as Loop);
       show(<NewLoopDialog />);
-      act(() => useDialogs.getState().show("newLoop"));
+      act(() => showDialog("newLoop"));
       return { patch, create };
     };
     const submit = () =>

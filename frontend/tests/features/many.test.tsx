@@ -3,16 +3,16 @@
 import { act, cleanup, fireEvent, render, screen, within } from "@testing-library/react";
 import { afterEach, expect, it } from "vitest";
 import { ManyInspector } from "@/features/inspector/ManyInspector";
-import { useSelection } from "@/state/selection";
+import { clearSelection, select } from "@/state/selection";
 import { smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 
 afterEach(() => {
   cleanup();
-  useSelection.getState().clear();
+  clearSelection();
 });
 
-function select(nodes: string[]) {
+function choose(nodes: string[]) {
   const document = smallLoop();
   document.nodes.held_out = {
     kind: "dataset",
@@ -21,13 +21,13 @@ function select(nodes: string[]) {
   };
   document.layout.held_out = [16, 300];
   const open = insideLoop({ document });
-  act(() => useSelection.getState().select({ nodes }));
+  act(() => select({ nodes }));
   render(<ManyInspector />, { wrapper: open.wrapper });
   return open.store;
 }
 
 it("shows what is equal, says what differs, and sets a value in all of them as one step", () => {
-  const store = select(["problems", "held_out"]);
+  const store = choose(["problems", "held_out"]);
   const row = screen.getByLabelText("Rows per step").closest("[data-field]")?.parentElement;
   expect(within(row as HTMLElement).getByText("Differs: 8, 32")).toBeTruthy();
   expect(screen.getByLabelText("Task").textContent).toContain("arithmetic");
@@ -44,7 +44,7 @@ it("shows what is equal, says what differs, and sets a value in all of them as o
 });
 
 it("nodes of several kinds have no fields together, and can be put in line", () => {
-  const store = select(["problems", "held_out", "actor"]);
+  const store = choose(["problems", "held_out", "actor"]);
 
   expect(screen.getByText(/Select nodes of one kind/)).toBeTruthy();
   fireEvent.click(screen.getByRole("button", { name: "Align left sides" }));

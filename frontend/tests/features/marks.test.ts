@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import type uPlot from "uplot";
 import { expect, it } from "vitest";
-import { drawMarks } from "@/features/charts/drawMarks";
+import { drawMarks } from "@/features/charts/plot";
 import { type Mark, marksNow } from "@/live/marks";
 
 const LETTER = 6;

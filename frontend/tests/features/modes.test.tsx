@@ -8,7 +8,7 @@ import { CanvasEmpty } from "@/features/canvas/Canvas";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { AddSearch } from "@/features/palette/AddSearch";
 import { Palette } from "@/features/palette/Palette";
-import { usePreferences } from "@/state/preferences";
+import { setPreferences } from "@/state/preferences";
 import { choose } from "../fixtures/choose";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
@@ -34,7 +34,7 @@ const options = (list: HTMLElement) => {
     .map((option) => option.textContent ?? "");
 };
 
-beforeEach(() => usePreferences.getState().set({ level: "advanced" }));
+beforeEach(() => setPreferences({ level: "advanced" }));
 afterEach(cleanup);
 
 describe("what a mode offers", () => {

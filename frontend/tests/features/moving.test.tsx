@@ -6,7 +6,7 @@ import { useStoreApi } from "@xyflow/react";
 import { Profiler, useRef } from "react";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { CanvasGround } from "@/features/canvas/Canvas";
-import { Overview } from "@/features/canvas/Overview";
+import { Overview } from "@/features/canvas/CanvasTools";
 import { useMoves } from "@/features/canvas/useMoves";
 import { insideLoop } from "../fixtures/open";
 

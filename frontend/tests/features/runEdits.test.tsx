@@ -1,4 +1,5 @@
 // @vitest-environment jsdom
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as routes from "@/api/routes";
@@ -10,7 +11,7 @@ import { followEdits, withEdits } from "@/features/runs/live/useWatchedRun";
 import { parsePath, readPath } from "@/lib/paths";
 import { LiveRun } from "@/live/LiveRun";
 import { setValue } from "@/state/commands/fields";
-import { usePreferences } from "@/state/preferences";
+import { setPreferences } from "@/state/preferences";
 import { useRunEdits } from "@/state/runEdits";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
@@ -35,9 +36,7 @@ function watch() {
   const value = (path: string) => readPath(store.getState().document, parsePath(path));
   /** As the form does it. */
   const type = (path: string, next: Json) => {
-    store
-      .getState()
-      .dispatch(setValue, { path: parsePath(path), value: next }, { isHotEdit: true });
+    store.dispatch(setValue, { path: parsePath(path), value: next }, { isHotEdit: true });
     useRunEdits.getState().set(path, next);
   };
   return { store, wrapper, tell, value, type };
@@ -47,7 +46,7 @@ beforeEach(() => {
   vi.useFakeTimers({ shouldAdvanceTime: true });
   vi.spyOn(routes, "editRun").mockResolvedValue(aRun());
   useRunEdits.getState().clear();
-  usePreferences.getState().set({ level: catalog.levels.at(-1) ?? "" });
+  setPreferences({ level: catalog.levels.at(-1) ?? "" });
 });
 afterEach(() => {
   stop();
@@ -68,7 +67,12 @@ describe("the form of a run", () => {
 
   it("discarding keeps what was applied before", async () => {
     const { wrapper, value, type } = watch();
-    render(<RunEditBar />, { wrapper });
+    render(
+      <QueryClientProvider client={new QueryClient()}>
+        <RunEditBar />
+      </QueryClientProvider>,
+      { wrapper },
+    );
     type(LR, 0.01);
     fireEvent.click(await screen.findByRole("button", { name: "Apply to the run" }));
     await waitFor(() => expect(useRunEdits.getState().sent).toEqual({ [LR]: 0.01 }));

@@ -2,7 +2,7 @@
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, describe, expect, it } from "vitest";
 import { phaseAt, phaseList, phaseNames } from "@/document/phases";
-import { leaveGroup } from "@/features/schedule/PhaseTools";
+import { leaveGroup } from "@/features/schedule/PhaseItem";
 import { SchedulePanel } from "@/features/schedule/SchedulePanel";
 import { useSelection } from "@/state/selection";
 import { smallLoop } from "../fixtures/loops";

@@ -12,7 +12,7 @@ import { download } from "@/lib/download";
 import { setValue } from "@/state/commands/fields";
 import { OpenLoopProvider } from "@/state/document/context";
 import { createDocumentStore } from "@/state/document/store";
-import { usePreferences } from "@/state/preferences";
+import { setPreferences, usePreferences } from "@/state/preferences";
 import type { DraftStore } from "@/state/sync/drafts";
 import { LoopSync } from "@/state/sync/LoopSync";
 import { createSyncStore, type SyncState } from "@/state/sync/state";
@@ -111,8 +111,7 @@ describe("running and exporting what is on the screen", () => {
   it("what is edited while Run waits for the server is what runs", async () => {
     const store = aStore();
     const { start } = open(useRunControls, {}, store);
-    const seed = (value: number) =>
-      store.getState().dispatch(setValue, { path: ["run", "seed"], value });
+    const seed = (value: number) => store.dispatch(setValue, { path: ["run", "seed"], value });
     seed(5);
 
     await act(async () => {
@@ -142,7 +141,7 @@ describe("running and exporting what is on the screen", () => {
     ["text that does not read", BROKEN, "yaml"],
     ["errors", ERRORS, "problems"],
   ])("with %s nothing is run, and the place to mend it opens", async (_, state, dockTab) => {
-    usePreferences.getState().set({ isDockOpen: false, dockTab: "memory" });
+    setPreferences({ isDockOpen: false, dockTab: "memory" });
     const { start } = open(useRunControls, state);
 
     await act(async () => start());

@@ -3,8 +3,7 @@ import { act, cleanup, fireEvent, render, screen } from "@testing-library/react"
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CheckAnswer, Estimate } from "@/api/types";
 import { readSchema } from "@/catalog/schema";
-import { EstimateTable } from "@/features/hardware/EstimateTable";
-import { MemoryPanel } from "@/features/hardware/MemoryPanel";
+import { EstimateTable, MemoryPanel } from "@/features/hardware/MemoryPanel";
 import {
   FormContext,
   type FormSettings,

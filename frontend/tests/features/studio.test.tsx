@@ -124,12 +124,12 @@ it("weighs several sources in one step", () => {
   const { store } = insideLoop({ document: twoSources() });
   const [first, second] = edgesOf(store.getState().document);
 
-  store.getState().dispatch(setWeights, {
+  store.dispatch(setWeights, {
     weights: { [first?.key ?? ""]: 0.2, [second?.key ?? ""]: 0.8 },
   });
 
   expect(edgesOf(store.getState().document).map(({ weight }) => weight)).toEqual([0.2, 0.8]);
-  expect(store.getState().undo()).toBe("Set reward weights");
+  expect(store.undo()).toBe("Set reward weights");
   expect(edgesOf(store.getState().document).map(({ weight }) => weight)).toEqual([0.5, 0.3]);
 });
 
@@ -159,7 +159,7 @@ it("adds a source with both its connections, and takes it back in one step", () 
     { from: `${id}.scores`, to: "actor.rewards" },
   ]);
   expect(unconnected(catalog, document, payee)).toEqual([]);
-  expect(store.getState().undo()).toBe(`Add source ${id}`);
+  expect(store.undo()).toBe(`Add source ${id}`);
   expect(store.getState().document).toEqual(before);
 });
 
@@ -218,7 +218,7 @@ it("moves a weight, shows the total, and undoes it", () => {
   fireEvent.change(screen.getByLabelText("Weight of mine"), { target: { value: "0.8" } });
 
   expect(screen.getByTestId("total-weight").textContent).toBe("1.30");
-  expect(store.getState().undo()).toBe("Set reward weights");
+  expect(store.undo()).toBe("Set reward weights");
   expect(edgesOf(store.getState().document)[1]?.weight).toBe(0.3);
 });
 
@@ -278,9 +278,7 @@ it("what was found of other code is not said of this one, and each source has it
   expect(screen.getByText(/division by zero in 1 of 3 rows/)).toBeTruthy();
 
   const code = "def reward(completions): return [0.0] * len(completions)\n";
-  act(() =>
-    store.getState().dispatch(setField, { node: "mine", path: ["source", "code"], value: code }),
-  );
+  act(() => store.dispatch(setField, { node: "mine", path: ["source", "code"], value: code }));
 
   expect(screen.queryByText(/division by zero in 1 of 3 rows/)).toBeNull();
   const marks = [...scores.querySelectorAll<HTMLElement>("thead button > span")];

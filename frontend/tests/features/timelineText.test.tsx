@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { cleanup, render } from "@testing-library/react";
 import { afterEach, expect, it } from "vitest";
-import { TimelineText } from "@/features/timeline/TimelineText";
+import { TimelineText } from "@/features/timeline/TimelinePanel";
 
 afterEach(cleanup);
 

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Json, JsonObject } from "@/api/types";
 import { HardwareBar } from "@/features/hardware/HardwareBar";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
-import { usePreferences } from "@/state/preferences";
+import { setPreferences } from "@/state/preferences";
 import { nextState, startState } from "@/state/sync/state";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
@@ -46,7 +46,7 @@ function emptyTexts(value: Json | undefined): number {
 }
 
 describe("what is not finished yet is not in the loop", () => {
-  beforeEach(() => usePreferences.getState().set({ level: catalog.levels.at(-1) ?? "" }));
+  beforeEach(() => setPreferences({ level: catalog.levels.at(-1) ?? "" }));
   afterEach(cleanup);
 
   it("a column that was just added waits for its first letter, and keeps the keys", () => {

@@ -9,7 +9,7 @@ import { YamlPanel } from "@/features/yaml/YamlPanel";
 import { setValue } from "@/state/commands/fields";
 import { OpenLoopProvider } from "@/state/document/context";
 import { createDocumentStore } from "@/state/document/store";
-import { useSelection } from "@/state/selection";
+import { focusField } from "@/state/selection";
 import type { DraftStore } from "@/state/sync/drafts";
 import { LoopSync } from "@/state/sync/LoopSync";
 import type { SyncApi } from "@/state/sync/versions";
@@ -101,7 +101,7 @@ describe("the loop as text", () => {
 
     await type(JSON.stringify({ ...spec, run: { seed: 3 } }));
     expect(store.getState().document.rest.run).toEqual({ seed: 3 });
-    act(() => store.getState().setText("written by the server", null));
+    act(() => store.setText("written by the server", null));
 
     expect(editor.value).toBe("written by the server");
     sync.stop();
@@ -122,13 +122,13 @@ describe("the loop as text", () => {
 
   it("is scrolled by a click on a problem, never by an edit", async () => {
     const { store, sync } = await show();
-    act(() => useSelection.getState().focusField("actor", null));
+    act(() => focusField("actor", null));
     const asked = goTos.at(-1);
     expect(asked).toMatchObject({ line: 3 });
 
     act(() => {
-      store.getState().dispatch(setValue, { path: ["run", "seed"], value: 9 });
-      store.getState().setText("nodes:\n  actor: {}\n", null);
+      store.dispatch(setValue, { path: ["run", "seed"], value: 9 });
+      store.setText("nodes:\n  actor: {}\n", null);
     });
 
     expect(goTos.at(-1)).toBe(asked);

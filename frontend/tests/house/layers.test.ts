@@ -64,21 +64,13 @@ it("features do not import each other", () => {
 });
 
 it("panels of the dock come from one file, those of a run from its page", () => {
-  const homes = ["app/PanelBody.tsx", "app/RunFloor.tsx"];
+  const homes = ["app/PanelBody.tsx", "app/RunPage.tsx"];
   const elsewhere = imports.filter(
     ([file, target]) =>
       /\/\w+Panel$/.test(target) && target.startsWith("features/") && !homes.includes(file),
   );
 
   expect(elsewhere.filter(([, target]) => !target.endsWith("/ChartPanel"))).toEqual([]);
-});
-
-it("what the keyboard can do stands in files of one idea each", () => {
-  const folder = join(SOURCE, "app", "actions");
-  const lines = sources(folder).map((path) => readFileSync(path, "utf-8").split("\n").length);
-
-  expect(lines.length).toBeGreaterThan(4);
-  expect(Math.max(...lines)).toBeLessThan(120);
 });
 
 it("every folder of the source is a layer", () => {

@@ -5,8 +5,7 @@ import { stageRates, wholeText } from "@/features/canvas/stageText";
 import { latestOf } from "@/features/charts/usePlot";
 import { edgeFacts } from "@/live/hooks";
 import { LiveRun } from "@/live/LiveRun";
-import { ReplayPlayer } from "@/live/ReplayPlayer";
-import { replayState } from "@/live/replay";
+import { ReplayPlayer, replayState } from "@/live/ReplayPlayer";
 import recordedRun from "../fixtures/recordedRun.json";
 import { someGauges } from "../fixtures/runs";
 

@@ -189,7 +189,7 @@ async function runs(open: OpenLoop): Promise<number | null> {
 }
 
 function edit(open: OpenLoop, seed: number): void {
-  open.store.getState().dispatch(setValue, { path: ["run", "seed"], value: seed });
+  open.store.dispatch(setValue, { path: ["run", "seed"], value: seed });
 }
 
 describe("a loop on all its pages", () => {
@@ -230,8 +230,8 @@ describe("a loop on all its pages", () => {
     expect(seedOf(seen.open)).toBe(6);
     expect(await runs(seen.open as OpenLoop)).toBe(6);
     expect(seedIn(here.loops.get("a")?.yaml ?? "")).toBe(6);
-    seen.open?.store.getState().undo();
-    seen.open?.store.getState().undo();
+    seen.open?.store.undo();
+    seen.open?.store.undo();
     expect(seedOf(seen.open)).toBe(0);
     await settle();
     expect(seen.open?.syncStore.getState()).toMatchObject({ save: "saved", conflict: null });
@@ -310,7 +310,7 @@ describe("a loop on all its pages", () => {
     edit(seen.open as OpenLoop, 5);
     await reload();
     edit(seen.open as OpenLoop, 0);
-    seen.open?.store.getState().undo();
+    seen.open?.store.undo();
     await settle();
     expect(seedOf(seen.open)).toBe(5);
     expect(seedIn(here.loops.get("a")?.yaml ?? "")).toBe(5);
@@ -362,11 +362,11 @@ describe("a loop on all its pages", () => {
       } else if (one.do === "undo" && onA() && past.length > 0) {
         future.push(wanted);
         wanted = past.pop() as number;
-        seen.open?.store.getState().undo();
+        seen.open?.store.undo();
       } else if (one.do === "redo" && onA() && future.length > 0) {
         past.push(wanted);
         wanted = future.pop() as number;
-        seen.open?.store.getState().redo();
+        seen.open?.store.redo();
       } else if (one.do === "go") {
         path = one.path;
         await go(path);

@@ -1,6 +1,5 @@
 import { Link } from "wouter";
 
-/** The mark of the product; it leads home. */
 export function Brand() {
   return (
     <Link

@@ -9,7 +9,6 @@ const RUNS = { href: "/runs", label: "Runs" };
 export function PageNav() {
   const [location] = useLocation();
   const lastLoop = usePreferences((state) => state.lastLoop);
-  // The loop that is open, else the one that was opened last.
   const loop = /^\/loops\/([^/]+)/.exec(location)?.[1] ?? lastLoop;
   const search = useSearch();
   const rewards =

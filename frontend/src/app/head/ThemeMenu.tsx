@@ -2,7 +2,7 @@ import { LogOut, Monitor, Moon, Sun } from "lucide-react";
 import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { signOut } from "@/api/routes";
-import { type Theme, usePreferences } from "@/state/preferences";
+import { setPreferences, type Theme, usePreferences } from "@/state/preferences";
 import { Menu, MenuChoice, MenuItem, MenuLabel, MenuSeparator } from "@/ui/Menu";
 
 const THEMES: { value: Theme; label: string }[] = [
@@ -11,10 +11,8 @@ const THEMES: { value: Theme; label: string }[] = [
   { value: "dark", label: "Dark" },
 ];
 
-/** How the page looks, and the way out. */
 export function ThemeMenu() {
   const theme = usePreferences((state) => state.theme);
-  const set = usePreferences((state) => state.set);
   const Icon = theme === "dark" ? Moon : theme === "light" ? Sun : Monitor;
   return (
     <Menu
@@ -32,7 +30,11 @@ export function ThemeMenu() {
     >
       <MenuLabel>Theme</MenuLabel>
       {THEMES.map(({ value, label }) => (
-        <MenuChoice key={value} isChosen={theme === value} onSelect={() => set({ theme: value })}>
+        <MenuChoice
+          key={value}
+          isChosen={theme === value}
+          onSelect={() => setPreferences({ theme: value })}
+        >
           {label}
         </MenuChoice>
       ))}

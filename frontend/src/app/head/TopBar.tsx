@@ -1,49 +1,56 @@
 import {
+  Check,
+  CloudOff,
   Download,
   Ellipsis,
+  Eye,
   FileUp,
   History as HistoryIcon,
   ImageDown,
   Info,
   Keyboard,
   LayoutGrid,
+  LoaderCircle,
   Redo2,
   Route,
   Search,
+  TriangleAlert,
   Undo2,
 } from "lucide-react";
-import { useRef } from "react";
+import { useEffect, useState } from "react";
 import { toast } from "sonner";
 import { modeNamed } from "@/catalog/modes";
+import { loopNameNear, loopNameProblem } from "@/document/names";
 import { useAbout } from "@/features/about/useAbout";
 import { useExport } from "@/features/loops/useExport";
-import { IMPORTED, useImport } from "@/features/loops/useImport";
+import { useImportDialog } from "@/features/loops/useImport";
 import { CheckChip } from "@/features/problems/CheckChip";
 import { RunButton } from "@/features/runs/start/RunButton";
 import { showKeys } from "@/state/actions";
-import { useDialogs } from "@/state/dialogs";
+import { setValue } from "@/state/commands/fields";
+import { showDialog } from "@/state/dialogs";
 import {
   useCatalog,
   useDocument,
   useMode,
   useOpenLoop,
   useSetMode,
+  useSync,
 } from "@/state/document/context";
 import { startTour } from "@/state/preferences";
+import { NOT_SAVED, type SyncState } from "@/state/sync/state";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
 import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";
 import { Select } from "@/ui/Select";
+import { Tooltip } from "@/ui/Tooltip";
+import { travel } from "../actions/useEditorActions";
 import { Brand } from "./Brand";
-import { LoopName } from "./LoopName";
 import { PageNav } from "./PageNav";
-import { SaveState } from "./SaveState";
 import { ThemeMenu } from "./ThemeMenu";
 
-/** The head of the editor. */
 export function TopBar() {
   const { exportYaml } = useExport();
-  const show = useDialogs((state) => state.show);
   return (
     <header className="flex h-12 shrink-0 items-center gap-2 border-line border-b bg-surface px-3">
       <Brand />
@@ -59,7 +66,7 @@ export function TopBar() {
       <Button
         icon={<LayoutGrid size={14} />}
         className="max-xl:hidden"
-        onClick={() => show("gallery")}
+        onClick={() => showDialog("gallery")}
       >
         Presets
       </Button>
@@ -80,51 +87,32 @@ function History() {
   const undone = useDocument((state) => state.history.past.at(-1)?.label ?? null);
   const redone = useDocument((state) => state.history.future[0]?.label ?? null);
   const isReadonly = useDocument((state) => state.isReadonly);
-  const travel = (way: "undo" | "redo") => {
-    const label = store.getState()[way]();
-    if (label) toast(`${way === "undo" ? "Undid" : "Redid"}: ${label}`, { id: "history" });
-  };
   return (
     <span className="flex">
       <IconButton
         label={undone ? `Undo: ${undone}` : "Nothing to undo"}
         keys={showKeys("mod+z")}
         disabled={undone === null || isReadonly}
-        onClick={() => travel("undo")}
-      >
-        <Undo2 size={16} />
-      </IconButton>
+        onClick={() => travel(store, "undo")}
+        icon={<Undo2 size={16} />}
+      />
       <IconButton
         label={redone ? `Redo: ${redone}` : "Nothing to redo"}
         keys={showKeys("mod+shift+z")}
         disabled={redone === null || isReadonly}
-        onClick={() => travel("redo")}
-      >
-        <Redo2 size={16} />
-      </IconButton>
+        onClick={() => travel(store, "redo")}
+        icon={<Redo2 size={16} />}
+      />
     </span>
   );
 }
 
 function MoreMenu() {
-  const show = useDialogs((state) => state.show);
-  const open = useImport();
+  const importing = useImportDialog();
   const { exportPng } = useExport();
-  const files = useRef<HTMLInputElement>(null);
   return (
     <>
-      <input
-        ref={files}
-        type="file"
-        accept={IMPORTED}
-        multiple
-        hidden
-        aria-label="YAML files"
-        onChange={(event) => {
-          void open([...(event.target.files ?? [])]);
-          event.target.value = "";
-        }}
-      />
+      {importing.input}
       <Menu
         align="end"
         trigger={
@@ -139,16 +127,16 @@ function MoreMenu() {
           </button>
         }
       >
-        <MenuItem icon={<LayoutGrid size={14} />} keys="G" onSelect={() => show("gallery")}>
+        <MenuItem icon={<LayoutGrid size={14} />} keys="G" onSelect={() => showDialog("gallery")}>
           Presets gallery
         </MenuItem>
-        <MenuItem icon={<FileUp size={14} />} onSelect={() => files.current?.click()}>
+        <MenuItem icon={<FileUp size={14} />} onSelect={importing.ask}>
           Import YAML or a picture…
         </MenuItem>
         <MenuItem icon={<ImageDown size={14} />} onSelect={() => void exportPng()}>
           Export as a picture
         </MenuItem>
-        <MenuItem icon={<HistoryIcon size={14} />} onSelect={() => show("history")}>
+        <MenuItem icon={<HistoryIcon size={14} />} onSelect={() => showDialog("history")}>
           History of this loop
         </MenuItem>
         <AboutItem />
@@ -159,11 +147,11 @@ function MoreMenu() {
         <MenuItem
           icon={<Search size={14} />}
           keys={showKeys("mod+k")}
-          onSelect={() => show("commands")}
+          onSelect={() => showDialog("commands")}
         >
           All commands
         </MenuItem>
-        <MenuItem icon={<Keyboard size={14} />} keys="?" onSelect={() => show("shortcuts")}>
+        <MenuItem icon={<Keyboard size={14} />} keys="?" onSelect={() => showDialog("shortcuts")}>
           Keyboard shortcuts
         </MenuItem>
       </Menu>
@@ -171,7 +159,6 @@ function MoreMenu() {
   );
 }
 
-/** Where the open loop is a preset or came from one. */
 function AboutButton() {
   const { preset, isOpen, open, close } = useAbout();
   if (preset === null) return null;
@@ -180,9 +167,8 @@ function AboutButton() {
       label={isOpen ? "Hide “About this loop”" : "About this loop"}
       isActive={isOpen}
       onClick={isOpen ? close : open}
-    >
-      <Info size={16} />
-    </IconButton>
+      icon={<Info size={16} />}
+    />
   );
 }
 
@@ -196,7 +182,6 @@ function AboutItem() {
   );
 }
 
-/** What the loop is made for, beside its name. */
 export function ModeSelect() {
   const catalog = useCatalog();
   const isReadonly = useDocument((state) => state.isReadonly);
@@ -217,5 +202,100 @@ export function ModeSelect() {
         onChange={(name) => choose(modeNamed(catalog, name))}
       />
     </span>
+  );
+}
+
+function LoopName() {
+  const { store } = useOpenLoop();
+  const name = useDocument((state) => state.document.name);
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const [typed, setTyped] = useState(name);
+  useEffect(() => setTyped(name), [name]);
+  const problem = loopNameProblem(typed);
+  const rename = (value: string) =>
+    store.dispatch(setValue, { path: ["name"], value }, { label: "Rename loop" });
+  const take = () => {
+    if (problem === null) {
+      if (typed !== name) rename(typed);
+      return;
+    }
+    setTyped(name);
+    const near = loopNameNear(typed);
+    toast.error(problem, {
+      id: "loop-name",
+      duration: 8000,
+      description: `It is still called ${name}.`,
+      ...(near ? { action: { label: `Call it ${near}`, onClick: () => rename(near) } } : {}),
+    });
+  };
+  return (
+    <input
+      aria-label="Name of the loop"
+      aria-invalid={problem !== null || undefined}
+      title={problem ?? name}
+      className="h-7 min-w-12 max-w-72 truncate rounded-1 border border-transparent bg-transparent px-1.5 font-semibold text-sm field-sizing-content hover:border-line focus:border-focus aria-invalid:text-error"
+      value={typed}
+      disabled={isReadonly}
+      spellCheck={false}
+      onChange={(event) => setTyped(event.target.value)}
+      onBlur={take}
+      onKeyDown={(event) => {
+        if (event.key === "Enter") event.currentTarget.blur();
+        if (event.key === "Escape") setTyped(name);
+      }}
+    />
+  );
+}
+
+const LOOK = {
+  preset: { Icon: Eye, text: "Preset", className: "text-muted" },
+  saved: { Icon: Check, text: "Saved", className: "text-muted" },
+  unsaved: { Icon: LoaderCircle, text: "Saving", className: "text-muted" },
+  saving: { Icon: LoaderCircle, text: "Saving", className: "text-muted" },
+  offline: { Icon: CloudOff, text: "Offline", className: "text-warning" },
+  conflict: { Icon: TriangleAlert, text: "Conflict", className: "text-error" },
+  refused: { Icon: TriangleAlert, text: "Not saved", className: "text-error" },
+} as const;
+
+const HELP: Record<keyof typeof LOOK, string> = {
+  preset: "You are viewing a preset. The first change, or a run, saves it as your own loop.",
+  saved: "All changes are saved on the server.",
+  unsaved: "Your changes are being saved to the server.",
+  saving: "Your changes are being saved to the server.",
+  offline:
+    "The server is not responding. Your changes are kept in this browser and saved as soon as it is back.",
+  conflict: "This loop was changed elsewhere. Choose which version to keep.",
+  refused: "The server rejected the last change. It is kept in this browser.",
+};
+
+function shownState({ brokenText, save, revision }: SyncState): keyof typeof LOOK {
+  if (brokenText) return "refused";
+  return save === "saved" && revision === NOT_SAVED ? "preset" : save;
+}
+
+function SaveState() {
+  const save = useSync(shownState);
+  const message = useSync((state) => state.saveMessage);
+  const isBroken = useSync((state) => state.brokenText !== null);
+  const { Icon, text, className } = LOOK[save];
+  const help = isBroken
+    ? "The YAML is invalid, so it is not saved. It is kept in this browser."
+    : (message ?? HELP[save]);
+  return (
+    <Tooltip text={help}>
+      <span
+        role="status"
+        tabIndex={0}
+        data-save={save}
+        className={`flex items-center gap-1 whitespace-nowrap rounded-1 px-1 text-xs ${className}`}
+      >
+        <Icon
+          size={13}
+          aria-hidden="true"
+          className={save === "saving" || save === "unsaved" ? "animate-spin" : ""}
+        />
+        {text}
+      </span>
+    </Tooltip>
   );
 }

@@ -6,16 +6,15 @@ import type { AboutPreset } from "@/api/types";
 import { formatBytes, formatSeconds } from "@/lib/format";
 import { useCatalog, useDocument, useNodeColors } from "@/state/document/context";
 import { useTour } from "@/state/preferences";
-import { useSelection } from "@/state/selection";
+import { select } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { KindIcon } from "@/ui/KindIcon";
 import { RichText } from "@/ui/RichText";
-import { Failed, Loading } from "@/ui/States";
+import { Answer } from "@/ui/States";
 import { useAbout } from "./useAbout";
 
-/** What the open preset teaches, how long it takes, which curves to expect and what each node does. */
 export function AboutLoop() {
   const { preset, close } = useAbout();
   const about = useQuery({
@@ -35,19 +34,16 @@ export function AboutLoop() {
     >
       <header className="flex items-center gap-2">
         <p className="flex-1 font-medium text-accent-text text-xs">About this loop</p>
-        <IconButton label="Close about" size="small" onClick={close}>
-          <X size={14} />
-        </IconButton>
+        <IconButton label="Close about" size="small" onClick={close} icon={<X size={14} />} />
       </header>
-      {about.isPending ? <Loading label="Loading the description" rows={4} /> : null}
-      {about.isError ? (
-        <Failed
-          title="The description could not be loaded"
-          error={about.error}
-          onRetry={() => void about.refetch()}
-        />
-      ) : null}
-      {about.data ? <About about={about.data} /> : null}
+      <Answer
+        query={about}
+        loading="Loading the description"
+        rows={4}
+        failed="The description could not be loaded"
+      >
+        {(found) => <About about={found} />}
+      </Answer>
     </section>
   );
 }
@@ -108,7 +104,6 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
-/** Offered once; after that the tour is in the menu. */
 function TourOffer() {
   const { isOffered, start, decline } = useTour();
   if (!isOffered) return null;
@@ -125,12 +120,10 @@ function TourOffer() {
   );
 }
 
-/** What each node does, in its colour; pressed, it is chosen. */
 function AboutNodes({ nodes }: { nodes: AboutPreset["nodes"] }) {
   const catalog = useCatalog();
   const colors = useNodeColors();
   const there = useDocument((state) => state.document.nodes);
-  const select = useSelection((state) => state.select);
   return (
     <ul className="-mx-1 flex flex-col">
       {nodes.map(({ node, kind, does }) => (
@@ -160,7 +153,6 @@ function AboutNodes({ nodes }: { nodes: AboutPreset["nodes"] }) {
   );
 }
 
-/** How long it takes, what it holds and what it costs, as estimated for the hardware that the loop names. */
 function CostFacts({ cost }: { cost: AboutPreset["cost"] }) {
   const least = cost.is_whole ? "about " : "at least ";
   const step = `${formatSeconds(cost.step_seconds)} a step`;

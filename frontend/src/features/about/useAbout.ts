@@ -2,26 +2,27 @@ import { useQuery } from "@tanstack/react-query";
 import { useSearch } from "wouter";
 import { fetchPresetNames } from "@/api/routes";
 import { useDocument } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
-import { useSelection } from "@/state/selection";
+import { setPreferences, usePreferences } from "@/state/preferences";
+import { clearSelection } from "@/state/selection";
 import { presetOf } from "@/state/unsaved";
 
-/** Whether “About this loop” stands in the settings, and how to put it there or away. */
 export function useAbout() {
   const { preset, isKnown } = usePresetOfLoop();
   const closed = usePreferences((state) => state.closedAbouts);
-  const set = usePreferences((state) => state.set);
   return {
     preset,
     isKnown,
     isOpen: preset !== null && !closed.includes(preset),
     close: () => {
-      if (preset !== null) set({ closedAbouts: [...closed, preset] });
+      if (preset !== null) setPreferences({ closedAbouts: [...closed, preset] });
     },
     open: () => {
       if (preset === null) return;
-      useSelection.getState().clear();
-      set({ closedAbouts: closed.filter((name) => name !== preset), isInspectorOpen: true });
+      clearSelection();
+      setPreferences({
+        closedAbouts: closed.filter((name) => name !== preset),
+        isInspectorOpen: true,
+      });
     },
   };
 }
@@ -38,7 +39,6 @@ function usePresetOfLoop(): { preset: string | null; isKnown: boolean } {
   return { preset: names.includes(wanted) ? wanted : null, isKnown: !isPending };
 }
 
-/** Names of the loops that ship with coloop, without what the gallery says of them; read once. */
 function usePresetNames(): { names: readonly string[]; isPending: boolean } {
   const names = useQuery({
     queryKey: ["presets", "names"],

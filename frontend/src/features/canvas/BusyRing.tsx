@@ -4,7 +4,6 @@ const RADIUS = 16;
 const AROUND = 2 * Math.PI * RADIUS;
 const STEPS = 50;
 
-/** The share of the step's time that a node works, as a ring around its sign; the strip says it in words. */
 export function BusyRing({ node }: { node: string }) {
   const share = useLive(
     "gauges",

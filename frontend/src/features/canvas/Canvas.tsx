@@ -8,14 +8,17 @@ import {
 } from "@xyflow/react";
 import { GraduationCap } from "lucide-react";
 import { type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { edgeIndex } from "@/document/edges";
 import { poolsOf } from "@/document/pools";
-import { GRID, NODE_WIDTH } from "@/graph/geometry";
+import { spliceOf } from "@/document/splice";
+import { poolAt } from "@/graph/frames";
+import { boxesOf, GRID, NODE_WIDTH } from "@/graph/geometry";
 import type { Drawing } from "@/graph/routes";
-import { toLoop, useDetail, useDropTarget } from "@/state/canvas";
-import { useAddSearch, useDialogs } from "@/state/dialogs";
+import { aimAt, clearDropTarget, toLoop, useDetail, useDropTarget } from "@/state/canvas";
+import { showAddSearch, showDialog } from "@/state/dialogs";
 import { useDocument, useMode, useOpenLoop } from "@/state/document/context";
 import { usePreferences } from "@/state/preferences";
-import { useSelection } from "@/state/selection";
+import { clearSelection } from "@/state/selection";
 import { NODE_DRAG, useAddNode } from "@/state/useAddNode";
 import { Button } from "@/ui/Button";
 import { CanvasTools } from "./CanvasTools";
@@ -23,8 +26,8 @@ import { ConnectionLine } from "./ConnectionLine";
 import { EdgeCutter } from "./EdgeCutter";
 import { FIRST_FIT } from "./fit";
 import { Frames } from "./frames/Frames";
+import { edgeUnder } from "./guides/edgeUnder";
 import { useDragging } from "./guides/useDragging";
-import { useNewHere } from "./guides/useNewHere";
 import { LoopEdge } from "./LoopEdge";
 import { LoopNode } from "./LoopNode";
 import { NoteCard } from "./notes/NoteCard";
@@ -60,7 +63,6 @@ export function Canvas() {
   const cards = useSockets(nodes, { sockets: drawing.sockets, dots }, squeeze);
   const connecting = useConnect();
   const snaps = usePreferences((state) => state.snapsToGrid);
-  const showSearch = useAddSearch((state) => state.show);
   const { screenToFlowPosition } = useReactFlow();
   const add = useAddNode();
   const isFramed = useDocument(({ document }) => poolsOf(document).length > 0);
@@ -82,7 +84,7 @@ export function Canvas() {
       event.target instanceof Element && event.target.classList.contains("react-flow__pane");
     if (!isPane || store.getState().isReadonly) return;
     const screen = { x: event.clientX, y: event.clientY };
-    showSearch({ screen, flow: toLoop(screenToFlowPosition(screen)) });
+    showAddSearch({ screen, flow: toLoop(screenToFlowPosition(screen)) });
   };
 
   const drop = (event: React.DragEvent) => {
@@ -124,12 +126,11 @@ export function Canvas() {
           onNodeDragStop={onDragStop}
           {...moves}
           onMove={(event, view) => {
-            // A move that nobody made by hand is the fit itself; a press that moves nothing is none.
             if (event) onTouch();
             moves.onMove(event, view);
           }}
           onSelectionDragStop={onDragStop}
-          onPaneClick={() => useSelection.getState().clear()}
+          onPaneClick={() => clearSelection()}
           {...connecting}
           connectionLineComponent={ConnectionLine}
           connectionRadius={squeeze ? 16 / squeeze.zoom : 26}
@@ -161,7 +162,6 @@ export function Canvas() {
   );
 }
 
-/** The notes of the loop, on the canvas below the boxes. */
 function Notes() {
   const notes = useDocument((state) => state.document.notes);
   if (!notes) return null;
@@ -194,9 +194,7 @@ function useZoomProperty(frame: RefObject<HTMLElement | null>): void {
   }, [frame, flow]);
 }
 
-/** An empty loop says what it is for, which was asked when it was made, and how to begin. */
 export function CanvasEmpty() {
-  const show = useDialogs((state) => state.show);
   const mode = useMode();
   return (
     <div className="pointer-events-none absolute inset-0 flex items-center justify-center p-2">
@@ -208,7 +206,7 @@ export function CanvasEmpty() {
         <p className="text-muted text-sm">
           Drag a node from the left, double-click the canvas to search, or start from a preset.
         </p>
-        <Button look="primary" className="mt-1" onClick={() => show("gallery")}>
+        <Button look="primary" className="mt-1" onClick={() => showDialog("gallery")}>
           Open the gallery
         </Button>
       </div>
@@ -216,10 +214,8 @@ export function CanvasEmpty() {
   );
 }
 
-/** Beyond what a window shows of it. */
 const BEYOND = 3000;
 
-/** The ground below all boxes on which learning runs back. */
 function LearningLane({ drawing: { laneTop, area } }: { drawing: Drawing }) {
   if (laneTop === null || area === null) return null;
   const width = area.right - area.left + 2 * BEYOND;
@@ -273,7 +269,6 @@ export function CanvasGround() {
   );
 }
 
-/** Lines through the boxes that a dragged one stands in line with, and a mark on the edge that it would be inserted in. */
 function Guides() {
   const guides = useDropTarget((state) => state.guides);
   const edge = useDropTarget((state) => state.edge);
@@ -301,5 +296,33 @@ function Guides() {
         ))}
       </svg>
     </ViewportPortal>
+  );
+}
+
+/** Where a node that is dragged from the list would be put, besides its place: in an edge, or in a pool. */
+function useNewHere() {
+  const { catalog, store } = useOpenLoop();
+  const { screenToFlowPosition } = useReactFlow();
+  return useMemo(
+    () => ({
+      aim: ({ clientX: x, clientY: y }: { clientX: number; clientY: number }) => {
+        const { kind } = useDropTarget.getState();
+        if (kind === null) return;
+        const { document } = store.getState();
+        const edge = edgeUnder(x, y, (key) => {
+          const found = document.edges[edgeIndex(document, key)];
+          return found !== undefined && spliceOf(catalog, document, found, kind) !== null;
+        });
+        const point = toLoop(screenToFlowPosition({ x, y }));
+        const name = poolAt(catalog, document, boxesOf(catalog, document), kind, point);
+        aimAt({ edge, pool: name === null ? null : { name, isLeft: false } });
+      },
+      take: () => {
+        const { edge, pool } = useDropTarget.getState();
+        clearDropTarget();
+        return { edge, pool: pool?.name };
+      },
+    }),
+    [catalog, store, screenToFlowPosition],
   );
 }

@@ -1,32 +1,28 @@
-import { useReactFlow, useStore } from "@xyflow/react";
+import { type ReactFlowState, useReactFlow, useStore } from "@xyflow/react";
 import { Grid3x3, Map as MapIcon, Maximize, Minus, Network, Plus } from "lucide-react";
-import { useRef } from "react";
+import { memo, type RefObject, useEffect, useRef } from "react";
 import { outputPort } from "@/document/canConnect";
 import { portRef } from "@/document/edges";
 import type { Area } from "@/graph/shapes";
 import { formatName } from "@/lib/format";
 import { useDetail } from "@/state/canvas";
-import { useDocument, useOpenLoop } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
+import { useDocument, useNodeColors, useOpenLoop } from "@/state/document/context";
+import { setPreferences, usePreferences } from "@/state/preferences";
 import { useArrange } from "@/state/useArrange";
 import { IconButton } from "@/ui/IconButton";
 import { PortMark } from "@/ui/PortMark";
 import { isInSight } from "./fit";
-import { Overview } from "./Overview";
 import { useMoving } from "./useMoves";
 
 interface ControlsProps {
   onFit: () => void;
-  /** The view was changed by a person. */
   onTouch: () => void;
 }
 
 interface CanvasToolsProps extends ControlsProps {
-  /** All that is drawn. */
   area: Area | null;
 }
 
-/** Zoom, fit, layout, snap; what the signs mean, or an overview where not everything is seen. */
 export function CanvasTools({ area, ...controls }: CanvasToolsProps) {
   const hasMinimap = usePreferences((state) => state.hasMinimap);
   const isMoving = useMoving((state) => state.isMoving);
@@ -49,7 +45,6 @@ function CanvasControls({ onFit, onTouch }: ControlsProps) {
   const { zoomIn, zoomOut } = useReactFlow();
   const hasMinimap = usePreferences((state) => state.hasMinimap);
   const snaps = usePreferences((state) => state.snapsToGrid);
-  const set = usePreferences((state) => state.set);
   const isReadonly = useDocument((state) => state.isReadonly);
   const { arrange } = useArrange();
   return (
@@ -63,9 +58,8 @@ function CanvasControls({ onFit, onTouch }: ControlsProps) {
           onTouch();
           void zoomOut({ duration: 120 });
         }}
-      >
-        <Minus size={15} />
-      </IconButton>
+        icon={<Minus size={15} />}
+      />
       <Zoom />
       <IconButton
         side="top"
@@ -76,13 +70,17 @@ function CanvasControls({ onFit, onTouch }: ControlsProps) {
           onTouch();
           void zoomIn({ duration: 120 });
         }}
-      >
-        <Plus size={15} />
-      </IconButton>
-      <span className="canvas-tools-gap" />
-      <IconButton side="top" size="small" label="Show everything" keys="1" onClick={onFit}>
-        <Maximize size={15} />
-      </IconButton>
+        icon={<Plus size={15} />}
+      />
+      <span className="h-4.5 mx-1.5 border-l border-line" />
+      <IconButton
+        side="top"
+        size="small"
+        label="Show everything"
+        keys="1"
+        onClick={onFit}
+        icon={<Maximize size={15} />}
+      />
       <IconButton
         side="top"
         size="small"
@@ -90,29 +88,26 @@ function CanvasControls({ onFit, onTouch }: ControlsProps) {
         keys="L"
         disabled={isReadonly}
         onClick={arrange}
-      >
-        <Network size={15} />
-      </IconButton>
-      <span className="canvas-tools-gap" />
+        icon={<Network size={15} />}
+      />
+      <span className="h-4.5 mx-1.5 border-l border-line" />
       <IconButton
         side="top"
         size="small"
         label="Snap to grid"
         isActive={snaps}
-        onClick={() => set({ snapsToGrid: !snaps })}
-      >
-        <Grid3x3 size={15} />
-      </IconButton>
+        onClick={() => setPreferences({ snapsToGrid: !snaps })}
+        icon={<Grid3x3 size={15} />}
+      />
       <IconButton
         side="top"
         size="small"
         label="Overview"
         keys="M"
         isActive={hasMinimap}
-        onClick={() => set({ hasMinimap: !hasMinimap })}
-      >
-        <MapIcon size={15} />
-      </IconButton>
+        onClick={() => setPreferences({ hasMinimap: !hasMinimap })}
+        icon={<MapIcon size={15} />}
+      />
     </div>
   );
 }
@@ -125,7 +120,6 @@ function Zoom() {
 
 const MAX = 5;
 
-/** What the signs of this loop's edges stand for. */
 function PortLegend() {
   const { catalog } = useOpenLoop();
   const types = useDocument(({ document }) => {
@@ -139,15 +133,111 @@ function PortLegend() {
     <div className="canvas-legend" role="group" aria-label="What the symbols mean">
       {types.split(" ").map((name) => (
         <span key={name} title={catalog.port_types[name]?.help}>
-          <PortMark
-            shape={catalog.port_types[name]?.shape ?? "circle"}
-            color={catalog.port_types[name]?.color ?? ""}
-            isHandle={catalog.port_types[name]?.handle ?? false}
-            size={10}
-          />
+          <PortMark type={catalog.port_types[name]} size={10} />
           {formatName(name)}
         </span>
       ))}
     </div>
   );
+}
+
+const OVERVIEW = { width: 120, height: 36 };
+const AROUND = 5;
+
+/** The whole graph in small, and what the window shows of it. While the graph moves, only that is drawn again. */
+export function Overview() {
+  const isMoving = useMoving((state) => state.isMoving);
+  const held = useRef("");
+  const shown = useStore((state) => (isMoving && held.current) || shownOf(state));
+  held.current = shown;
+  const svg = useOverviewDrag();
+  return (
+    <div className="canvas-overview ml-auto">
+      <svg ref={svg} {...OVERVIEW} viewBox={shown} role="img" aria-label="Overview of the graph">
+        <Boxes />
+        <Hidden shown={shown} />
+      </svg>
+    </div>
+  );
+}
+
+const Boxes = memo(function Boxes() {
+  const nodes = useStore((state) => state.nodes);
+  const colors = useNodeColors();
+  return nodes.map(({ id, position, width, height }) => (
+    <rect
+      key={id}
+      {...position}
+      width={width}
+      height={height}
+      rx={5}
+      shapeRendering="crispEdges"
+      fill={colors[id] ?? "var(--muted)"}
+    />
+  ));
+});
+
+/** All but the window. */
+function Hidden({ shown }: { shown: string }) {
+  const seen = useStore(({ transform: [x, y, zoom], width, height }) => {
+    const right = width / zoom;
+    return `M${-x / zoom},${-y / zoom}h${right}v${height / zoom}h${-right}z`;
+  });
+  const [x = 0, y = 0, width = 0, height = 0] = shown.split(" ").map(Number);
+  const all = `M${x - width},${y - height}h${3 * width}v${3 * height}h${-3 * width}z`;
+  return (
+    <path className="fill-canvas/70 pointer-events-none" d={`${all}${seen}`} fillRule="evenodd" />
+  );
+}
+
+/** Boxes and window with something around, in the proportions of the overview. */
+function shownOf({ nodes, transform: [x, y, zoom], width, height }: ReactFlowState): string {
+  const seen = { x: -x / zoom, y: -y / zoom, width: width / zoom, height: height / zoom };
+  const all = [...nodes.map((node) => ({ ...node, ...node.position })), seen];
+  const left = Math.min(...all.map((box) => box.x));
+  const top = Math.min(...all.map((box) => box.y));
+  const across = Math.max(...all.map((box) => box.x + (box.width ?? 0))) - left;
+  const down = Math.max(...all.map((box) => box.y + (box.height ?? 0))) - top;
+  const scale = Math.max(across / OVERVIEW.width, down / OVERVIEW.height);
+  const size = [scale * (OVERVIEW.width + 2 * AROUND), scale * (OVERVIEW.height + 2 * AROUND)];
+  const [wide = 0, high = 0] = size;
+  return `${left - (wide - across) / 2} ${top - (high - down) / 2} ${wide} ${high}`;
+}
+
+/** By how much a turn of the wheel zooms, by what the browser counts in: pixels, lines or pages. */
+const ZOOM_BY = [0.002, 0.05, 1];
+
+/** Dragged, the overview moves the window over the graph; the wheel zooms it. */
+function useOverviewDrag(): RefObject<SVGSVGElement | null> {
+  const svg = useRef<SVGSVGElement>(null);
+  const { getViewport, setViewport, getZoom, zoomTo } = useReactFlow();
+  useEffect(() => {
+    const element = svg.current;
+    if (!element) return;
+    const take = (event: PointerEvent) =>
+      event.button === 0 && element.setPointerCapture(event.pointerId);
+    const move = (event: PointerEvent) => {
+      if (!element.hasPointerCapture(event.pointerId)) return;
+      const { x, y, zoom } = getViewport();
+      const by = (element.viewBox.baseVal.width / element.clientWidth) * zoom;
+      useMoving.setState({ isMoving: true });
+      void setViewport({ x: x - event.movementX * by, y: y - event.movementY * by, zoom });
+    };
+    const rest = () => useMoving.setState({ isMoving: false });
+    const turn = (event: WheelEvent) => {
+      event.preventDefault();
+      void zoomTo(getZoom() * 2 ** (-event.deltaY * (ZOOM_BY[event.deltaMode] ?? 0)));
+    };
+    element.addEventListener("pointerdown", take);
+    element.addEventListener("pointermove", move);
+    element.addEventListener("lostpointercapture", rest);
+    element.addEventListener("wheel", turn, { passive: false });
+    return () => {
+      element.removeEventListener("pointerdown", take);
+      element.removeEventListener("pointermove", move);
+      element.removeEventListener("lostpointercapture", rest);
+      element.removeEventListener("wheel", turn);
+    };
+  }, [getViewport, setViewport, getZoom, zoomTo]);
+  return svg;
 }

@@ -7,7 +7,7 @@ import type { CardValue } from "@/graph/cardValues";
 import type { Path } from "@/lib/paths";
 import { setField } from "@/state/commands/fields";
 import { useDocument, useMode, useOpenLoop } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { focusField, select } from "@/state/selection";
 import { useVisits } from "@/state/useVisits";
 import { Combobox } from "@/ui/Combobox";
 import { Menu, MenuChoice } from "@/ui/Menu";
@@ -16,16 +16,13 @@ import { ValueField } from "./ValueField";
 interface CardTextProps {
   node: string;
   value: CardValue;
-  /** Whether the Tab key leads to it. */
   isReachable: boolean;
   onEditing?: (isEditing: boolean) => void;
 }
 
 const LOOK = "card-value-text nodrag";
-/** More choices than these are searched. */
 const FEW = 9;
 
-/** A value in the place where it is read: a click or Enter turns it into a field or opens its list. */
 export function CardText({ node, value, isReachable, onEditing }: CardTextProps) {
   const { store } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
@@ -45,15 +42,13 @@ export function CardText({ node, value, isReachable, onEditing }: CardTextProps)
   const write = (next: Json | undefined) => {
     edit(false);
     if (next === value.value) return;
-    store
-      .getState()
-      .dispatch(setField, { node, path, value: next }, { label: `Change ${label} of ${node}` });
+    store.dispatch(setField, { node, path, value: next }, { label: `Change ${label} of ${node}` });
   };
   const open = () => {
-    useSelection.getState().select({ nodes: [node] });
+    select({ nodes: [node] });
     if (isPicked) setPicking(true);
     else if (typed) edit(true);
-    else useSelection.getState().focusField(node, path.join("."));
+    else focusField(node, path.join("."));
   };
   const button = (
     <button
@@ -100,7 +95,6 @@ export function CardText({ node, value, isReachable, onEditing }: CardTextProps)
   );
 }
 
-/** So few that they need no search. */
 function choicesOf(field: Field | null): readonly Choice[] | null {
   if (field?.shape === "flag") {
     return [
@@ -126,7 +120,6 @@ interface CardPickProps {
   tabIndex: number;
 }
 
-/** A value of a card that is chosen from a list, which is searched by typing. It begins open. */
 function CardPick({ node, value, className, tabIndex }: CardPickProps) {
   const { label, path, text } = value;
   const pick = usePick(node, path, label);
@@ -145,7 +138,6 @@ function CardPick({ node, value, className, tabIndex }: CardPickProps) {
   );
 }
 
-/** What a value of a node can be chosen from, on its card. */
 const NONE: ReadonlySet<string> = new Set();
 
 function useIsPicked(node: string, path: Path): boolean {
@@ -163,7 +155,6 @@ interface NodePick extends Pick<Picked, "options" | "isOpen"> {
   choose: (value: string) => void;
 }
 
-/** The list as the loop has it now. */
 function usePick(node: string, path: Path, label: string): NodePick | null {
   const { catalog, store } = useOpenLoop();
   const document = useDocument((state) => state.document);
@@ -174,7 +165,7 @@ function usePick(node: string, path: Path, label: string): NodePick | null {
   if (!picked) return null;
   const choose = (value: string) => {
     const change = { node, ...picked.write(value, visitsOf) };
-    store.getState().dispatch(setField, change, { label: `Change ${label} of ${node}` });
+    store.dispatch(setField, change, { label: `Change ${label} of ${node}` });
   };
   return { options: picked.options, isOpen: picked.isOpen, choose };
 }

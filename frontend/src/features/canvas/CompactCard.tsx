@@ -1,7 +1,6 @@
-import { Handle, Position } from "@xyflow/react";
+import { Position } from "@xyflow/react";
 import { Ban, Flame, Hourglass } from "lucide-react";
-import { Fragment, useMemo } from "react";
-import type { InputPort, OutputPort } from "@/api/types";
+import { type CSSProperties, Fragment, useMemo } from "react";
 import { type CardValue, cardValues, learningText } from "@/graph/cardValues";
 import type { Dot } from "@/graph/compact";
 import { kindOf } from "@/graph/geometry";
@@ -12,14 +11,12 @@ import { KindIcon } from "@/ui/KindIcon";
 import { portColor } from "@/ui/PortMark";
 import { BusyRing } from "./BusyRing";
 import { type MainMetric, mainMetric } from "./mainMetric";
-import { portTitle } from "./NodePort";
+import { PortHandle } from "./PortHandle";
 import { paceOf } from "./pace";
-import { mainRate, type StageRate, stageRates } from "./stageText";
+import { mainRate, stageRates } from "./stageText";
 import { summaryValues } from "./summary";
 import { useMeasured } from "./useNodePorts";
-import { usePortFit } from "./usePortFit";
 
-/** Where a card has room for more. */
 const MAX_VALUES = 3;
 
 interface CompactCardProps {
@@ -27,7 +24,6 @@ interface CompactCardProps {
   dots: readonly Dot[];
 }
 
-/** A card of which no more is drawn than can be read from afar: sign, name, one number, state. The rest is its tooltip. */
 export function CompactCard({ node, dots }: CompactCardProps) {
   const { catalog, store, runId } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[node]);
@@ -47,7 +43,6 @@ export function CompactCard({ node, dots }: CompactCardProps) {
       values: values.slice(0, MAX_VALUES),
       title: [...lines, ...(learns ? [`learns: ${learns}`] : [])].join("\n"),
       number: settingNumber(values, learns),
-      // The values below it tell it too, where there is room for them.
       isTold: learns === "",
     };
   }, [catalog, store, node, data]);
@@ -102,11 +97,14 @@ export function CompactCard({ node, dots }: CompactCardProps) {
   );
 }
 
-/** What tells most of a node in a run: its main number, or how many rows it handles. */
 function LiveNumber({ node }: { node: string }) {
   const { catalog } = useOpenLoop();
   const metric = useLive("series", (live) => liveNumber(mainMetric(catalog, live, node)), "");
-  const rate = useLive("gauges", (live) => rateNumber(stageRates(live.state.gauges, node)), "");
+  const rate = useLive(
+    "gauges",
+    (live) => mainRate(stageRates(live.state.gauges, node)).replace(/ \w+\//, "/"),
+    "",
+  );
   const [value = "", name = ""] = metric.split("|");
   return (
     <span className="compact-card-number tabular" title={name ? `${name}: ${value}` : rate}>
@@ -115,7 +113,6 @@ function LiveNumber({ node }: { node: string }) {
   );
 }
 
-/** That a node holds the others up or waits. The ring says how much it works. */
 function PaceSign({ node }: { node: string }) {
   const state = useLive(
     "gauges",
@@ -141,39 +138,19 @@ function PaceSign({ node }: { node: string }) {
   );
 }
 
-/** A port without its name. */
-function CompactDot({ node, dot: { port: name, isTarget, top } }: { node: string; dot: Dot }) {
-  const { catalog } = useOpenLoop();
-  const kind = useDocument((state) => kindOf(catalog, state.document.nodes[node]?.kind));
-  const isReadonly = useDocument((state) => state.isReadonly);
-  const { blocked, isOpen } = usePortFit(node, name, isTarget);
-  const ports: readonly (InputPort | OutputPort)[] =
-    (isTarget ? kind?.inputs : kind?.outputs) ?? [];
-  const port = ports.find((one) => one.name === name);
-  if (!port) return null;
+function CompactDot({ node, dot: { port, isTarget, top } }: { node: string; dot: Dot }) {
   return (
-    <Handle
-      id={name}
-      type={isTarget ? "target" : "source"}
+    <PortHandle
+      node={node}
+      name={port}
+      isTarget={isTarget}
+      id={port}
       position={isTarget ? Position.Left : Position.Right}
-      isConnectable={!isReadonly}
       className="compact-dot"
-      data-blocked={blocked !== null || undefined}
-      data-open={isOpen || undefined}
-      style={
-        {
-          top,
-          "--port-color": portColor(catalog.port_types[port.type]?.color),
-        } as React.CSSProperties
-      }
-      title={portTitle(port, blocked)}
-      role="img"
-      aria-label={`${isTarget ? "input" : "output"} ${node}.${name}`}
+      style={(type) => ({ top, "--port-color": portColor(type?.color) }) as CSSProperties}
     />
   );
 }
-
-// The one number of a compact card. Pure.
 
 /** Of a learner how it learns; else the first number that its kind calls telling, with what it counts. */
 export function settingNumber(values: readonly CardValue[], learning: string): string {
@@ -181,11 +158,6 @@ export function settingNumber(values: readonly CardValue[], learning: string): s
   const found = values.find(({ text }) => /^[\d.,]+$/.test(text)) ?? values[0];
   if (!found) return "";
   return /^[\d.,]+$/.test(found.text) ? `${found.text} ${found.label}` : found.text;
-}
-
-/** Rows a second of the node's main stage, without what it counts. */
-function rateNumber(rates: readonly StageRate[]): string {
-  return mainRate(rates).replace(/ \w+\//, "/");
 }
 
 /** Newest value and title of a metric, as one comparable text. */

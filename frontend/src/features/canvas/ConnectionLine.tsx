@@ -7,15 +7,8 @@ import { portColor } from "@/ui/PortMark";
 import { portOfHandle } from "./handles";
 import { useMovingEdge } from "./movingEdge";
 
-/** The edge while it is drawn; over a port that cannot take it, it says why. */
-export function ConnectionLine({
-  fromX,
-  fromY,
-  toX,
-  toY,
-  fromHandle,
-  toHandle,
-}: ConnectionLineComponentProps) {
+export function ConnectionLine(props: ConnectionLineComponentProps) {
+  const { fromX, fromY, toX, toY, fromHandle, toHandle } = props;
   const { catalog, store } = useOpenLoop();
   const { document } = store.getState();
   const moved = useMovingEdge((state) => state.key);

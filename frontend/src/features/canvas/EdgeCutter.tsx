@@ -28,7 +28,7 @@ export function EdgeCutter() {
     useEdgeCutter.setState({ isOn: false });
     if (edges.length === 0) return;
     const label = `Cut ${formatPlural(edges.length, "connection")}`;
-    store.getState().dispatch(removeItems, { nodes: [], edges }, { label });
+    store.dispatch(removeItems, { nodes: [], edges }, { label });
     toast(label, { id: "edge-cutter" });
   };
   return (
@@ -74,8 +74,6 @@ function useAlt(): boolean {
   return isHeld;
 }
 
-/** Which lines a cut goes through. */
-
 interface Cut {
   x1: number;
   y1: number;
@@ -83,10 +81,8 @@ interface Cut {
   y2: number;
 }
 
-/** Pixels between two points of a line that are looked at. */
 const STEP = 8;
 
-/** Keys of the edges whose lines on the screen a cut crosses. */
 function crossedEdges(cut: Cut): string[] {
   const keys: string[] = [];
   for (const edge of document.querySelectorAll(".react-flow__edge")) {
@@ -111,7 +107,6 @@ function isCrossed(line: SVGPathElement, cut: Cut): boolean {
   return false;
 }
 
-/** Whether two stretches meet. */
 function crosses(a: Cut, b: Cut): boolean {
   const side = (line: Cut, x: number, y: number) =>
     Math.sign((line.x2 - line.x1) * (y - line.y1) - (line.y2 - line.y1) * (x - line.x1));

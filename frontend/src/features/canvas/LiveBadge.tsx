@@ -5,12 +5,10 @@ import type { LiveRun } from "@/live/LiveRun";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
 
-/** Whether the run failed at a node. */
 export function useHasFailed(node: string): boolean {
   return useLive("status", (live) => errorOf(live)?.node === node, false);
 }
 
-/** That the run failed at a node, or which alerts it has; on hover why, and what to do next. */
 export function LiveBadge({ node }: { node: string }) {
   const error = useLive(
     "status",

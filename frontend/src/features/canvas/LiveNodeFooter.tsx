@@ -8,7 +8,6 @@ import { mainMetric, stripText } from "./mainMetric";
 import { hasNotBegun, type PaceState, paceOf } from "./pace";
 import { mainRate, stageRates, wholeText } from "./stageText";
 
-/** What a node does in the watched run: its main number, whether it works or waits, its rate, its progress. */
 export function LiveNodeFooter({ node }: { node: string }) {
   const { catalog } = useOpenLoop();
   const isMeasured = useDocument((state) => hasMetric(catalog, state.document, node));
@@ -22,20 +21,25 @@ export function LiveNodeFooter({ node }: { node: string }) {
     null,
   );
   return (
-    <div className="loop-node-live tabular">
+    <div className="relative flex flex-1 flex-col justify-center border-t border-line text-muted tabular">
       {isMeasured ? <MetricStrip node={node} /> : null}
-      <div className="loop-node-pace" style={{ height: STATE_HEIGHT }}>
+      <div
+        className="@container flex items-center gap-2 pr-2 pl-2.5 whitespace-nowrap"
+        style={{ height: STATE_HEIGHT }}
+      >
         <PaceChip node={node} />
         <StageRates node={node} />
       </div>
       {done === null ? null : (
-        <span className="loop-node-progress" style={{ transform: `scaleX(${done})` }} />
+        <span
+          className="absolute right-0 bottom-0 left-0 h-0.5 bg-(--node-color) origin-left"
+          style={{ transform: `scaleX(${done})` }}
+        />
       )}
     </div>
   );
 }
 
-/** Rows a second of a node's main stage; on hover those of all, with tokens. */
 function StageRates({ node }: { node: string }) {
   const rate = useLive("gauges", (live) => mainRate(stageRates(live.state.gauges, node)), "");
   if (rate === "") return null;
@@ -63,7 +67,6 @@ function AllStages({ node }: { node: string }) {
 const WIDTH = 56;
 const HEIGHT = 26;
 
-/** A node's main number, large, and how it came to be. */
 function MetricStrip({ node }: { node: string }) {
   const { catalog } = useOpenLoop();
   const told = useLive(
@@ -76,14 +79,14 @@ function MetricStrip({ node }: { node: string }) {
   );
   const [value = "", title = "", line = ""] = told.split("|");
   return (
-    <div className="metric-strip tabular" style={{ height: METRIC_HEIGHT }}>
+    <div className="flex items-center gap-2 px-3 tabular" style={{ height: METRIC_HEIGHT }}>
       {told === "" ? (
         <span className="text-faint">no number yet</span>
       ) : (
         <>
           <span className="min-w-0 flex-1">
-            <span className="metric-strip-value">{value}</span>
-            <span className="metric-strip-name" title={title}>
+            <span className="block overflow-hidden text-xl/6 text-text font-semibold">{value}</span>
+            <span className="block leading-[15px] truncate" title={title}>
               {title.toLowerCase()}
             </span>
           </span>
@@ -95,7 +98,9 @@ function MetricStrip({ node }: { node: string }) {
             role="img"
             aria-label={`${title} so far`}
           >
-            {line === "" ? null : <path d={`${line}V${HEIGHT}H0Z`} className="metric-strip-area" />}
+            {line === "" ? null : (
+              <path d={`${line}V${HEIGHT}H0Z`} className="fill-(--node-soft) stroke-none" />
+            )}
             <path d={line} />
           </svg>
         </>
@@ -112,7 +117,6 @@ const HELP: Partial<Record<PaceState, string>> = {
   rests: "None of its stages runs in this phase.",
 };
 
-/** What a node does, in words: state is never told by colour alone. */
 function PaceChip({ node }: { node: string }) {
   const told = useLive(
     "gauges",

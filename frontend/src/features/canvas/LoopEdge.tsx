@@ -1,16 +1,28 @@
-import { BaseEdge, type EdgeProps } from "@xyflow/react";
-import { memo } from "react";
+import { BaseEdge, EdgeLabelRenderer, type EdgeProps } from "@xyflow/react";
+import { GraduationCap } from "lucide-react";
+import { Fragment, memo, useState } from "react";
 import type { PlanSummary } from "@/api/types";
 import { outputPort } from "@/document/canConnect";
 import { edgeIndex, portRef, runKey } from "@/document/edges";
-import { bundleTitle, edgeLabel } from "@/graph/edgeKinds";
+import { bundleText } from "@/graph/compact";
+import {
+  bundleTitle,
+  type EdgeKind,
+  type EdgeOption,
+  edgeLabel,
+  edgeOptions,
+  learningName,
+} from "@/graph/edgeKinds";
 import { kindOf } from "@/graph/geometry";
 import type { Route } from "@/graph/routes";
-import { useEdgeActivity } from "@/live/hooks";
+import { useEdgeActivity, useEdgeFacts } from "@/live/hooks";
 import { useDetail } from "@/state/canvas";
+import { setEdgeOption } from "@/state/commands/edges";
 import { useDocument, useNodeColor, useOpenLoop, useSync } from "@/state/document/context";
+import { select } from "@/state/selection";
 import { portColor } from "@/ui/PortMark";
-import { EdgeLabel } from "./EdgeLabel";
+import { Tooltip } from "@/ui/Tooltip";
+import { ValueField } from "./ValueField";
 
 /** Which edges deliver nothing in any phase: the plan says so, weights alone do not. Pure. */
 export function isAlwaysDead(plan: PlanSummary | null | undefined, key: string): boolean {
@@ -18,7 +30,6 @@ export function isAlwaysDead(plan: PlanSummary | null | undefined, key: string):
   return phases.length > 0 && phases.every((phase) => phase.dead_edges.includes(key));
 }
 
-/** An edge in the colour of its type, of learning in the learner's, with its options and, in a run, its rate. */
 export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
   const { id, selected, source, target } = props;
   const { catalog } = useOpenLoop();
@@ -28,7 +39,6 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
   );
   const sourceKind = useDocument((state) => state.document.nodes[source]?.kind);
   const learner = useNodeColor(target);
-  // The first stage of a node is the one that its outputs come from.
   const stage = `${source}.${kindOf(catalog, sourceKind)?.stages[0] ?? ""}`;
   const key = edge ? runKey(edge) : "";
   const live = useEdgeActivity(key, stage);
@@ -77,3 +87,147 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
     </>
   );
 });
+
+interface EdgeLabelProps {
+  id: string;
+  run: string;
+  stage: string;
+  text: string;
+  rate: string;
+  kind: EdgeKind;
+  color: string;
+  isEvaluation: boolean;
+  isSelected: boolean;
+  bundle: readonly string[];
+  isCompact: boolean;
+  /** Its free place; without one it is seen only while its edge is selected, at the spare place. */
+  place: [number, number] | null;
+  spare: [number, number];
+}
+
+function EdgeLabel(props: EdgeLabelProps) {
+  const { id, run, stage, rate, isEvaluation, isSelected, place, spare } = props;
+  const { kind, color, bundle, isCompact } = props;
+  const isLearning = kind === "learning";
+  const count = bundle.length > 1 ? bundleText(bundle.length) : "";
+  // From afar only what is learned is named; the options of others are read where they are chosen.
+  const text = isCompact && !isLearning && !(isSelected && count === "") ? "" : props.text;
+  if ((text === "" && rate === "" && count === "") || (place === null && !isSelected)) return null;
+  const [x, y] = place ?? spare;
+  const label = (
+    <div
+      className="loop-edge-label"
+      data-edge={id}
+      data-selected={isSelected || undefined}
+      data-evaluation={isEvaluation || undefined}
+      data-learning={isLearning || undefined}
+      style={
+        {
+          transform: `translate(${x}px, ${y}px) scale(var(--unzoom)) translate(-50%, -50%)`,
+          "--edge-color": color,
+        } as React.CSSProperties
+      }
+      onPointerDown={() => select({ nodes: [], edges: [id] })}
+    >
+      {isLearning ? <GraduationCap size={13} role="img" aria-label="learned from" /> : null}
+      <span>
+        {text === "" ? null : <EdgeOptions id={id} kind={kind} isSelected={isSelected} />}
+        {count === "" ? null : <span title={bundleTitle(bundle)}> {count}</span>}
+        {text !== "" && rate !== "" ? " · " : ""}
+        {rate}
+      </span>
+    </div>
+  );
+  return (
+    <EdgeLabelRenderer>
+      {rate === "" ? (
+        label
+      ) : (
+        <Tooltip side="top" text={<EdgeFacts run={run} stage={stage} />}>
+          {label}
+        </Tooltip>
+      )}
+    </EdgeLabelRenderer>
+  );
+}
+
+function EdgeFacts({ run, stage }: { run: string; stage: string }) {
+  const text = useEdgeFacts(run, stage);
+  return <span className="tabular whitespace-pre-line">{text}</span>;
+}
+
+interface EdgeOptionsProps {
+  id: string;
+  kind: EdgeKind;
+  isSelected: boolean;
+}
+
+export function EdgeOptions({ id, kind, isSelected }: EdgeOptionsProps) {
+  const { catalog } = useOpenLoop();
+  const edge = useDocument((state) => state.document.edges[edgeIndex(state.document, id)]);
+  const isReadonly = useDocument((state) => state.isReadonly);
+  if (!edge) return null;
+  const name = learningName(edge, kind);
+  const called = typeof edge.id === "string" ? edge.id : portRef(edge.to).port;
+  return (
+    <>
+      {name}
+      {edgeOptions(catalog, edge, isSelected && kind === "learning" && !isReadonly).map(
+        (option, place) => (
+          <Fragment key={option.name}>
+            {place > 0 || name !== "" ? " · " : ""}
+            {option.field.shape === "number" && !isReadonly ? (
+              <NumberOption id={id} option={option} called={called} />
+            ) : (
+              option.text
+            )}
+          </Fragment>
+        ),
+      )}
+    </>
+  );
+}
+
+interface NumberOptionProps {
+  id: string;
+  option: EdgeOption;
+  called: string;
+}
+
+function NumberOption({ id, option, called }: NumberOptionProps) {
+  const { store } = useOpenLoop();
+  const [isEditing, setEditing] = useState(false);
+  const { name, field, value, text } = option;
+  if (!isEditing || field.shape !== "number") {
+    return (
+      <button
+        type="button"
+        className="card-value-text nodrag nopan"
+        tabIndex={-1}
+        aria-label={`${name} of ${id}: ${text}`}
+        title="Change it here"
+        onClick={(event) => {
+          event.stopPropagation();
+          select({ nodes: [], edges: [id] });
+          setEditing(true);
+        }}
+      >
+        {text}
+      </button>
+    );
+  }
+  return (
+    <ValueField
+      label={`${name} of ${id}`}
+      field={field}
+      value={value}
+      onWrite={(next) => {
+        setEditing(false);
+        if (next === value) return;
+        const change = { key: id, path: [name], value: next };
+        store.dispatch(setEdgeOption, change, { label: `Change ${name} of ${called}` });
+      }}
+      onCancel={() => setEditing(false)}
+    />
+  );
+}

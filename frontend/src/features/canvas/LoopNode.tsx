@@ -1,28 +1,33 @@
-import type { NodeProps } from "@xyflow/react";
+import { type NodeProps, Position } from "@xyflow/react";
+import { ArrowUp, GraduationCap } from "lucide-react";
 import { Fragment, memo, useMemo, useState } from "react";
+import type { Catalog } from "@/api/types";
 import { isLearner } from "@/document/identities";
-import { type CardValue, cardValues } from "@/graph/cardValues";
+import type { LoopDocument } from "@/document/types";
+import { type CardValue, cardValues, learningText, learningValues } from "@/graph/cardValues";
 import type { Dot } from "@/graph/compact";
 import { foldTop, kindOf } from "@/graph/geometry";
 import type { Socket } from "@/graph/sockets";
 import { softColor } from "@/lib/colors";
-import { formatName } from "@/lib/format";
+import { formatName, formatPlural } from "@/lib/format";
 import { useNodeActivity } from "@/live/hooks";
 import { useDetail } from "@/state/canvas";
 import { useDocument, useNodeColor, useOpenLoop } from "@/state/document/context";
+import { showField } from "@/state/selection";
 import { KindIcon } from "@/ui/KindIcon";
+import { PortMark } from "@/ui/PortMark";
 import { BusyRing } from "./BusyRing";
-import { CardSockets } from "./CardSockets";
 import { CardText } from "./CardText";
 import { CompactCard } from "./CompactCard";
-import { LearnBar } from "./LearnBar";
+import { socketHandle } from "./handles";
 import { LiveBadge, useHasFailed } from "./LiveBadge";
 import { LiveNodeFooter } from "./LiveNodeFooter";
 import { NodeBadge } from "./NodeBadge";
 import { NodePort } from "./NodePort";
 import { PortFold } from "./PortFold";
+import { PortHandle } from "./PortHandle";
 import { summaryValues } from "./summary";
-import { useNodePorts } from "./useNodePorts";
+import { useMeasured, useNodePorts } from "./useNodePorts";
 import type { CardData } from "./useSockets";
 
 interface CardHeaderProps {
@@ -30,20 +35,15 @@ interface CardHeaderProps {
   isReachable: boolean;
 }
 
-/** Name, kind and model of a node, with its sign. */
 export function CardHeader({ node, isReachable }: CardHeaderProps) {
-  const { catalog, store, runId } = useOpenLoop();
+  const { catalog, runId } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[node]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `data` is what is read of the document
-  const values = useMemo(
-    () => summaryValues(catalog, store.getState().document, node),
-    [catalog, store, node, data],
-  );
+  const values = useOfNode(node, summaryValues);
   if (!data) return null;
   const kind = kindOf(catalog, data.kind);
   const title = kind?.title ?? formatName(data.kind);
   return (
-    <header className="loop-node-header" title={kind?.help}>
+    <header className="flex flex-none items-center gap-[9px] h-11.5 pr-2.5 pl-3" title={kind?.help}>
       <span className="loop-node-icon">
         <KindIcon name={kind?.icon} />
         {runId ? <BusyRing node={node} /> : null}
@@ -78,18 +78,11 @@ interface CardValuesProps {
   isReachable: boolean;
 }
 
-/** What its kind calls telling about a node, to be read and changed in place. */
 export function CardValues({ node, isReachable }: CardValuesProps) {
-  const { catalog, store } = useOpenLoop();
-  const data = useDocument((state) => state.document.nodes[node]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `data` is what is read of the document
-  const values = useMemo(
-    () => cardValues(catalog, store.getState().document, node),
-    [catalog, store, node, data],
-  );
+  const values = useOfNode(node, cardValues);
   if (values.length === 0) return null;
   return (
-    <div className="card-values">
+    <div className="flex-none border-t border-line px-1.5 py-[5px]">
       {values.map((value) => (
         <CardValueRow key={value.label} node={node} value={value} isReachable={isReachable} />
       ))}
@@ -100,11 +93,9 @@ export function CardValues({ node, isReachable }: CardValuesProps) {
 interface CardValueRowProps {
   node: string;
   value: CardValue;
-  /** Whether the Tab key leads to it. */
   isReachable: boolean;
 }
 
-/** One value of a card, on a line of its own. */
 function CardValueRow({ node, value, isReachable }: CardValueRowProps) {
   const [isEditing, setEditing] = useState(false);
   return (
@@ -118,7 +109,6 @@ function CardValueRow({ node, value, isReachable }: CardValueRowProps) {
 const NO_SOCKETS: readonly Socket[] = [];
 const NO_DOTS: readonly Dot[] = [];
 
-/** A box of the graph, drawn from the catalog. */
 export const LoopNode = memo(function LoopNode({ id, selected, data: drawn }: NodeProps) {
   const { catalog, runId } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[id]);
@@ -200,4 +190,112 @@ function WholeCard({ node, learns, isReachable }: WholeCardProps) {
       {learns ? <LearnBar node={node} isReachable={isReachable} /> : null}
     </>
   );
+}
+
+interface LearnBarProps {
+  node: string;
+  isReachable: boolean;
+}
+
+export function LearnBar({ node, isReachable }: LearnBarProps) {
+  const { catalog, runId } = useOpenLoop();
+  const data = useDocument((state) => state.document.nodes[node]);
+  const { algorithm, more, rate } = useOfNode(node, learningValues);
+  const kind = kindOf(catalog, data?.kind);
+  const text = data ? learningText(catalog, kind, data) : "";
+  const said = text || "learns with default settings";
+  const press = (event: React.MouseEvent) => {
+    event.stopPropagation();
+    showField(node, kind?.learning?.algorithm ?? "");
+  };
+  const isFixed = runId !== null || text === "";
+  return (
+    <div className="learn-bar">
+      <button
+        type="button"
+        className="inline-flex flex-initial items-center gap-1.5 min-w-3.5 h-5.5 nodrag"
+        tabIndex={isReachable ? 0 : -1}
+        aria-label={`${node} learns: ${said}`}
+        title={`${said}\nOpens its learning settings`}
+        onClick={press}
+      >
+        <GraduationCap size={14} aria-hidden="true" />
+        {isFixed ? <span className="truncate">{said}</span> : null}
+      </button>
+      {isFixed ? null : (
+        <>
+          {algorithm ? <CardText node={node} value={algorithm} isReachable={isReachable} /> : null}
+          {more > 0 ? (
+            <button
+              type="button"
+              className="inline-flex flex-initial items-center gap-1.5 min-w-3.5 h-5.5 nodrag"
+              tabIndex={-1}
+              aria-label={`${formatPlural(more, "more algorithm")} of ${node}`}
+              onClick={press}
+            >
+              +{more}
+            </button>
+          ) : null}
+          {algorithm && rate ? <span aria-hidden="true">·</span> : null}
+          {rate ? (
+            <>
+              <span>lr</span>
+              <CardText node={node} value={rate} isReachable={isReachable} />
+            </>
+          ) : null}
+        </>
+      )}
+    </div>
+  );
+}
+
+/** What is read of a node; read again when the node changes, and not when others do. */
+function useOfNode<T>(
+  node: string,
+  read: (catalog: Catalog, document: LoopDocument, node: string) => T,
+): T {
+  const { catalog, store } = useOpenLoop();
+  const data = useDocument((state) => state.document.nodes[node]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `data` is what is read of the document
+  return useMemo(
+    () => read(catalog, store.getState().document, node),
+    [catalog, store, node, data],
+  );
+}
+
+interface CardSocketsProps {
+  node: string;
+  sockets: readonly Socket[];
+}
+
+/** Ends of learning edges and ties at the bottom or top of a card: one for each edge. */
+function CardSockets({ node, sockets }: CardSocketsProps) {
+  useMeasured(node, sockets.map(({ key, x, side }) => `${key} ${x} ${side}`).join(","));
+  return sockets.map(({ key, port: name, isTarget, isTie, side, x }, index) => {
+    const isSame = (one: Socket) => one.port === name && one.isTarget === isTarget;
+    return (
+      <PortHandle
+        key={`${key} ${isTarget}`}
+        node={node}
+        name={name}
+        isTarget={isTarget}
+        id={socketHandle(name, key)}
+        // The first socket of its port has the label of the port, without the edge.
+        mark={sockets.findIndex(isSame) === index ? "" : `, ${key}`}
+        position={side === "top" ? Position.Top : Position.Bottom}
+        className="card-socket"
+        style={() => ({ left: x })}
+      >
+        {(port, type) =>
+          isTarget && "teaching" in port && port.teaching && !isTie ? (
+            <span className="card-socket-round">
+              <ArrowUp size={11} strokeWidth={3} aria-hidden="true" />
+            </span>
+          ) : (
+            <PortMark type={type} />
+          )
+        }
+      </PortHandle>
+    );
+  });
 }

@@ -2,7 +2,7 @@ import type { Diagnostic } from "@/api/types";
 import { indexProblems, splitProblems, type Tone, worstSeverity } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
 import { useOpenLoop, useSync } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { focusField, select } from "@/state/selection";
 import { FixButtons } from "@/ui/FixButtons";
 import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";
@@ -20,7 +20,6 @@ export function NodeBadge({ node }: { node: string }) {
   const problems = useSync(
     (state) => indexProblems(state.check?.report.diagnostics).byNode.get(node) ?? NONE,
   );
-  const focusField = useSelection((state) => state.focusField);
   const { isPointedAt, pointing } = usePointedAt();
   const isDrawing = useDrawnFrom() !== null;
   const { faults, steps } = splitProblems(catalog, problems);
@@ -30,7 +29,7 @@ export function NodeBadge({ node }: { node: string }) {
   const tone = worst ?? "next step";
   const open = (event: React.MouseEvent) => {
     event.stopPropagation();
-    useSelection.getState().select({ nodes: [node] });
+    select({ nodes: [node] });
     focusField(node, first.field ?? null);
   };
   return (
@@ -38,7 +37,6 @@ export function NodeBadge({ node }: { node: string }) {
       <button
         type="button"
         className="node-badge nodrag"
-        // The problems are listed in their panel; the graph is one stop of the Tab key.
         tabIndex={-1}
         data-severity={tone}
         aria-label={
@@ -57,14 +55,11 @@ export function NodeBadge({ node }: { node: string }) {
 }
 
 interface CardProblemProps {
-  /** What is told first, and how. */
   problem: Diagnostic;
   tone: Tone;
-  /** So many more are listed. */
   more: number;
 }
 
-/** The worst problem of a card in words, at the card, with what mends it; or what comes next. */
 export function CardProblem({ problem, tone, more }: CardProblemProps) {
   return (
     <div className="card-problem" data-severity={tone}>

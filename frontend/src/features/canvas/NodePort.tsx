@@ -6,6 +6,7 @@ import { edgeFacts, portText } from "@/document/edges";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { classes } from "@/ui/classes";
 import { PortMark } from "@/ui/PortMark";
+import { portTitle } from "./PortHandle";
 import { usePortFit } from "./usePortFit";
 
 interface NodePortProps {
@@ -14,7 +15,6 @@ interface NodePortProps {
   side: "input" | "output";
 }
 
-/** A port with its name. While an edge is drawn, ports that cannot take it fade and say why. */
 export const NodePort = memo(function NodePort({ node, port, side }: NodePortProps) {
   const { catalog } = useOpenLoop();
   const name = portText({ node, port: port.name });
@@ -44,18 +44,13 @@ export const NodePort = memo(function NodePort({ node, port, side }: NodePortPro
         role="img"
         aria-label={`${side} ${name}`}
       >
-        <PortMark
-          shape={type?.shape ?? "circle"}
-          color={type?.color ?? ""}
-          isHandle={type?.handle ?? false}
-          isConnected={isConnected}
-        />
+        <PortMark type={type} isConnected={isConnected} />
       </Handle>
       <span className="whitespace-nowrap">{port.name}</span>
       {isTeaching ? (
         <GraduationCap
           size={12}
-          className="node-port-teaching"
+          className="flex-none text-muted"
           role="img"
           aria-label="teaching port"
         />
@@ -63,15 +58,3 @@ export const NodePort = memo(function NodePort({ node, port, side }: NodePortPro
     </div>
   );
 });
-
-export function portTitle(port: InputPort | OutputPort, blocked: string | null): string {
-  const isTeaching = "teaching" in port && port.teaching;
-  return [
-    `${port.name}: ${port.type}`,
-    port.help,
-    isTeaching ? "Teaching port: a phase can learn from it." : null,
-    blocked,
-  ]
-    .filter(Boolean)
-    .join("\n");
-}

@@ -9,16 +9,12 @@ interface PortFoldProps {
   node: string;
   side: "input" | "output";
   ports: readonly (InputPort | OutputPort)[];
-  /** Of these, those that can take the edge that is being drawn; null while none is. */
   fitting: ReadonlySet<string> | null;
-  /** An edge is being drawn from one of these. */
   isDrawnFrom: boolean;
-  /** From the top of the box. */
   top: number;
   isReachable: boolean;
 }
 
-/** How many ports without an edge a side has. They open over the box, above everything else. */
 export function PortFold(props: PortFoldProps) {
   const { node, side, ports, fitting, isDrawnFrom, top, isReachable } = props;
   const { isPointedAt, pointing, forget } = usePointedAt();

@@ -11,7 +11,6 @@ interface ValueFieldProps {
   onCancel: () => void;
 }
 
-/** A field in the place of a value. What cannot be read stays, and says what is expected. */
 export function ValueField({ label, field, value, onWrite, onCancel }: ValueFieldProps) {
   const [text, setText] = useState(value === undefined ? "" : String(value));
   const input = useRef<HTMLInputElement>(null);

@@ -14,7 +14,6 @@ export const READABLE = 0.7;
 const CLOSER = 1.08;
 const MIN_WHOLE = 0.75;
 
-/** Around the graph, in pixels of the window. */
 const AROUND = 28;
 const COMPACT_AROUND = 14;
 /** A window with more room than this for a graph shows it larger, up to so much. */
@@ -22,18 +21,14 @@ const PLENTY = { width: 1400, height: 860 };
 const LARGEST = 1.3;
 /** So much of the canvas' lower edge lies under its tools: what is brought into sight stays above. */
 export const UNDER_TOOLS = 60;
-/** Kept around a box that is brought into sight. */
 const MARGIN = 16;
-/** Before the frame is measured. */
 export const FIRST_FIT: FitViewOptions = { padding: `${AROUND}px`, minZoom: 0.02, maxZoom: 1 };
 export const FIT_MILLISECONDS = 200;
 
 export interface Room {
   width: number;
   height: number;
-  /** What lies over the upper right corner. */
   corner?: { width: number; height: number };
-  /** Whether frames are drawn around boxes. */
   isFramed?: boolean;
 }
 
@@ -42,10 +37,8 @@ export interface Planned {
   view: Viewport;
 }
 
-/** The drawing of the loop with whole cards, or with compact ones. */
 export type Draw = (squeeze: Squeeze | null) => Drawing;
 
-/** How the whole graph is shown best. */
 export function planFit(boxes: readonly RouteBox[], draw: Draw, room: Room): Planned | null {
   const { area } = draw(null);
   if (area === null) return null;
@@ -57,7 +50,6 @@ export function planFit(boxes: readonly RouteBox[], draw: Draw, room: Room): Pla
   return { squeeze, view: fittedBeside(compact, cards, room, COMPACT_AROUND, squeeze.zoom) };
 }
 
-/** The same with no card under what lies over the corner. */
 function fittedBeside(
   area: Area,
   boxes: readonly RouteBox[],
@@ -83,9 +75,7 @@ function largest({ width, height }: Room): number {
 }
 
 const ROUNDS = 6;
-/** A round that changes less than this is the last. */
 const NEAR = 0.02;
-/** The most that one axis is stretched against the other, and how large a card is drawn at most. */
 const MAX_STRETCH = 5;
 const LARGEST_CARD = 1;
 
@@ -156,7 +146,6 @@ export function turned(
   };
 }
 
-/** Whether all of an area is seen, above the tools. */
 export function isInSight(view: Viewport, area: Area, width: number, height: number): boolean {
   const { left, top, right, bottom } = onScreen(view, area);
   return left >= 0 && top >= 0 && right <= width && bottom <= height - UNDER_TOOLS;

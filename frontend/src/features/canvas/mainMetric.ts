@@ -1,4 +1,3 @@
-/** The number that tells most about a node in a run, and its curve. Pure. */
 import type { Catalog } from "@/api/types";
 import { metricInfo, orderMetrics } from "@/catalog/metrics";
 import { formatMetric } from "@/lib/format";
@@ -63,7 +62,6 @@ export function stripText({ title, series }: MainMetric, width: number, height: 
 
 const POINTS = 40;
 
-/** The last part of a curve as the path of a line, in a box of this size. */
 function sparkline(series: Series, width: number, height: number): string {
   const values = thinned(series.values.filter(Number.isFinite));
   if (values.length < 2) return "";
@@ -78,7 +76,6 @@ function sparkline(series: Series, width: number, height: number): string {
     .join("");
 }
 
-/** As many as there is room for, each the mean of what it stands for. */
 function thinned(values: readonly number[]): number[] {
   if (values.length <= POINTS) return [...values];
   const each = values.length / POINTS;

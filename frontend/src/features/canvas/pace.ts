@@ -1,4 +1,3 @@
-/** Whether a node works, waits for rows or waits for its machine, and for how much of the time. Pure. */
 import type { LiveRun } from "@/live/LiveRun";
 
 export type PaceState =
@@ -17,7 +16,6 @@ export interface Pace {
   bottleneck: string | null;
 }
 
-/** A node that waits for less than this is said to work. */
 const MIN_WAIT = 0.3;
 
 export function paceOf(live: LiveRun, node: string): Pace {
@@ -38,7 +36,6 @@ export function paceOf(live: LiveRun, node: string): Pace {
   return { state: starved >= blocked ? "starved" : "blocked", share: longest, bottleneck };
 }
 
-/** Whether the run still waits, for another one or for its workers. */
 export function hasNotBegun(live: LiveRun): boolean {
   const state = live.run?.state ?? live.state.state;
   return state === "queued" || state === "starting";

@@ -1,27 +1,21 @@
-/** What the stages of one node do, in words. Pure. */
 import type { Gauges } from "@/api/types";
 import { formatRate, formatShare } from "@/lib/format";
 
 export interface StageRate {
-  /** Its name within the node. */
   stage: string;
   /** "12.0 rows/s · 1.20k tok/s" of the whole time, or empty where it handles no rows. */
   rate: string;
-  /** The first of these: what there is room for in a box. */
   main: string;
-  /** The same for the time in which it ran. */
   busyRate: string;
   /** Of the step's time, 0 to 1; of the time between evaluations where it runs in these only. */
   share: number;
   isEvaluation: boolean;
-  /** In evaluations only, where the node has work in the step as well. */
   isAside: boolean;
 }
 
 const NONE: readonly StageRate[] = [];
 const known = new WeakMap<Gauges, Map<string, StageRate[]>>();
 
-/** Worked out once for all nodes with each new set of gauges. */
 export function stageRates(gauges: Gauges | null, node: string): readonly StageRate[] {
   if (!gauges) return NONE;
   let byNode = known.get(gauges);

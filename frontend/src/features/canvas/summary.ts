@@ -11,7 +11,6 @@ const LONGEST = 40;
 const isShown = (word: Json): word is string =>
   typeof word === "string" && word !== "" && word.length <= LONGEST;
 
-/** Those that are a text with a place of its own can be changed there. */
 export function summaryValues(catalog: Catalog, document: LoopDocument, id: string): CardValue[] {
   const node = document.nodes[id];
   const found = new Map<string, CardValue>();

@@ -13,7 +13,7 @@ import type { PortRef } from "@/document/types";
 import { toLoop } from "@/state/canvas";
 import { connect, reconnectEdge } from "@/state/commands/edges";
 import { removeItems } from "@/state/commands/nodes";
-import { useAddSearch } from "@/state/dialogs";
+import { showAddSearch } from "@/state/dialogs";
 import { useOpenLoop } from "@/state/document/context";
 import { portOfHandle } from "./handles";
 import { useMovingEdge } from "./movingEdge";
@@ -37,7 +37,6 @@ const endOf = (ends: Ends): PortRef => ({
 export function useConnect() {
   const { catalog, store } = useOpenLoop();
   const { screenToFlowPosition } = useReactFlow();
-  const show = useAddSearch((state) => state.show);
   const isMoved = useRef(false);
 
   const isValidConnection = useCallback(
@@ -52,7 +51,7 @@ export function useConnect() {
   const onConnect = useCallback(
     (ends: Ends) => {
       const edge = { from: portText(startOf(ends)), to: portText(endOf(ends)) };
-      store.getState().dispatch(connect, { edge });
+      store.dispatch(connect, { edge });
     },
     [store],
   );
@@ -85,18 +84,18 @@ export function useConnect() {
       const box = over?.closest<HTMLElement>(".react-flow__node")?.dataset.id;
       if (box) {
         const edge = firstEdge(start, isFromOutput, box);
-        if (edge) store.getState().dispatch(connect, { edge });
+        if (edge) store.dispatch(connect, { edge });
         return;
       }
       if (!over?.closest(".react-flow")) return;
       const screen = { x: point.clientX, y: point.clientY };
-      show({
+      showAddSearch({
         screen,
         flow: toLoop(screenToFlowPosition(screen)),
         from: { ...start, isOutput: isFromOutput },
       });
     },
-    [store, show, screenToFlowPosition, firstEdge],
+    [store, screenToFlowPosition, firstEdge],
   );
 
   const onReconnectStart = useCallback((_: unknown, edge: FlowEdge) => {
@@ -108,21 +107,18 @@ export function useConnect() {
     (edge: FlowEdge, ends: Connection) => {
       isMoved.current = true;
       const [from, to] = [portText(startOf(ends)), portText(endOf(ends))];
-      store.getState().dispatch(reconnectEdge, { key: edge.id, from, to });
+      store.dispatch(reconnectEdge, { key: edge.id, from, to });
     },
     [store],
   );
 
-  /** An end that is dropped on nothing takes the edge away. */
   const onReconnectEnd = useCallback(
     (event: MouseEvent | TouchEvent, edge: FlowEdge) => {
       useMovingEdge.setState({ key: null });
       const point = "changedTouches" in event ? event.changedTouches[0] : event;
       const over = point ? window.document.elementFromPoint(point.clientX, point.clientY) : null;
       if (isMoved.current || over?.closest(".react-flow__node")) return;
-      store
-        .getState()
-        .dispatch(removeItems, { nodes: [], edges: [edge.id] }, { label: "Disconnect" });
+      store.dispatch(removeItems, { nodes: [], edges: [edge.id] }, { label: "Disconnect" });
     },
     [store],
   );

@@ -35,11 +35,9 @@ interface Shown {
   boxes: readonly RouteBox[];
   draw: Draw;
   isFramed: boolean;
-  /** As it is drawn now. */
   drawing: Drawing;
 }
 
-/** A wheel that was turned so long ago tells nothing of where one looks. */
 const AGO = 600;
 
 /**
@@ -158,7 +156,6 @@ export function useFit(frame: RefObject<HTMLElement | null>, shown: Shown): Fit 
   return { onTouch, fit, onRest, onWheel };
 }
 
-/** The frame, and what the page lays over its upper right corner. */
 function roomOf(frame: HTMLElement | null, isFramed: boolean): Room | null {
   const box = frame?.getBoundingClientRect();
   if (!frame || !box || box.width === 0) return null;

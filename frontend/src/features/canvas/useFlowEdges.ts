@@ -1,4 +1,3 @@
-/** The document's edges as React Flow wants them; the same object as long as nothing changes. */
 import type { EdgeChange, Edge as FlowEdge, Node } from "@xyflow/react";
 import { useCallback, useMemo, useRef } from "react";
 import type { Catalog } from "@/api/types";
@@ -22,7 +21,7 @@ import type { RouteBox } from "@/graph/shapes";
 import type { Socket } from "@/graph/sockets";
 import { formatPlural } from "@/lib/format";
 import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { select, useSelection } from "@/state/selection";
 import type { Draw } from "./fit";
 import { socketHandle } from "./handles";
 import { nodeShape } from "./useFlowNodes";
@@ -32,9 +31,7 @@ interface FlowEdges {
   onEdgesChange: (changes: EdgeChange[]) => void;
   boxes: readonly RouteBox[];
   drawing: Drawing;
-  /** Where edges begin and end at the sides of compact cards. */
   dots: CompactEdges["dots"];
-  /** The drawing with whole or compact cards. */
   draw: Draw;
 }
 
@@ -118,7 +115,6 @@ export function useFlowEdges(
       if (!output || !inputPort(catalog, document, target)) continue;
       const route = routes.get(key);
       const bundle = bundles.get(key);
-      // It is drawn as a part of another.
       if (squeeze && !route) continue;
       const isSelected = (bundle ?? [key]).some((one) => selected.has(one));
       const handles = [handleOf(sockets, key, source), handleOf(sockets, key, target)];
@@ -138,7 +134,6 @@ export function useFlowEdges(
         selected: isSelected,
         data: { route, ...(bundle ? { bundle } : {}) },
         reconnectable: !isReadonly && !bundle,
-        // Reached from its ends.
         domAttributes: { tabIndex: -1 },
         ariaLabel: bundle
           ? `${formatPlural(bundle.length, "edge")} from ${source.node} to ${target.node}`
@@ -164,7 +159,7 @@ export function useFlowEdges(
       else choice.delete(change.id);
     }
     if (!changed) return;
-    useSelection.getState().select({ nodes: useSelection.getState().nodes, edges: [...choice] });
+    select({ nodes: useSelection.getState().nodes, edges: [...choice] });
   };
 
   return { edges, onEdgesChange, boxes, drawing, dots, draw };
@@ -174,7 +169,6 @@ export function boxOf({ id, position, width, height }: Node): RouteBox {
   return { id, x: position.x, y: position.y, width: width ?? 0, height: height ?? 0 };
 }
 
-/** Each edge has an end of its own at a bottom or a top. */
 function handleOf(
   sockets: ReadonlyMap<string, readonly Socket[]>,
   key: string,

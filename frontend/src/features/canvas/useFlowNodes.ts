@@ -11,21 +11,18 @@ import { placeNodes } from "@/graph/layout";
 import { toLoop, useDetail } from "@/state/canvas";
 import { moveNodes } from "@/state/commands/nodes";
 import { useDocument, useOpenLoop } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { select, useSelection } from "@/state/selection";
 import { useTabStop } from "./useRoving";
 
 interface FlowNodes {
   nodes: Node[];
-  /** Whether some of them are under the pointer. */
   isDragging: boolean;
   onNodesChange: (changes: NodeChange[]) => void;
   onDragStop: () => void;
 }
 
-/** What a drag means besides new places. */
 interface Dragging {
   snap: (changes: NodeChange[], nodes: readonly Node[]) => NodeChange[];
-  /** True where it did all that there was to do. */
   drop: (positions: Record<string, Point>, moved: readonly string[]) => boolean;
 }
 
@@ -36,7 +33,7 @@ export function useFlowNodes({ snap, drop }: Dragging): FlowNodes {
   // Values inside nodes do not move boxes; only which nodes, edges and places there are, and how many values they show.
   const shape = useDocument((state) => nodeShape(catalog, state.document));
   const isReadonly = useDocument((state) => state.isReadonly);
-  const dispatch = useDocument((state) => state.dispatch);
+  const { dispatch } = useOpenLoop().store;
   const chosen = useSelection((state) => state.nodes);
   const [dragged, setDragged] = useState<Record<string, Point>>({});
   const draggedNow = useRef(dragged);
@@ -112,7 +109,11 @@ export function useFlowNodes({ snap, drop }: Dragging): FlowNodes {
       if (change.type === "position" && change.position) {
         moved[change.id] = [Math.round(change.position.x), Math.round(change.position.y)];
         isDragging ||= change.dragging === true;
-      } else if (change.type === "dimensions" && change.dimensions && isWhole()) {
+      } else if (
+        change.type === "dimensions" &&
+        change.dimensions &&
+        useDetail.getState().squeeze === null
+      ) {
         measured.current.set(change.id, change.dimensions);
       } else if (change.type === "select") {
         choice ??= new Set(useSelection.getState().nodes);
@@ -122,7 +123,7 @@ export function useFlowNodes({ snap, drop }: Dragging): FlowNodes {
     }
     if (choice) {
       const { edges: chosenEdges } = useSelection.getState();
-      useSelection.getState().select({ nodes: [...choice], edges: chosenEdges });
+      select({ nodes: [...choice], edges: chosenEdges });
     }
     if (Object.keys(moved).length === 0) return;
     if (isDragging || Object.keys(draggedNow.current).length > 0) {
@@ -150,11 +151,6 @@ export function useFlowNodes({ snap, drop }: Dragging): FlowNodes {
   return { nodes, isDragging, onNodesChange, onDragStop };
 }
 
-function isWhole(): boolean {
-  return useDetail.getState().squeeze === null;
-}
-
-/** React Flow tells of places on the canvas. */
 function inLoop(change: NodeChange): NodeChange {
   if (change.type !== "position" || !change.position) return change;
   return { ...change, position: toLoop(change.position) };

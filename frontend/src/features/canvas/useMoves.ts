@@ -5,9 +5,7 @@ import { create } from "zustand";
 
 export const useMoving = create<{ isMoving: boolean }>()(() => ({ isMoving: false }));
 
-/** How much larger or smaller the picture may be than it was drawn before it is drawn anew. */
 const STRETCH = 2;
-/** After so long the hand does not go on: a wheel turns in steps. */
 const REST = 150;
 
 interface Moves {
@@ -23,7 +21,6 @@ export function useMoves(frame: RefObject<HTMLElement | null>, onRest?: () => vo
   const drawnAt = useRef(1);
   const resting = useRef<ReturnType<typeof setTimeout>>(undefined);
   const onMove = useCallback((event: unknown, { zoom }: Viewport) => {
-    // A move that nobody makes by hand is over at once.
     if (!event) return;
     clearTimeout(resting.current);
     if (!useMoving.getState().isMoving) drawnAt.current = zoom;

@@ -1,4 +1,3 @@
-/** Which ports a node shows at its sides now: those in use, and of the folded ones those that are asked for. */
 import { useUpdateNodeInternals } from "@xyflow/react";
 import { useLayoutEffect, useMemo } from "react";
 import type { InputPort, OutputPort } from "@/api/types";
@@ -11,12 +10,9 @@ import { readDrawnFrom, useDrawnFrom } from "./handles";
 interface NodePorts {
   inputs: readonly InputPort[];
   outputs: readonly OutputPort[];
-  /** Those without an edge that the mode offers; none in a run, where nothing is connected. */
   foldedInputs: readonly InputPort[];
   foldedOutputs: readonly OutputPort[];
-  /** Of the folded ones those that can take the edge that is being drawn; null while none is drawn. */
   fitting: ReadonlySet<string> | null;
-  /** Whether the edge is drawn from a folded port of this node. */
   drawnFrom: "inputs" | "outputs" | null;
 }
 

@@ -1,6 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 
-/** A pointer that only passes by opens nothing. */
 const PASSING = 120;
 
 interface PointedAt {
@@ -10,7 +9,6 @@ interface PointedAt {
   forget: () => void;
 }
 
-/** Whether the pointer rests on something. */
 export function usePointedAt(): PointedAt {
   const [isPointedAt, set] = useState(false);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);

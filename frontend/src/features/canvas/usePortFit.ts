@@ -6,7 +6,6 @@ import { useMovingEdge } from "./movingEdge";
 interface PortFit {
   /** Why the edge that is being drawn cannot end here; null where it can, or while none is drawn. */
   blocked: string | null;
-  /** Whether an edge is drawn that can end here. */
   isOpen: boolean;
 }
 

@@ -6,7 +6,6 @@ import { useSelection } from "@/state/selection";
 import { broughtIntoSight } from "./fit";
 
 const MILLISECONDS = 200;
-/** A node that a problem is about is to be read. */
 const MIN_ZOOM = 0.8;
 
 /** Brings a node into sight that a command or a problem asks for, once it stands where it was put. */
@@ -44,7 +43,6 @@ export function useReveal(): void {
   useEffect(() => () => cancelAnimationFrame(pending.current), []);
 }
 
-/** Where a node stands in the graph. */
 export function areaOfNode({ nodeLookup }: ReactFlowState, id: string): Area | null {
   const node = nodeLookup.get(id);
   if (!node) return null;

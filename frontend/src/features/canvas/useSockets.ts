@@ -6,7 +6,6 @@ import type { RouteBox } from "@/graph/shapes";
 import type { Socket } from "@/graph/sockets";
 import { boxOf } from "./useFlowEdges";
 
-/** What a card is told besides what the loop says of its node. */
 export interface CardData {
   sockets: readonly Socket[];
   dots: readonly Dot[];

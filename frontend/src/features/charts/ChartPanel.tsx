@@ -17,7 +17,6 @@ import type { Zoom } from "./zoom";
 interface ChartPanelProps {
   live: LiveRun;
   chart: ChartPlan;
-  /** Of every node that stands on the chart. */
   colors: Readonly<Record<string, string>>;
   smoothing: number;
   /** Steps of the checkpoints that are kept; null: not known. */
@@ -31,7 +30,6 @@ interface ChartPanelProps {
   onZoom: (zoom: Zoom | null) => void;
 }
 
-/** Curves of one chart: values at the cursor or the latest ones. Draws only while on screen. */
 export function ChartPanel({
   live,
   chart,
@@ -130,7 +128,6 @@ export function ChartPanel({
   );
 }
 
-/** Curves need not all be told at the same step. */
 function stepText(latest: readonly Latest[]): string {
   const steps = new Set(latest.flatMap(({ step }) => (step === null ? [] : [step])));
   if (steps.size === 0) return "";
@@ -156,14 +153,8 @@ function Legend({ items }: { items: readonly LegendItem[] }) {
   );
 }
 
-/** Of many curves few have news at a time. */
-const Entry = memo(function Entry({
-  label,
-  color,
-  isDashed,
-  value,
-  step,
-}: Omit<LegendItem, "key">) {
+const Entry = memo(function Entry(props: Omit<LegendItem, "key">) {
+  const { label, color, isDashed, value, step } = props;
   return (
     <li
       title={typeof step === "number" ? `${label}, step ${step}` : label}
@@ -188,13 +179,11 @@ const Entry = memo(function Entry({
   );
 });
 
-/** Of two curves of one node the second is dashed. */
 function isSecond({ curves }: Pick<ChartPlan, "curves">, place: number): boolean {
   const node = curves[place]?.node;
   return curves.slice(0, place).some((curve) => curve.node === node);
 }
 
-/** Whether an element is in view, or nearly. */
 function useOnScreen(element: RefObject<HTMLElement | null>): boolean {
   const [isOnScreen, setOnScreen] = useState(false);
   useEffect(() => {

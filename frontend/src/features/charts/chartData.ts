@@ -10,7 +10,6 @@ export interface ChartData {
   values: (number | null)[][];
 }
 
-/** The lines of a chart: each curve smoothed, and behind it what was smoothed away. */
 export function chartData(curves: readonly (Curve | null)[], smoothing: number): ChartData {
   const shown = curves.map((curve) => (curve ? curveOf(curve.line, smoothing) : NOTHING));
   const faint = curves.map((curve) => {
@@ -44,7 +43,6 @@ function aligned(lines: readonly Points[]): ChartData {
   return { steps, values };
 }
 
-/** What is kept of a series, its newest value at the end. */
 function curveOf({ steps, values, width, last }: Series, smoothing: number): Points {
   const isWhole = last === null || (steps.at(-1) ?? 0) >= last.step;
   const allSteps = isWhole ? steps : [...steps, last.step];
@@ -55,7 +53,6 @@ function curveOf({ steps, values, width, last }: Series, smoothing: number): Poi
     values: smoothing > 0 ? smoothed(all, smoothing ** Math.max(1, width / 2)) : all,
   };
 }
-/** All steps in order, each once. */
 function merged(lists: readonly (readonly number[])[]): number[] {
   const all = new Float64Array(lists.reduce((count, list) => count + list.length, 0));
   let end = 0;

@@ -1,39 +1,30 @@
-/** uPlot behind a small surface: curves by step with a shared cursor and marks of what happened. */
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { resolveColor } from "@/lib/colors";
-import { formatTicks } from "@/lib/format";
-import { axisWidth, roomy } from "@/lib/scale";
+import { plotAxes, roomy } from "@/lib/scale";
 import type { Mark } from "@/live/marks";
 import type { ChartData } from "./chartData";
-import { drawMarks, drawNow } from "./drawMarks";
 import type { Zoom } from "./zoom";
 
 export interface PlotOptions {
   width: number;
   height: number;
   colors: readonly string[];
-  /** Of each curve whether it is dashed: another one of its node stands beside it. */
   dashed?: readonly boolean[];
-  /** The range of steps that somebody chose; null: all steps, followed as they come. */
   zoom: Zoom | null;
   onCursor: (values: (number | null)[] | null, step: number | null) => void;
-  /** Told when somebody drags a range, or goes back to all steps by a double click. */
   onZoom?: (zoom: Zoom | null) => void;
 }
 
 export interface Plot {
   setData: (data: ChartData, marks: readonly Mark[]) => void;
-  /** A line at the step that a replay shows; null: none. */
   setNow: (step: number | null) => void;
-  /** Shows a range of steps; null: all of them, also those to come. */
   setZoom: (zoom: Zoom | null) => void;
   setSize: (width: number, height: number) => void;
   destroy: () => void;
 }
 
 const CURSOR = "coloop.run";
-/** Room over the curves, for the names of phases. */
 const ABOVE = 18;
 /** Distances of the marks below a chart: there is no half step. */
 export const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) =>
@@ -45,11 +36,8 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
   let now: number | null = null;
   // Never read back from uPlot: it commits scales later, and others would then seem to have been chosen.
   let { zoom } = options;
-  /** A range that is dragged in another chart is drawn in this one, too. */
   let isDraggedHere = false;
   const dashed = options.dashed ?? [];
-  const ink = resolveColor("var(--muted)");
-  const grid = resolveColor("var(--line)");
   const font = `12px ${getComputedStyle(document.body).fontFamily}`;
 
   const plot = new uPlot(
@@ -75,26 +63,7 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
       },
       scales: { x: { time: false }, y: { range: (_, min, max) => roomy(min, max) } },
       padding: [ABOVE, 14, 0, 0],
-      axes: [
-        {
-          stroke: ink,
-          grid: { show: false },
-          ticks: { stroke: grid, size: 4 },
-          incrs: WHOLE_STEPS,
-          font,
-          size: 26,
-          space: 64,
-        },
-        {
-          stroke: ink,
-          grid: { stroke: grid, width: 1 },
-          ticks: { show: false },
-          font,
-          size: (_, texts) => axisWidth(texts),
-          space: 22,
-          values: (_, ticks) => formatTicks(ticks),
-        },
-      ],
+      axes: plotAxes({ incrs: WHOLE_STEPS, size: 26, space: 64 }, { space: 22 }),
       series: [
         {},
         ...options.colors.map((color) => ({
@@ -215,4 +184,89 @@ function liesOn(line: readonly (number | null)[], { places, values }: Points): b
     shared += 1;
   }
   return shared > 1;
+}
+
+const LOOKS: Record<Mark["kind"], { color: string; isLine: boolean }> = {
+  phase: { color: "var(--muted)", isLine: true },
+  edit: { color: "var(--accent-text)", isLine: true },
+  alert: { color: "var(--warning-mark)", isLine: false },
+  checkpoint: { color: "var(--faint)", isLine: false },
+};
+
+export function drawMarks(plot: uPlot, marks: readonly Mark[], font: string): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.font = font.replace(/\d+px/, `${12 * devicePixelRatio}px`);
+  ctx.lineWidth = devicePixelRatio;
+  ctx.textAlign = "left";
+  ctx.textBaseline = "bottom";
+  let free = Number.NEGATIVE_INFINITY;
+  let lined = Number.NEGATIVE_INFINITY;
+  let ticked = Number.NEGATIVE_INFINITY;
+  const write = (label: string, x: number) => {
+    const { width } = ctx.measureText(label);
+    const left = Math.max(bbox.left, Math.min(x, bbox.left + bbox.width - width));
+    if (left < free || width > bbox.width) return;
+    ctx.fillText(label, left, bbox.top - 2 * devicePixelRatio);
+    free = left + width + 8 * devicePixelRatio;
+  };
+  const begun = marks.findLast(
+    ({ kind, step }) => kind === "phase" && plot.valToPos(step, "x", true) <= bbox.left + 1,
+  );
+  if (begun) {
+    ctx.fillStyle = resolveColor(LOOKS.phase.color);
+    write(begun.label, bbox.left);
+  }
+  for (const mark of marks) {
+    const x = Math.round(plot.valToPos(mark.step, "x", true));
+    if (x < bbox.left - 1 || x > bbox.left + bbox.width + 1) continue;
+    const { color, isLine } = LOOKS[mark.kind];
+    ctx.strokeStyle = resolveColor(color);
+    ctx.fillStyle = resolveColor(color);
+    if (!isLine) {
+      // Of ticks that stand closer than can be told apart one is enough; what is kept is always there.
+      const isNear = x - ticked < 16 * devicePixelRatio;
+      if (isNear && mark.isGone !== false) continue;
+      ticked = x;
+      drawTick(ctx, x, bbox.top + bbox.height, mark.isGone ?? false);
+      continue;
+    }
+    ctx.globalAlpha = x - lined < 24 * devicePixelRatio ? 0.2 : 0.7;
+    lined = x;
+    ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.globalAlpha = 1;
+    write(mark.label, x);
+  }
+  ctx.restore();
+}
+
+function drawTick(ctx: CanvasRenderingContext2D, x: number, foot: number, isHollow: boolean): void {
+  const size = 4 * devicePixelRatio;
+  ctx.setLineDash([]);
+  ctx.beginPath();
+  ctx.moveTo(x - size, foot);
+  ctx.lineTo(x + size, foot);
+  ctx.lineTo(x, foot - 1.6 * size);
+  ctx.closePath();
+  if (isHollow) ctx.stroke();
+  else ctx.fill();
+}
+
+function drawNow(plot: uPlot, step: number | null): void {
+  if (step === null) return;
+  const { ctx, bbox } = plot;
+  const x = Math.round(plot.valToPos(step, "x", true));
+  if (x < bbox.left - 1 || x > bbox.left + bbox.width + 1) return;
+  ctx.save();
+  ctx.strokeStyle = resolveColor("var(--accent)");
+  ctx.lineWidth = 2 * devicePixelRatio;
+  ctx.beginPath();
+  ctx.moveTo(x, bbox.top);
+  ctx.lineTo(x, bbox.top + bbox.height);
+  ctx.stroke();
+  ctx.restore();
 }

@@ -38,7 +38,6 @@ interface PlotInput {
 /** So many curves are drawn whenever there is news; with twice as many each second time, and so on. */
 const CURVES_A_TICK = 12;
 
-/** A plot in an element for as long as it is on screen; drawn again when its own curves have news. */
 export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): void {
   const { live, curves, colors, height, isOnScreen, zoom } = input;
   const theme = useResolvedTheme();
@@ -82,7 +81,6 @@ export function usePlot(host: RefObject<HTMLElement | null>, input: PlotInput): 
       drawnAt = Date.now();
       const { fetched, smoothing, kept, onLatest, step } = current.current;
       const found = curvesOf(live.state, curves, fetched);
-      // Most news is of other metrics.
       const news = `${found.map((one) => one?.line.version).join()} ${live.state.marks.length}`;
       if (news === drawn) return;
       drawn = news;

@@ -1,10 +1,13 @@
 import { useEffect, useMemo, useRef } from "react";
+import uPlot from "uplot";
 import type { MetricInfo, RunCurves, RunSeries } from "@/api/types";
-import { formatMetric } from "@/lib/format";
+import { formatCount, formatMetric, formatSeconds, formatTicks } from "@/lib/format";
 import { useResolvedTheme } from "@/state/theme";
 import type { Compared } from "./compared";
-import { type Axis, lineOf, overlay } from "./overlay";
-import { createOverlayPlot, type LineLook } from "./overlayPlot";
+import { type Axis, lineOf, type Overlay, overlay } from "./overlay";
+import "uplot/dist/uPlot.min.css";
+import { resolveColor } from "@/lib/colors";
+import { plotAxes, roomy } from "@/lib/scale";
 
 interface OverlayChartProps {
   metric: string;
@@ -15,10 +18,8 @@ interface OverlayChartProps {
 }
 
 const HEIGHT = 208;
-/** Of a run's nodes that measure the same: the first is drawn whole, further ones dashed. */
 const DASHES: readonly number[][] = [[], [8, 5], [2, 4]];
 
-/** One metric of all runs, with the last value of each. */
 export function OverlayChart({ metric, info, axis, compared, curves }: OverlayChartProps) {
   const host = useRef<HTMLDivElement>(null);
   const theme = useResolvedTheme();
@@ -121,4 +122,55 @@ function seriesOf(metric: string, curves: readonly RunCurves[]): RunSeries[] {
 
 function lastOf(series: RunSeries): number | null {
   return series.last.at(-1) ?? null;
+}
+
+interface LineLook {
+  color: string;
+  dash: number[];
+}
+
+const CURSOR = "coloop.compare";
+
+interface OverlayPlot {
+  setData: (data: Overlay) => void;
+  setSize: (width: number, height: number) => void;
+  destroy: () => void;
+}
+
+function createOverlayPlot(
+  host: HTMLElement,
+  options: { width: number; height: number; axis: Axis; lines: readonly LineLook[] },
+): OverlayPlot {
+  const plot = new uPlot(
+    {
+      width: options.width,
+      height: options.height,
+      legend: { show: false },
+      cursor: { sync: { key: CURSOR, setSeries: false }, drag: { x: true, y: false } },
+      scales: { x: { time: false }, y: { range: (_, min, max) => roomy(min, max) } },
+      padding: [8, 16, 0, 0],
+      axes: plotAxes({ size: 28, space: 72, values: (_, ticks) => xTexts(ticks, options.axis) }),
+      series: [
+        {},
+        ...options.lines.map(({ color, dash }) => ({
+          stroke: resolveColor(color),
+          width: 1.75,
+          dash,
+          points: { show: (self: uPlot) => (self.data[0]?.length ?? 0) < 24, size: 4 },
+        })),
+      ],
+    },
+    [[], ...options.lines.map(() => [])],
+    host,
+  );
+  return {
+    setData: ({ xs, lines }) => plot.setData([xs, ...lines] as uPlot.AlignedData),
+    setSize: (width, height) => plot.setSize({ width, height }),
+    destroy: () => plot.destroy(),
+  };
+}
+
+function xTexts(ticks: readonly number[], axis: Axis): string[] {
+  if (axis === "time") return ticks.map((tick) => formatSeconds(Math.round(tick)));
+  return axis === "learned" ? ticks.map(formatCount) : formatTicks(ticks);
 }

@@ -9,7 +9,6 @@ interface RunLegendProps {
   onRemove: (id: string) => void;
 }
 
-/** The runs with their colours; each leads to its own page. */
 export function RunLegend({ compared, onRemove }: RunLegendProps) {
   return (
     <ul aria-label="Compared runs" className="mb-3 flex flex-wrap gap-2">
@@ -35,9 +34,8 @@ export function RunLegend({ compared, onRemove }: RunLegendProps) {
             onClick={() => {
               if (compared.length > 2) onRemove(run.id);
             }}
-          >
-            <X size={14} />
-          </IconButton>
+            icon={<X size={14} />}
+          />
         </li>
       ))}
     </ul>

@@ -3,7 +3,6 @@ import { Failed, Loading } from "@/ui/States";
 import type { Compared, Difference } from "./compared";
 import { useDifferences } from "./useCompared";
 
-/** In what the loops differ, and nothing else; equal values of several runs stand once. */
 export function SpecDifferences({ compared }: { compared: readonly Compared[] }) {
   const { found, isLoading, error } = useDifferences(compared.map(({ run }) => run.id));
   return (
@@ -25,13 +24,12 @@ export function SpecDifferences({ compared }: { compared: readonly Compared[] })
   );
 }
 
-function Field({
-  difference,
-  compared,
-}: {
+interface FieldProps {
   difference: Difference;
   compared: readonly Compared[];
-}) {
+}
+
+function Field({ difference, compared }: FieldProps) {
   const groups = [...new Set(difference.values)].map((value) => ({
     value,
     runs: compared.filter((_, place) => difference.values[place] === value),

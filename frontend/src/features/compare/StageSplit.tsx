@@ -7,7 +7,6 @@ interface StageSplitProps {
   curves: readonly RunCurves[];
 }
 
-/** Where each run's time went, stage by stage, on one scale. */
 export function StageSplit({ compared, curves }: StageSplitProps) {
   const splits = compared.map((one) => splitOf(one, curves));
   const stages = [...new Set(splits.flatMap(({ shares }) => [...shares.keys()]))].toSorted(
@@ -84,7 +83,6 @@ interface Split {
   run: string;
   color: string;
   seconds: ReadonlyMap<string, number>;
-  /** Of all its stages' time. */
   shares: ReadonlyMap<string, number>;
 }
 

@@ -1,8 +1,6 @@
-/** Several runs side by side: which, in which colours, and in what their loops differ. Pure. */
 import type { RunSummary, SpecChange } from "@/api/types";
 import { IDENTITIES, identityColor } from "@/lib/colors";
 
-/** As many as there are colours that can be told apart. */
 export const MAX_RUNS = IDENTITIES;
 
 export interface Compared {
@@ -16,7 +14,6 @@ export function askedRuns(search: string): string[] {
   return [...new Set(ids.filter((id) => id !== ""))].slice(0, MAX_RUNS);
 }
 
-/** Each run has its colour by its place, on every chart of the page. */
 export function colorOf(place: number): string {
   return identityColor(place + 1);
 }

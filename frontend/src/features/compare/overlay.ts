@@ -1,4 +1,3 @@
-/** Curves of several runs on one axis. Pure. */
 import type { RunSeries } from "@/api/types";
 
 export const AXES = ["progress", "learned", "time"] as const;
@@ -37,7 +36,6 @@ function placesOf(series: RunSeries, axis: Axis): readonly (number | null)[] {
   return axis === "time" ? series.seconds : series.tokens;
 }
 
-/** All places in order, each once, and every line over them. */
 export function overlay(lines: readonly Line[]): Overlay {
   const xs = [...new Set(lines.flatMap((line) => line.xs))].toSorted((a, b) => a - b);
   const place = new Map(xs.map((x, index) => [x, index]));

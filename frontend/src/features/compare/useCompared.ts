@@ -12,13 +12,11 @@ const BUCKETS = 400;
 interface Comparison {
   compared: readonly Compared[];
   curves: readonly RunCurves[];
-  /** Metrics that one of the runs has, the most telling first. */
   metrics: readonly string[];
   isLoading: boolean;
   error: unknown;
 }
 
-/** The runs, and the curves of the metrics that are shown; of runs that go on they grow. */
 export function useCompared(
   ids: readonly string[],
   catalog: Catalog | null,

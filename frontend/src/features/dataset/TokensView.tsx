@@ -1,19 +1,15 @@
 import { useState } from "react";
 import { previewTokens } from "@/api/routes";
-import type { TokenizedRows, TokenText } from "@/api/types";
+import type { Lengths, TokenizedRows, TokenText } from "@/api/types";
 import { formatCount, formatPlural } from "@/lib/format";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { LabelledSelect } from "@/ui/LabelledSelect";
-import { Failed, Loading } from "@/ui/States";
-import { LengthChart } from "./LengthChart";
-import { Unreadable } from "./Unreadable";
-import { usePreviewQuery } from "./usePreviewQuery";
+import { Preview, usePreviewQuery } from "./preview";
 
 const PAGE = 4;
 const MEASURED = 2000;
 
-/** Rows as the tokens that a model reads, those that it learns in colour; and how long rows are. */
 export function TokensView({ node }: { node: string }) {
   const [offset, setOffset] = useState(0);
   const [reader, setReader] = useState<string | null>(null);
@@ -23,23 +19,11 @@ export function TokensView({ node }: { node: string }) {
       signal,
     ),
   );
-  if (asked.isError && asked.last !== undefined)
-    return (
-      <>
-        <Unreadable error={asked.error} />
-        <Found found={asked.last} offset={offset} onOffset={setOffset} onReader={setReader} />
-      </>
-    );
-  if (asked.isError)
-    return (
-      <Failed
-        title="The rows could not be tokenized"
-        error={asked.error}
-        onRetry={() => void asked.refetch()}
-      />
-    );
-  if (!asked.data) return <Loading label="Tokenizing the rows" rows={5} />;
-  return <Found found={asked.data} offset={offset} onOffset={setOffset} onReader={setReader} />;
+  return (
+    <Preview asked={asked} loading="Tokenizing the rows" failed="The rows could not be tokenized">
+      {(found) => <Found found={found} offset={offset} onOffset={setOffset} onReader={setReader} />}
+    </Preview>
+  );
 }
 
 interface FoundProps {
@@ -131,5 +115,63 @@ function Text({ text }: { text: TokenText }) {
         </p>
       )}
     </li>
+  );
+}
+
+const HEIGHT = 96;
+
+function LengthChart({ lengths }: { lengths: Lengths }) {
+  const { bins, width, limit, longest, mean, measured, over } = lengths;
+  const most = Math.max(1, ...bins);
+  const end = bins.length * width;
+  const at = limit !== null && limit < end ? (limit / end) * 100 : null;
+  const told = `${formatPlural(measured, "row")}, mean ${mean.toFixed(0)}, longest ${longest} tokens`;
+  return (
+    <section>
+      <h2 className="mb-1 font-semibold text-sm">Length in tokens</h2>
+      <p className="mb-3 text-muted text-xs">{told}</p>
+      <div
+        role="img"
+        aria-label={`${told}: ${bins.join(", ")} rows in bins of ${width}`}
+        className="relative flex items-end gap-px border-line border-b"
+        style={{ height: HEIGHT }}
+      >
+        {bins.map((count, bin) => (
+          <span
+            key={bin}
+            className="flex-1 rounded-t-[2px]"
+            style={{
+              height: count === 0 ? 0 : Math.max(2, (count / most) * HEIGHT),
+              background:
+                limit !== null && bin * width > limit ? "var(--error)" : "var(--port-rows)",
+            }}
+          />
+        ))}
+        {at === null ? null : (
+          <span
+            className="absolute inset-y-0 border-error border-l-2 border-dashed"
+            style={{ left: `${at}%` }}
+          />
+        )}
+      </div>
+      <div className="tabular mt-1 flex justify-between text-muted text-xs" aria-hidden="true">
+        <span>0</span>
+        <span>{end}</span>
+      </div>
+      <p className="mt-3 text-xs">
+        {limit === null ? (
+          lengths.limit_from
+        ) : over > 0 ? (
+          <span className="text-error">
+            {over} of {formatPlural(measured, "row")} are longer than {formatCount(limit)} tokens (
+            {lengths.limit_from}): {lengths.over_does}.
+          </span>
+        ) : (
+          <>
+            All fit: the limit is {formatCount(limit)} tokens ({lengths.limit_from}).
+          </>
+        )}
+      </p>
+    </section>
   );
 }

@@ -3,14 +3,10 @@ import { formatBytes, formatShare } from "@/lib/format";
 import { classes } from "@/ui/classes";
 
 interface BudgetSliderProps {
-  /** Share of each GPU. */
   share: number;
   own: number;
-  /** Bytes of one GPU that a process can see. */
   whole: number;
-  /** What one of them is called: GPU, process. */
   place: string;
-  /** Marks below it. */
   hasTicks?: boolean;
   isReadonly: boolean;
   onMove: (share: number) => void;
@@ -77,7 +73,7 @@ export function BudgetSlider(props: BudgetSliderProps) {
               key={size}
               className={classes(
                 "absolute -translate-x-1/2",
-                isNear(size * GIB, own * whole) && "invisible",
+                Math.abs(size * GIB - own * whole) < 4 * GIB && "invisible",
               )}
               style={{ left: at((size * GIB) / whole) }}
             >
@@ -93,8 +89,4 @@ export function BudgetSlider(props: BudgetSliderProps) {
       ) : null}
     </div>
   );
-}
-
-function isNear(a: number, b: number): boolean {
-  return Math.abs(a - b) < 4 * GIB;
 }

@@ -10,10 +10,8 @@ import { RichText } from "@/ui/RichText";
 import { Gain } from "./StepSplit";
 import type { Budget } from "./useBudget";
 
-/** Of the list of ways that make a loop fit. */
 export const WAYS = "ways-to-fit";
 
-/** What the budget changes, each with its cost and its lock; taken or put back as one. */
 export function Changes({ budget }: { budget: Budget }) {
   const { answer, isTrying, own, share } = budget;
   const changes = (answer?.changes ?? []).filter(isTold);
@@ -111,7 +109,6 @@ function CostText({ seconds }: { seconds: number | null }) {
   return <Gain seconds={seconds} />;
 }
 
-/** Keeps a setting as it is, whatever the budget. */
 function LockButton({ path, name }: { path: string; name: string }) {
   const { store } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
@@ -122,14 +119,12 @@ function LockButton({ path, name }: { path: string; name: string }) {
       label={isReadonly ? `${label}: the loop cannot be changed here` : label}
       size="small"
       aria-pressed={isLocked}
-      onClick={() => store.getState().dispatch(setLock, { path, isLocked: !isLocked }, { label })}
-    >
-      {isLocked ? <Lock size={13} /> : <LockOpen size={13} className="text-faint" />}
-    </IconButton>
+      onClick={() => store.dispatch(setLock, { path, isLocked: !isLocked }, { label })}
+      icon={isLocked ? <Lock size={13} /> : <LockOpen size={13} className="text-faint" />}
+    />
   );
 }
 
-/** Locks of settings that the budget does not touch as it stands. */
 function HeldLocks({ shown }: { shown: readonly string[] }) {
   const locks = useLocks().filter((path) => !shown.includes(path));
   if (locks.length === 0) return null;
@@ -190,7 +185,6 @@ const ASKS: Record<FitWay["touches"], string> = {
   learning: "what it learns",
 };
 
-/** Whether ways make it fit; else each of them only comes closer. */
 export function isWayOut(ways: readonly FitWay[]): boolean {
   return ways.some((way) => way.over_bytes === 0);
 }
@@ -207,16 +201,13 @@ function waysTitle(ways: readonly FitWay[]): string {
   return isWayOut(ways) ? `${count} to make it fit` : `None makes it fit: ${count} to come closer`;
 }
 
-/** What would make it fit, the least first. */
-function Ways({
-  ways,
-  isLooking,
-  budget,
-}: {
+interface WaysProps {
   ways: readonly FitWay[];
   isLooking: boolean;
   budget: Budget;
-}) {
+}
+
+function Ways({ ways, isLooking, budget }: WaysProps) {
   if (isLooking) return <p className="mt-2 text-muted text-sm">Looking for what would help…</p>;
   if (ways.length === 0) {
     return (

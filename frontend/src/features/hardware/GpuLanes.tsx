@@ -1,15 +1,25 @@
-import { CircleAlert, GripVertical, Minus, Plus, Wrench } from "lucide-react";
-import { useState } from "react";
+import {
+  CircleAlert,
+  GraduationCap,
+  GripVertical,
+  Minus,
+  PenLine,
+  Plus,
+  Scale,
+  Wrench,
+} from "lucide-react";
+import { useRef, useState } from "react";
 import type { Estimate, GpuEstimate } from "@/api/types";
 import { isOnCpu } from "@/document/pools";
 import { partColor } from "@/lib/colors";
 import { longerBy, overOf, partNames, spareOf, unknownText, worstOf } from "@/lib/estimate";
 import { formatBytes, formatName } from "@/lib/format";
-import { useDocument } from "@/state/document/context";
+import { useDocument, useNodeColor } from "@/state/document/context";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
 import { MemoryBar } from "@/ui/MemoryBar";
+import { Menu, MenuItem, MenuLabel } from "@/ui/Menu";
 import { Segmented } from "@/ui/Segmented";
 import { isWayOut, WAYS } from "./Changes";
 import { usePoolColor } from "./colors";
@@ -19,23 +29,20 @@ import {
   largestPart,
   type Pool,
   poolsOf,
+  type Role,
   roleLabel,
   rolesIn,
   sumIn,
   verbsOf,
 } from "./lanes";
-import { RoleChip } from "./RoleChip";
 import { gainText } from "./StepSplit";
 import type { Budget } from "./useBudget";
-import { useDropRole, usePlacing } from "./usePlacing";
+import { dragRole, useDropRole, usePlacing } from "./usePlacing";
 
 const WORST = "worst";
-/** GPUs of a pool that have a lane each; of more, all are one lane. */
 const LANES = 16;
-/** Roles that stand on each lane of their pool; more stand above the lanes. */
 const ROLES = 3;
 
-/** Every GPU as a lane: the roles that work there, and what it holds. */
 export function GpuLanes({ estimate, budget }: { estimate: Estimate; budget: Budget }) {
   const [verb, setVerb] = useState(WORST);
   const verbs = verbsOf(estimate);
@@ -193,7 +200,6 @@ function showWays(): void {
   ways?.scrollIntoView({ block: "center" });
 }
 
-/** What is too much, and the fix as a button. */
 function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; budget: Budget }) {
   const { answer, isTrying } = budget;
   const isReadonly = useDocument((state) => state.isReadonly);
@@ -243,7 +249,6 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
   );
 }
 
-/** GPUs go to a pool from the next one, and back. */
 function PoolSize({ pool, budget }: { pool: Pool; budget: Budget }) {
   const { pools, reason, resize } = usePlacing(budget);
   const size = pool.gpus.length;
@@ -255,16 +260,82 @@ function PoolSize({ pool, budget }: { pool: Pool; budget: Budget }) {
         size="small"
         aria-disabled={size < 2}
         onClick={() => size > 1 && resize(pool.name, size - 1)}
-      >
-        <Minus size={13} />
-      </IconButton>
+        icon={<Minus size={13} />}
+      />
       <IconButton
         label={`One GPU more for ${pool.name}`}
         size="small"
         onClick={() => resize(pool.name, size + 1)}
+        icon={<Plus size={13} />}
+      />
+    </span>
+  );
+}
+
+const ICONS: Record<string, typeof Scale> = {
+  generate: PenLine,
+  score: Scale,
+  learn: GraduationCap,
+};
+
+interface RoleChipProps {
+  role: Role;
+  pool: string;
+  budget: Budget;
+  label: string;
+  /** One of the chips of a role is reached by Tab; those of further lanes are the same role. */
+  isFirst: boolean;
+}
+
+function RoleChip({ role, pool, budget, label, isFirst }: RoleChipProps) {
+  const { pools, reason, canSplit, place } = usePlacing(budget);
+  const color = useNodeColor(role.node);
+  const Icon = ICONS[role.verb] ?? Scale;
+  const others = pools.filter((name) => name !== pool);
+  const isNew = !pools.includes(role.node) && canSplit;
+  const chip = useRef<HTMLButtonElement>(null);
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <span className="relative inline-flex max-w-full">
+      <button
+        ref={chip}
+        type="button"
+        draggable={reason === null}
+        tabIndex={isFirst ? 0 : -1}
+        aria-haspopup="menu"
+        aria-expanded={isOpen}
+        onClick={() => setOpen(true)}
+        onDragStart={dragRole(role)}
+        title={`${role.node} ${role.verb}`}
+        aria-label={`${role.node} ${role.verb}, in ${pool}: move`}
+        className="inline-flex h-6 max-w-full cursor-grab items-center gap-1 rounded-2 border px-1.5 font-medium text-xs"
+        style={{
+          color: `color-mix(in srgb, ${color} 70%, var(--text))`,
+          borderColor: `color-mix(in srgb, ${color} 35%, var(--line))`,
+          background: `color-mix(in srgb, ${color} 10%, var(--surface))`,
+        }}
       >
-        <Plus size={13} />
-      </IconButton>
+        <Icon size={13} className="shrink-0" aria-hidden="true" />
+        <span className="truncate">{label}</span>
+      </button>
+      <Menu
+        isOpen={isOpen}
+        onOpenChange={setOpen}
+        onClosed={() => chip.current?.focus()}
+        trigger={<span aria-hidden="true" className="pointer-events-none absolute inset-0" />}
+      >
+        <MenuLabel>{reason ?? `Move ${role.node} ${role.verb}`}</MenuLabel>
+        {reason === null
+          ? others.map((name) => (
+              <MenuItem key={name} onSelect={() => place(role, name)}>
+                To {name}
+              </MenuItem>
+            ))
+          : null}
+        {reason === null && isNew ? (
+          <MenuItem onSelect={() => place(role, role.node)}>To a pool of its own</MenuItem>
+        ) : null}
+      </Menu>
     </span>
   );
 }

@@ -1,20 +1,21 @@
 import { Wrench } from "lucide-react";
 import { useState } from "react";
-import { isOnCpu as isLoopOnCpu } from "@/document/pools";
-import { spareOf } from "@/lib/estimate";
+import type { PredictedTime } from "@/api/types";
+import { isOnCpu as isLoopOnCpu, isOnCpu } from "@/document/pools";
+import { spareOf, worstOf } from "@/lib/estimate";
 import { formatBytes, formatPlural } from "@/lib/format";
 import { useHardwareView } from "@/state/dialogs";
 import { useDocument, useSync } from "@/state/document/context";
 import { Button } from "@/ui/Button";
+import { MemoryBar } from "@/ui/MemoryBar";
 import { BudgetSlider } from "./BudgetSlider";
+import { usePoolColor } from "./colors";
 import { HardwarePicker } from "./HardwarePicker";
-import { poolsOf } from "./lanes";
+import { gpuRange, type Pool, poolsOf, rolesIn } from "./lanes";
 import { OfBefore } from "./OfBefore";
-import { PoolBars } from "./PoolBars";
 import { StepSplit } from "./StepSplit";
 import { type Budget, isPromise, unfitOf, useBudget, useResetTrial } from "./useBudget";
 
-/** The foot of the editor: the machine, the memory of its GPUs, the predicted step and the budget, always in view. */
 export function HardwareBar() {
   useResetTrial();
   const isOpen = useHardwareView((state) => state.isOpen);
@@ -165,5 +166,68 @@ function FitButton({ budget }: { budget: Budget }) {
     >
       Make it fit
     </Button>
+  );
+}
+
+const DRAWN = 8;
+const SHOWN_POOLS = 3;
+
+function PoolBars({ pools, time }: { pools: readonly Pool[]; time: PredictedTime | null }) {
+  return (
+    <div className="flex min-w-0 flex-[3_1_0] gap-4">
+      {pools.slice(0, SHOWN_POOLS).map((pool) => (
+        <PoolCell key={pool.name} pool={pool} time={time} isOnly={pools.length === 1} />
+      ))}
+      {pools.length > SHOWN_POOLS ? (
+        <span className="self-center whitespace-nowrap text-muted text-xs">
+          and {pools.length - SHOWN_POOLS} more
+        </span>
+      ) : null}
+    </div>
+  );
+}
+
+interface PoolCellProps {
+  pool: Pool;
+  time: PredictedTime | null;
+  isOnly: boolean;
+}
+
+function PoolCell({ pool, time, isOnly }: PoolCellProps) {
+  const open = useHardwareView((state) => state.open);
+  const color = usePoolColor();
+  const range = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
+  const fullest = worstOf(pool.gpus);
+  if (!fullest) return null;
+  const drawn = pool.gpus.length > DRAWN ? [fullest] : pool.gpus;
+  const nodes = rolesIn(pool.name, time, pool.gpus).map((role) => role.node);
+  return (
+    <button
+      type="button"
+      className="flex min-w-0 flex-1 flex-col justify-between rounded-2 text-left hover:bg-hover"
+      onClick={open}
+    >
+      <span className="flex w-full gap-1">
+        {drawn.map((gpu) => (
+          <span key={gpu.index} className="block min-w-4 flex-1">
+            <MemoryBar gpu={gpu} stage={gpu.peak_stage} height={26} />
+          </span>
+        ))}
+      </span>
+      <span className="flex w-full min-w-0 items-center gap-1.5 text-xs">
+        <span
+          className="size-2.5 shrink-0 rounded-[3px]"
+          style={{ background: color(nodes) }}
+          aria-hidden="true"
+        />
+        <b className="truncate">{isOnly ? range : pool.name}</b>
+        <span
+          className={`tabular truncate ${fullest.fits === false ? "font-medium text-error" : "text-muted"}`}
+        >
+          {formatBytes(fullest.peak_bytes)} of {formatBytes(fullest.usable_bytes)}
+          {fullest.peak_stage ? ` in ${fullest.peak_stage}` : ""}
+        </span>
+      </span>
+    </button>
   );
 }

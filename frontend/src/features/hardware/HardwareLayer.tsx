@@ -6,7 +6,6 @@ const HardwareView = lazy(() =>
   import("./HardwareView").then((module) => ({ default: module.HardwareView })),
 );
 
-/** The hardware in place of the graph, while it is asked for. */
 export function HardwareLayer() {
   const isOpen = useHardwareView((state) => state.isOpen);
   if (!isOpen) return null;

@@ -8,7 +8,6 @@ import { useHardwareView } from "@/state/dialogs";
 import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
 import { SearchList } from "@/ui/SearchList";
 
-/** The machine that the loop is meant for; found by typing. */
 export function HardwarePicker() {
   const { store, catalog } = useOpenLoop();
   const name = useDocument((state) => hardwareName(state.document));
@@ -25,7 +24,7 @@ export function HardwarePicker() {
       isOpen={isPicking && !isReadonly}
       onOpenChange={setPicking}
       onChoose={(preset) =>
-        store.getState().dispatch(setHardware, { catalog, preset }, { label: `Run on ${preset}` })
+        store.dispatch(setHardware, { catalog, preset }, { label: `Run on ${preset}` })
       }
     >
       <button

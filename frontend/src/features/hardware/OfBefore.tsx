@@ -1,4 +1,3 @@
-/** Beside numbers of a loop that cannot be read any more. */
 export function OfBefore() {
   return (
     <span

@@ -12,7 +12,6 @@ import { usePoolColor } from "./colors";
 import { Gain } from "./StepSplit";
 import type { Budget } from "./useBudget";
 
-/** The loop's own placement and a faster one beside it, and which backends are advised. */
 export function Placement({ budget }: { budget: Budget }) {
   const document = useDocument((state) => state.document);
   const found = useQuery({
@@ -77,15 +76,13 @@ function Both({ answer, budget }: { answer: PlaceAnswer; budget: Budget }) {
   );
 }
 
-function PlacementCard({
-  title,
-  placed,
-  isBest = false,
-}: {
+interface PlacementCardProps {
   title: string;
   placed: Placed;
   isBest?: boolean;
-}) {
+}
+
+function PlacementCard({ title, placed, isBest = false }: PlacementCardProps) {
   const color = usePoolColor();
   return (
     <article

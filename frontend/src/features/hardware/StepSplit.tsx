@@ -9,13 +9,10 @@ import { limitOf, mainPhase, stepShares, verbShares } from "./lanes";
 
 interface StepSplitProps {
   time: PredictedTime | null;
-  /** Whether the step of the loop as it is stands beside it. */
   before: "own" | null;
-  /** What stands in place of the time where what is tried does not fit. */
   unfit?: string | null;
 }
 
-/** The predicted step: how long, what of, and what it waits for. */
 export function StepSplit({ time, before, unfit = null }: StepSplitProps) {
   const own = useSync((state) => state.check?.time ?? null);
   const phase = mainPhase(time);
@@ -83,7 +80,6 @@ export function StepSplit({ time, before, unfit = null }: StepSplitProps) {
   );
 }
 
-/** What a step gains or costs. */
 export function Gain({ seconds }: { seconds: number | null }) {
   if (seconds === null || Math.abs(seconds) < 1e-3) return null;
   return (

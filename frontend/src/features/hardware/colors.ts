@@ -20,7 +20,6 @@ export function stageInk(stage: string): string {
   return SOFT.has(verb) || CARRYING.has(verb) ? "var(--text)" : "var(--surface)";
 }
 
-/** Of a pool: that of the first who works there. */
 export function usePoolColor(): (nodes: readonly string[]) => string {
   const colors = useNodeColors();
   return ([first = ""]) => colors[first] ?? "var(--muted)";

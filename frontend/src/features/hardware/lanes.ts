@@ -1,4 +1,3 @@
-/** GPUs, pools and steps as the hardware is drawn. Pure. */
 import type {
   Estimate,
   GpuEstimate,
@@ -10,7 +9,6 @@ import type {
 
 export interface Pool {
   name: string;
-  /** Its first GPU, counted over all pools. */
   first: number;
   gpus: GpuEstimate[];
 }
@@ -35,7 +33,6 @@ export function gpuRange({ first, gpus }: Pool, isOnCpu: boolean): string {
   return first === last ? `GPU ${first}` : `GPU ${first}-${last}`;
 }
 
-/** What is done on GPUs, in the order of a step. */
 export function verbsOf(estimate: Estimate): string[] {
   const verbs = estimate.gpus.flatMap((gpu) =>
     gpu.parts.flatMap((part) => part.stages.map(verbOf)),
@@ -45,7 +42,6 @@ export function verbsOf(estimate: Estimate): string[] {
   return [...new Set(inOrder)].filter((verb) => known.has(verb));
 }
 
-/** The stage of a verb in which a GPU holds most; null: nothing of it runs there. */
 export function fullestStage(gpu: GpuEstimate, verb: string): string | null {
   const stages = [...new Set(gpu.parts.flatMap((part) => part.stages))];
   const sums = stages
@@ -60,7 +56,6 @@ export function sumIn(gpu: GpuEstimate, stage: string): number {
     .reduce((sum, part) => sum + part.bytes, 0);
 }
 
-/** The part that is most of a GPU's worst moment. */
 export function largestPart(gpu: GpuEstimate): MemoryPart | null {
   const there = gpu.parts.filter((part) => part.stages.includes(gpu.peak_stage));
   return there.toSorted((a, b) => b.bytes - a.bytes)[0] ?? null;
@@ -73,7 +68,6 @@ export interface Role {
 
 const PLACED = ["generate", "score", "learn"];
 
-/** Who does what in a pool; where no times are known, as its memory tells. */
 export function rolesIn(
   pool: string,
   time: PredictedTime | null,
@@ -87,13 +81,11 @@ export function rolesIn(
     .filter((role) => PLACED.includes(role.verb));
 }
 
-/** A role as short as tells it from the others of its pool: what is done, or by whom. */
 export function roleLabel({ node, verb }: Role, roles: readonly Role[]): string {
   if (node === roles[0]?.node) return verb;
   return roles.filter((role) => role.node === node).length > 1 ? `${node} ${verb}` : node;
 }
 
-/** The phase that takes most of the run. */
 export function mainPhase(time: PredictedTime | null): PhaseEstimate | null {
   return time?.phases.find((phase) => phase.name === time.main) ?? null;
 }
@@ -112,7 +104,6 @@ export function stepShares(phase: PhaseEstimate | null): Share[] {
     .filter((one) => one.seconds > whole * 0.002);
 }
 
-/** Seconds of a step by what is done. */
 export function verbShares(shares: readonly Share[]): { verb: string; seconds: number }[] {
   const sums = new Map<string, number>();
   for (const { stage, seconds } of shares) {
@@ -121,14 +112,12 @@ export function verbShares(shares: readonly Share[]): { verb: string; seconds: n
   return [...sums].map(([verb, seconds]) => ({ verb, seconds }));
 }
 
-/** The stage that a step waits for longest, and its share of the step. */
 export function limitOf(phase: PhaseEstimate | null): { stage: string; share: number } | null {
   const longest = stepShares(phase).toSorted((a, b) => b.seconds - a.seconds)[0];
   if (!longest || !phase?.step_seconds) return null;
   return { stage: longest.stage, share: Math.min(longest.seconds / phase.step_seconds, 1) };
 }
 
-/** How much of a step a pool does nothing. */
 export function idleShare(pool: string, phase: PhaseEstimate): number {
   const busy = phase.spans
     .filter((one) => one.pool === pool)

@@ -10,7 +10,6 @@ import type { FitAnswer, JsonObject } from "@/api/types";
 export const PAUSE_MILLISECONDS = 80;
 
 export interface Trial {
-  /** Share of each GPU that is tried; null: the loop's own. */
   budget: number | null;
   answer: FitAnswer | null;
   isAsking: boolean;
@@ -24,20 +23,17 @@ export const useTrial = create<Trial>()(() => NOTHING);
 let pause: ReturnType<typeof setTimeout> | undefined;
 let current: AbortController | null = null;
 
-/** The slider stands at a budget; its settings are asked for once it rests. */
 export function moveTo(budget: number, spec: JsonObject): void {
   useTrial.setState({ budget });
   clearTimeout(pause);
   pause = setTimeout(() => void ask(spec, budget), PAUSE_MILLISECONDS);
 }
 
-/** Settings under the loop's own budget. */
 export function askOwn(spec: JsonObject): void {
   clearTimeout(pause);
   void ask(spec, null);
 }
 
-/** The slider goes back; what was on its way is dropped. */
 export function giveUp(): void {
   clearTimeout(pause);
   current?.abort();
@@ -45,7 +41,6 @@ export function giveUp(): void {
   useTrial.setState(NOTHING);
 }
 
-/** The answer for a loop as it is under a budget, without a trace of it in the slider. */
 export function fitNow(spec: JsonObject): Promise<FitAnswer> {
   return fitLoop({ spec, with_ways: true });
 }

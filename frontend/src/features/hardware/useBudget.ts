@@ -11,11 +11,9 @@ import type { SyncState } from "@/state/sync/state";
 import { fitNow, giveUp, moveTo, useTrial } from "./trial";
 
 export interface Budget {
-  /** Share of each GPU, where the slider stands. */
   share: number;
   own: number;
   isTrying: boolean;
-  /** Whether the answer is about where the slider stands. */
   isSettled: boolean;
   isAsking: boolean;
   answer: FitAnswer | null;
@@ -24,18 +22,15 @@ export interface Budget {
   time: PredictedTime | null;
   /** Why no run takes the loop as it is, whatever its memory; null: one would. */
   refusal: string | null;
-  /** Whether the loop cannot be read as it is, so that the costs are those of before. */
   isOfBefore: boolean;
   move: (share: number) => void;
   back: () => void;
-  /** The settings that were found become the loop's, as one step of its history. */
   apply: () => void;
   take: (edits: readonly Change[], label: string, unlocks?: readonly string[]) => void;
   /** Settings that fit under the loop's own budget, at once; false where there are none. */
   makeItFit: () => Promise<boolean>;
 }
 
-/** The memory budget of the open loop, and what the slider tries. */
 export function useBudget(): Budget {
   const { store, catalog } = useOpenLoop();
   const isOfBefore = useSync(isUnread);
@@ -44,13 +39,13 @@ export function useBudget(): Budget {
   const { budget, answer, isAsking } = useTrial();
   const isTrying = budget !== null && budget !== own;
   const shown = isTrying ? answer : null;
-  const isSettled = answer !== null && isNear(answer.budget_fraction, budget ?? own);
+  const isSettled = answer !== null && Math.abs(answer.budget_fraction - (budget ?? own)) < 1e-4;
 
   return useMemo(() => {
     const spec = () => toSpec(store.getState().document);
     const take: Budget["take"] = (edits, label, unlocks = []) => {
       giveUp();
-      store.getState().dispatch(applyFit, { catalog, edits, unlocks }, { label });
+      store.dispatch(applyFit, { catalog, edits, unlocks }, { label });
     };
     return {
       share: budget ?? own,
@@ -96,7 +91,6 @@ export function useBudget(): Budget {
   ]);
 }
 
-/** Whether what is tried is what a run would take: else no time is promised. */
 export function isPromise({ answer, isTrying, isSettled }: Budget): boolean {
   return isTrying && isSettled && answer?.fits === true && answer.refusal === null;
 }
@@ -119,8 +113,4 @@ export function useResetTrial(): void {
 
 function isUnread({ check, lastRead }: SyncState): boolean {
   return check !== null && check.estimate === null && lastRead?.estimate != null;
-}
-
-function isNear(a: number, b: number): boolean {
-  return Math.abs(a - b) < 1e-4;
 }

@@ -11,7 +11,6 @@ import type { Budget } from "./useBudget";
 const POOLS: Choices = "pools";
 const TYPE = "application/x-coloop-role";
 
-/** GPUs of each pool, as the loop says and else as they are laid out. */
 function useLaidOut(budget: Budget): PoolSizes {
   const written = useDocument((state) => state.document);
   const sizes = poolSizes(written)?.sizes;
@@ -22,14 +21,12 @@ function useLaidOut(budget: Budget): PoolSizes {
 
 interface Placing {
   pools: readonly string[];
-  /** Why nothing can be placed here; null where it can. */
   reason: string | null;
   canSplit: boolean;
   place: (role: Role, pool: string) => void;
   resize: (pool: string, gpus: number) => void;
 }
 
-/** Gives roles to pools, and GPUs from one pool to another. */
 export function usePlacing(budget: Budget): Placing {
   const { store } = useOpenLoop();
   const catalog = useCatalog();
@@ -54,18 +51,17 @@ export function usePlacing(budget: Budget): Placing {
       if (path === null) return;
       const args = { node: role.node, pool, path, laidOut };
       const label = `Place ${role.node} ${role.verb} in ${pool}`;
-      store.getState().dispatch(placeNode, args, { label });
+      store.dispatch(placeNode, args, { label });
     },
     resize: (pool, gpus) => {
       const other = Object.keys(laidOut).find((name) => name !== pool);
       if (reason !== null || other === undefined) return;
       const label = `Give ${pool} ${gpus} GPUs`;
-      store.getState().dispatch(resizePool, { pool, gpus, other, laidOut }, { label });
+      store.dispatch(resizePool, { pool, gpus, other, laidOut }, { label });
     },
   };
 }
 
-/** What works on weights where they are held. */
 const LEARNING = new Set(["learn"]);
 
 /** The field of a kind that names a pool: of its weights, or where it writes of that; null: it has none. */
@@ -87,7 +83,6 @@ function poolPaths(field: Field, depth = 0): Path[] {
     );
 }
 
-/** A pool takes roles that are dropped on it. */
 export function useDropRole(pool: string, budget: Budget) {
   const { place } = usePlacing(budget);
   const [isOver, setOver] = useState(false);

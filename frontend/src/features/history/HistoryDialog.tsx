@@ -1,11 +1,12 @@
 import { useEffect, useState } from "react";
-import { useDialogs } from "@/state/dialogs";
-import { useOpenLoop } from "@/state/document/context";
+import { showDialog, useDialogs } from "@/state/dialogs";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import type { Entry } from "@/state/document/history";
+import { classes } from "@/ui/classes";
 import { Dialog } from "@/ui/Dialog";
 import { Segmented } from "@/ui/Segmented";
 import { Loading } from "@/ui/States";
 import { History } from "./History";
-import { UndoList } from "./UndoList";
 
 type Kind = "versions" | "visit";
 const KINDS: readonly { value: Kind; label: string }[] = [
@@ -17,7 +18,6 @@ const KINDS: readonly { value: Kind; label: string }[] = [
 export function HistoryDialog() {
   const { loopId, sync } = useOpenLoop();
   const isOpen = useDialogs((state) => state.open === "history");
-  const show = useDialogs((state) => state.show);
   const [isReady, setReady] = useState(false);
   const [kind, setKind] = useState<Kind>("versions");
   useEffect(() => {
@@ -30,7 +30,7 @@ export function HistoryDialog() {
       title="History"
       description="The edits of one session are one version. Versions with a name or a run are kept; of the others, the newest 50."
       isOpen={isOpen}
-      onClose={() => show(null)}
+      onClose={() => showDialog(null)}
       width="max-w-5xl"
     >
       <div className="mb-2">
@@ -41,10 +41,80 @@ export function HistoryDialog() {
           <UndoList />
         </div>
       ) : isReady && loopId ? (
-        <History loopId={loopId} onRestored={() => show(null)} />
+        <History loopId={loopId} onRestored={() => showDialog(null)} />
       ) : (
         <Loading label="Saving" />
       )}
     </Dialog>
+  );
+}
+
+export function UndoList() {
+  const { store } = useOpenLoop();
+  const { past, future } = useDocument((state) => state.history);
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const go = (steps: number) => {
+    for (let step = 0; step < Math.abs(steps); step += 1) (steps < 0 ? store.undo : store.redo)();
+  };
+  const entries = [
+    ...future.toReversed().map((entry, at) => ({ entry, steps: future.length - at })),
+    ...past.toReversed().map((entry, at) => ({ entry, steps: -at })),
+  ];
+  if (entries.length === 0)
+    return <p className="p-4 text-muted text-sm">Nothing was changed in this session yet.</p>;
+  return (
+    <ul aria-label="Edits of this session">
+      {entries.map(({ entry, steps }) => (
+        <Row
+          key={entry.after}
+          entry={entry}
+          steps={steps}
+          isDisabled={isReadonly}
+          onGo={() => go(steps)}
+        />
+      ))}
+      <li>
+        <button
+          type="button"
+          disabled={isReadonly}
+          aria-current={past.length === 0 || undefined}
+          className="w-full px-3 py-2 text-left text-sm hover:bg-hover aria-current:bg-accent-soft"
+          onClick={() => go(-past.length)}
+        >
+          As opened
+        </button>
+      </li>
+    </ul>
+  );
+}
+
+interface RowProps {
+  entry: Entry;
+  steps: number;
+  isDisabled: boolean;
+  onGo: () => void;
+}
+
+function Row({ entry, steps, isDisabled, onGo }: RowProps) {
+  return (
+    <li>
+      <button
+        type="button"
+        disabled={isDisabled}
+        aria-current={steps === 0 || undefined}
+        className={classes(
+          "flex w-full flex-col border-line border-b px-3 py-2 text-left hover:bg-hover aria-current:bg-accent-soft",
+          steps > 0 && "text-faint",
+        )}
+        onClick={onGo}
+      >
+        <span className="text-sm">{steps > 0 ? `${entry.label} (undone)` : entry.label}</span>
+        {entry.group ? (
+          <span className="w-full truncate font-mono text-muted text-xs" title={entry.group}>
+            {entry.group.replace(/^nodes\./, "")}
+          </span>
+        ) : null}
+      </button>
+    </li>
   );
 }

@@ -1,6 +1,4 @@
 import { useMemo, useState } from "react";
-import { toast } from "sonner";
-import { errorMessage } from "@/api/client";
 import { chosenVariant } from "@/catalog/shapes";
 import { fieldAt } from "@/document/fieldAt";
 import { formatPlural } from "@/lib/format";
@@ -13,15 +11,15 @@ import {
   type Side,
   valueText,
 } from "@/state/sync/merge";
+import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
 import { Segmented } from "@/ui/Segmented";
 
-/** What each of two versions changed, and a choice wherever both want the same place. */
 export function MergeChoices() {
   const { sync, store, catalog } = useOpenLoop();
   const conflict = useSync((state) => state.conflict);
   const [choices, setChoices] = useState<Record<string, Side>>({});
-  const [isBusy, setBusy] = useState(false);
+  const { isBusy, attempt } = useAttempt();
   const merge = useMemo(() => {
     const { document } = store.getState();
     const isOneThing: IsOneThing = (path, mine, theirs) => {
@@ -34,16 +32,7 @@ export function MergeChoices() {
   if (!sync || !merge) return null;
   const open = merge.collisions.filter(({ key }) => !choices[key]).length;
 
-  const keepBoth = async () => {
-    setBusy(true);
-    try {
-      await sync.keepBoth(merge.decide(choices));
-    } catch (error) {
-      toast.error(errorMessage(error));
-    } finally {
-      setBusy(false);
-    }
-  };
+  const keepBoth = () => attempt(() => sync.keepBoth(merge.decide(choices)));
   return (
     <div className="mb-3 flex flex-col gap-3">
       <div className="grid gap-3 sm:grid-cols-2">

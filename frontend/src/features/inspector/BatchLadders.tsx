@@ -3,7 +3,6 @@ import type { BatchLadder, BatchRung } from "@/api/types";
 import { useWhenStill } from "@/state/choosing";
 import { useSync } from "@/state/document/context";
 
-/** How prompts become updates, as numbers that multiply out; a line for each phase in which that is different. */
 export function BatchLadders({ node }: { node: string }) {
   const ladders = useWhenStill(useLadders(node));
   const [first] = ladders;
@@ -32,7 +31,6 @@ export function BatchLadders({ node }: { node: string }) {
   );
 }
 
-/** A number, and by what it came of the one before. */
 function Step({ rung: { sign, by, of, count, name } }: { rung: Rung }) {
   return (
     <li className="leading-4">
@@ -59,12 +57,10 @@ function said({ rungs }: Ladder): string {
   return JSON.stringify(rungs);
 }
 
-/** At most one decimal. */
 function short(value: number): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: 1 });
 }
 
-/** The batch of a learner as numbers that multiply out, one ladder for each phase in which it learns. */
 type Ladder = BatchLadder;
 type Rung = BatchRung;
 

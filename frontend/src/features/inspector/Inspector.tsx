@@ -1,14 +1,31 @@
-import { type RefObject, useEffect, useRef } from "react";
-import { useDocument } from "@/state/document/context";
+import { type RefObject, useEffect, useMemo, useRef } from "react";
+import type { JsonObject } from "@/api/types";
+import { entryField, phaseField } from "@/catalog/scheduleSchema";
+import { readSchema, sectionSchema } from "@/catalog/schema";
+import { outputPort } from "@/document/canConnect";
+import { edgeIndex, portRef } from "@/document/edges";
+import { isGroup, type PhasePath, phaseAt, phaseSpecPath, schedule } from "@/document/phases";
+import { problemsAt } from "@/document/problems";
+import { teachingPorts } from "@/document/teaching";
+import { listedIndex } from "@/document/unread";
+import { formatName } from "@/lib/format";
+import { isObject, joinPath } from "@/lib/paths";
+import { setValue } from "@/state/commands/fields";
+import { removeItems } from "@/state/commands/nodes";
+import { removePhase } from "@/state/commands/phases";
+import { useDocument, useOpenLoop } from "@/state/document/context";
 import { useSelection } from "@/state/selection";
-import { EdgeInspector } from "./EdgeInspector";
-import { EntryInspector } from "./EntryInspector";
-import { LoopInspector } from "./LoopInspector";
+import { PortMark } from "@/ui/PortMark";
+import { RichText } from "@/ui/RichText";
+import { Empty } from "@/ui/States";
+import { FieldProblems } from "./form/FieldProblems";
+import { FormContext, useForm } from "./form/FormContext";
+import { ObjectFields } from "./form/ObjectFields";
+import { useEdgeForm, useProblems, useValueForm } from "./forms";
+import { InspectorBody, InspectorForm, InspectorHeader, RemoveButton } from "./InspectorHeader";
 import { ManyInspector } from "./ManyInspector";
 import { NodeInspector } from "./NodeInspector";
-import { PhaseInspector } from "./PhaseInspector";
 
-/** The settings of what is selected; of the loop where nothing is. */
 export function Inspector() {
   const panel = useRef<HTMLDivElement>(null);
   useFieldFocus(panel);
@@ -42,7 +59,6 @@ function useEscape(panel: RefObject<HTMLElement | null>): void {
     const leave = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || !(event.target instanceof HTMLElement)) return;
       event.target.blur();
-      // The selection stays: another press lets go of it.
       event.preventDefault();
     };
     current?.addEventListener("keydown", leave);
@@ -57,7 +73,6 @@ function useFieldFocus(panel: RefObject<HTMLElement | null>): void {
   const focus = useSelection((state) => state.focus);
   useEffect(() => {
     if (!focus?.field) return;
-    // Groups open and the panel may just have been filled: look after they did.
     const timer = setTimeout(() => {
       const found = deepest(panel.current, focus.field ?? "");
       if (!found) return;
@@ -82,4 +97,226 @@ function deepest(panel: HTMLElement | null, field: string): HTMLElement | null {
     if (found) return found;
   }
   return null;
+}
+
+function EntryInspector({ list, index }: { list: string; index: number }) {
+  const { catalog, store } = useOpenLoop();
+  const entry = useDocument((state) => {
+    const entries = schedule(state.document)[list];
+    return Array.isArray(entries) ? entries[index] : undefined;
+  });
+  const path = ["schedule", list, index];
+  const form = useValueForm(path);
+  if (!isObject(entry)) return <Empty title="This entry no longer exists" />;
+  const field = entryField(catalog, list);
+  const remove = () => store.dispatch(setValue, { path, value: undefined });
+  return (
+    <>
+      <InspectorHeader
+        title={`${formatName(list)} ${index + 1}`}
+        subtitle={field?.help ?? ""}
+        actions={<RemoveButton label="Remove" onRemove={remove} />}
+      />
+      <InspectorBody>
+        <InspectorForm form={form} field={field} value={entry} />
+      </InspectorBody>
+    </>
+  );
+}
+
+const SCHEDULE_LISTS = ["phases", "triggers", "anneal"];
+
+export function LoopInspector() {
+  const name = useDocument((state) => state.document.name);
+  const problems = useProblems().loop;
+  return (
+    <>
+      <InspectorHeader title={name} subtitle="Loop" />
+      <InspectorBody>
+        <FieldProblems problems={problems.filter((problem) => !problem.field)} />
+        <LoopFacts />
+        <LoopSection title="Schedule" part="schedule" without={SCHEDULE_LISTS} />
+        <LoopSection title="Hardware" part="hardware" />
+        <LoopSection title="Run" part="run" />
+      </InspectorBody>
+    </>
+  );
+}
+
+const ELSEWHERE = [
+  ...["coloop", "name", "mode", "nodes", "edges"],
+  ...["schedule", "hardware", "run", "layout"],
+];
+
+function LoopFacts() {
+  const { catalog } = useOpenLoop();
+  const rest = useDocument((state) => state.document.rest);
+  const form = useValueForm([]);
+  const schema = catalog.schema.loop;
+  const field = schema ? readSchema(schema) : null;
+  if (field?.shape !== "object") return null;
+  return (
+    <FormContext value={form}>
+      <ObjectFields field={field} path={[]} value={rest} without={ELSEWHERE} />
+    </FormContext>
+  );
+}
+
+interface LoopSectionProps {
+  title: string;
+  part: string;
+  without?: readonly string[];
+}
+
+const NOTHING: JsonObject = {};
+const ALL: readonly string[] = [];
+
+function LoopSection({ title, part, without = ALL }: LoopSectionProps) {
+  const { catalog } = useOpenLoop();
+  const value = useDocument((state) => state.document.rest[part]);
+  const form = useValueForm([part]);
+  const schema = sectionSchema(catalog, part);
+  const field = schema ? readSchema(schema) : null;
+  if (field?.shape !== "object") return null;
+  return (
+    <section
+      aria-label={title}
+      data-field={part}
+      className="border-line border-t py-2 first:border-t-0"
+    >
+      <h3 className="py-1 font-semibold text-xs">{title}</h3>
+      <InspectorForm
+        form={form}
+        field={field}
+        value={isObject(value) ? value : NOTHING}
+        without={without}
+      />
+    </section>
+  );
+}
+
+export function EdgeInspector({ edgeKey }: { edgeKey: string }) {
+  const { catalog, store } = useOpenLoop();
+  const index = useDocument((state) =>
+    listedIndex(state.document, edgeIndex(state.document, edgeKey)),
+  );
+  const edge = useDocument((state) => state.document.edges[edgeIndex(state.document, edgeKey)]);
+  const type = useDocument((state) =>
+    edge ? outputPort(catalog, state.document, portRef(edge.from))?.type : undefined,
+  );
+  const form = useEdgeForm(edgeKey, index, edge?.id);
+  if (!edge) return null;
+  const schema = catalog.schema.edge;
+  const portType = catalog.port_types[type ?? ""];
+  const remove = () =>
+    store.dispatch(removeItems, { nodes: [], edges: [edgeKey] }, { label: "Disconnect" });
+  return (
+    <>
+      <InspectorHeader
+        icon={<PortMark type={portType} size={16} />}
+        title="Connection"
+        subtitle={type ? `carries ${type}` : ""}
+        actions={<RemoveButton label="Delete" keys="⌫" onRemove={remove} />}
+      />
+      <InspectorBody>
+        <dl className="mb-2 grid grid-cols-[auto_1fr] gap-x-3 gap-y-1 text-xs">
+          <dt className="text-muted">From</dt>
+          <dd className="truncate font-mono">{edge.from}</dd>
+          <dt className="text-muted">To</dt>
+          <dd className="truncate font-mono">{edge.to}</dd>
+        </dl>
+        {portType?.help ? (
+          <p className="pb-1 text-muted text-xs">
+            <RichText text={portType.help} />
+          </p>
+        ) : null}
+        <InspectorForm
+          form={form}
+          field={schema ? readSchema(schema) : null}
+          value={edge}
+          without={["from", "to", "source", "target"]}
+        />
+      </InspectorBody>
+    </>
+  );
+}
+
+export function PhaseInspector({ at }: { at: PhasePath }) {
+  const { catalog, store } = useOpenLoop();
+  const phase = useDocument((state) => phaseAt(state.document, at));
+  const form = useValueForm(phaseSpecPath(at));
+  if (!phase) return <Empty title="This phase no longer exists" />;
+  const hasPhases = isGroup(phase);
+  const remove = () => store.dispatch(removePhase, { at });
+  return (
+    <>
+      <InspectorHeader
+        title={typeof phase.name === "string" ? phase.name : hasPhases ? "Group" : "Phase"}
+        subtitle={hasPhases ? "Phases that repeat" : "Phase"}
+        actions={<RemoveButton label="Remove" onRemove={remove} />}
+      />
+      <InspectorBody>
+        <InspectorForm
+          form={form}
+          field={phaseField(catalog, hasPhases)}
+          value={phase}
+          without={["phases", "learn"]}
+        >
+          {hasPhases ? null : <LearnPorts phase={phase} />}
+        </InspectorForm>
+      </InspectorBody>
+    </>
+  );
+}
+
+function LearnPorts({ phase }: { phase: JsonObject }) {
+  const { catalog } = useOpenLoop();
+  const document = useDocument((state) => state.document);
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const form = useForm();
+  const ports = useMemo(() => teachingPorts(catalog, document), [catalog, document]);
+  const learn = Array.isArray(phase.learn) ? phase.learn.map(String) : [];
+  const other = learn.filter((name) => !ports.some((port) => port.name === name));
+  const path = joinPath([...form.base, "learn"]);
+
+  const toggle = (name: string, isOn: boolean) => {
+    form.write(["learn"], isOn ? [...learn, name] : learn.filter((one) => one !== name));
+  };
+  return (
+    <fieldset data-field={path} className="py-1" disabled={isReadonly}>
+      <legend className="pb-1 font-medium text-xs">Learns from</legend>
+      {ports.length === 0 ? (
+        <p className="text-muted text-xs">No teaching port has a connection yet.</p>
+      ) : null}
+      {ports.map((port) => {
+        const type = catalog.port_types[port.type];
+        const isWhole = learn.includes(port.node);
+        return (
+          <label key={port.name} className="flex h-7 items-center gap-2 text-xs">
+            <input
+              type="checkbox"
+              className="accent-(--accent)"
+              checked={isWhole || learn.includes(port.name)}
+              disabled={isWhole}
+              onChange={(event) => toggle(port.name, event.target.checked)}
+            />
+            <PortMark type={type} />
+            <span className="truncate font-mono">{port.name}</span>
+          </label>
+        );
+      })}
+      {other.map((name) => (
+        <label key={name} className="flex h-7 items-center gap-2 text-xs">
+          <input
+            type="checkbox"
+            className="accent-(--accent)"
+            checked
+            onChange={() => toggle(name, false)}
+          />
+          <span className="truncate font-mono">{name}</span>
+        </label>
+      ))}
+      <FieldProblems problems={problemsAt(form.diagnostics, path, false)} />
+    </fieldset>
+  );
 }

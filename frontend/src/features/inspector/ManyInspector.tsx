@@ -12,18 +12,26 @@ import {
   Network,
   Trash2,
 } from "lucide-react";
+import { useMemo } from "react";
+import type { Json } from "@/api/types";
+import { readSchema } from "@/catalog/schema";
+import { commonOf } from "@/document/sharedValue";
 import { formatPlural } from "@/lib/format";
+import { isObject } from "@/lib/paths";
 import { removeItems } from "@/state/commands/nodes";
 import { useDocument, useOpenLoop } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { clearSelection, useSelection } from "@/state/selection";
 import { ALIGNMENTS, DISTRIBUTIONS, useAlign, useArrange } from "@/state/useArrange";
 import { useClipboard } from "@/state/useClipboard";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
+import { FormContext } from "./form/FormContext";
+import { FormLabels } from "./form/Labels";
+import { ObjectFields } from "./form/ObjectFields";
+import { useNodesForm } from "./forms";
 import { InspectorHeader } from "./InspectorHeader";
-import { ManyFields } from "./ManyFields";
+import { useOtherModes } from "./useOtherModes";
 
-/** What can be done with several things at once. */
 export function ManyInspector() {
   const { catalog, store } = useOpenLoop();
   const nodes = useSelection((state) => state.nodes);
@@ -43,7 +51,7 @@ export function ManyInspector() {
   return (
     <>
       <InspectorHeader
-        title={<h2 className="font-semibold text-sm">Selection</h2>}
+        title="Selection"
         subtitle={
           kind ? `${words.join(", ")} · ${catalog.kinds[kind]?.title ?? kind}` : words.join(", ")
         }
@@ -66,8 +74,8 @@ export function ManyInspector() {
               look="danger"
               icon={<Trash2 size={14} />}
               onClick={() => {
-                store.getState().dispatch(removeItems, { nodes, edges });
-                useSelection.getState().clear();
+                store.dispatch(removeItems, { nodes, edges });
+                clearSelection();
               }}
             >
               Delete
@@ -100,16 +108,19 @@ const ICONS: Record<string, LucideIcon> = {
   down: AlignVerticalDistributeCenter,
 };
 
-/** Puts the selected nodes in line, or at even distances. */
 function AlignButtons({ nodes }: { nodes: number }) {
   const { align, distribute } = useAlign();
   if (nodes < 2) return null;
   const button = (id: string, label: string, run: () => void) => {
     const Icon = ICONS[id];
     return (
-      <IconButton key={id} size="small" label={label} onClick={run}>
-        {Icon ? <Icon size={15} /> : null}
-      </IconButton>
+      <IconButton
+        key={id}
+        size="small"
+        label={label}
+        onClick={run}
+        icon={Icon ? <Icon size={15} /> : null}
+      />
     );
   };
   return (
@@ -122,4 +133,47 @@ function AlignButtons({ nodes }: { nodes: number }) {
         : null}
     </div>
   );
+}
+
+/** The fields of several nodes of one kind: what is set here is set in all of them, as one undo step. */
+function ManyFields({ kind, nodes }: { kind: string; nodes: readonly string[] }) {
+  const { catalog } = useOpenLoop();
+  const all = useDocument((state) => state.document.nodes);
+  const { hidden } = useOtherModes(nodes[0] ?? "");
+  const shared = useNodesForm(nodes, hidden, `Change ${formatPlural(nodes.length, "node")}`);
+  const info = catalog.kinds[kind];
+  const field = info ? readSchema(info.schema) : null;
+  const { value, differing } = useMemo(
+    () =>
+      commonOf(
+        field,
+        nodes.map((id) => all[id]),
+      ),
+    [field, nodes, all],
+  );
+  const words = new Map([...differing].map(([path, values]) => [path, wordsOf(values)]));
+  const form = { ...shared, differing: words };
+  if (field?.shape !== "object") return null;
+  return (
+    <FormContext value={form}>
+      <FormLabels form={field}>
+        <ObjectFields
+          field={field}
+          path={[]}
+          value={isObject(value) ? value : {}}
+          without={["kind"]}
+        />
+      </FormLabels>
+    </FormContext>
+  );
+}
+
+/** "8, 16, not set", each once. */
+function wordsOf(values: readonly (Json | undefined)[]): string {
+  const words = values.map((value) => {
+    if (value === undefined) return "not set";
+    if (!isObject(value)) return typeof value === "string" ? value : JSON.stringify(value);
+    return Object.values(value).find((one) => typeof one === "string") ?? "set";
+  });
+  return [...new Set(words)].join(", ");
 }

@@ -1,38 +1,38 @@
-import { Copy, SquareFunction, Trash2 } from "lucide-react";
-import { useEffect, useMemo, useState } from "react";
+import { Copy, SquareFunction, X } from "lucide-react";
+import { useEffect, useMemo, useRef, useState } from "react";
+import type { Catalog, ModeInfo } from "@/api/types";
+import { ofOtherModes } from "@/catalog/modes";
 import { readSchema } from "@/catalog/schema";
+import { canConnect } from "@/document/canConnect";
+import { edgeKeys, portRef, portText } from "@/document/edges";
 import { nameProblem } from "@/document/names";
+import type { Edge, LoopDocument } from "@/document/types";
+import { edgeText } from "@/graph/edgeKinds";
 import { formatPlural } from "@/lib/format";
-import { joinPath } from "@/lib/paths";
 import { showKeys } from "@/state/actions";
-import { setField } from "@/state/commands/fields";
+import { connect } from "@/state/commands/edges";
 import { removeItems, renameNode } from "@/state/commands/nodes";
 import { useExplaining } from "@/state/dialogs";
 import { useDocument, useMode, useNodeColor, useOpenLoop } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
-import { useSelection } from "@/state/selection";
+import { select } from "@/state/selection";
 import { useClipboard } from "@/state/useClipboard";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
+import { Combobox } from "@/ui/Combobox";
 import { IconButton } from "@/ui/IconButton";
 import { KindIcon } from "@/ui/KindIcon";
 import { RichText } from "@/ui/RichText";
 import { BatchLadders } from "./BatchLadders";
-import { Connections } from "./Connections";
 import { FieldProblems } from "./form/FieldProblems";
-import { FormContext, type FormSettings } from "./form/FormContext";
+import { FormContext } from "./form/FormContext";
 import { FormFields } from "./form/FormFields";
-import { InspectorHeader } from "./InspectorHeader";
-import { noteEdit } from "./noteEdit";
-import { useLocks } from "./useLocks";
+import { useNodeForm } from "./forms";
+import { InspectorHeader, RemoveButton } from "./InspectorHeader";
 import { type OtherModes, useOtherModes } from "./useOtherModes";
-import { useProblems } from "./useProblems";
 
-/** Everything about one node: name, fields from its schema, connections. */
 export function NodeInspector({ id }: { id: string }) {
   const { catalog, store } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[id]);
-  const isReadonly = useDocument((state) => state.isReadonly);
   const others = useOtherModes(id);
   const form = useNodeForm(id, others.hidden);
   const color = useNodeColor(id);
@@ -40,19 +40,14 @@ export function NodeInspector({ id }: { id: string }) {
   if (!data) return null;
   const kind = catalog.kinds[data.kind];
   const field = kind ? readSchema(kind.schema) : null;
+  const remove = () =>
+    store.dispatch(removeItems, { nodes: [id], edges: [] }, { label: `Delete ${id}` });
 
   return (
     <>
       <InspectorHeader
         icon={
-          <span
-            className="loop-node-icon"
-            style={
-              {
-                "--node-color": color,
-              } as React.CSSProperties
-            }
-          >
+          <span className="loop-node-icon" style={{ "--node-color": color } as React.CSSProperties}>
             <KindIcon name={kind?.icon} />
           </span>
         }
@@ -60,31 +55,16 @@ export function NodeInspector({ id }: { id: string }) {
         subtitle={kind?.title ?? data.kind}
         help={kind?.help}
         actions={
-          isReadonly ? null : (
-            <>
-              <IconButton
-                label="Duplicate"
-                keys={showKeys("mod+d")}
-                size="small"
-                onClick={() => duplicate([id])}
-              >
-                <Copy size={14} />
-              </IconButton>
-              <IconButton
-                label="Delete"
-                keys={showKeys("backspace")}
-                size="small"
-                onClick={() => {
-                  store
-                    .getState()
-                    .dispatch(removeItems, { nodes: [id], edges: [] }, { label: `Delete ${id}` });
-                  useSelection.getState().clear();
-                }}
-              >
-                <Trash2 size={14} />
-              </IconButton>
-            </>
-          )
+          <>
+            <IconButton
+              label="Duplicate"
+              keys={showKeys("mod+d")}
+              size="small"
+              onClick={() => duplicate([id])}
+              icon={<Copy size={14} />}
+            />
+            <RemoveButton label="Delete" keys={showKeys("backspace")} onRemove={remove} />
+          </>
         }
       />
       <div className="min-h-0 flex-1 overflow-y-auto px-4 pt-1 pb-2">
@@ -113,7 +93,6 @@ export function NodeInspector({ id }: { id: string }) {
   );
 }
 
-/** Says what the form leaves to other modes, above all what of it is set, and shows it. */
 function OtherModesNote({ isAny, set, isShown, show }: OtherModes) {
   const mode = useMode();
   if (!isAny) return null;
@@ -138,41 +117,6 @@ function OtherModesNote({ isAny, set, isShown, show }: OtherModes) {
   );
 }
 
-const NONE: readonly never[] = [];
-
-/** The form of one node: writes its fields, and in a run collects edits of hot ones. */
-function useNodeForm(node: string, hidden: FormSettings["hidden"]): FormSettings {
-  const { catalog, store, runId } = useOpenLoop();
-  const level = usePreferences((state) => state.level);
-  const diagnostics = useProblems().byNode.get(node) ?? NONE;
-  const locks = useLocks();
-  return useMemo(
-    () => ({
-      level,
-      levels: catalog.levels,
-      base: [],
-      scope: ["nodes", node],
-      diagnostics,
-      hidden,
-      keepsWrong: runId === null,
-      ...locks,
-      write: (path, value, keep = 0) => {
-        const full = joinPath(["nodes", node, ...path]);
-        store
-          .getState()
-          .dispatch(
-            setField,
-            { node, path, value, keep },
-            { group: full, isHotEdit: runId !== null },
-          );
-        if (runId) noteEdit({ catalog, store }, full, value);
-      },
-    }),
-    [catalog, store, runId, level, diagnostics, hidden, locks, node],
-  );
-}
-
-/** The node's name; what mentions it follows. */
 function NodeName({ id }: { id: string }) {
   const { catalog, store } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
@@ -188,8 +132,8 @@ function NodeName({ id }: { id: string }) {
       setName(id);
       return;
     }
-    store.getState().dispatch(renameNode, { catalog, from: id, to: name });
-    useSelection.getState().select({ nodes: [name] });
+    store.dispatch(renameNode, { catalog, from: id, to: name });
+    select({ nodes: [name] });
   };
   return (
     <>
@@ -213,7 +157,6 @@ function NodeName({ id }: { id: string }) {
   );
 }
 
-/** Opens what a node computes, in formulas with its own settings. */
 function LearnsButton({ node }: { node: string }) {
   const explain = useExplaining((state) => state.explain);
   return (
@@ -227,4 +170,131 @@ function LearnsButton({ node }: { node: string }) {
       Formulas and curves
     </Button>
   );
+}
+
+function Connections({ node }: { node: string }) {
+  const { catalog, store } = useOpenLoop();
+  const document = useDocument((state) => state.document);
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const keys = edgeKeys(document.edges);
+  const own = document.edges
+    .map((edge, index) => ({ edge, key: keys[index] ?? "" }))
+    .filter(({ edge }) => portRef(edge.from).node === node || portRef(edge.to).node === node);
+
+  return (
+    <section aria-label="Connections" className="mt-2 border-line border-t pt-2">
+      <h2 className="py-1 font-medium text-xs">Connections</h2>
+      {own.length === 0 ? <p className="text-muted text-xs">Not connected yet.</p> : null}
+      <ul>
+        {own.map(({ edge, key }) => (
+          <li key={key} className="group flex items-center gap-1">
+            <button
+              type="button"
+              className="min-w-0 flex-1 truncate rounded-1 px-1 py-0.5 text-left font-mono text-xs hover:bg-hover"
+              title={`${edge.from} → ${edge.to}`}
+              onClick={() => select({ edges: [key] })}
+            >
+              {edge.from} <span className="text-faint">→</span> {edge.to}
+              {edgeText(catalog, edge) ? (
+                <span className="text-faint"> {edgeText(catalog, edge)}</span>
+              ) : null}
+            </button>
+            {isReadonly ? null : (
+              <IconButton
+                label={`Disconnect ${edge.from} from ${edge.to}`}
+                size="small"
+                className="size-5 opacity-0 focus-visible:opacity-100 group-hover:opacity-100"
+                onClick={() =>
+                  store.dispatch(removeItems, { nodes: [], edges: [key] }, { label: "Disconnect" })
+                }
+                icon={<X size={12} />}
+              />
+            )}
+          </li>
+        ))}
+      </ul>
+      {isReadonly ? null : <ConnectTo key={node} node={node} />}
+    </section>
+  );
+}
+
+export function ConnectTo({ node }: { node: string }) {
+  const { catalog, store } = useOpenLoop();
+  const document = useDocument((state) => state.document);
+  const list = useRef<HTMLButtonElement>(null);
+  const [wish, setWish] = useState("");
+  const [isAsked, setAsked] = useState(false);
+  const mode = useMode();
+  const options = useMemo(() => {
+    const edges = isAsked ? possibleEdges(catalog, document, node) : [];
+    const isOther = ({ to }: Edge) => isOfOtherModes(mode, document, to);
+    return edges
+      .map((edge) => ({ edge, isOther: isOther(edge) }))
+      .toSorted((a, b) => Number(a.isOther) - Number(b.isOther));
+  }, [catalog, document, node, isAsked, mode]);
+  const chosen = options.find(({ edge }) => edgeName(edge) === wish)?.edge;
+
+  const add = () => {
+    if (!chosen) return;
+    store.dispatch(connect, { edge: chosen });
+    setWish("");
+    list.current?.focus();
+  };
+  return (
+    <div className="mt-1 flex items-center gap-1">
+      <span className="min-w-0 flex-1">
+        <Combobox
+          ref={list}
+          label="Connect to"
+          value={chosen ? wish : ""}
+          options={[
+            {
+              value: "",
+              label: isAsked && options.length === 0 ? "Nothing else fits" : "Connect to…",
+              isUnset: true,
+            },
+            ...options.map(({ edge, isOther }) => ({
+              value: edgeName(edge),
+              label: edgeName(edge),
+              help: isOther ? "Belongs to other modes." : undefined,
+            })),
+          ]}
+          onOpen={() => setAsked(true)}
+          onChange={setWish}
+        />
+      </span>
+      <Button size="small" disabled={!chosen} onClick={add}>
+        Connect
+      </Button>
+    </div>
+  );
+}
+
+function edgeName(edge: Edge): string {
+  return `${edge.from} → ${edge.to}`;
+}
+
+function isOfOtherModes(mode: ModeInfo, document: LoopDocument, to: string): boolean {
+  const { node, port } = portRef(to);
+  return ofOtherModes(mode, document.nodes[node]?.kind ?? "").ports.has(port);
+}
+
+function possibleEdges(catalog: Catalog, document: LoopDocument, node: string): Edge[] {
+  const portsOf = (id: string, side: "inputs" | "outputs") =>
+    (catalog.kinds[document.nodes[id]?.kind ?? ""]?.[side] ?? []).map((port) => ({
+      node: id,
+      port: port.name,
+    }));
+  const others = Object.keys(document.nodes).filter((id) => id !== node);
+  const pairs = [
+    ...portsOf(node, "outputs").flatMap((from) =>
+      others.flatMap((id) => portsOf(id, "inputs").map((to) => ({ from, to }))),
+    ),
+    ...portsOf(node, "inputs").flatMap((to) =>
+      others.flatMap((id) => portsOf(id, "outputs").map((from) => ({ from, to }))),
+    ),
+  ];
+  return pairs
+    .filter(({ from, to }) => canConnect(catalog, document, from, to).ok)
+    .map(({ from, to }) => ({ from: portText(from), to: portText(to) }));
 }

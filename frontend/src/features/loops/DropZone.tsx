@@ -5,7 +5,6 @@ import { useImport } from "./useImport";
 
 const NO_LOOP = "A run's folder has its loop in spec.yaml.";
 
-/** Files dropped anywhere on the window open as new loops. */
 export function DropZone({ children }: { children: ReactNode }) {
   const [isOver, setOver] = useState(false);
   const open = useImport();

@@ -1,12 +1,11 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { Copy, Trash2, Workflow } from "lucide-react";
 import { useState } from "react";
-import { toast } from "sonner";
 import { Link, useLocation } from "wouter";
-import { errorMessage } from "@/api/client";
 import * as routes from "@/api/routes";
 import type { LoopSummary } from "@/api/types";
 import { copyLoop } from "@/state/sync/newLoops";
+import { useAttempt } from "@/state/useAttempt";
 import { closeLoop } from "@/state/useOpenedLoop";
 import { Ago } from "@/ui/Ago";
 import { Button } from "@/ui/Button";
@@ -18,14 +17,7 @@ export function LoopRow({ loop }: { loop: LoopSummary }) {
   const [, navigate] = useLocation();
   const [isAsking, setAsking] = useState(false);
 
-  const attempt = async (work: () => Promise<unknown>) => {
-    try {
-      await work();
-      await client.invalidateQueries({ queryKey: ["loops"] });
-    } catch (error) {
-      toast.error(errorMessage(error));
-    }
-  };
+  const { attempt } = useAttempt("loops");
   const duplicate = async () => {
     const { yaml } = await routes.fetchLoop(loop.id);
     const copy = await copyLoop(yaml, `${loop.name}-copy`, routes);
@@ -49,12 +41,14 @@ export function LoopRow({ loop }: { loop: LoopSummary }) {
           label={`Duplicate ${loop.name}`}
           size="small"
           onClick={() => void attempt(duplicate)}
-        >
-          <Copy size={14} />
-        </IconButton>
-        <IconButton label={`Delete ${loop.name}`} size="small" onClick={() => setAsking(true)}>
-          <Trash2 size={14} />
-        </IconButton>
+          icon={<Copy size={14} />}
+        />
+        <IconButton
+          label={`Delete ${loop.name}`}
+          size="small"
+          onClick={() => setAsking(true)}
+          icon={<Trash2 size={14} />}
+        />
       </span>
       <Dialog
         title={`Delete “${loop.name}”?`}

@@ -4,7 +4,6 @@ import { Link } from "wouter";
 import { hitAddress, useLoopSearch, useServerCatalog } from "@/state/queries";
 import { KindIcon } from "@/ui/KindIcon";
 
-/** Finds nodes in all saved loops, by name, kind or model. */
 export function LoopSearch() {
   const [search, setSearch] = useState("");
   const catalog = useServerCatalog();

@@ -1,37 +1,32 @@
-import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useCallback, useId, useRef, useState } from "react";
-import { toast } from "sonner";
+import { type FormEvent, useId, useRef, useState } from "react";
 import { useLocation } from "wouter";
-import { errorMessage } from "@/api/client";
 import * as routes from "@/api/routes";
 import { loopNameProblem } from "@/document/names";
 import { formatName } from "@/lib/format";
-import { useDialogs } from "@/state/dialogs";
+import { showDialog, useDialogs } from "@/state/dialogs";
 import { useLoopPresets, useServerCatalog } from "@/state/queries";
 import { type Beginning, newLoop } from "@/state/sync/newLoops";
+import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
 import { WIDE_CONTROL } from "@/ui/control";
 import { Dialog } from "@/ui/Dialog";
-import { PresetsFailed } from "@/ui/PresetsFailed";
 import { RadioCards } from "@/ui/RadioCards";
 import { RichText } from "@/ui/RichText";
 import { Select } from "@/ui/Select";
-import { Failed, Loading } from "@/ui/States";
+import { Answer } from "@/ui/States";
 
-/** Asks what a new loop is called, and what it is for or begins as. */
 export function NewLoopDialog() {
   const isOpen = useDialogs((state) => state.open === "newLoop");
-  const show = useDialogs((state) => state.show);
   const formId = useId();
   const { create, isCreating } = useNewLoop();
   return (
     <Dialog
       title="New loop"
       isOpen={isOpen}
-      onClose={() => show(null)}
+      onClose={() => showDialog(null)}
       footer={
         <>
-          <Button onClick={() => show(null)}>Cancel</Button>
+          <Button onClick={() => showDialog(null)}>Cancel</Button>
           <Button type="submit" form={formId} look="primary" disabled={isCreating}>
             Create
           </Button>
@@ -44,7 +39,6 @@ export function NewLoopDialog() {
 }
 
 const UNTITLED = "untitled";
-/** Beside the names of modes, which are words. */
 const PRESET = "a preset";
 const FROM_PRESET = {
   value: PRESET,
@@ -104,22 +98,16 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
           </p>
         )}
       </div>
-      {catalog.isPending ? <Loading label="Loading the modes" /> : null}
-      {catalog.isError ? (
-        <Failed
-          title="The modes could not be loaded"
-          error={catalog.error}
-          onRetry={() => void catalog.refetch()}
-        />
-      ) : null}
-      {catalog.data ? (
-        <RadioCards
-          legend="What is it for?"
-          value={begin}
-          options={[...modes.map((mode) => ({ ...mode, value: String(mode.name) })), FROM_PRESET]}
-          onChange={setChosen}
-        />
-      ) : null}
+      <Answer query={catalog} loading="Loading the modes" failed="The modes could not be loaded">
+        {() => (
+          <RadioCards
+            legend="What is it for?"
+            value={begin}
+            options={[...modes.map((mode) => ({ ...mode, value: String(mode.name) })), FROM_PRESET]}
+            onChange={setChosen}
+          />
+        )}
+      </Answer>
       {begin === PRESET ? (
         <PresetChoice presets={presets} chosen={preset} onChoose={setWanted} />
       ) : null}
@@ -127,28 +115,16 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
   );
 }
 
-/** Makes a loop and opens it; what is open now stays as it is. */
 function useNewLoop() {
-  const client = useQueryClient();
   const [, navigate] = useLocation();
-  const [isCreating, setCreating] = useState(false);
-  const create = useCallback(
-    async (name: string, begin: Beginning) => {
-      setCreating(true);
-      try {
-        const loop = await newLoop(name, begin, routes);
-        await client.invalidateQueries({ queryKey: ["loops"] });
-        useDialogs.getState().show(null);
-        navigate(`/loops/${loop.id}`);
-      } catch (error) {
-        toast.error("The loop could not be created.", { description: errorMessage(error) });
-      } finally {
-        setCreating(false);
-      }
-    },
-    [client, navigate],
-  );
-  return { create, isCreating };
+  const { isBusy, attempt } = useAttempt("loops");
+  const create = (name: string, begin: Beginning) =>
+    attempt(async () => {
+      const loop = await newLoop(name, begin, routes);
+      showDialog(null);
+      navigate(`/loops/${loop.id}`);
+    }, "The loop could not be created.");
+  return { create, isCreating: isBusy };
 }
 
 interface PresetChoiceProps {
@@ -157,26 +133,27 @@ interface PresetChoiceProps {
   onChoose: (name: string) => void;
 }
 
-/** Which preset a loop begins as, and what that one is. */
 function PresetChoice({ presets, chosen, onChoose }: PresetChoiceProps) {
-  if (presets.isError) return <PresetsFailed presets={presets} />;
-  if (!presets.data) return <Loading label="Loading the presets" />;
-  const preset = presets.data.find(({ name }) => name === chosen);
+  const preset = presets.data?.find(({ name }) => name === chosen);
   return (
-    <div>
-      <Select
-        label="Preset"
-        value={chosen}
-        options={presets.data.map(({ name, title, runnable_here: runsHere }) => ({
-          value: name,
-          label: title || formatName(name),
-          help: runsHere ? name : `${name}, not on this machine`,
-        }))}
-        onChange={onChoose}
-      />
-      <p className="mt-1.5 line-clamp-3 text-muted text-xs">
-        <RichText text={preset?.description ?? ""} />
-      </p>
-    </div>
+    <Answer query={presets} loading="Loading the presets" failed="The presets could not be loaded">
+      {(all) => (
+        <div>
+          <Select
+            label="Preset"
+            value={chosen}
+            options={all.map(({ name, title, runnable_here: runsHere }) => ({
+              value: name,
+              label: title || formatName(name),
+              help: runsHere ? name : `${name}, not on this machine`,
+            }))}
+            onChange={onChoose}
+          />
+          <p className="mt-1.5 line-clamp-3 text-muted text-xs">
+            <RichText text={preset?.description ?? ""} />
+          </p>
+        </div>
+      )}
+    </Answer>
   );
 }

@@ -5,16 +5,14 @@ import { fetchLoopYaml } from "@/api/routes";
 import { download } from "@/lib/download";
 import { leaveField } from "@/state/choosing";
 import { useOpenLoop } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { clearSelection, select, useSelection } from "@/state/selection";
 import { NOT_SAVED, pendingText } from "@/state/sync/state";
 
 interface Export {
   exportYaml: () => Promise<void>;
-  /** A picture of the graph, with the YAML inside. */
   exportPng: () => Promise<void>;
 }
 
-/** Downloads the loop as the user sees it. */
 export function useExport(): Export {
   const { store } = useOpenLoop();
   const text = useLoopText();
@@ -37,11 +35,9 @@ export function useExport(): Export {
   }, [store, text]);
 }
 
-/** What is selected is drawn otherwise, which belongs in no picture. */
 async function withoutSelection<T>(work: () => Promise<T>): Promise<T> {
-  const { nodes, edges, phase, entry, select, clear } = useSelection.getState();
-  clear();
-  // The page is drawn anew in the next frame, and is to be read after that.
+  const { nodes, edges, phase, entry } = useSelection.getState();
+  clearSelection();
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   try {
     return await work();

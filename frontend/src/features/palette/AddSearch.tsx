@@ -5,7 +5,7 @@ import { edgeIndex, portText } from "@/document/edges";
 import { fittingPort } from "@/document/fittingPort";
 import { spliceOf } from "@/document/splice";
 import { kindColor } from "@/lib/colors";
-import { type AddRequest, useAddSearch } from "@/state/dialogs";
+import { type AddRequest, hideAddSearch } from "@/state/dialogs";
 import { useMode, useOpenLoop } from "@/state/document/context";
 import { useAddNode } from "@/state/useAddNode";
 import { Kbd } from "@/ui/Kbd";
@@ -23,7 +23,6 @@ function placeholder({ from, edge }: AddRequest): string {
 /** A list of kinds at the pointer, the most likely first and those of other modes last; from a port, only those that fit it. */
 export function AddSearch({ request }: { request: AddRequest }) {
   const { catalog, store } = useOpenLoop();
-  const hide = useAddSearch((state) => state.hide);
   const add = useAddNode();
   const panel = useRef<HTMLDivElement>(null);
   useReturnFocus();
@@ -54,11 +53,11 @@ export function AddSearch({ request }: { request: AddRequest }) {
 
   useEffect(() => {
     const close = (event: PointerEvent) => {
-      if (!panel.current?.contains(event.target as Node)) hide();
+      if (!panel.current?.contains(event.target as Node)) hideAddSearch();
     };
     window.addEventListener("pointerdown", close, { capture: true });
     return () => window.removeEventListener("pointerdown", close, { capture: true });
-  }, [hide]);
+  }, []);
 
   const left = Math.max(8, Math.min(screen.x, window.innerWidth - WIDTH - 8));
   const top = Math.max(8, Math.min(screen.y, window.innerHeight - HEIGHT - 8));
@@ -76,7 +75,7 @@ export function AddSearch({ request }: { request: AddRequest }) {
         onKeyDown={(event) => {
           if (event.key === "Escape") {
             event.preventDefault();
-            hide();
+            hideAddSearch();
           }
         }}
       >
@@ -105,7 +104,7 @@ export function AddSearch({ request }: { request: AddRequest }) {
                   value={kind.kind}
                   onSelect={() => {
                     add({ kind, at: { x: flow.x, y: flow.y - 40 }, from, edge });
-                    hide();
+                    hideAddSearch();
                   }}
                   style={
                     {

@@ -1,21 +1,24 @@
 import { ChevronDown, Pin, PinOff, Plus, Search, X } from "lucide-react";
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { KindInfo } from "@/api/types";
+import { kindColor } from "@/lib/colors";
+import { clearDropTarget, useDropTarget } from "@/state/canvas";
 import { useCatalog, useDocument, useMode } from "@/state/document/context";
 import { keepPalette, usePalette } from "@/state/preferences";
+import { NODE_DRAG } from "@/state/useAddNode";
 import { classes } from "@/ui/classes";
 import { WIDE_CONTROL } from "@/ui/control";
 import { IconButton } from "@/ui/IconButton";
+import { KindIcon } from "@/ui/KindIcon";
+import { RichText } from "@/ui/RichText";
+import { Tooltip } from "@/ui/Tooltip";
 import { groupKinds, otherModes, searchGroups, splitByMode } from "./groups";
-import { PaletteItem } from "./PaletteItem";
 import { useAddInMiddle } from "./useAddInMiddle";
 import { PALETTE_WIDTH, RAIL_WIDTH } from "./widths";
 
 interface PaletteProps {
-  /** With names; else the signs alone, in the same places. */
   isWide?: boolean;
   isPinned?: boolean;
-  /** It takes the focus. */
   isAsked?: boolean;
 }
 
@@ -77,9 +80,8 @@ export function Palette({ isWide = true, isPinned = true, isAsked = false }: Pal
               label={isPinned ? "Unpin the list" : "Keep the list open"}
               size="small"
               onClick={() => keepPalette(!isPinned)}
-            >
-              {isPinned ? <PinOff size={14} /> : <Pin size={14} />}
-            </IconButton>
+              icon={isPinned ? <PinOff size={14} /> : <Pin size={14} />}
+            />
           </>
         ) : (
           <IconButton
@@ -88,9 +90,8 @@ export function Palette({ isWide = true, isPinned = true, isAsked = false }: Pal
             side="right"
             className="ml-px bg-accent text-on-accent! hover:bg-accent-hover"
             onClick={() => usePalette.getState().toggle()}
-          >
-            <Plus size={16} />
-          </IconButton>
+            icon={<Plus size={16} />}
+          />
         )}
       </div>
       <div className="palette-list min-h-0 flex-1 overflow-y-auto overflow-x-hidden px-2 pb-3">
@@ -166,10 +167,65 @@ function PaletteSearch({ isAsked, search, onSearch, onEnter }: PaletteSearchProp
           size="small"
           className="absolute top-1/2 right-1 size-5 -translate-y-1/2"
           onClick={() => onSearch("")}
-        >
-          <X size={12} />
-        </IconButton>
+          icon={<X size={12} />}
+        />
       ) : null}
     </div>
+  );
+}
+
+interface PaletteItemProps {
+  kind: KindInfo;
+  isDisabled: boolean;
+  isCompact?: boolean;
+  onAdd: () => void;
+}
+
+export function PaletteItem({ kind, isDisabled, isCompact = false, onAdd }: PaletteItemProps) {
+  const help = kind.runnable
+    ? kind.help
+    : `${kind.help} Can be drawn and checked; not yet runnable.`;
+  return (
+    <Tooltip
+      side="right"
+      text={
+        <>
+          {isCompact ? <b className="block">{kind.title}</b> : null}
+          <RichText text={help} />
+        </>
+      }
+    >
+      <button
+        type="button"
+        draggable={!isDisabled}
+        disabled={isDisabled}
+        onClick={({ detail, currentTarget }) => {
+          if (detail > 1) return;
+          if (detail > 0) currentTarget.blur();
+          onAdd();
+        }}
+        onDragStart={(event) => {
+          event.dataTransfer.setData(NODE_DRAG, kind.kind);
+          event.dataTransfer.effectAllowed = "copy";
+          useDropTarget.setState({ kind: kind.kind });
+        }}
+        onDragEnd={clearDropTarget}
+        style={{ "--node-color": kindColor(kind) } as React.CSSProperties}
+        aria-label={isCompact ? kind.title : undefined}
+        className={classes(
+          "flex h-8 w-full cursor-grab items-center gap-2 overflow-hidden rounded-2 px-1.5 text-left text-sm hover:bg-hover active:cursor-grabbing disabled:cursor-not-allowed disabled:opacity-50",
+        )}
+      >
+        <span className="loop-node-icon size-6">
+          <KindIcon name={kind.icon} size={14} />
+        </span>
+        {isCompact ? null : (
+          <>
+            <span className="min-w-0 flex-1 truncate">{kind.title}</span>
+            {kind.runnable ? null : <span className="text-2xs text-faint">later</span>}
+          </>
+        )}
+      </button>
+    </Tooltip>
   );
 }

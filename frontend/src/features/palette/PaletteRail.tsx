@@ -7,7 +7,6 @@ import { usePalette, usePreferences } from "@/state/preferences";
 import { Palette } from "./Palette";
 import { PALETTE_WIDTH, RAIL_WIDTH } from "./widths";
 
-/** The pointer only passes by, or only slips out. */
 const PAUSE = 200;
 
 /**
@@ -26,7 +25,6 @@ export function PaletteRail() {
     timer.current = window.setTimeout(then, PAUSE);
   };
   useEffect(() => () => clearTimeout(timer.current), []);
-  // What was taken from it is let go over the graph.
   useEffect(() => {
     if (isDragged) close();
   }, [isDragged, close]);
@@ -59,16 +57,13 @@ export function PaletteRail() {
   );
 }
 
-/** From this width of the window on the list can stay open by itself. */
 const WIDE = 1440;
-/** Around a graph that is fitted. */
 const AROUND = 64;
 
 /** Whether the list stays open: as was said, else where a wide window shows all of the graph beside it in full size. */
 function usePalettePin(): boolean {
   const { catalog, store } = useOpenLoop();
   const pinned = usePreferences((state) => state.isPalettePinned);
-  // As the loop was opened: nothing moves while it is edited.
   const [hasRoom] = useState(() => {
     if (window.innerWidth < WIDE) return false;
     const { document } = store.getState();

@@ -1,4 +1,3 @@
-/** The kinds of the catalog in their groups. Pure. */
 import type { Catalog, KindInfo, ModeInfo } from "@/api/types";
 import { offersKind } from "@/catalog/modes";
 import { scoreKind } from "@/catalog/search";
@@ -27,7 +26,6 @@ export function groupKinds(catalog: Catalog): KindGroup[] {
   return groups.filter((group) => group.kinds.length > 0);
 }
 
-/** The groups with what the mode offers, and those with what it leaves to other modes. */
 export function splitByMode(
   groups: readonly KindGroup[],
   mode: ModeInfo,
@@ -42,12 +40,10 @@ export function splitByMode(
   };
 }
 
-/** What a mode leaves to others, as a group that stands last. */
 export function otherModes(kinds: KindInfo[]): KindGroup {
   return { name: "other modes", title: "Other modes", kinds };
 }
 
-/** The groups with what is meant by the search, the most likely first. */
 export function searchGroups(groups: readonly KindGroup[], search: string): KindGroup[] {
   if (search.trim() === "") return [...groups];
   const best = (group: KindGroup) => (group.kinds[0] ? scoreKind(group.kinds[0], search) : 0);

@@ -5,7 +5,6 @@ import { NODE_WIDTH } from "@/graph/geometry";
 import { toLoop } from "@/state/canvas";
 import { useAddNode } from "@/state/useAddNode";
 
-/** Adds a node in the middle of what is seen of the graph. */
 export function useAddInMiddle(): (kind: KindInfo) => void {
   const { screenToFlowPosition } = useReactFlow();
   const flowStore = useStoreApi();

@@ -1,3 +1,2 @@
-/** Of the list of nodes, open and closed. */
 export const PALETTE_WIDTH = 208;
 export const RAIL_WIDTH = 52;

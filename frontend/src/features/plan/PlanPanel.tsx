@@ -1,11 +1,10 @@
 import { Route } from "lucide-react";
 import type { PlannedDecision, PlannedPhase, PlannedProbe } from "@/api/types";
 import { useSync } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { showField } from "@/state/selection";
 import { Empty, Loading } from "@/ui/States";
 import { StageChain } from "./StageChain";
 
-/** What runs, in which order, over how many rows: a card for each phase, then the evaluations, then what was chosen. */
 export function PlanPanel() {
   const check = useSync((state) => state.check);
   if (!check) return <Loading label="Planning" />;
@@ -69,7 +68,6 @@ function ProbeCard({ probe }: { probe: PlannedProbe }) {
   );
 }
 
-/** What was chosen where the loop left it open, each with its reason; a press shows the field. */
 function Choices({ decisions }: { decisions: readonly PlannedDecision[] }) {
   if (decisions.length === 0) return null;
   return (
@@ -106,8 +104,7 @@ function Setting({ path }: { path: string }) {
       type="button"
       className="text-left hover:underline"
       onClick={() => {
-        useSelection.getState().select({ nodes: [place.node] });
-        useSelection.getState().focusField(place.node, place.field);
+        showField(place.node, place.field);
       }}
     >
       {place.node} {place.field}
@@ -121,7 +118,6 @@ function fieldOf(path: string): { node: string; field: string } | null {
   return node && field ? { node, field } : null;
 }
 
-/** A chosen value as the YAML has it. */
 function valueText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value ?? null);
 }

@@ -1,10 +1,9 @@
 import { ChevronRight } from "lucide-react";
 import type { PlannedStage } from "@/api/types";
 import { useNodeColor } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { showField } from "@/state/selection";
 import { Tooltip } from "@/ui/Tooltip";
 
-/** Stages in their order, each with its rows; a press shows the node. */
 export function StageChain({ stages }: { stages: readonly PlannedStage[] }) {
   if (stages.length === 0) return null;
   return (
@@ -29,8 +28,7 @@ function StageChip({ stage }: { stage: PlannedStage }) {
         type="button"
         className="flex h-6 min-w-0 items-center gap-1.5 rounded-1 border border-line bg-sunken px-2 text-xs hover:bg-hover"
         onClick={() => {
-          useSelection.getState().select({ nodes: [stage.node] });
-          useSelection.getState().focusField(stage.node, null);
+          showField(stage.node, null);
         }}
       >
         <span
@@ -50,7 +48,6 @@ function StageChip({ stage }: { stage: PlannedStage }) {
   );
 }
 
-/** How the number of rows comes about. */
 export function rowsText(stage: PlannedStage): string {
   if (stage.rows === null) return `${stage.stage} works on no rows`;
   const ladder = stage.ladder ? `: ${stage.ladder}` : "";

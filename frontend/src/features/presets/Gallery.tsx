@@ -1,18 +1,20 @@
-import { type KeyboardEvent, useCallback, useState } from "react";
+import { Search } from "lucide-react";
+import { type ReactNode, useCallback, useEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import type { LoopPreset } from "@/api/types";
 import { useLoopPresets, useServerCatalog } from "@/state/queries";
 import { presetAddress } from "@/state/unsaved";
 import { Button } from "@/ui/Button";
-import { PresetsFailed } from "@/ui/PresetsFailed";
-import { Empty } from "@/ui/States";
+import { classes } from "@/ui/classes";
+import { WIDE_CONTROL } from "@/ui/control";
+import { Kbd } from "@/ui/Kbd";
+import { Select } from "@/ui/Select";
+import { Empty, Unanswered } from "@/ui/States";
 import { FILTERS, matches, ordered, type PresetOrder } from "./filters";
-import { GalleryBar } from "./GalleryBar";
 import { PresetCard } from "./PresetCard";
 
 const GRID = "grid grid-cols-[repeat(auto-fill,minmax(264px,1fr))] gap-4";
 
-/** Loops that ship with coloop, as cards: searched, narrowed, walked through by arrow keys. */
 export function Gallery({ onOpened }: { onOpened?: () => void }) {
   const presets = useLoopPresets();
   const [words, setWords] = useState("");
@@ -20,7 +22,9 @@ export function Gallery({ onOpened }: { onOpened?: () => void }) {
   const [order, setOrder] = useState<PresetOrder>("first");
 
   if (presets.isPending) return <Skeletons />;
-  if (presets.isError) return <PresetsFailed presets={presets} />;
+  if (presets.isError) {
+    return <Unanswered query={presets} loading="" failed="The presets could not be loaded" />;
+  }
   const found = presets.data.filter((preset) => matches(preset, words));
   const filter = FILTERS.find(({ id }) => id === chosen) ?? FILTERS[0];
   const shown = ordered(
@@ -59,13 +63,12 @@ export function Gallery({ onOpened }: { onOpened?: () => void }) {
   );
 }
 
-function Cards({
-  presets,
-  onOpened,
-}: {
+interface CardsProps {
   presets: readonly LoopPreset[];
   onOpened: (() => void) | undefined;
-}) {
+}
+
+function Cards({ presets, onOpened }: CardsProps) {
   const catalog = useServerCatalog();
   const open = useOpenPreset(onOpened);
   const walk = useCardKeys();
@@ -104,7 +107,7 @@ function useOpenPreset(onOpened?: () => void) {
 
 /** Arrow keys go from card to card, as the grid lies: left and right along it, up and down to the nearest. */
 function useCardKeys() {
-  return (event: KeyboardEvent<HTMLElement>) => {
+  return (event: React.KeyboardEvent<HTMLElement>) => {
     const cards = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-card]")];
     const here = cards.indexOf(document.activeElement as HTMLElement);
     if (here < 0) return;
@@ -125,9 +128,117 @@ function target(cards: readonly HTMLElement[], here: number, key: string): HTMLE
   return cards[here + (key === "ArrowDown" ? columns : -columns)];
 }
 
-/** Cards of the first row. */
 function columnsOf(cards: readonly HTMLElement[]): number {
   const top = cards[0]?.getBoundingClientRect().top;
   const below = cards.findIndex((card) => card.getBoundingClientRect().top !== top);
   return below < 0 ? cards.length : below;
+}
+
+const ORDERS: readonly { value: PresetOrder; label: string }[] = [
+  { value: "first", label: "Recommended order" },
+  { value: "short", label: "Shortest first" },
+  { value: "name", label: "By name" },
+];
+
+interface GalleryBarProps {
+  found: readonly LoopPreset[];
+  words: string;
+  onWords: (words: string) => void;
+  chosen: string;
+  onChoose: (id: string) => void;
+  order: PresetOrder;
+  onOrder: (order: PresetOrder) => void;
+}
+
+function GalleryBar(props: GalleryBarProps) {
+  return (
+    <div className="mb-4 flex flex-wrap items-center justify-between gap-2">
+      <SearchBox words={props.words} onWords={props.onWords} />
+      <div
+        role="group"
+        aria-label="Filters"
+        className="flex flex-wrap gap-1.5 max-xl:order-last max-xl:basis-full"
+      >
+        {FILTERS.map(({ id, label, fits }) => (
+          <Chip key={id} isOn={props.chosen === id} onClick={() => props.onChoose(id)}>
+            {label} <span className="tabular opacity-70">{props.found.filter(fits).length}</span>
+          </Chip>
+        ))}
+      </div>
+      <span className="w-44">
+        <Select
+          label="Order of the presets"
+          value={props.order}
+          options={ORDERS}
+          onChange={props.onOrder}
+        />
+      </span>
+    </div>
+  );
+}
+
+function SearchBox({ words, onWords }: { words: string; onWords: (words: string) => void }) {
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      const isTyping =
+        event.target instanceof HTMLElement && event.target.matches("input, textarea");
+      if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      field.current?.focus();
+    };
+    document.addEventListener("keydown", listen);
+    return () => document.removeEventListener("keydown", listen);
+  }, []);
+  return (
+    <span className="relative min-w-44 max-w-60 flex-1">
+      <Search
+        size={14}
+        aria-hidden="true"
+        className="pointer-events-none absolute top-2 left-2.5 text-faint"
+      />
+      <input
+        ref={field}
+        role="searchbox"
+        aria-label="Search presets"
+        placeholder="Search by idea or tag"
+        className={`${WIDE_CONTROL} h-8 rounded-2 pr-8 pl-8`}
+        value={words}
+        onChange={(event) => onWords(event.target.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Escape" && words !== "") {
+            event.stopPropagation();
+            onWords("");
+          }
+        }}
+      />
+      <span className="pointer-events-none absolute top-1.5 right-2">
+        <Kbd>/</Kbd>
+      </span>
+    </span>
+  );
+}
+
+interface ChipProps {
+  isOn: boolean;
+  onClick: () => void;
+  children: ReactNode;
+}
+
+function Chip({ isOn, onClick, children }: ChipProps) {
+  return (
+    <button
+      type="button"
+      aria-pressed={isOn}
+      onClick={onClick}
+      className={classes(
+        "h-8 rounded-full border px-2.5 text-sm transition-colors",
+        isOn
+          ? "border-transparent bg-text text-surface"
+          : "border-line bg-surface text-text hover:bg-hover",
+      )}
+    >
+      {children}
+    </button>
+  );
 }

@@ -1,4 +1,3 @@
-/** What the gallery can be narrowed to, searched by and sorted by. Pure. */
 import type { LoopPreset } from "@/api/types";
 
 export interface PresetFilter {

@@ -21,9 +21,7 @@ export interface SketchDrawing {
   width: number;
   height: number;
   boxes: readonly SketchBox[];
-  /** Data and what is read beside it, as SVG paths. */
   lines: readonly string[];
-  /** Lessons, each in the colour of who learns. */
   lessons: readonly { learner: string; path: string }[];
 }
 

@@ -2,18 +2,16 @@ import { CircleCheckBig, LoaderCircle, WifiOff } from "lucide-react";
 import { countProblems, splitProblems } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
 import { useOpenLoop, useSync } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
+import { setPreferences } from "@/state/preferences";
 import { SeverityIcon } from "@/ui/SeverityIcon";
 
-/** How the loop checks, in one word; pressed, what it is about opens. */
 export function CheckChip() {
   const isBroken = useSync((state) => state.brokenText !== null);
-  const set = usePreferences((state) => state.set);
   return (
     <button
       type="button"
       className="flex h-7 min-w-28 items-center gap-1.5 whitespace-nowrap rounded-2 px-2 text-muted text-xs hover:bg-hover"
-      onClick={() => set({ isDockOpen: true, dockTab: isBroken ? "yaml" : "problems" })}
+      onClick={() => setPreferences({ isDockOpen: true, dockTab: isBroken ? "yaml" : "problems" })}
     >
       {isBroken ? (
         <>
@@ -29,7 +27,6 @@ export function CheckChip() {
 function Checked() {
   const { catalog } = useOpenLoop();
   const status = useSync((state) => state.checkStatus);
-  // While the server is away, what it said last is about an older loop.
   const isOffline = status === "offline";
   const check = useSync((state) => state.check);
   const found = check && !isOffline ? splitProblems(catalog, check.report.diagnostics) : null;

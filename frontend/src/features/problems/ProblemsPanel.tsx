@@ -6,8 +6,8 @@ import { findPlace, readDocumentPath } from "@/document/place";
 import { splitProblems, type Tone } from "@/document/problems";
 import type { LoopDocument } from "@/document/types";
 import { useOpenLoop, useSync } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
-import { useSelection } from "@/state/selection";
+import { setPreferences } from "@/state/preferences";
+import { focusField, select } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { FixButtons } from "@/ui/FixButtons";
 import { RichText } from "@/ui/RichText";
@@ -17,7 +17,6 @@ import { WhyButton } from "@/ui/WhyButton";
 
 const ORDER = ["error", "warning", "hint"];
 
-/** Every problem of the loop; a click leads to the node and the field. */
 export function ProblemsPanel() {
   const { catalog, sync } = useOpenLoop();
   const status = useSync((state) => state.checkStatus);
@@ -45,9 +44,11 @@ export function ProblemsPanel() {
   return (
     <div className="h-full overflow-y-auto py-1">
       <ul>
-        {faults.toSorted(byWeight).map((problem, index) => (
-          <ProblemRow key={index} problem={problem} tone={problem.severity} />
-        ))}
+        {faults
+          .toSorted((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity))
+          .map((problem, index) => (
+            <ProblemRow key={index} problem={problem} tone={problem.severity} />
+          ))}
       </ul>
       {steps.length > 0 ? (
         <section aria-label="Next steps">
@@ -63,10 +64,6 @@ export function ProblemsPanel() {
       ) : null}
     </div>
   );
-}
-
-function byWeight(a: Diagnostic, b: Diagnostic): number {
-  return ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity);
 }
 
 function ProblemRow({ problem, tone }: { problem: Diagnostic; tone: Tone }) {
@@ -111,9 +108,7 @@ function place(problem: Diagnostic): string {
   return problem.line ? `${where || "text"}:${problem.line}` : where;
 }
 
-/** Selects what a problem is about and asks the inspector to show the field. */
 function showProblem(problem: Diagnostic, document: LoopDocument): void {
-  const { select, focusField } = useSelection.getState();
   const field = problem.field ?? null;
   const path = readDocumentPath(document, field ?? "");
   if (problem.node) {
@@ -129,6 +124,6 @@ function showProblem(problem: Diagnostic, document: LoopDocument): void {
     else if (isEntry) select({ entry: { list: String(path[1]), index: Number(path[2]) } });
     else select({});
   }
-  usePreferences.getState().set({ isInspectorOpen: true });
+  setPreferences({ isInspectorOpen: true });
   focusField(problem.node ?? null, field);
 }

@@ -15,11 +15,9 @@ interface GroupListProps {
   step: number;
   read: SampleRow;
   onChoose: (row: SampleRow) => void;
-  /** So many prompts on, or back. */
   onGroup: (by: number) => void;
 }
 
-/** The texts of one prompt with what each was worth. Arrow keys lead from text to text and prompt to prompt. */
 export function GroupList({ group, number, count, step, read, onChoose, onGroup }: GroupListProps) {
   const { pinned, pin } = usePins();
   const isPinned = pinned === group.prompt;
@@ -45,19 +43,24 @@ export function GroupList({ group, number, count, step, read, onChoose, onGroup 
         <span className="tabular min-w-0 flex-1 truncate text-muted">
           step {step} · prompt {number + 1} of {count}
         </span>
-        <IconButton label="Prompt before" size="small" onClick={() => onGroup(-1)}>
-          <ChevronLeft size={15} />
-        </IconButton>
-        <IconButton label="Next prompt" size="small" onClick={() => onGroup(1)}>
-          <ChevronRight size={15} />
-        </IconButton>
+        <IconButton
+          label="Prompt before"
+          size="small"
+          onClick={() => onGroup(-1)}
+          icon={<ChevronLeft size={15} />}
+        />
+        <IconButton
+          label="Next prompt"
+          size="small"
+          onClick={() => onGroup(1)}
+          icon={<ChevronRight size={15} />}
+        />
         <IconButton
           label={isPinned ? "Unpin the prompt" : "Pin the prompt, to see it over time"}
           size="small"
           onClick={() => pin(isPinned ? null : group.prompt)}
-        >
-          {isPinned ? <PinOff size={14} /> : <Pin size={14} />}
-        </IconButton>
+          icon={isPinned ? <PinOff size={14} /> : <Pin size={14} />}
+        />
       </div>
       <div className="flex shrink-0 items-end gap-2 px-3 pb-1 text-muted text-xs">
         <p className="line-clamp-3 min-w-0 flex-1 font-mono text-sm text-text" title={group.prompt}>
@@ -92,7 +95,6 @@ interface RowProps {
   row: SampleRow;
   place: number;
   isRead: boolean;
-  /** Of the best reward, 0 to 1. */
   share: number;
   onChoose: (row: SampleRow) => void;
 }

@@ -19,12 +19,10 @@ interface GroupViewProps {
   rows: readonly SampleRow[];
   step: number;
   sorting: Sorting;
-  /** The id of the row that is read; null: the first. */
   chosen: string | null;
   onChoose: (id: string) => void;
 }
 
-/** The rows of one prompt; the one that is read, and beside it what answers to it. */
 export function GroupView({ rows, step, sorting, chosen, onChoose }: GroupViewProps) {
   const [view, setView] = useState<TokenView>("ofAdvantage");
   const tokens = useSampleTokens(step, rows);
@@ -39,7 +37,6 @@ export function GroupView({ rows, step, sorting, chosen, onChoose }: GroupViewPr
   );
   const group = groups[at];
   if (!group) return null;
-  // A text that answers to another one stands to its right.
   const left = parentOf(read, rows) ?? read;
   const answers = childrenOf(left, rows);
   const right = answers.includes(read) ? read : answers[0];
@@ -87,7 +84,6 @@ export function GroupView({ rows, step, sorting, chosen, onChoose }: GroupViewPr
   );
 }
 
-/** Whether a node scores what it reads. */
 function useIsJudge(): (node: string) => boolean {
   const { catalog, store } = useOpenLoop();
   return (node) => {
@@ -102,7 +98,6 @@ interface LinkProps {
   onChoose: (id: string) => void;
 }
 
-/** The way to the text that a text answers to, where that is not beside it. */
 function Up({ row, rows, onChoose }: LinkProps) {
   const above = parentOf(row, rows);
   if (!above) return null;
@@ -118,7 +113,6 @@ function Up({ row, rows, onChoose }: LinkProps) {
   );
 }
 
-/** Other answers to the same text, and what answers to this one. */
 function Siblings({
   row,
   rows,
@@ -156,7 +150,6 @@ function Siblings({
   );
 }
 
-/** Where nothing answers to a text: what was wanted of it. */
 function Target({ row }: { row: SampleRow }) {
   const target = sampleText(row.target);
   return (
@@ -182,7 +175,6 @@ function Target({ row }: { row: SampleRow }) {
 
 const NONE: readonly SampleTokens[] = [];
 
-/** By row, what the loss saw of its tokens; asked for where any row of the step has it. */
 function useSampleTokens(
   step: number,
   rows: readonly SampleRow[],
@@ -198,7 +190,6 @@ function useSampleTokens(
   return useMemo(() => {
     const texts = new Map(rows.map((row) => [idOf(row), sampleText(row.completion)]));
     const byRow = new Map<string, SampleTokens>();
-    // Of several learners of a row the first is who wrote it.
     for (const one of known) {
       const id = String(one.id);
       if (!byRow.has(id) && isOf(one, texts.get(id))) byRow.set(id, one);

@@ -1,48 +1,43 @@
 import { Copy } from "lucide-react";
 import type { ReactNode } from "react";
-import { toast } from "sonner";
 import type { SampleRow, SampleTokens } from "@/api/types";
+import { softColor } from "@/lib/colors";
 import { formatMetric } from "@/lib/format";
 import { useNodeColor } from "@/state/document/context";
 import { Badge } from "@/ui/Badge";
+import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { Segmented } from "@/ui/Segmented";
-import { sampleText } from "./sampleText";
-import { fullValue, isSigned, type TokenView, VIEWS, valuesOf, viewsOf } from "./shades";
-import { PlainText, TokenText } from "./TokenText";
+import { copySample, sampleText } from "./sampleText";
+import {
+  fullValue,
+  groundOf,
+  isSigned,
+  shadeOf,
+  type TokenLine,
+  type TokenView,
+  tokenLines,
+  tokenTitle,
+  VIEWS,
+  valuesOf,
+  viewsOf,
+} from "./shades";
 
 interface SamplePaneProps {
   row: SampleRow;
-  /** Which of several it is: "solution 2 of 5". */
   title: string;
   tokens: SampleTokens | null;
   view: TokenView;
   onView: (view: TokenView) => void;
-  /** Who judged it in words that hold no verdict. */
   undecided?: readonly string[];
-  /** Ways to what it answers to, or what answers to it. */
   links?: ReactNode;
 }
 
-/** One text with what it was worth, and what the loss saw of it. */
-export function SamplePane({
-  row,
-  title,
-  tokens,
-  view,
-  onView,
-  undecided = [],
-  links,
-}: SamplePaneProps) {
+export function SamplePane(props: SamplePaneProps) {
+  const { row, title, tokens, view, onView, undecided = [], links } = props;
   const color = useNodeColor(row.node ?? "");
   const views = tokens ? viewsOf(tokens) : [];
   const shown = views.includes(view) ? view : views[0];
-  const copy = () => {
-    navigator.clipboard.writeText(JSON.stringify(row, null, 2)).then(
-      () => toast("Copied the sample"),
-      () => toast.error("The browser blocked access to the clipboard."),
-    );
-  };
   return (
     <section
       aria-label={`${row.node ?? "text"}, ${title}`}
@@ -78,9 +73,12 @@ export function SamplePane({
             onChange={onView}
           />
         ) : null}
-        <IconButton label="Copy as JSON" size="small" onClick={copy}>
-          <Copy size={13} />
-        </IconButton>
+        <IconButton
+          label="Copy as JSON"
+          size="small"
+          onClick={() => copySample(row)}
+          icon={<Copy size={13} />}
+        />
       </div>
       <div tabIndex={0} className="min-h-0 flex-1 overflow-y-auto px-3 pb-2">
         {tokens && shown ? (
@@ -103,7 +101,6 @@ function ScoreBadge({ name, value }: { name: string; value: number | null }) {
   );
 }
 
-/** What the shades mean. */
 function Legend({ tokens, view }: { tokens: SampleTokens; view: TokenView }) {
   const full = formatMetric(fullValue(valuesOf(tokens, view)));
   const swatch = (tone: string) => (
@@ -141,5 +138,89 @@ function Legend({ tokens, view }: { tokens: SampleTokens; view: TokenView }) {
         learned by {tokens.by} with {tokens.algorithm}
       </span>
     </p>
+  );
+}
+
+interface TokenTextProps {
+  tokens: SampleTokens;
+  view: TokenView;
+  color: string;
+}
+
+function TokenText({ tokens, view, color }: TokenTextProps) {
+  const values = valuesOf(tokens, view);
+  const full = fullValue(values);
+  return (
+    <ol className="flex flex-col gap-1 font-mono text-sm leading-6">
+      {tokenLines(tokens.pieces).map((line, number) => (
+        <Line key={number} number={number + 1} color={color}>
+          <Tokens line={line} tokens={tokens} view={view} values={values} full={full} />
+        </Line>
+      ))}
+    </ol>
+  );
+}
+
+interface TokensProps {
+  line: TokenLine;
+  tokens: SampleTokens;
+  view: TokenView;
+  values: readonly (number | null)[];
+  full: number;
+}
+
+function Tokens({ line, tokens, view, values, full }: TokensProps) {
+  return line.places.map(({ place, text }) => {
+    const isTrained = tokens.mask[place] !== false;
+    const isScored = view === "ofScores" || isTrained;
+    return (
+      <span
+        key={place}
+        title={tokenTitle(tokens, place)}
+        data-token={place}
+        className={classes(
+          "rounded-[2px]",
+          !isTrained && "text-muted underline decoration-dotted underline-offset-4",
+          tokens.clipped[place] &&
+            "underline decoration-2 decoration-warning-mark underline-offset-4",
+        )}
+        style={{ background: isScored ? groundOf(shadeOf(values[place], view, full)) : undefined }}
+      >
+        {text}
+      </span>
+    );
+  });
+}
+
+function PlainText({ text, color }: { text: string; color: string }) {
+  return (
+    <ol className="flex flex-col gap-1 font-mono text-sm leading-6">
+      {text.split("\n").map((line, number) => (
+        <Line key={number} number={number + 1} color={color}>
+          {line}
+        </Line>
+      ))}
+    </ol>
+  );
+}
+
+interface LineProps {
+  number: number;
+  color: string;
+  children: React.ReactNode;
+}
+
+function Line({ number, color, children }: LineProps) {
+  return (
+    <li className="flex items-start gap-2">
+      <span
+        aria-hidden="true"
+        className="tabular mt-0.5 flex h-5 min-w-5 shrink-0 items-center justify-center rounded-full px-1 font-sans text-xs"
+        style={{ background: softColor(color), color }}
+      >
+        {number}
+      </span>
+      <span className="min-w-0 whitespace-pre-wrap wrap-anywhere">{children}</span>
+    </li>
   );
 }

@@ -1,23 +1,20 @@
 import { ChevronRight, Copy } from "lucide-react";
 import { Fragment, useState } from "react";
-import { toast } from "sonner";
 import type { SampleRow } from "@/api/types";
 import { formatMetric, formatName } from "@/lib/format";
 import { Button } from "@/ui/Button";
 import type { Sorting } from "./groups";
-import { sampleText } from "./sampleText";
+import { copySample, sampleText } from "./sampleText";
 
 const PAGE = 100;
 
 interface SampleTableProps {
   rows: readonly SampleRow[];
   sorting: Sorting;
-  /** Key of the sample that is shown in full. */
   open: string | null;
   onOpen: (key: string | null) => void;
 }
 
-/** A line a sample; pressed, it opens to the whole text. */
 export function SampleTable({ rows, sorting, open, onOpen }: SampleTableProps) {
   const [count, setCount] = useState(PAGE);
   const scorers = [...new Set(rows.flatMap((row) => Object.keys(row.scores ?? {})))];
@@ -121,20 +118,12 @@ function RewardValue({ value }: { value: number | null }) {
 
 const TEXTS = ["prompt", "completion", "target"];
 
-/** Told by the table already. */
 const IN_TABLE = { seq: true, step: true, node: true, reward: true, advantage: true, scores: true };
 
-/** A sample in full. */
 function SampleDetail({ row }: { row: SampleRow }) {
   const rest = Object.entries(row).filter(
     ([name, value]) => !(name in IN_TABLE) && !TEXTS.includes(name) && value !== null,
   );
-  const copy = () => {
-    navigator.clipboard.writeText(JSON.stringify(row, null, 2)).then(
-      () => toast("Copied the sample"),
-      () => toast.error("The browser blocked access to the clipboard."),
-    );
-  };
   return (
     <div className="flex flex-col gap-3">
       <div className="grid gap-3 lg:grid-cols-2">
@@ -154,7 +143,7 @@ function SampleDetail({ row }: { row: SampleRow }) {
           </span>
         ))}
         <span className="flex-1" />
-        <Button size="small" look="quiet" icon={<Copy size={12} />} onClick={copy}>
+        <Button size="small" look="quiet" icon={<Copy size={12} />} onClick={() => copySample(row)}>
           Copy as JSON
         </Button>
       </div>

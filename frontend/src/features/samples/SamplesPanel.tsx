@@ -1,11 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
-import { MessageSquareText, X } from "lucide-react";
+import { ChevronLeft, ChevronRight, MessageSquareText, X } from "lucide-react";
 import { useState } from "react";
 import { fetchSamples } from "@/api/routes";
 import type { SampleRow } from "@/api/types";
 import { formatMetric, formatPlural } from "@/lib/format";
 import { useLiveRun } from "@/live/hooks";
-import { usePreferences } from "@/state/preferences";
+import { setPreferences, usePreferences } from "@/state/preferences";
+import { Button } from "@/ui/Button";
 import { CONTROL } from "@/ui/control";
 import { IconButton } from "@/ui/IconButton";
 import { LabelledSelect } from "@/ui/LabelledSelect";
@@ -18,7 +19,6 @@ import { idOf, isWanted, type Sorting, shortAnswer } from "./groups";
 import { usePins } from "./pins";
 import { SampleTable } from "./SampleTable";
 import { SourceNotes } from "./SourceNotes";
-import { StepChoice } from "./StepChoice";
 import { sampleText } from "./sampleText";
 import { useSampleRows } from "./useSampleRows";
 
@@ -28,14 +28,12 @@ const ORDERS: readonly SelectOption<Sorting>[] = [
   { value: "worst", label: "worst reward first" },
 ];
 
-/** What the models wrote, with what it was worth. */
 export function SamplesPanel() {
   const [chosen, setChosen] = useState<number | null>(null);
   const [writer, setWriter] = useState("");
   const [sorting, setSorting] = useState<Sorting>("given");
   const [filter, setFilter] = useState("");
   const view = usePreferences((state) => state.samplesView);
-  const set = usePreferences((state) => state.set);
   // While a sample is read, newer steps do not take its place.
   const [open, setOpen] = useState<{ key: string; step: number | null } | null>(null);
   const { rows, steps, step, newest, isLoading, error } = useSampleRows(
@@ -105,7 +103,7 @@ export function SamplesPanel() {
             { value: "byPrompt", label: "By prompt" },
             { value: "table", label: "Table" },
           ]}
-          onChange={(samplesView) => set({ samplesView })}
+          onChange={(samplesView) => setPreferences({ samplesView })}
         />
       </PanelHead>
       {view === "table" ? <SourceNotes /> : null}
@@ -113,7 +111,7 @@ export function SamplesPanel() {
         onShow={(at, id) => {
           setChosen(at);
           setOpen({ key: id, step: at });
-          set({ samplesView: "byPrompt" });
+          setPreferences({ samplesView: "byPrompt" });
         }}
       />
       {view === "byPrompt" ? (
@@ -137,7 +135,6 @@ function writerOf(row: SampleRow): string {
 
 const LIMIT = 2000;
 
-/** What was written for one prompt, step by step. */
 function PinnedPrompt({ onShow }: { onShow: (step: number, id: string) => void }) {
   const live = useLiveRun();
   const { pinned, pin } = usePins();
@@ -159,9 +156,12 @@ function PinnedPrompt({ onShow }: { onShow: (step: number, id: string) => void }
         <span className="line-clamp-2 font-mono" title={pinned}>
           {pinned}
         </span>
-        <IconButton label="Unpin the prompt" size="small" onClick={() => pin(null)}>
-          <X size={13} />
-        </IconButton>
+        <IconButton
+          label="Unpin the prompt"
+          size="small"
+          onClick={() => pin(null)}
+          icon={<X size={13} />}
+        />
       </span>
       {steps.map((step) => {
         const own = rows.filter((row) => row.step === step);
@@ -192,5 +192,70 @@ function PinnedPrompt({ onShow }: { onShow: (step: number, id: string) => void }
         </span>
       ) : null}
     </section>
+  );
+}
+
+interface StepChoiceProps {
+  steps: readonly number[];
+  newest: number | null;
+  shown: number | null;
+  chosen: number | null;
+  onChoose: (step: number | null) => void;
+}
+
+export function StepChoice({ steps, newest, shown, chosen, onChoose }: StepChoiceProps) {
+  const [typed, setTyped] = useState<string | null>(null);
+  const now = chosen ?? shown ?? newest ?? 0;
+  const earlier = steps.findLast((step) => step < now);
+  const later = steps.find((step) => step > now);
+  const settle = () => {
+    const wanted = Number(typed);
+    if (typed !== null && typed.trim() !== "" && Number.isFinite(wanted)) {
+      onChoose(steps.findLast((step) => step <= wanted) ?? steps[0] ?? null);
+    }
+    setTyped(null);
+  };
+  return (
+    <div className="flex items-center gap-1">
+      <label className="flex items-center gap-2">
+        Step
+        <input
+          inputMode="numeric"
+          autoComplete="off"
+          className={`${CONTROL} tabular w-14`}
+          value={typed ?? String(now)}
+          onChange={(event) => setTyped(event.target.value)}
+          onBlur={settle}
+          onKeyDown={(event) => {
+            if (event.key !== "Enter") return;
+            if (typed === null) onChoose(now);
+            else settle();
+          }}
+        />
+      </label>
+      <IconButton
+        size="small"
+        label={earlier === undefined ? "No earlier step has texts" : "Earlier step"}
+        aria-disabled={earlier === undefined}
+        onClick={() => earlier !== undefined && onChoose(earlier)}
+        icon={<ChevronLeft size={14} />}
+      />
+      <IconButton
+        size="small"
+        label={later === undefined ? "No later step has texts" : "Later step"}
+        aria-disabled={later === undefined}
+        onClick={() => later !== undefined && onChoose(later)}
+        icon={<ChevronRight size={14} />}
+      />
+      <Button
+        size="small"
+        look="quiet"
+        aria-pressed={chosen === null}
+        className="tabular aria-pressed:bg-accent-soft aria-pressed:text-accent-text"
+        onClick={() => onChoose(null)}
+      >
+        newest ({newest})
+      </Button>
+    </div>
   );
 }

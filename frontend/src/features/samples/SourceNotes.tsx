@@ -3,7 +3,6 @@ import type { Catalog } from "@/api/types";
 import type { LoopDocument } from "@/document/types";
 import { useCatalog, useDocument } from "@/state/document/context";
 
-/** What one has to know of the rows to read them. */
 export function SourceNotes() {
   return useSourceNotes().map((note) => (
     <p key={note} className="flex items-start gap-2 px-3 py-1 font-sans text-muted text-xs">

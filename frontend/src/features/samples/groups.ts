@@ -5,7 +5,6 @@ import { sampleText } from "./sampleText";
 export interface PromptGroup {
   key: string;
   prompt: string;
-  /** What was written for it first: it answers to no other text. */
   rows: SampleRow[];
 }
 
@@ -21,7 +20,6 @@ function parentsOf(row: SampleRow): string[] {
   return Array.isArray(row.parents) ? row.parents.map(String) : [];
 }
 
-/** Rows that answer to a row: a critique of it, say. */
 export function childrenOf(row: SampleRow, rows: readonly SampleRow[]): SampleRow[] {
   const id = idOf(row);
   return rows.filter((one) => parentsOf(one)[0] === id);
@@ -49,7 +47,6 @@ export function undecidedOf(
   return [...new Set(judges)].filter((judge) => !scored.includes(judge));
 }
 
-/** The first text that a row goes back to; itself where it answers to none. */
 export function rootOf(row: SampleRow, rows: readonly SampleRow[]): SampleRow {
   const above = parentOf(row, rows);
   return above === null || above === row ? row : rootOf(above, rows);

@@ -1,3 +1,5 @@
+import { toast } from "sonner";
+import type { SampleRow } from "@/api/types";
 /** Prompts and completions as text: a chat is written out turn by turn. Pure. */
 import { isObject } from "@/lib/paths";
 
@@ -14,4 +16,11 @@ export function sampleText(value: unknown): string {
       .join("\n");
   }
   return JSON.stringify(value);
+}
+
+export function copySample(row: SampleRow): void {
+  navigator.clipboard.writeText(JSON.stringify(row, null, 2)).then(
+    () => toast("Copied the sample"),
+    () => toast.error("The browser blocked access to the clipboard."),
+  );
 }

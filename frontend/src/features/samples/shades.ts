@@ -1,4 +1,3 @@
-/** How strongly each token is shaded, by what one wants to see of it. Pure. */
 import type { SampleTokens } from "@/api/types";
 import { formatMetric } from "@/lib/format";
 
@@ -31,7 +30,6 @@ export function isSigned(view: TokenView): boolean {
   return view !== "ofKl" && view !== "ofEntropy";
 }
 
-/** Those that the row has numbers for. */
 export function viewsOf(tokens: SampleTokens): TokenView[] {
   return VIEWS.map(({ value }) => value).filter((view) =>
     valuesOf(tokens, view).some((value) => value !== null && value !== 0),
@@ -39,13 +37,10 @@ export function viewsOf(tokens: SampleTokens): TokenView[] {
 }
 
 export interface Shade {
-  /** Helps or hurts; where there is no such thing it is only more or less. */
   tone: "good" | "bad" | "plain";
-  /** 0 to 1: as large as the number. */
   strength: number;
 }
 
-/** The number that is shaded in full. */
 export function fullValue(values: Values): number {
   return Math.max(1e-9, ...values.map((value) => Math.abs(value ?? 0)));
 }
@@ -69,7 +64,6 @@ export function groundOf({ tone, strength }: Shade): string | undefined {
   return `color-mix(in srgb, ${GROUNDS[tone]} ${share}%, transparent)`;
 }
 
-/** All that is known of a token, in words. */
 export function tokenTitle(tokens: SampleTokens, place: number): string {
   const said: string[] = [];
   const add = (name: string, value: number | null | undefined) => {
@@ -89,7 +83,6 @@ export function tokenTitle(tokens: SampleTokens, place: number): string {
 }
 
 export interface TokenLine {
-  /** Places of the tokens that stand in it. */
   places: { place: number; text: string }[];
 }
 

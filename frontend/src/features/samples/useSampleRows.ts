@@ -37,9 +37,7 @@ export function useSampleRows(chosen: number | null): SampleRows {
     queryKey: ["samples", live?.id, step],
     queryFn: () => fetchSamples(live?.id ?? "", step, LIMIT),
     enabled: live !== null && step !== null,
-    // Before the first texts of a replay there are none, not those of a later step.
     placeholderData: (before) => (step === null ? undefined : before),
-    // What was written of a step does not change; each is asked for once.
     staleTime: Number.POSITIVE_INFINITY,
   });
   return {

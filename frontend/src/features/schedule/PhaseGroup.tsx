@@ -4,13 +4,12 @@ import type { PhasePath } from "@/document/phases";
 import { isObject } from "@/lib/paths";
 import { addPhase, ungroupPhases } from "@/state/commands/phases";
 import { useDocument, useOpenLoop } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { clearSelection, select, useSelection } from "@/state/selection";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { firstPhase, newPhase } from "./newPhase";
 import { PhaseItem } from "./PhaseItem";
 
-/** Phases that come round several times, in a frame that says how often. */
 export function PhaseGroup({ phase, at }: { phase: JsonObject; at: PhasePath }) {
   const { catalog, store } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
@@ -19,14 +18,14 @@ export function PhaseGroup({ phase, at }: { phase: JsonObject; at: PhasePath }) 
   const phases = Array.isArray(phase.phases) ? phase.phases.filter(isObject) : [];
 
   const add = () => {
-    const { document, dispatch } = store.getState();
+    const { document } = store.getState();
     const place = [...at, phases.length];
-    dispatch(addPhase, {
+    store.dispatch(addPhase, {
       at: place,
       phase: newPhase(catalog, document),
       first: firstPhase(catalog, document),
     });
-    useSelection.getState().select({ phase: place });
+    select({ phase: place });
   };
   return (
     <section
@@ -38,7 +37,7 @@ export function PhaseGroup({ phase, at }: { phase: JsonObject; at: PhasePath }) 
           type="button"
           className="flex min-w-0 items-center gap-1 rounded-1 px-1 text-xs hover:bg-hover"
           aria-pressed={isChosen}
-          onClick={() => useSelection.getState().select({ phase: at })}
+          onClick={() => select({ phase: at })}
         >
           <Repeat size={12} className="text-accent-text" aria-hidden="true" />
           <b className="tabular">× {String(phase.repeat ?? 1)}</b>
@@ -49,23 +48,19 @@ export function PhaseGroup({ phase, at }: { phase: JsonObject; at: PhasePath }) 
           <>
             <IconButton
               label="Add a phase to the group"
-              size="small"
-              className="size-5"
+              size="tiny"
               onClick={add}
-            >
-              <Plus size={13} />
-            </IconButton>
+              icon={<Plus size={13} />}
+            />
             <IconButton
               label="Ungroup the phases"
-              size="small"
-              className="size-5"
+              size="tiny"
               onClick={() => {
-                store.getState().dispatch(ungroupPhases, { at });
-                useSelection.getState().clear();
+                store.dispatch(ungroupPhases, { at });
+                clearSelection();
               }}
-            >
-              <Ungroup size={13} />
-            </IconButton>
+              icon={<Ungroup size={13} />}
+            />
           </>
         )}
       </header>

@@ -1,8 +1,22 @@
+import { ChevronLeft, ChevronRight, Repeat, X } from "lucide-react";
 import type { JsonObject } from "@/api/types";
-import { isGroup, type PhasePath } from "@/document/phases";
+import { inputPort } from "@/document/canConnect";
+import { portRef } from "@/document/edges";
+import { isGroup, type PhasePath, phaseAt, phaseList, phaseSpecPath } from "@/document/phases";
+import { indexProblems, problemsAt, toneOf } from "@/document/problems";
+import type { LoopDocument } from "@/document/types";
+import { isObject, joinPath } from "@/lib/paths";
 import { useLive } from "@/live/hooks";
-import { PhaseCard } from "./PhaseCard";
+import { setValue } from "@/state/commands/fields";
+import { groupPhase, mergePhases, movePhase, removePhase } from "@/state/commands/phases";
+import { useCatalog, useDocument, useOpenLoop, useSync } from "@/state/document/context";
+import { clearSelection, select, useSelection } from "@/state/selection";
+import { classes } from "@/ui/classes";
+import { IconButton } from "@/ui/IconButton";
+import { PortMark } from "@/ui/PortMark";
+import { SeverityIcon } from "@/ui/SeverityIcon";
 import { PhaseGroup } from "./PhaseGroup";
+import { listText, phaseLength, settingName } from "./phaseText";
 
 interface PhaseItemProps {
   phase: JsonObject;
@@ -10,14 +24,12 @@ interface PhaseItemProps {
   isLast: boolean;
 }
 
-/** A phase or a group of them. */
 export function PhaseItem({ phase, at, isLast }: PhaseItemProps) {
   const progress = usePhaseProgress(typeof phase.name === "string" ? phase.name : null);
   if (isGroup(phase)) return <PhaseGroup phase={phase} at={at} />;
   return <PhaseCard phase={phase} at={at} isLast={isLast} progress={progress} />;
 }
 
-/** How far the running phase is, for the card of that phase; null for all others. */
 function usePhaseProgress(name: string | null): number | null {
   return useLive(
     "gauges",
@@ -31,4 +43,192 @@ function usePhaseProgress(name: string | null): number | null {
     },
     null,
   );
+}
+
+interface PhaseCardProps {
+  phase: JsonObject;
+  at: PhasePath;
+  isLast: boolean;
+  progress: number | null;
+}
+
+function PhaseCard({ phase, at, isLast, progress }: PhaseCardProps) {
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const chosen = useSelection((state) => state.phase);
+  const isChosen = chosen?.join() === at.join();
+  const problems = useSync((state) => indexProblems(state.check?.report.diagnostics).loop);
+  const worst = toneOf(useCatalog(), problemsAt(problems, joinPath(phaseSpecPath(at)), false));
+  const learn = Array.isArray(phase.learn) ? phase.learn.map(String) : [];
+  const overrides = isObject(phase.set) ? Object.entries(phase.set) : [];
+  const index = at.at(-1) ?? 0;
+  const name = String(phase.name ?? `phase ${index + 1}`);
+
+  return (
+    <article className={classes("phase-card group/phase", isChosen && "phase-card-chosen")}>
+      <button
+        type="button"
+        className="flex min-h-0 w-full flex-1 flex-col gap-1 p-2 text-left"
+        aria-pressed={isChosen}
+        onClick={() => select({ phase: at })}
+      >
+        <span className="flex w-full items-center gap-1">
+          <span className="min-w-0 flex-1 truncate font-semibold text-xs" title={name}>
+            {name}
+          </span>
+          {worst ? <SeverityIcon severity={worst} size={13} /> : null}
+        </span>
+        <span className="truncate text-muted text-xs">{phaseLength(phase)}</span>
+        <span className="flex flex-wrap gap-1 overflow-hidden">
+          {learn.map((port) => (
+            <PortChip key={port} name={port} />
+          ))}
+          {learn.length === 0 && phase.fill === undefined ? (
+            <span className="text-2xs text-faint">learns nothing</span>
+          ) : null}
+          {phase.fill === undefined ? null : (
+            <span className="text-2xs text-faint">fills {listText(phase.fill)}</span>
+          )}
+        </span>
+        {overrides.map(([path, value]) => (
+          <span
+            key={path}
+            className="flex w-full gap-1 text-2xs text-faint"
+            title={`${path} = ${String(value)}`}
+          >
+            <span className="truncate">
+              {settingName(
+                path,
+                overrides.map(([other]) => other),
+              )}
+            </span>
+            <span className="max-w-1/2 shrink-0 truncate">= {String(value)}</span>
+          </span>
+        ))}
+      </button>
+      {progress === null ? null : (
+        <span
+          className="absolute bottom-0 left-0 h-0.5 bg-accent"
+          style={{ width: `${progress * 100}%` }}
+        />
+      )}
+      {isReadonly ? null : <PhaseTools name={name} at={at} isLast={isLast} />}
+    </article>
+  );
+}
+
+function PortChip({ name }: { name: string }) {
+  const catalog = useCatalog();
+  const type = useDocument((state) => inputPort(catalog, state.document, portRef(name))?.type);
+  const portType = catalog.port_types[type ?? ""];
+  return (
+    <span
+      className="inline-flex h-5 max-w-full items-center gap-1 rounded-full border border-line bg-surface px-1.5 text-2xs"
+      title={`Learns from ${name}`}
+    >
+      <PortMark type={portType} size={9} />
+      <span className="truncate">{name}</span>
+    </span>
+  );
+}
+
+interface PhaseToolsProps {
+  name: string;
+  at: PhasePath;
+  isLast: boolean;
+}
+
+function PhaseTools({ name, at, isLast }: PhaseToolsProps) {
+  const { store } = useOpenLoop();
+  const move = useMovePhase(at);
+  const isTop = at.length === 1;
+  return (
+    <span className="phase-card-tools">
+      <IconButton
+        label={`Move ${name} left`}
+        size="tiny"
+        disabled={isTop && at[0] === 0}
+        onClick={() => move(-1)}
+        icon={<ChevronLeft size={13} />}
+      />
+      <IconButton
+        label={`Move ${name} right`}
+        size="tiny"
+        disabled={isTop && isLast}
+        onClick={() => move(1)}
+        icon={<ChevronRight size={13} />}
+      />
+      {isTop ? (
+        <IconButton
+          label={`Repeat ${name}`}
+          size="tiny"
+          onClick={() => {
+            store.dispatch(groupPhase, { at, repeat: 2 });
+            select({ phase: at });
+          }}
+          icon={<Repeat size={12} />}
+        />
+      ) : null}
+      <IconButton
+        label={`Remove ${name}`}
+        size="tiny"
+        onClick={() => {
+          store.dispatch(removePhase, { at });
+          clearSelection();
+        }}
+        icon={<X size={13} />}
+      />
+    </span>
+  );
+}
+
+/**
+ * Moves a phase one place to the left or right, as it is seen: into a group that stands there, through it, and
+ * out of it on the other side. The phase stays selected.
+ */
+function useMovePhase(at: PhasePath): (by: -1 | 1) => void {
+  const { store } = useOpenLoop();
+  return (by) => {
+    const { document } = store.getState();
+    const parent = at.slice(0, -1);
+    const target = [...parent, (at.at(-1) ?? 0) + by];
+    const next = phaseAt(document, target);
+    if (next !== null && at.length === 1 && isGroup(next)) {
+      store.dispatch(mergePhases, { at, side: by });
+      const inside = by === 1 ? 0 : (phaseList(document, target)?.length ?? 0);
+      select({ phase: [...(by === 1 ? at : target), inside] });
+    } else if (next !== null) {
+      store.dispatch(movePhase, { at, by });
+      select({ phase: target });
+    } else {
+      const left = leaveGroup(document, at, by);
+      if (!left) return;
+      const path = [...phaseSpecPath(left.outside), "phases"];
+      store.dispatch(setValue, { path, value: left.phases }, { label: "Move out of group" });
+      select({ phase: left.at });
+    }
+  };
+}
+
+interface Left {
+  outside: PhasePath;
+  phases: JsonObject[];
+  at: PhasePath;
+}
+
+export function leaveGroup(document: LoopDocument, at: PhasePath, by: -1 | 1): Left | null {
+  const inside = at.slice(0, -1);
+  const outside = inside.slice(0, -1);
+  const group = phaseAt(document, inside);
+  const phase = phaseAt(document, at);
+  const list = phaseList(document, outside);
+  const index = inside.at(-1);
+  if (!group || !phase || !list || index === undefined) return null;
+  const rest = (phaseList(document, inside) ?? []).filter((one) => one !== phase);
+  const left = rest.length === 0 ? [] : [{ ...group, phases: rest }];
+  const placed = by === -1 ? [phase, ...left] : [...left, phase];
+  return {
+    outside,
+    phases: list.toSpliced(index, 1, ...placed),
+    at: [...outside, index + placed.indexOf(phase)],
+  };
 }

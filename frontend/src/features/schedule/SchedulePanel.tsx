@@ -1,16 +1,19 @@
 import { Plus } from "lucide-react";
+import { entryField } from "@/catalog/scheduleSchema";
+import { emptyValue } from "@/catalog/shapes";
 import { phaseList, schedule } from "@/document/phases";
 import { isObject } from "@/lib/paths";
+import { setValue } from "@/state/commands/fields";
 import { addPhase } from "@/state/commands/phases";
 import { useDocument, useOpenLoop } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { select, useSelection } from "@/state/selection";
 import { Button } from "@/ui/Button";
-import { EntryList } from "./EntryList";
+import { classes } from "@/ui/classes";
+import { IconButton } from "@/ui/IconButton";
 import { firstPhase, newPhase } from "./newPhase";
 import { PhaseItem } from "./PhaseItem";
-import { phaseLength } from "./phaseText";
+import { entryText, phaseLength } from "./phaseText";
 
-/** When what learns: the phases from left to right, and what reacts to metrics. */
 export function SchedulePanel() {
   const { catalog, store } = useOpenLoop();
   const phases = useDocument((state) => phaseList(state.document, []));
@@ -18,15 +21,15 @@ export function SchedulePanel() {
   const isReadonly = useDocument((state) => state.isReadonly);
 
   const add = () => {
-    const { document, dispatch } = store.getState();
+    const { document } = store.getState();
     const at = [phases === null ? 1 : phases.length];
     const isFirst = phases === null && whole.steps === undefined && whole.epochs === undefined;
-    dispatch(addPhase, {
+    store.dispatch(addPhase, {
       at,
       phase: newPhase(catalog, document),
       first: firstPhase(catalog, document),
     });
-    useSelection.getState().select({ phase: isFirst ? [1] : at });
+    select({ phase: isFirst ? [1] : at });
   };
 
   return (
@@ -67,5 +70,72 @@ export function SchedulePanel() {
         <EntryList list="anneal" title="Annealing" hint="Change a value over the steps." />
       </div>
     </div>
+  );
+}
+
+const NONE: readonly never[] = [];
+
+interface EntryListProps {
+  list: string;
+  title: string;
+  hint: string;
+}
+
+function EntryList({ list, title, hint }: EntryListProps) {
+  const { catalog, store } = useOpenLoop();
+  const entries = useDocument((state) => {
+    const value = schedule(state.document)[list];
+    return Array.isArray(value) ? value : NONE;
+  });
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const chosen = useSelection((state) => state.entry);
+
+  const add = () => {
+    const field = entryField(catalog, list);
+    const value = field ? emptyValue(field) : {};
+    store.dispatch(
+      setValue,
+      { path: ["schedule", list, entries.length], value },
+      { label: `Add to ${title.toLowerCase()}` },
+    );
+    select({ entry: { list, index: entries.length } });
+  };
+  return (
+    <section aria-label={title} className="mb-3">
+      <header className="flex h-6 items-center">
+        <h2 className="flex-1 font-medium text-xs">{title}</h2>
+        {isReadonly ? null : (
+          <IconButton
+            label={`Add to ${title.toLowerCase()}`}
+            size="small"
+            onClick={add}
+            icon={<Plus size={14} />}
+          />
+        )}
+      </header>
+      {entries.length === 0 ? <p className="text-faint text-xs">{hint}</p> : null}
+      <ul className="flex flex-col gap-1">
+        {entries.map((entry, index) => {
+          const text = isObject(entry) ? entryText(entry) : String(entry);
+          const isChosen = chosen?.list === list && chosen.index === index;
+          return (
+            <li key={index}>
+              <button
+                type="button"
+                title={text}
+                aria-pressed={isChosen}
+                className={classes(
+                  "w-full truncate rounded-1 border px-2 py-1 text-left text-xs hover:bg-hover",
+                  isChosen ? "border-accent" : "border-line",
+                )}
+                onClick={() => select({ entry: { list, index } })}
+              >
+                {text}
+              </button>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
   );
 }

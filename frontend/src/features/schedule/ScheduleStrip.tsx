@@ -5,15 +5,13 @@ import { schedule } from "@/document/phases";
 import { formatCount } from "@/lib/format";
 import { isObject } from "@/lib/paths";
 import { useDocument, useNodeColors, useOpenLoop, useSync } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
-import { useSelection } from "@/state/selection";
+import { setPreferences } from "@/state/preferences";
+import { clearSelection, select, useSelection } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { entryText, settingName } from "./phaseText";
-import { Rows } from "./StripRows";
-import { type Strip, type StripItem, stripOf } from "./strip";
+import { type Span, type Strip, type StripItem, stripOf } from "./strip";
 
-/** The schedule at a glance, in true proportion: one row a learner, one round enlarged. */
 export function ScheduleStrip() {
   const { catalog } = useOpenLoop();
   const document = useDocument((state) => state.document);
@@ -74,7 +72,6 @@ const LINE = 16;
 const MAX_HEIGHT = 50;
 const ROW_HEIGHT = 24;
 
-/** Of all rows of learners: few are not drawn thick. */
 function heightOf({ learners }: Strip): number {
   return Math.min(MAX_HEIGHT, Math.max(1, learners.size) * ROW_HEIGHT);
 }
@@ -97,9 +94,8 @@ function Item({ item, share }: { item: StripItem; share: number }) {
       )}
       style={{ width: `${share * 100}%` }}
       onClick={() => {
-        const { select, clear } = useSelection.getState();
         if (item.at.length > 0) select({ phase: item.at });
-        else clear();
+        else clearSelection();
       }}
     >
       <span className="sr-only">Choose</span>{" "}
@@ -109,7 +105,6 @@ function Item({ item, share }: { item: StripItem; share: number }) {
   );
 }
 
-/** Values that change over the steps, each a chip that opens its settings. */
 function Ramps() {
   const whole = useDocument((state) => schedule(state.document));
   const { anneal } = whole;
@@ -128,7 +123,7 @@ function Ramps() {
             type="button"
             title={entryText(ramp)}
             className="flex h-6 max-w-full items-center gap-1 rounded-full border border-line bg-sunken px-2 text-xs hover:bg-hover"
-            onClick={() => useSelection.getState().select({ entry: { list: "anneal", index } })}
+            onClick={() => select({ entry: { list: "anneal", index } })}
           >
             <TrendingDown size={12} aria-hidden="true" className="shrink-0 text-muted" />
             <span className="truncate">{rampText(ramp, paths)}</span>
@@ -150,7 +145,6 @@ interface OneRoundProps {
 }
 
 function OneRound({ item, round, colorOf }: OneRoundProps) {
-  const set = usePreferences((state) => state.set);
   const parts = round.items.map((part) => `${part.name} × ${part.steps}`).join(", ");
   return (
     <div className="hidden w-56 shrink-0 flex-col border-line border-l pl-4 text-xs lg:flex">
@@ -162,7 +156,7 @@ function OneRound({ item, round, colorOf }: OneRoundProps) {
         <Button
           size="small"
           look="quiet"
-          onClick={() => set({ dockTab: "schedule", isDockOpen: true })}
+          onClick={() => setPreferences({ dockTab: "schedule", isDockOpen: true })}
         >
           Edit
         </Button>
@@ -175,4 +169,75 @@ function OneRound({ item, round, colorOf }: OneRoundProps) {
       </span>
     </div>
   );
+}
+
+interface RowsProps {
+  strip: Strip;
+  colorOf: (node: string) => string;
+  hasGaps?: boolean;
+}
+
+const WIDTH = 1000;
+const ROW = 10;
+const PITCH = 14;
+/** The least width of a span, so that one step among thousands is seen. */
+const THINNEST = 1.5;
+
+function Rows({ strip, colorOf, hasGaps = false }: RowsProps) {
+  const rows = [...strip.learners];
+  const height = Math.max(1, rows.length) * PITCH;
+  const scale = WIDTH / Math.max(1, strip.steps);
+  return (
+    <svg
+      role="img"
+      aria-label={describe(strip)}
+      className="h-full w-full"
+      viewBox={`0 0 ${WIDTH} ${height}`}
+      preserveAspectRatio="none"
+    >
+      {rows.map(([node, spans], row) => (
+        <g key={node} transform={`translate(0 ${row * PITCH + (PITCH - ROW) / 2})`}>
+          <rect width={WIDTH} height={ROW} fill="var(--sunken)" />
+          <path d={pathOf(hasGaps ? steps(spans) : spans, scale, hasGaps)} fill={colorOf(node)} />
+        </g>
+      ))}
+      {strip.items.slice(1).map((item) => (
+        <rect
+          key={item.at.join(".")}
+          x={item.from * scale}
+          width={THINNEST}
+          height={height}
+          fill="var(--line)"
+        />
+      ))}
+    </svg>
+  );
+}
+
+function pathOf(spans: readonly Span[], scale: number, hasGaps: boolean): string {
+  return spans
+    .map(({ from, to }) => {
+      const full = (to - from) * scale;
+      const width = Math.max(THINNEST, hasGaps ? full * 0.92 : full);
+      return `M${(from * scale).toFixed(2)} 0h${width.toFixed(2)}v${ROW}h-${width.toFixed(2)}z`;
+    })
+    .join("");
+}
+
+const MAX_STEPS = 60;
+
+function steps(spans: readonly Span[]): readonly Span[] {
+  const count = spans.reduce((sum, { from, to }) => sum + to - from, 0);
+  if (count > MAX_STEPS) return spans;
+  return spans.flatMap(({ from, to }) =>
+    Array.from({ length: to - from }, (_, at) => ({ from: from + at, to: from + at + 1 })),
+  );
+}
+
+function describe({ learners }: Strip): string {
+  const words = [...learners].map(([node, spans]) => {
+    const count = spans.reduce((sum, { from, to }) => sum + to - from, 0);
+    return `${node} learns in ${count} ${count === 1 ? "step" : "steps"}`;
+  });
+  return words.length > 0 ? words.join(", ") : "Nothing learns yet";
 }

@@ -17,7 +17,6 @@ export function newPhase(catalog: Catalog, document: LoopDocument): JsonObject {
   };
 }
 
-/** What a loop without phases does now, as a phase. */
 export function firstPhase(catalog: Catalog, document: LoopDocument): JsonObject {
   return {
     name: "train",

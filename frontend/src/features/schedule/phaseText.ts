@@ -1,4 +1,3 @@
-/** How long a phase lasts, in words. Pure. */
 import type { Json, JsonObject } from "@/api/types";
 import { formatCount } from "@/lib/format";
 import { isObject } from "@/lib/paths";
@@ -27,7 +26,6 @@ export function settingName(path: string, all: readonly string[]): string {
   return isAlone || words[0] !== "nodes" ? last : `${words[1]} ${last}`;
 }
 
-/** A trigger or annealing in one line. */
 export function entryText(entry: JsonObject): string {
   const { when, do: action, path, from, to } = entry;
   if (isObject(when)) {

@@ -7,17 +7,13 @@ import type { LoopDocument } from "@/document/types";
 import { isObject } from "@/lib/paths";
 import { phaseLength } from "./phaseText";
 
-/** A phase or a group of the schedule's own list. */
 export interface StripItem {
   at: PhasePath;
   name: string;
-  /** "40 steps", "67 rounds of 3 + 1". */
   length: string;
   from: number;
   steps: number;
-  /** Whether its steps are known before the run. */
   isKnown: boolean;
-  /** One round of a group; null of a phase. */
   round: Strip | null;
   rounds: number;
 }
@@ -31,7 +27,6 @@ export interface Strip {
   steps: number;
   isKnown: boolean;
   items: StripItem[];
-  /** When each learner learns, in the order in which they first do. */
   learners: Map<string, Span[]>;
 }
 
@@ -72,7 +67,6 @@ function rhythms({ learn }: JsonObject): ReadonlyMap<string, Rhythm> {
   );
 }
 
-/** Steps of a phase without an end: so that it can be seen beside the others. */
 function guess(list: readonly JsonObject[], plan: PlanSummary | null | undefined): number {
   const known = plan?.phases.map((phase) => (phase.steps ?? 0) * phase.rounds) ?? [];
   const own = list.map((phase) => whole(phase.steps, 0));
@@ -81,7 +75,6 @@ function guess(list: readonly JsonObject[], plan: PlanSummary | null | undefined
 }
 
 class Reader {
-  /** Place of the next phase among all that are written. */
   private index = 0;
 
   constructor(
@@ -172,7 +165,6 @@ function spansOf(from: number, steps: number, rhythm: Rhythm | undefined): Span[
   }));
 }
 
-/** Spans that follow each other at once are one. */
 function append(learners: Map<string, Span[]>, node: string, spans: readonly Span[]): void {
   const own = learners.get(node) ?? [];
   for (const span of spans) {

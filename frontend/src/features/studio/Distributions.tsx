@@ -12,7 +12,6 @@ interface DistributionsProps {
   colors: SourceColors;
 }
 
-/** How the scores of each source and the total are spread, beside the rows where there is room. */
 export function Distributions(props: DistributionsProps) {
   return (
     <aside
@@ -31,7 +30,6 @@ export function Distributions(props: DistributionsProps) {
   );
 }
 
-/** How often each score came, and which sources go together. */
 export function Spread({ found, edges, colors }: DistributionsProps & { found: ScoredRows }) {
   const table = useMemo(() => tableRows(found, edges), [found, edges]);
   return (
@@ -109,7 +107,6 @@ interface HistogramProps {
   failed: number;
 }
 
-/** How often each score came. */
 function Histogram({ title, color, values, failed }: HistogramProps) {
   const { counts, low, high } = histogram(values, PARTS);
   const most = Math.max(1, ...counts);

@@ -43,7 +43,6 @@ interface PreviewPaneProps {
   onChoose: (node: string) => void;
 }
 
-/** What the sources say of rows, before anything is trained. */
 export function PreviewPane({ payee, edges, colors, preview, onChoose }: PreviewPaneProps) {
   const [rows, setRows] = useState<RowsFrom | string>("Choose rows.");
   const [sorting, setSorting] = useState<Sorting>("given");

@@ -29,11 +29,9 @@ const MAX_RUNS = 50;
 
 interface RowsChoiceProps {
   payee: Payee;
-  /** The rows, or why there are none. */
   onChange: (rows: RowsFrom | string) => void;
 }
 
-/** Which rows are scored. */
 export function RowsChoice({ payee, onChange }: RowsChoiceProps) {
   const catalog = useCatalog();
   const document = useDocument((state) => state.document);
@@ -116,13 +114,11 @@ export function RowsChoice({ payee, onChange }: RowsChoiceProps) {
   );
 }
 
-/** What tells a run from others of its loop. */
 function shortId({ id, name }: RunSummary): string {
   return id.startsWith(`${name}-`) ? id.slice(name.length + 1) : id;
 }
 
 interface Runs {
-  /** Of this loop, the newest first, then of others. */
   all: RunSummary[];
   hasOwn: boolean;
 }
@@ -146,7 +142,6 @@ interface PastingProps {
   onChange: (text: string) => void;
 }
 
-/** A place to paste rows into. */
 function Pasting({ text, onChange }: PastingProps) {
   const [isOpen, setOpen] = useState(false);
   const read = readPasted(text);
@@ -207,12 +202,9 @@ export function readPasted(text: string): Pasted {
 }
 
 function asRow(item: Json): Record<string, Json> {
-  if (!isObject(item)) return { completion: spoken(item) };
+  if (!isObject(item))
+    return { completion: typeof item === "string" ? item : JSON.stringify(item) };
   return Object.fromEntries(Object.entries(item).map(([name, value]) => [name, value ?? null]));
-}
-
-function spoken(item: Json): string {
-  return typeof item === "string" ? item : JSON.stringify(item);
 }
 
 function parse(text: string): Json | undefined {

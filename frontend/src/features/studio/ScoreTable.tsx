@@ -12,7 +12,6 @@ interface ScoreTableProps {
   onChoose: (node: string) => void;
 }
 
-/** A line a row: what each source says of it, and what it is paid. */
 export function ScoreTable({ sources, rows, colors, onChoose }: ScoreTableProps) {
   const [open, setOpen] = useState<number | null>(null);
   const columns = 6 + sources.length;
@@ -121,7 +120,6 @@ interface ScoreProps {
   color: string;
 }
 
-/** A score as a bar and a number; a failure by its line. */
 function Score({ score, failure, color }: ScoreProps) {
   if (score === null) {
     if (failure === null) return <span className="text-faint">–</span>;
@@ -150,7 +148,6 @@ interface RowDetailProps {
   sources: readonly SourceScores[];
 }
 
-/** A row in full: its texts, what a reward sees besides, and what went wrong. */
 function RowDetail({ row, sources }: RowDetailProps) {
   const others = Object.entries(row.row.columns);
   return (

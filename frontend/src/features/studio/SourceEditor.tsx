@@ -15,13 +15,11 @@ import { Empty } from "@/ui/States";
 interface SourceEditorProps {
   node: string | null;
   color: string | undefined;
-  /** What it said when it was previewed, of the loop as it was then. */
   said: SourceScores | null;
   asked: LoopDocument | null;
   settings: (node: string) => ReactNode;
 }
 
-/** The code of a source; the settings of one that has none. */
 export function SourceEditor({ node, color, said, asked, settings }: SourceEditorProps) {
   const catalog = useCatalog();
   const data = useDocument((state) => (node === null ? undefined : state.document.nodes[node]));
@@ -60,12 +58,10 @@ export function SourceEditor({ node, color, said, asked, settings }: SourceEdito
   );
 }
 
-/** What was said of other code says nothing of this. */
 function isOf(asked: LoopDocument | null, node: string, place: CodePlace): boolean {
   return (readPath(asked?.nodes[node], place.path) ?? "") === place.text;
 }
 
-/** What code and settings may name, as a list that opens. */
 function Words({ node }: { node: string }) {
   const words = useWords(node);
   if (words.length === 0) return null;
@@ -108,7 +104,6 @@ function Code({ node, path, text, starter, said }: CodeProps) {
       ),
     [diagnostics, node, path],
   );
-  // Of the text that was previewed or checked: what is typed meanwhile moves them.
   const marks = useMemo(() => {
     const checked = textMarks(found);
     const previewed = marksOf(said);
@@ -118,13 +113,11 @@ function Code({ node, path, text, starter, said }: CodeProps) {
     ];
   }, [said, found]);
   const write = (value: string) =>
-    store
-      .getState()
-      .dispatch(
-        setField,
-        { node, path, value },
-        { group: `code of ${node}`, label: `Edit ${node}` },
-      );
+    store.dispatch(
+      setField,
+      { node, path, value },
+      { group: `code of ${node}`, label: `Edit ${node}` },
+    );
   return (
     <>
       <div className="min-h-0 flex-1 bg-surface">

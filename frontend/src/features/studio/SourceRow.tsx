@@ -13,7 +13,6 @@ import { KindIcon } from "@/ui/KindIcon";
 interface SourceRowProps {
   edge: PayingEdge;
   color: string | undefined;
-  /** Where the slider ends. */
   scale: number;
   said: SourceScores | null;
   isChosen: boolean;
@@ -24,7 +23,6 @@ interface SourceRowProps {
   onWeigh: (weight: number) => void;
 }
 
-/** One source: what it is, and its weight. */
 export function SourceRow(props: SourceRowProps) {
   const { edge, color, said, isChosen, onChoose } = props;
   const catalog = useCatalog();
@@ -116,9 +114,8 @@ function Weight({ edge, scale, isLocked, isReadonly, onLock, onWeigh }: SourceRo
         size="small"
         isActive={isLocked}
         onClick={onLock}
-      >
-        {isLocked ? <Lock size={14} /> : <LockOpen size={14} />}
-      </IconButton>
+        icon={isLocked ? <Lock size={14} /> : <LockOpen size={14} />}
+      />
     </div>
   );
 }

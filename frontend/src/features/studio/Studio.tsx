@@ -1,24 +1,40 @@
-import { Star } from "lucide-react";
+import { Command } from "cmdk";
+import { Plus, Star } from "lucide-react";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { useSearch } from "wouter";
 import { preparePreviews } from "@/api/routes";
 import type { ScoredRows } from "@/api/types";
-import { type Payee, payees, payingEdges } from "@/document/rewards";
-import { useCatalog, useDocument } from "@/state/document/context";
+import { type ScorerChoice, scorerChoices } from "@/catalog/scorers";
+import {
+  type Payee,
+  type PayingEdge,
+  payees,
+  payingEdges,
+  rounded,
+  weighed,
+} from "@/document/rewards";
+import { kindColor } from "@/lib/colors";
+import { connect, setWeights } from "@/state/commands/edges";
+import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
 import { usePreview } from "@/state/usePreview";
+import { Button } from "@/ui/Button";
+import { Dialog } from "@/ui/Dialog";
+import { KindIcon } from "@/ui/KindIcon";
+import { LabelledSelect } from "@/ui/LabelledSelect";
+import { RichText } from "@/ui/RichText";
 import { Empty } from "@/ui/States";
 import { Distributions } from "./Distributions";
+import { newSource, scoresPort, unconnected } from "./newSource";
 import { PreviewPane } from "./PreviewPane";
 import { SourceEditor } from "./SourceEditor";
-import { SourceList } from "./SourceList";
-import { useSourceColors } from "./sourceColors";
+import { SourceRow } from "./SourceRow";
+import { type SourceColors, useSourceColors } from "./sourceColors";
+import { TotalBar } from "./TotalBar";
 
 interface StudioProps {
-  /** The settings of a source that is no code. */
   settings: (node: string) => ReactNode;
 }
 
-/** The rewards of a loop: who is paid by what, the code of each source, and what they say of rows. */
 export function Studio({ settings }: StudioProps) {
   const catalog = useCatalog();
   const document = useDocument((state) => state.document);
@@ -55,7 +71,6 @@ export function Studio({ settings }: StudioProps) {
 interface BenchProps extends StudioProps {
   payee: Payee;
   payees: readonly Payee[];
-  /** The source to begin with. */
   wanted: string | null;
   onPayee: (name: string) => void;
 }
@@ -99,5 +114,208 @@ function Bench({ payee, payees: all, wanted, onPayee, settings }: BenchProps) {
       </div>
       <Distributions found={preview.found} edges={edges} colors={colors} />
     </div>
+  );
+}
+
+interface SourceListProps {
+  payee: Payee;
+  payees: readonly Payee[];
+  edges: readonly PayingEdge[];
+  found: ScoredRows | null;
+  colors: SourceColors;
+  chosen: string | null;
+  onPayee: (name: string) => void;
+  onChoose: (node: string) => void;
+}
+
+function SourceList(props: SourceListProps) {
+  const { payee, payees, edges, found, colors, chosen, onPayee, onChoose } = props;
+  const { store } = useOpenLoop();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const [isAdding, setAdding] = useState(false);
+  const [keepsTotal, setKeepsTotal] = useState(false);
+  const [locked, setLocked] = useState<ReadonlySet<string>>(new Set());
+  const total = rounded(edges.reduce((sum, { weight }) => sum + weight, 0));
+  const scale = Math.max(1, ...edges.map(({ weight }) => Math.abs(weight)));
+
+  const weigh = (key: string, weight: number) => {
+    const weights = weighed(edges, key, weight, keepsTotal ? { total, locked } : null);
+    store.dispatch(setWeights, { weights }, { group: `weigh ${payee.name} ${key}` });
+  };
+  const toggleLock = (key: string) => {
+    const next = new Set(locked);
+    if (!next.delete(key)) next.add(key);
+    setLocked(next);
+  };
+  return (
+    <aside
+      aria-label="Sources"
+      className="flex w-[264px] shrink-0 flex-col overflow-y-auto border-line border-r bg-surface xl:w-[312px]"
+    >
+      <div className="flex h-12 shrink-0 items-center justify-between gap-2 px-4">
+        <h2 className="font-semibold text-base">Sources</h2>
+        <Button
+          size="small"
+          icon={<Plus size={14} />}
+          disabled={isReadonly}
+          onClick={() => setAdding(true)}
+        >
+          Add source
+        </Button>
+      </div>
+      {payees.length > 1 ? (
+        <div className="border-line border-t px-4 py-2 text-muted text-xs">
+          <LabelledSelect
+            label="Learner"
+            value={payee.name}
+            options={payees.map(({ name }) => ({ value: name, label: name }))}
+            onChange={onPayee}
+          />
+        </div>
+      ) : null}
+      {edges.length === 0 ? (
+        <p className="border-line border-t p-4 text-muted text-sm">
+          {payee.node} has no reward yet. Add a source: a built-in check, a model, or your own code.
+        </p>
+      ) : (
+        <ul>
+          {edges.map((edge) => (
+            <SourceRow
+              key={edge.key}
+              edge={edge}
+              color={colors[edge.node]}
+              scale={scale}
+              said={found?.sources.find((one) => one.edge === edge.name) ?? null}
+              isChosen={edge.node === chosen}
+              isLocked={locked.has(edge.key)}
+              isReadonly={isReadonly}
+              onChoose={() => onChoose(edge.node)}
+              onLock={() => toggleLock(edge.key)}
+              onWeigh={(weight) => weigh(edge.key, weight)}
+            />
+          ))}
+        </ul>
+      )}
+      <TotalBar
+        payee={payee}
+        edges={edges}
+        colors={colors}
+        total={total}
+        keepsTotal={keepsTotal}
+        onKeepTotal={setKeepsTotal}
+      />
+      <AddSource
+        payee={payee}
+        isOpen={isAdding}
+        onClose={() => setAdding(false)}
+        onAdded={onChoose}
+      />
+    </aside>
+  );
+}
+
+interface AddSourceProps {
+  payee: Payee;
+  isOpen: boolean;
+  onClose: () => void;
+  onAdded: (node: string) => void;
+}
+
+const GROUP =
+  "[&_[cmdk-group-heading]]:px-2 [&_[cmdk-group-heading]]:py-1 [&_[cmdk-group-heading]]:text-muted [&_[cmdk-group-heading]]:text-xs";
+
+function AddSource({ payee, isOpen, onClose, onAdded }: AddSourceProps) {
+  return (
+    <Dialog
+      title="Add a source"
+      description={`Its score of a row is added to the reward of ${payee.node}, with an initial weight of 1.`}
+      isOpen={isOpen}
+      onClose={onClose}
+    >
+      {isOpen ? <Choices payee={payee} onClose={onClose} onAdded={onAdded} /> : null}
+    </Dialog>
+  );
+}
+
+function Choices({ payee, onClose, onAdded }: Omit<AddSourceProps, "isOpen">) {
+  const catalog = useCatalog();
+  const { store } = useOpenLoop();
+  const document = useDocument((state) => state.document);
+  const type = scoresPort(catalog, document, payee);
+  const choices = useMemo(() => scorerChoices(catalog, type), [catalog, type]);
+  const present = useMemo(() => unconnected(catalog, document, payee), [catalog, document, payee]);
+  const own = choices.filter(({ isCode }) => isCode);
+  const built = choices.filter(({ isCode }) => !isCode);
+  const add = (choice: ScorerChoice) => {
+    onAdded(newSource(catalog, store, payee, choice));
+    onClose();
+  };
+  return (
+    <Command label="Sources to add" loop className="rounded-2 border border-line">
+      <Command.Input
+        autoFocus
+        placeholder="Search: exact, length, python, model"
+        className="h-10 w-full border-line border-b bg-transparent px-3 text-sm outline-none"
+      />
+      <Command.List className="max-h-[46vh] overflow-y-auto p-1">
+        <Command.Empty className="p-3 text-muted text-sm">No source fits.</Command.Empty>
+        {present.length > 0 ? (
+          <Command.Group heading="In this loop" className={GROUP}>
+            {present.map(({ node, from }) => (
+              <Command.Item
+                key={node}
+                value={`in this loop ${node}`}
+                className="flex cursor-default items-center gap-2 rounded-2 px-2 py-1.5 text-sm data-[selected=true]:bg-hover"
+                onSelect={() => {
+                  const edge = { from, to: payee.name };
+                  store.dispatch(connect, { edge }, { label: `Add reward ${node}` });
+                  onAdded(node);
+                  onClose();
+                }}
+              >
+                {node}
+              </Command.Item>
+            ))}
+          </Command.Group>
+        ) : null}
+        {own.length > 0 ? <Group heading="Your own" choices={own} onSelect={add} /> : null}
+        <Group heading="Built in, models and services" choices={built} onSelect={add} />
+      </Command.List>
+    </Command>
+  );
+}
+
+interface GroupProps {
+  heading: string;
+  choices: readonly ScorerChoice[];
+  onSelect: (choice: ScorerChoice) => void;
+}
+
+function Group({ heading, choices, onSelect }: GroupProps) {
+  return (
+    <Command.Group heading={heading} className={GROUP}>
+      {choices.map((choice) => (
+        <Command.Item
+          key={`${choice.kind.kind} ${choice.name}`}
+          value={`${choice.title} ${choice.name} ${choice.kind.title} ${choice.help}`}
+          className="flex cursor-default items-start gap-2 rounded-2 px-2 py-1.5 text-sm data-[selected=true]:bg-hover"
+          style={{ "--node-color": kindColor(choice.kind) } as React.CSSProperties}
+          onSelect={() => onSelect(choice)}
+        >
+          <span className="loop-node-icon mt-0.5 size-5 shrink-0">
+            <KindIcon name={choice.kind.icon} size={13} />
+          </span>
+          <span className="min-w-0">
+            <span className="block">
+              {choice.title}{" "}
+              <span className="text-muted text-xs">{choice.kind.title.toLowerCase()}</span>
+            </span>
+            <span className="block text-muted text-xs">
+              <RichText text={choice.help} />
+            </span>
+          </span>
+        </Command.Item>
+      ))}
+    </Command.Group>
   );
 }

@@ -13,7 +13,6 @@ import { Select } from "@/ui/Select";
 import { Switch } from "@/ui/Switch";
 import type { SourceColors } from "./sourceColors";
 
-/** How the scores of several sources come together, in the learner. */
 const COMBINE = ["credit", "combine"];
 
 interface TotalBarProps {
@@ -25,7 +24,6 @@ interface TotalBarProps {
   onKeepTotal: (keeps: boolean) => void;
 }
 
-/** What the weights come to, how they are combined, and whom they teach. */
 export function TotalBar({ payee, edges, colors, total, keepsTotal, onKeepTotal }: TotalBarProps) {
   const { loopId } = useOpenLoop();
   const search = useSearch();
@@ -104,13 +102,11 @@ function Combine({ node }: { node: string }) {
             label: formatName(choice.label).toLowerCase(),
           }))}
           onChange={(chosen) =>
-            store
-              .getState()
-              .dispatch(
-                setField,
-                { node, path: COMBINE, value: chosen === field.fallback ? undefined : chosen },
-                { label: "Combine rewards" },
-              )
+            store.dispatch(
+              setField,
+              { node, path: COMBINE, value: chosen === field.fallback ? undefined : chosen },
+              { label: "Combine rewards" },
+            )
           }
         />
       </div>

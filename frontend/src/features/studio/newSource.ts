@@ -10,7 +10,6 @@ import { freePlace } from "@/graph/freePlace";
 import { addNode } from "@/state/commands/nodes";
 import type { DocumentStore } from "@/state/document/store";
 
-/** What the port of a learner takes. */
 export function scoresPort(catalog: Catalog, document: LoopDocument, payee: Payee): string {
   return inputPort(catalog, document, payee)?.type ?? "";
 }
@@ -30,18 +29,17 @@ export function unconnected(
   });
 }
 
-/** Adds it and gives its name. */
 export function newSource(
   catalog: Catalog,
   store: DocumentStore,
   payee: Payee,
   choice: ScorerChoice,
 ): string {
-  const { document, dispatch } = store.getState();
+  const { document } = store.getState();
   const id = freeName(choice.name, new Set(Object.keys(document.nodes)));
   const [x, y] = document.layout[payee.node] ?? [0, 0];
   const place = freePlace(catalog, document, choice.kind, { x: x + 320, y: y + 160 });
-  dispatch(
+  store.dispatch(
     addNode,
     {
       id,
@@ -67,7 +65,6 @@ function edgesOf(
   return [...reading(catalog, document, payee, kind.inputs, id), ...pays];
 }
 
-/** From what the learner writes to what the source reads. */
 function reading(
   catalog: Catalog,
   document: LoopDocument,

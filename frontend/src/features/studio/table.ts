@@ -6,14 +6,11 @@ export type Sorting = "given" | "most" | "least" | "disagreement" | "failed";
 
 export interface TableRow {
   row: ScoredRow;
-  /** Its place among the rows of the preview. */
   place: number;
   /** By source; null where it says nothing, or nothing that is one number. */
   scores: (number | null)[];
-  /** By source, why it failed on this row. */
   failures: (Failure | null)[];
   total: number | null;
-  /** How far the sources are apart, from 0 to 1. */
   spread: number;
 }
 
@@ -28,7 +25,6 @@ export const APART = 0.6;
 export function numberOf(score: unknown): number | null {
   if (typeof score === "number") return score;
   if (typeof score !== "object" || score === null) return null;
-  // Numbers at steps: a row's worth is their sum, as the learner counts them.
   const parts = Object.values(score).filter((one) => typeof one === "number");
   return parts.length === 0 ? null : parts.reduce((sum, one) => sum + one, 0);
 }
@@ -113,7 +109,6 @@ export function sorted(rows: readonly TableRow[], sorting: Sorting): readonly Ta
   }
 }
 
-/** A prompt, a completion or a target in one line. */
 export function plainText(value: unknown): string {
   if (typeof value === "string") return value;
   if (value === null || value === undefined) return "";

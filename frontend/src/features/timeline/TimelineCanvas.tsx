@@ -7,7 +7,6 @@ import { type Range, zoomRange } from "./rows";
 
 interface TimelineCanvasProps extends Omit<Painting, "colorOf" | "brush"> {
   onHover: (span: StageSpan | null) => void;
-  /** A range that was chosen; null: back to the last seconds. */
   onRange: (range: Range | null) => void;
 }
 
@@ -90,7 +89,6 @@ export function TimelineCanvas({ onHover, onRange, ...painting }: TimelineCanvas
   );
 }
 
-/** Where a key leads; undefined: nowhere. */
 function movedRange(range: Range, key: string): Range | null | undefined {
   const length = range.end - range.start;
   const by = (share: number) => ({

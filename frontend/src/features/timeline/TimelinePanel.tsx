@@ -1,10 +1,10 @@
 import { useMemo, useState } from "react";
-import { formatShare } from "@/lib/format";
+import { formatCount, formatRate, formatSeconds, formatShare } from "@/lib/format";
 import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
 import { useRecord } from "@/live/recordContext";
 import type { StageSpan } from "@/live/state";
 import { useDocument, useNodeColors } from "@/state/document/context";
-import { useSelection } from "@/state/selection";
+import { showField } from "@/state/selection";
 import { Segmented } from "@/ui/Segmented";
 import { Empty } from "@/ui/States";
 import { AXIS, LOW_ROW, ROW } from "./draw";
@@ -15,13 +15,14 @@ import {
   originOf,
   overlapShare,
   type Range,
+  type Share,
+  type StepShares,
   stepShares,
   stepStarts,
   type TimelineRow,
   timelineRows,
 } from "./rows";
 import { TimelineCanvas } from "./TimelineCanvas";
-import { TimelineText } from "./TimelineText";
 
 type Window = "15" | "60" | "600" | "all";
 
@@ -32,10 +33,8 @@ const WINDOWS: readonly { value: Window; label: string }[] = [
   { value: "all", label: "All" },
 ];
 
-/** Of shorter steps a minute shows more than can be told apart. */
 const SHORT_STEP = 1;
 
-/** When each pool worked on what, and when it did not. The wheel zooms, a drag moves, with Shift it chooses a range. */
 export function TimelinePanel() {
   const live = useLiveRun();
   const version = useLiveVersion("spans");
@@ -118,7 +117,6 @@ export function TimelinePanel() {
   );
 }
 
-/** The end of the axis: the present while the run goes on, else its last moment. */
 function lastMoment(spans: readonly StageSpan[], isLive: boolean): number {
   const last = spans.at(-1);
   const known = last ? Math.max(last.start, last.end ?? last.start) : Date.now();
@@ -132,11 +130,9 @@ interface TimelineRowsProps {
   range: Range;
   now: number;
   rowHeight: number;
-  /** Height of the axis above the rows. */
   axis: number;
 }
 
-/** What stands before each row of bars: whose it is, and how much of the time nobody worked there. */
 function TimelineRows({ rows, range, now, rowHeight, axis }: TimelineRowsProps) {
   const colors = useNodeColors();
   return (
@@ -156,8 +152,7 @@ function TimelineRows({ rows, range, now, rowHeight, axis }: TimelineRowsProps) 
               }
               onClick={() => {
                 if (node === null) return;
-                useSelection.getState().select({ nodes: [node] });
-                useSelection.getState().focusField(node, null);
+                showField(node, null);
               }}
             >
               <span
@@ -176,11 +171,63 @@ function TimelineRows({ rows, range, now, rowHeight, axis }: TimelineRowsProps) 
   );
 }
 
-/** The node that worked there longest. */
 function firstNode(row: TimelineRow): string | null {
   const sums = new Map<string, number>();
   for (const { span, start, end } of row.bars) {
     sums.set(span.node, (sums.get(span.node) ?? 0) + (end ?? start) - start);
   }
   return [...sums].toSorted(([, a], [, b]) => b - a)[0]?.[0] ?? null;
+}
+
+interface TimelineTextProps {
+  hovered: StageSpan | null;
+  shares: StepShares;
+  now: number;
+  isUnderWay: boolean;
+}
+
+export function TimelineText({ hovered, shares, now, isUnderWay }: TimelineTextProps) {
+  return (
+    <p className="tabular min-w-24 flex-1 truncate" title={shares.stages.map(shareText).join("\n")}>
+      {hovered ? (
+        <SpanText span={hovered} now={now} />
+      ) : shares.stages.length > 0 ? (
+        <StepText shares={shares} />
+      ) : isUnderWay ? (
+        <span className="text-muted">The first step is in progress.</span>
+      ) : null}
+    </p>
+  );
+}
+
+function SpanText({ span, now }: { span: StageSpan; now: number }) {
+  const seconds = ((span.end ?? now) - span.start) / 1000;
+  return (
+    <>
+      <b>{span.stage}</b> step {span.step ?? "–"} · {formatSeconds(seconds)}
+      {span.samples ? ` · ${formatCount(span.samples)} rows` : ""}
+      {span.tokens && span.end
+        ? ` · ${formatRate(span.tokens / Math.max(1e-3, seconds), "tok")}`
+        : ""}
+      {span.starved > 0.001 ? ` · starved ${formatSeconds(span.starved)}` : ""}
+      {span.blocked > 0.001 ? ` · blocked ${formatSeconds(span.blocked)}` : ""}
+    </>
+  );
+}
+
+/** One pool: its stages add up to the step. Several: they overlap, so each says how long it worked. */
+function StepText({ shares }: { shares: StepShares }) {
+  const { step, stages, pools } = shares;
+  const isSplit = pools.length > 0;
+  return (
+    <>
+      <b>step {formatSeconds(step)}</b>
+      {isSplit ? " · at work in it " : ": "}
+      {(isSplit ? pools : stages.slice(0, 5)).map(shareText).join(isSplit ? " · " : " + ")}
+    </>
+  );
+}
+
+function shareText(share: Share): string {
+  return `${share.name} ${formatSeconds(share.seconds)}`;
 }

@@ -1,4 +1,3 @@
-/** Paints the timeline on a canvas. Knows nothing of runs; bars and colours come in. */
 import { resolveColor } from "@/lib/colors";
 import { formatMoment } from "@/lib/format";
 import type { StageSpan } from "@/live/state";
@@ -12,13 +11,11 @@ export interface Painting {
   rows: readonly TimelineRow[];
   rowHeight: number;
   range: Range;
-  /** Zero of the axis. */
   origin: number;
   now: number;
   steps: readonly { step: number; at: number }[];
   colorOf: (node: string) => string;
   hovered: StageSpan | null;
-  /** A range that is being chosen. */
   brush: Range | null;
 }
 
@@ -53,7 +50,6 @@ function xOf(time: number, range: Range, width: number): number {
   return ((time - range.start) / (range.end - range.start || 1)) * width;
 }
 
-/** Steps where there is room to name them, else the time. */
 function drawAxis(
   context: CanvasRenderingContext2D,
   { range, origin, steps }: Painting,
@@ -161,7 +157,6 @@ function drawBar(
 ): void {
   const { span } = bar;
   const verb = span.stage.split(".").at(-1) ?? span.stage;
-  // The ground first, so that what is drawn lightly shows no hatching.
   context.fillStyle = resolveColor("var(--surface)");
   context.fillRect(box.x, box.y, Math.max(1, box.width - 0.5), box.height);
   context.fillStyle = resolveColor(colorOf(span.node));
@@ -188,7 +183,6 @@ function drawBrush(
   context.globalAlpha = 1;
 }
 
-/** The bar at a point, if any. */
 export function spanAt(
   { rows, rowHeight, range, now }: Pick<Painting, "rows" | "rowHeight" | "range" | "now">,
   width: number,

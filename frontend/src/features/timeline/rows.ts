@@ -7,11 +7,8 @@ export type Grouping = "byPool" | "byRank" | "byStage";
 export interface TimelineRow {
   key: string;
   label: string;
-  /** Beside the label: how many ranks, or which one. */
   note: string;
-  /** Whose stages they are, where all are of one node. */
   node: string | null;
-  /** Whether time without a bar is time in which nobody worked there. */
   showsIdle: boolean;
   bars: Bar[];
 }
@@ -19,7 +16,6 @@ export interface TimelineRow {
 export interface Bar {
   span: StageSpan;
   start: number;
-  /** Null while it goes on. */
   end: number | null;
 }
 
@@ -35,9 +31,10 @@ export function timelineRows(
   grouping: Grouping,
 ): TimelineRow[] {
   if (grouping === "byStage") return stageRows(spans, nodes);
-  // What an evaluation runs stands there for itself.
   const own = spans.filter((span) => !(span.pool === null && span.stage.endsWith(".evaluate")));
-  const pools = [...new Set(own.map((span) => span.pool))].toSorted(byDriverLast);
+  const pools = [...new Set(own.map((span) => span.pool))].toSorted(
+    (a, b) => Number(a === null) - Number(b === null),
+  );
   return pools.flatMap((pool) => {
     const inPool = own.filter((span) => span.pool === pool);
     const ranks = Math.max(1, ...inPool.map((span) => span.ranks.length));
@@ -46,10 +43,6 @@ export function timelineRows(
     }
     return [poolRow(pool, inPool, ranks)];
   });
-}
-
-function byDriverLast(a: string | null, b: string | null): number {
-  return Number(a === null) - Number(b === null);
 }
 
 function poolRow(pool: string | null, spans: readonly StageSpan[], ranks: number): TimelineRow {
@@ -127,7 +120,6 @@ export function overlapShare(
   return shared / Math.max(1, range.end - range.start);
 }
 
-/** Share of a stretch of time in which nobody worked there. */
 export function idleShare(row: TimelineRow, range: Range, now: number): number {
   const worked = united(row.bars, range, now).reduce((sum, [start, end]) => sum + end - start, 0);
   return 1 - worked / Math.max(1, range.end - range.start);
@@ -151,7 +143,6 @@ function united(bars: readonly Bar[], range: Range, now: number): [number, numbe
   return found;
 }
 
-/** Where each step begins, within a range. */
 export function stepStarts(
   spans: readonly StageSpan[],
   range: Range,
@@ -172,7 +163,6 @@ export interface Range {
   end: number;
 }
 
-/** The last `seconds`, or everything where there is less. */
 export function lastSeconds(spans: readonly StageSpan[], seconds: number, now: number): Range {
   const first = spans[0]?.start ?? now;
   const end = Math.max(now, ...spans.slice(-50).map((span) => span.end ?? span.start));
@@ -196,19 +186,13 @@ export function tickStep(range: Range, ticks: number): number {
 }
 
 export interface Share {
-  /** A stage, or a pool. */
   name: string;
-  /** In a step. */
   seconds: number;
 }
 
-/** What the last steps were made of: of as many as the gauges tell of. */
 export interface StepShares {
-  /** Seconds of a step, as they are told everywhere; null before one has ended. */
   step: number | null;
-  /** How long each stage took, longest first, without evaluations. */
   stages: readonly Share[];
-  /** How long each pool was at work, where a run has several; their steps overlap. */
   pools: readonly Share[];
 }
 

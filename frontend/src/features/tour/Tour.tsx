@@ -7,11 +7,10 @@ import {
   useRef,
   useState,
 } from "react";
-import { usePreferences, useTourState } from "@/state/preferences";
+import { setPreferences, useTourState } from "@/state/preferences";
 import { Button } from "@/ui/Button";
 import { Kbd } from "@/ui/Kbd";
 
-/** One step after the other, each pointing at a part of the page; arrow keys, enter and escape work. */
 export function Tour() {
   const step = useTourState((state) => state.step);
   if (step === null) return null;
@@ -27,7 +26,6 @@ function Step({ at }: { at: number }) {
   const forward = useCallback(() => go(isLast ? null : at + 1), [go, at, isLast]);
   const back = useCallback(() => go(Math.max(0, at - 1)), [go, at]);
   useTourKeys(forward, back);
-  // The first step takes the focus from the page; the last gives it back.
   useEffect(() => {
     const before = document.activeElement;
     panel.current?.querySelector<HTMLElement>("[data-forward]")?.focus();
@@ -95,9 +93,7 @@ function useTourKeys(forward: () => void, back: () => void): void {
 interface TourStep {
   title: string;
   text: string;
-  /** What is pointed at. */
   target: string;
-  /** Opens what would be hidden. */
   prepare?: () => void;
 }
 
@@ -116,13 +112,13 @@ export const STEPS: readonly TourStep[] = [
     title: "Settings of the selection",
     text: "With nothing selected, those of the whole loop. Simple, advanced and expert decide how many are shown, never which take effect.",
     target: "aside[aria-label='Settings']",
-    prepare: () => usePreferences.getState().set({ isInspectorOpen: true }),
+    prepare: () => setPreferences({ isInspectorOpen: true }),
   },
   {
     title: "Who learns when",
     text: "The schedule splits training into phases. Beside it: the plan, problems with their fixes, memory and time, and the loop as YAML.",
     target: "section[aria-label='Lower panel']",
-    prepare: () => usePreferences.getState().set({ isDockOpen: true }),
+    prepare: () => setPreferences({ isDockOpen: true }),
   },
   {
     title: "Does it fit, and how long does a step take?",
@@ -165,7 +161,6 @@ function usePlaces(
       const own = panel.current?.getBoundingClientRect();
       setPlaces(box && own ? beside(box, own) : { ring: null, panel: MIDDLE });
     };
-    // What was opened just now is laid out in the next frame.
     const frame = requestAnimationFrame(measure);
     window.addEventListener("resize", measure);
     return () => {

@@ -10,7 +10,6 @@ import { defineCommand } from "../document/command";
 import { locksOf, writeLocks } from "../document/locks";
 import { removeItems, renameNode } from "./nodes";
 
-/** The edits of a one-click repair, in order. */
 export const applyChanges = defineCommand<{ catalog: Catalog; changes: readonly Change[] }>(
   "Apply fix",
   (draft, { catalog, changes }) => {
@@ -70,7 +69,6 @@ function isInMissingEdge(draft: LoopDocument, keys: Path, [, index]: Path): bool
   return keys[0] === "edges" && keys.length > 2 && !(Number(index) in draft.edges);
 }
 
-/** Fixes write edges as YAML has them; the document holds them with their ends apart. */
 function setEdge(draft: LoopDocument, [, index]: Path, value: Json | undefined): void {
   const edge = readEdge(value);
   const at = Number(index);
@@ -110,7 +108,6 @@ function removeEdge(draft: LoopDocument, path: string, value: Json | undefined):
 interface ApplyFit {
   catalog: Catalog;
   edits: readonly Change[];
-  /** Locks that go with it. */
   unlocks?: readonly string[];
 }
 

@@ -43,7 +43,6 @@ export const setEdgeOption = defineCommand<SetEdgeOption>(
   },
 );
 
-/** Weights of several connections at once, by their keys. */
 export const setWeights = defineCommand<{ weights: Readonly<Record<string, number>> }>(
   "Set reward weights",
   (draft, { weights }) => {

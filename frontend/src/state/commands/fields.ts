@@ -9,11 +9,9 @@ import { defineCommand } from "../document/command";
 interface SetValue {
   path: Path;
   value: Json | undefined;
-  /** How many keys of the path stay, empty or not, when a value below them is removed. */
   keep?: number;
 }
 
-/** Any value of the loop by its path; `undefined` removes it. */
 export const setValue = defineCommand<SetValue>(
   "Change setting",
   (draft, { path, value, keep }) => {
@@ -29,7 +27,6 @@ interface SetField {
   path: Path;
   /** `undefined` puts the field back to its default. */
   value: Json | undefined;
-  /** How many keys of the path stay, empty or not, when a value below them is removed. */
   keep?: number;
 }
 
@@ -47,13 +44,10 @@ export const setField = defineCommand<SetField>(
 interface SetFields {
   nodes: readonly string[];
   path: Path;
-  /** `undefined` puts the field back to its default. */
   value: Json | undefined;
-  /** How many keys of the path stay, empty or not, when a value below them is removed. */
   keep?: number;
 }
 
-/** One field of several nodes at once. */
 export const setFields = defineCommand<SetFields>("Change fields", (draft, { nodes, ...field }) => {
   for (const node of nodes) setField.recipe(draft, { node, ...field });
 });

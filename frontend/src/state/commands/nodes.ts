@@ -13,7 +13,6 @@ interface AddNode {
   id: string;
   data: NodeData;
   position: Point;
-  /** Edges that come with it, where it was dropped from a port. */
   edges?: Edge[];
 }
 
@@ -118,7 +117,6 @@ export const moveNodes = defineCommand<{ positions: Record<string, Point> }>(
   },
 );
 
-/** The fragment's names are free; `placeFragment` sees to that. */
 export const pasteItems = defineCommand<{ fragment: Fragment }>("Paste", (draft, { fragment }) => {
   for (const [id, node] of Object.entries(fragment.nodes)) {
     if (id in draft.nodes) continue;
@@ -134,7 +132,6 @@ interface InsertOnEdge {
   node: string;
   ports: Splice;
   positions: Record<string, Point>;
-  /** What the node begins as, where it is new. */
   data?: NodeData;
 }
 

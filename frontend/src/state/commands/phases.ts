@@ -4,7 +4,6 @@ import { isObject } from "@/lib/paths";
 import { defineCommand } from "../document/command";
 
 interface AddPhase {
-  /** Place of the new phase. */
   at: PhasePath;
   phase: JsonObject;
   /** Stands for what runs now, where the loop has no phases yet. */
@@ -33,7 +32,6 @@ interface MovePhase {
   by: -1 | 1;
 }
 
-/** One place to the left or right among its siblings. */
 export const movePhase = defineCommand<MovePhase>("Move phase", (draft, { at, by }) => {
   const list = phaseList(draft, at.slice(0, -1));
   const index = at.at(-1) ?? 0;
@@ -43,7 +41,6 @@ export const movePhase = defineCommand<MovePhase>("Move phase", (draft, { at, by
   if (phase) list.splice(target, 0, phase);
 });
 
-/** Puts a phase into a group that repeats. */
 export const groupPhase = defineCommand<{ at: PhasePath; repeat: number }>(
   "Repeat phase",
   (draft, { at, repeat }) => {
@@ -55,7 +52,6 @@ export const groupPhase = defineCommand<{ at: PhasePath; repeat: number }>(
   },
 );
 
-/** Takes the phases of a group out of it. */
 export const ungroupPhases = defineCommand<{ at: PhasePath }>("Ungroup phases", (draft, { at }) => {
   const list = phaseList(draft, at.slice(0, -1));
   const group = phaseAt(draft, at);
@@ -63,7 +59,6 @@ export const ungroupPhases = defineCommand<{ at: PhasePath }>("Ungroup phases", 
   list.splice(at.at(-1) ?? 0, 1, ...group.phases.filter(isObject));
 });
 
-/** Moves a phase into the group that stands left or right of it. */
 export const mergePhases = defineCommand<{ at: PhasePath; side: -1 | 1 }>(
   "Move into group",
   (draft, { at, side }) => {

@@ -8,9 +8,7 @@ import { moveNodes } from "./nodes";
 interface PlaceInPool {
   catalog: Catalog;
   nodes: readonly string[];
-  /** Null: in none that is named. */
   pool: string | null;
-  /** Where they were put down, where it was done by dragging. */
   positions?: Record<string, Point>;
 }
 
@@ -31,15 +29,11 @@ export const placeInPool = defineCommand<PlaceInPool>(
 
 interface PlaceNode {
   node: string;
-  /** Where it is to work; a pool that is not there yet is made of GPUs of the others. */
   pool: string;
-  /** The field of the node that names it: of its weights, or of what it writes. */
   path: Path;
-  /** GPUs of each pool as they are laid out now. */
   laidOut: PoolSizes;
 }
 
-/** Give a role to a pool. */
 export const placeNode = defineCommand<PlaceNode>(
   "Place role",
   (draft, { node, pool, path, laidOut }) => {
@@ -60,12 +54,10 @@ export const placeNode = defineCommand<PlaceNode>(
 interface ResizePool {
   pool: string;
   gpus: number;
-  /** The pool that gives or takes the difference. */
   other: string;
   laidOut: PoolSizes;
 }
 
-/** GPUs go from one pool to another. */
 export const resizePool = defineCommand<ResizePool>(
   "Move GPUs",
   (draft, { pool, gpus, other, laidOut }) => {

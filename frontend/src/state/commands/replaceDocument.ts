@@ -29,7 +29,6 @@ function replaceRecord(draft: Record<string, unknown>, wanted: Record<string, un
   const order = Object.keys(draft).filter((key) => key in wanted);
   const newOrder = Object.keys(wanted).filter((key) => key in draft);
   if (order.join("\n") !== newOrder.join("\n")) {
-    // Another order shows in the text, so the record is written anew.
     for (const key of Object.keys(draft)) delete draft[key];
     Object.assign(draft, wanted);
     return;

@@ -16,7 +16,6 @@ export interface OpenLoop {
   runId: string | null;
   store: DocumentStore;
   syncStore: SyncStore;
-  /** Null where the loop is only looked at. */
   sync: LoopSync | null;
   catalog: Catalog;
 }
@@ -45,7 +44,6 @@ type Colors = Readonly<Record<string, string>>;
 
 const known = new WeakMap<object, { document: DocumentState["document"]; colors: Colors }>();
 
-/** The same object as long as no colour changes. */
 function colorsOf({ catalog, store }: OpenLoop, document: DocumentState["document"]): Colors {
   const last = known.get(store);
   if (last?.document === document) return last.colors;
@@ -55,7 +53,6 @@ function colorsOf({ catalog, store }: OpenLoop, document: DocumentState["documen
   return colors;
 }
 
-/** The colour of every node, the same in the graph, the charts, the timeline and the memory. */
 export function useNodeColors(): Colors {
   const open = useOpenLoop();
   return useStore(open.store, (state) => colorsOf(open, state.document));
@@ -65,7 +62,6 @@ export function useNodeColor(node: string): string {
   return useNodeColors()[node] ?? "var(--muted)";
 }
 
-/** Colours of nodes that stand on one chart, each another. */
 export function useChartColors(shown: readonly string[]): Colors {
   const colors = useNodeColors();
   const key = shown.join("\n");
@@ -84,18 +80,15 @@ export function useMode(): ModeInfo {
   return modeNamed(catalog, named ?? found ?? undefined);
 }
 
-/** Names another mode in the loop; everything else of it stays as it is. */
 export function useSetMode(): (mode: ModeInfo) => void {
   const { store } = useOpenLoop();
   return useCallback(
     (mode) =>
-      store
-        .getState()
-        .dispatch(
-          setValue,
-          { path: ["mode"], value: mode.name },
-          { label: `Mode: ${mode.title.toLowerCase()}` },
-        ),
+      store.dispatch(
+        setValue,
+        { path: ["mode"], value: mode.name },
+        { label: `Mode: ${mode.title.toLowerCase()}` },
+      ),
     [store],
   );
 }

@@ -10,7 +10,6 @@ import { isAllRead } from "@/document/unread";
 import { defineCommand } from "./command";
 import { useCatalog, useDocument } from "./context";
 
-/** Under this key of the layout, which no node can have as its name. */
 const KEY = "$locks";
 const NONE: readonly string[] = [];
 
@@ -54,7 +53,6 @@ export const setLock = defineCommand<SetLock>("Lock setting", (draft, { path, is
   writeLocks(draft, isLocked ? [...others, path] : others);
 });
 
-/** Locks of a draft; nothing is left where there are none. */
 export function writeLocks(draft: Draft<LoopDocument>, locks: readonly string[]): void {
   const unread = draft.unread ?? { nodes: {}, edges: [] };
   const { [KEY]: _, ...layout } = unread.layout ?? {};

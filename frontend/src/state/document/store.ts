@@ -17,7 +17,6 @@ import {
 } from "./history";
 
 const KEPT_TEXTS = 200;
-/** Of a text that belongs to no state of the document. */
 const NO_STATE = -1;
 
 export interface StoreDispatchOptions extends DispatchOptions {
@@ -31,6 +30,9 @@ export interface DocumentState {
   text: string;
   textState: number;
   isReadonly: boolean;
+}
+
+export interface DocumentStore extends StoreApi<DocumentState> {
   dispatch: <A>(command: Command<A>, args: A, options?: StoreDispatchOptions) => void;
   undo: () => string | null;
   redo: () => string | null;
@@ -39,8 +41,6 @@ export interface DocumentState {
   /** The text may be older than the document, also when an undo brings this document back: it is written anew. */
   outdateText: () => void;
 }
-
-export type DocumentStore = StoreApi<DocumentState>;
 
 export interface OpenDocument {
   document: LoopDocument;
@@ -58,52 +58,53 @@ export function createDocumentStore({
 }: OpenDocument): DocumentStore {
   const texts = new Map<number, string>([[0, text]]);
 
-  return createStore<DocumentState>()((set, get) => {
-    const show = (history: History) => {
-      const known = texts.get(history.state);
-      set({
-        history,
-        document: history.document,
-        ...(known === undefined ? {} : { text: known, textState: history.state }),
-      });
-    };
-    return {
-      history: startHistory(document),
-      document,
-      text,
-      textState: 0,
-      isReadonly,
-      dispatch: (command, args, options) => {
-        if (get().isReadonly && !options?.isHotEdit) return;
-        const settled = settle === undefined ? command : followedBy(command, settle);
-        const history = dispatchHistory(get().history, settled, args, options);
-        if (history !== get().history) show(history);
-      },
-      undo: () => {
-        const { history, isReadonly: locked } = get();
-        const entry = history.past.at(-1);
-        if (!entry || locked) return null;
-        show(undoHistory(history));
-        return entry.label;
-      },
-      redo: () => {
-        const { history, isReadonly: locked } = get();
-        const [entry] = history.future;
-        if (!entry || locked) return null;
-        show(redoHistory(history));
-        return entry.label;
-      },
-      setText: (newText, state) => {
-        const at = state ?? get().history.state;
-        texts.set(at, newText);
-        if (texts.size > KEPT_TEXTS) texts.delete(texts.keys().next().value as number);
-        if (at === get().history.state) set({ text: newText, textState: at });
-      },
-      outdateText: () => {
-        texts.clear();
-        set({ textState: NO_STATE });
-      },
-    };
+  const store = createStore<DocumentState>()(() => ({
+    history: startHistory(document),
+    document,
+    text,
+    textState: 0,
+    isReadonly,
+  }));
+  const { getState: get, setState: set } = store;
+  const show = (history: History) => {
+    const known = texts.get(history.state);
+    set({
+      history,
+      document: history.document,
+      ...(known === undefined ? {} : { text: known, textState: history.state }),
+    });
+  };
+  return Object.assign(store, {
+    dispatch: <A>(command: Command<A>, args: A, options?: StoreDispatchOptions) => {
+      if (get().isReadonly && !options?.isHotEdit) return;
+      const settled = settle === undefined ? command : followedBy(command, settle);
+      const history = dispatchHistory(get().history, settled, args, options);
+      if (history !== get().history) show(history);
+    },
+    undo: () => {
+      const { history, isReadonly: locked } = get();
+      const entry = history.past.at(-1);
+      if (!entry || locked) return null;
+      show(undoHistory(history));
+      return entry.label;
+    },
+    redo: () => {
+      const { history, isReadonly: locked } = get();
+      const [entry] = history.future;
+      if (!entry || locked) return null;
+      show(redoHistory(history));
+      return entry.label;
+    },
+    setText: (newText: string, state: number | null) => {
+      const at = state ?? get().history.state;
+      texts.set(at, newText);
+      if (texts.size > KEPT_TEXTS) texts.delete(texts.keys().next().value as number);
+      if (at === get().history.state) set({ text: newText, textState: at });
+    },
+    outdateText: () => {
+      texts.clear();
+      set({ textState: NO_STATE });
+    },
   });
 }
 

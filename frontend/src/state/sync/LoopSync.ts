@@ -32,9 +32,7 @@ import { isOfSent, isVersion, type SyncApi, type Version, versionOf, withSent } 
 export type PlaceNodes = (document: LoopDocument, before: LoopDocument) => LoopDocument;
 
 export interface Delays {
-  /** After the last key in the text. */
   type: number;
-  /** After the last change of the graph. */
   ask: number;
   draft: number;
   retry: number;
@@ -58,7 +56,6 @@ export class LoopSync {
   private known: Version;
   /** What was sent without an answer: the server may have one of these. */
   private sent: readonly Sent[] = [];
-  /** Whether the server is to have the loop even where nothing was changed. */
   private isWanted = false;
   private isSaving = false;
   /** The turn under way, and the one that waits for its end: whether the server answered. */
@@ -139,11 +136,9 @@ export class LoopSync {
     this.known = { ...this.known, document: base ?? null };
     this.sent = sent ?? [];
     this.tell(brokenText === null ? { type: "settled" } : { type: "opened", text: brokenText });
-    // The draft was kept between an edit and its text.
-    this.document.getState().outdateText();
+    this.document.outdateText();
   }
 
-  /** Text as the user types it. It is kept until the server has read it. */
   typeText(text: string): void {
     if (this.stopped) return;
     this.tell({ type: "typed", text });
@@ -151,7 +146,6 @@ export class LoopSync {
     this.schedule(this.delays.type);
   }
 
-  /** Gives up typed text that was not read; the graph is the loop again. */
   discardText(): void {
     this.tell({ type: "settled" });
     void this.keepDraft();
@@ -170,7 +164,6 @@ export class LoopSync {
     while (!this.stopped && (await this.take())) {
       const { save, brokenText, typedText } = this.state;
       const isDone = typedText === null && !this.isUnsaved;
-      // Else only the user, or a server that is back, can bring it further.
       const isMoving = brokenText === null && ["saved", "unsaved", "saving"].includes(save);
       if (isDone || !isMoving) return;
     }
@@ -187,7 +180,6 @@ export class LoopSync {
     if (loop.spec !== null) {
       this.tell({ type: "settled" });
       this.replaceBy({ ...fromSpec(loop.spec), name: loop.name }, { label }, loop.yaml);
-      // After the change was noticed as one: what is shown now is what is saved.
       this.know(versionOf(loop), { type: "saved", revision: loop.revision, at: null });
       void this.keepDraft();
       this.schedule(0);
@@ -244,13 +236,11 @@ export class LoopSync {
     return this.store.getState();
   }
 
-  /** Whether text and document say the same, and nothing else is on the screen. */
   private get isAgreed(): boolean {
     const { textState, history } = this.document.getState();
     return pendingText(this.state) === null && textState === history.state;
   }
 
-  /** Whether the page has a document that the server, as far as it is known, has not. */
   private get isUnsaved(): boolean {
     if (this.isWanted && this.state.revision === NOT_SAVED) return true;
     return this.sent.length > 0 || !isVersion(this.known, this.document.getState());
@@ -359,13 +349,12 @@ export class LoopSync {
     state: number,
   ): LoopDocument {
     let document = sent;
-    if (typed === null) this.document.getState().setText(yaml, state);
+    if (typed === null) this.document.setText(yaml, state);
     else if (this.state.typedText !== typed) document = fromSpec(spec ?? {});
     else {
       this.document.setState({ isReadonly: false });
       document = this.replaceBy(fromSpec(spec ?? {}), { label: "Edit text", group: "text" }, typed);
       this.tell({ type: "settled" });
-      // The change that was noticed is this one.
       clearTimeout(this.turnTimer);
     }
     this.tell({ type: "checked", check, text: yaml });
@@ -396,7 +385,6 @@ export class LoopSync {
     this.tell({ type: "checked", check, text: isWritten ? text : null });
   }
 
-  /** From now on this is what the server has. */
   private know(version: Version, event: SyncEvent): void {
     this.known = version;
     this.sent = [];
@@ -430,27 +418,24 @@ export class LoopSync {
     const hasWork = () => this.isUnsaved || pendingText(this.state) !== null;
     try {
       const theirs = await this.api.fetchLoop(this.loop.id);
-      // What this page saves meanwhile is newer than the answer.
       const isOvertaken = this.stopped || this.isSaving || this.state.revision !== revision;
       if (isOvertaken || theirs.revision === revision) return true;
       if (hasWork()) await this.meet(theirs, this.document.getState().text);
       else this.adopt(theirs, "Changed elsewhere");
     } catch (error) {
-      // Anything else the next save will tell.
       if (error instanceof ApiError && error.status === 404) return hasWork();
     }
     return true;
   }
 
-  /** Another document as one step of the history, with its text where there is one. */
   private replaceBy(
     document: LoopDocument,
     options: StoreDispatchOptions,
     text?: string,
   ): LoopDocument {
-    const { dispatch, document: before } = this.document.getState();
-    dispatch(replaceDocument, { document: this.place(document, before) }, options);
-    if (text !== undefined) this.document.getState().setText(text, null);
+    const before = this.document.getState().document;
+    this.document.dispatch(replaceDocument, { document: this.place(document, before) }, options);
+    if (text !== undefined) this.document.setText(text, null);
     return this.document.getState().document;
   }
 
@@ -470,7 +455,6 @@ export class LoopSync {
     this.draftTimer = setTimeout(() => void this.keepDraft(), this.delays.draft);
   }
 
-  /** Work that is not saved lies in the draft; where all is saved there is none. */
   private async keepDraft(): Promise<void> {
     clearTimeout(this.draftTimer);
     const brokenText = pendingText(this.state);
@@ -484,7 +468,6 @@ export class LoopSync {
   }
 }
 
-/** Why a text is refused, place by place where the server says so. */
 function findingsOf({ code, message, detail }: ApiError): Diagnostic[] {
   const found = (detail as { diagnostics?: Diagnostic[] } | null)?.diagnostics;
   return found?.length ? found : [{ code, severity: "error", message, fixes: [] }];

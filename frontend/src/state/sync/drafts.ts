@@ -54,12 +54,9 @@ export interface Sent {
 export interface Draft {
   document: LoopDocument;
   text: string;
-  /** Text that the server did not read, as it was typed. */
   brokenText: string | null;
   revision: string;
-  /** What the loop was at that revision; absent where it is not known. */
   base?: LoopDocument | undefined;
-  /** What was sent without an answer. */
   sent?: readonly Sent[] | undefined;
   at: number;
 }
@@ -81,7 +78,6 @@ export function draftsOf(tab: string): DraftStore {
   };
 }
 
-/** The name of this tab, for its drafts and for what it saves. */
 export const TAB = openTab();
 
 export const browserDrafts = draftsOf(TAB);

@@ -17,7 +17,6 @@ export interface Difference {
   after: Json | undefined;
 }
 
-/** A place that both changed, each in its own way. */
 export interface Collision {
   key: string;
   path: Path;
@@ -61,7 +60,6 @@ export function mergeDocuments(
   };
 }
 
-/** What is different in another version of a document, place by place. */
 export function documentDifferences(base: LoopDocument, other: LoopDocument): Difference[] {
   return differences([], partsOf(base), partsOf(other));
 }
@@ -173,7 +171,6 @@ function differences(
   after: Json | Parts | undefined,
 ): Difference[] {
   if (deepEqual(before, after)) return [];
-  // A section that is not written is there all the same.
   const isSection = path.length <= 1;
   const [was, is] = isSection ? [before ?? {}, after ?? {}] : [before, after];
   if (isObject(was) && isObject(is)) {
@@ -184,7 +181,6 @@ function differences(
   return [{ path, before: before as Json | undefined, after: after as Json | undefined }];
 }
 
-/** A difference of two versions in words: where, and what became of it. Pure. */
 interface DifferenceText {
   /** A node's name, "connections", or the part of the loop. */
   where: string;
@@ -222,7 +218,6 @@ function change(before: Json | undefined, after: Json | undefined): string {
 
 const LONGEST = 60;
 
-/** A value in a line; undefined: nothing is there. */
 export function valueText(value: Json | undefined): string {
   if (value === undefined) return "nothing";
   const text = typeof value === "string" ? value : JSON.stringify(value);

@@ -14,13 +14,11 @@ export async function copyLoop(yaml: string, name: string, api: CopyApi): Promis
 
 type NewApi = Pick<typeof routes, "fetchLoopPreset" | "patchYaml" | "createLoop">;
 
-/** What a new loop begins as: nothing but its mode, or a preset. */
 export type Beginning = { mode: string } | { preset: string };
 
 const EMPTY =
   "coloop: 1\nname: untitled\nmode: online\n\nnodes: {}\nedges: []\n\nschedule: {steps: 100}\nhardware: {preset: cpu}\nrun: {seed: 0}\n";
 
-/** A loop of the user's own, under its name. */
 export async function newLoop(name: string, begin: Beginning, api: NewApi): Promise<Loop> {
   const changes: Change[] = [{ op: "set", path: "name", value: name }];
   if ("mode" in begin) changes.push({ op: "set", path: "mode", value: begin.mode });

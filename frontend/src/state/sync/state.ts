@@ -22,7 +22,6 @@ export interface SyncState {
   saveMessage: string | null;
   savedAt: number | null;
   revision: string;
-  /** The other version, while two disagree. */
   conflict: Loop | null;
   checkStatus: CheckStatus;
   check: CheckAnswer | null;
@@ -30,9 +29,7 @@ export interface SyncState {
   checkedText: string | null;
   /** The last check of a loop that could be read and costs something; null where there is none to speak of. */
   lastRead: CheckAnswer | null;
-  /** Text as it is typed, until the server has read it. */
   typedText: string | null;
-  /** Typed text that does not read, and why. */
   brokenText: { text: string; diagnostics: Diagnostic[] } | null;
 }
 
@@ -47,12 +44,10 @@ export type SyncEvent =
   | { type: "unreadable"; text: string; diagnostics: Diagnostic[] }
   | { type: "checking" }
   | { type: "checked"; check: CheckAnswer; text: string | null }
-  /** Sent, to be written, checked and saved. */
   | { type: "saving" }
   | { type: "saved"; revision: string; at: number | null }
   /** The server cannot write the graph as text, or does not take it. */
   | { type: "refused"; message: string }
-  /** Another version than the one that was known. */
   | { type: "met"; theirs: Loop }
   /** Mine is to be saved over what is there, or is what an earlier visit left. */
   | { type: "rebased"; revision: string }
@@ -81,7 +76,6 @@ export function createSyncStore(revision: string): SyncStore {
   return createStore<SyncState>()(() => startState(revision));
 }
 
-/** The state after an event. A conflict stays until a version was chosen. */
 export function nextState(state: SyncState, event: SyncEvent): SyncState {
   switch (event.type) {
     case "edited":
@@ -149,7 +143,6 @@ function withSave(
   return state.save === "conflict" ? state : { ...state, save, saveMessage };
 }
 
-/** The text that the user sees where it is not the document's, or null. */
 export function pendingText({ typedText, brokenText }: SyncState): string | null {
   return typedText ?? brokenText?.text ?? null;
 }

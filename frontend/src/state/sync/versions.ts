@@ -13,7 +13,6 @@ const MAX_SENT = 20;
 export interface Version {
   yaml: string;
   name: string;
-  /** What the text says; null where it is not known. */
   document: LoopDocument | null;
 }
 
@@ -21,7 +20,6 @@ export function versionOf({ yaml, name, spec }: Loop): Version {
   return { yaml, name, document: spec ? { ...fromSpec(spec), name } : null };
 }
 
-/** Whether text and document say what the server has. */
 export function isVersion(
   { yaml, name }: Version,
   { text, textState, history, document }: DocumentState,
@@ -49,7 +47,6 @@ export async function isOfSent(
   return false;
 }
 
-/** What keeping a loop in step asks of the server. */
 export type SyncApi = Pick<
   typeof routes,
   "saveDocument" | "check" | "fetchLoop" | "patchYaml" | "createLoop"

@@ -8,12 +8,10 @@ import type { Extension } from "@codemirror/state";
 
 export interface Word {
   label: string;
-  /** Beside it in the list. */
   detail: string;
   help?: string;
 }
 
-/** Offers given names first, then those of the code and of Python. */
 export function completePython(words: () => readonly Word[]): Extension {
   return autocompletion({
     icons: false,

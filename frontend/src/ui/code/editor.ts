@@ -68,14 +68,12 @@ interface EditorOptions {
   language: Language;
   text: string;
   isReadonly: boolean;
-  /** Offered while Python is typed, with what the language itself has. */
   words: () => readonly Word[];
   onChange: (text: string) => void;
   /** Messages of the line of the cursor while the editor has the focus; empty where there are none. */
   onLine: (messages: string) => void;
 }
 
-/** Labels of the search panel. */
 const PHRASES = {
   next: "Next",
   previous: "Previous",
@@ -87,7 +85,6 @@ const PHRASES = {
   "replace all": "Replace all",
 };
 
-/** Marks changes that did not come from typing. */
 const FromOutside = Annotation.define<boolean>();
 
 const LANGUAGES: Record<Language, () => Extension> = {
@@ -98,7 +95,6 @@ const LANGUAGES: Record<Language, () => Extension> = {
 };
 
 const OWN_KEYS = [
-  // The selection grows to what is around it, and shrinks back.
   {
     key: "Shift-Alt-ArrowRight",
     mac: "Ctrl-Shift-Cmd-ArrowRight",

@@ -1,4 +1,3 @@
-/** The look of the editor, in the tokens of the page. */
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { EditorView } from "@codemirror/view";
 import { tags } from "@lezer/highlight";

@@ -1,18 +1,22 @@
 import { type Node, ViewportPortal } from "@xyflow/react";
+import { Cpu } from "lucide-react";
 import { useMemo } from "react";
 import { frameAround, squeezeBoxes } from "@/graph/compact";
-import { framesWhile } from "@/graph/frames";
+import { type Frame, framesWhile } from "@/graph/frames";
 import { type Box, boxesOf } from "@/graph/geometry";
+import { partColor } from "@/lib/colors";
+import { partsIn, worstOf } from "@/lib/estimate";
+import { formatBytes } from "@/lib/format";
 import { useDetail, useDropTarget } from "@/state/canvas";
-import { useDocument, useNodeColors, useOpenLoop } from "@/state/document/context";
-import { PoolFrame } from "./PoolFrame";
+import { useDocument, useNodeColors, useOpenLoop, useSync } from "@/state/document/context";
+import { select, useSelection } from "@/state/selection";
+import { usePlacing } from "@/state/usePlacing";
+import { Menu, MenuItem, MenuLabel } from "@/ui/Menu";
 
 interface FramesProps {
-  /** As they stand in the loop. */
   nodes: readonly Node[];
 }
 
-/** Each pool of the hardware as a frame round the nodes that name it. */
 export function Frames({ nodes }: FramesProps) {
   const { catalog } = useOpenLoop();
   const document = useDocument((state) => state.document);
@@ -43,5 +47,97 @@ export function Frames({ nodes }: FramesProps) {
         />
       ))}
     </ViewportPortal>
+  );
+}
+
+interface PoolFrameProps {
+  frame: Frame;
+  color: string;
+  aimed: "entered" | "left" | undefined;
+}
+
+function PoolFrame({ frame, color, aimed }: PoolFrameProps) {
+  const { pool, members, left, top, right, bottom } = frame;
+  const { canPlace, place } = usePlacing();
+  const selected = useSelection((state) => state.nodes);
+  const isOffered = selected.length > 0 && canPlace();
+  return (
+    <section
+      aria-label={`Pool ${pool.name}${pool.size ? `, ${pool.size}` : ""}`}
+      className="pool-frame"
+      data-aimed={aimed}
+      style={
+        {
+          "--node-color": color,
+          left,
+          top,
+          width: right - left,
+          height: bottom - top,
+        } as React.CSSProperties
+      }
+    >
+      <Menu
+        align="start"
+        trigger={
+          <button type="button" className="pool-frame-head nopan nodrag">
+            <Cpu size={14} aria-hidden="true" />
+            <b className="truncate">{pool.name}</b>
+            <span className="whitespace-nowrap text-muted">{pool.size}</span>
+            <span className="flex-1" />
+            <PoolMemory pool={pool.name} />
+          </button>
+        }
+      >
+        <MenuLabel>
+          <PoolMemory pool={pool.name} />
+        </MenuLabel>
+        <MenuItem isDisabled={members.length === 0} onSelect={() => select({ nodes: members })}>
+          {members.length === 0 ? "No node uses this pool" : "Select its nodes"}
+        </MenuItem>
+        <MenuItem isDisabled={!isOffered} onSelect={() => place(pool.name)}>
+          {isOffered ? "Place the selection here" : "Select nodes to place them here"}
+        </MenuItem>
+        {members.some((id) => selected.includes(id)) ? (
+          <MenuItem onSelect={() => place(null)}>Take the selection out</MenuItem>
+        ) : null}
+      </Menu>
+      {aimed ? (
+        <p className="pool-frame-word">
+          {aimed === "entered" ? `Place in pool ${pool.name}` : `Take out of pool ${pool.name}`}
+        </p>
+      ) : members.length === 0 ? (
+        <p className="pool-frame-word">Nothing runs here yet. Drag a node in.</p>
+      ) : null}
+    </section>
+  );
+}
+
+function PoolMemory({ pool }: { pool: string }) {
+  const gpu = useSync((state) => {
+    const own = state.check?.estimate?.gpus.filter((one) => one.pool === pool) ?? [];
+    return worstOf(own);
+  });
+  if (!gpu || gpu.usable_bytes <= 0) return null;
+  const whole = Math.max(gpu.usable_bytes, gpu.peak_bytes ?? 0);
+  return (
+    <>
+      <span className="pool-memory" aria-hidden="true">
+        {partsIn(gpu, gpu.peak_stage).map((part, place) => (
+          <i
+            key={place}
+            style={{
+              width: `${(100 * part.bytes) / whole}%`,
+              background: partColor(part.part),
+            }}
+          />
+        ))}
+      </span>
+      <span
+        className={`pool-memory-text tabular whitespace-nowrap ${gpu.fits === false ? "text-error" : "text-muted"}`}
+      >
+        {gpu.peak_bytes === null ? "not known" : formatBytes(gpu.peak_bytes)} /{" "}
+        {formatBytes(gpu.usable_bytes)}
+      </span>
+    </>
   );
 }

@@ -16,7 +16,6 @@ import { useOpenLoop } from "@/state/document/context";
 import { placedLabel } from "@/state/usePlacing";
 import { edgeUnder } from "./edgeUnder";
 
-/** Pixels of the window within which a box is drawn to a line. */
 const REACH = 6;
 
 export function useDragging() {
@@ -48,7 +47,6 @@ export function useDragging() {
     [catalog, store, flowToScreenPosition],
   );
 
-  /** The changes, drawn to lines of other boxes while a drag goes on. */
   const snap = useCallback(
     (changes: NodeChange[], nodes: readonly Node[]): NodeChange[] => {
       const wanted = new Map<string, { x: number; y: number }>();
@@ -77,19 +75,19 @@ export function useDragging() {
     (positions: Record<string, Point>, moved: readonly string[]): boolean => {
       const { edge: key, pool } = useDropTarget.getState();
       clearDropTarget();
-      const { document, dispatch } = store.getState();
+      const { document } = store.getState();
       const [node] = moved;
       if (node === undefined) return false;
       const edge = key === null ? undefined : document.edges[edgeIndex(document, key)];
       const ports = edge && spliceOf(catalog, document, edge, document.nodes[node]?.kind);
       if (key !== null && ports) {
-        dispatch(insertOnEdge, { key, node, ports, positions }, { label: `Insert ${node}` });
+        store.dispatch(insertOnEdge, { key, node, ports, positions }, { label: `Insert ${node}` });
         return true;
       }
       if (!pool) return false;
       const name = pool.isLeft ? null : pool.name;
       const label = placedLabel(moved, pool.name, pool.isLeft);
-      dispatch(placeInPool, { catalog, nodes: moved, pool: name, positions }, { label });
+      store.dispatch(placeInPool, { catalog, nodes: moved, pool: name, positions }, { label });
       return true;
     },
     [catalog, store],

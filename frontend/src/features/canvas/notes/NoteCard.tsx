@@ -6,13 +6,12 @@ import type { Note, Point } from "@/document/types";
 import { GRID } from "@/graph/geometry";
 import { toLoop, useDetail } from "@/state/canvas";
 import { setNote } from "@/state/commands/fields";
-import { useDocument } from "@/state/document/context";
+import { useDocument, useOpenLoop } from "@/state/document/context";
 import { usePreferences } from "@/state/preferences";
 import { useNewNote } from "@/state/useAddNode";
 
-/** Words on the canvas: moved by their head, made larger by their corner, both by pointer and arrow keys. */
 export function NoteCard({ id, note }: { id: string; note: Note }) {
-  const dispatch = useDocument((state) => state.dispatch);
+  const { dispatch } = useOpenLoop().store;
   const isReadonly = useDocument((state) => state.isReadonly);
   const [typed, setTyped] = useState<string | null>(null);
   const field = useRef<HTMLTextAreaElement>(null);
@@ -100,7 +99,6 @@ const STEPS: Record<string, Point> = {
 };
 
 interface NoteDrag {
-  /** As it is now, under the pointer too. */
   value: Point;
   handle: {
     onPointerDown: (event: PointerEvent) => void;

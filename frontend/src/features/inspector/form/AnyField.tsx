@@ -16,7 +16,6 @@ export interface AnyFieldProps {
   path: Path;
   value: Json | undefined;
   isRequired: boolean;
-  /** Whether it is set and nothing reads it. */
   isUnread?: boolean;
 }
 
@@ -32,7 +31,6 @@ export function AnyField(props: AnyFieldProps) {
   );
 }
 
-/** A row for a single value, a group for what has parts. */
 function OneField(props: AnyFieldProps) {
   const { field, path, value, isRequired, isUnread = false } = props;
   const label = useLabel(field.title);

@@ -26,7 +26,6 @@ interface CodeWidgetProps {
   onChange: (value: string | undefined) => void;
 }
 
-/** Code with colours; a larger editor opens on demand. */
 export function CodeWidget({ label, field, path, value, isDisabled, onChange }: CodeWidgetProps) {
   const [isLarge, setLarge] = useState(false);
   const text = typeof value === "string" ? value : "";
@@ -69,9 +68,12 @@ export function CodeWidget({ label, field, path, value, isDisabled, onChange }: 
         ) : null}
         <span className="flex-1" />
         {language === "python" ? <TryNote node={node} /> : null}
-        <IconButton label="Open in a large editor" size="small" onClick={() => setLarge(true)}>
-          <Maximize2 size={12} />
-        </IconButton>
+        <IconButton
+          label="Open in a large editor"
+          size="small"
+          onClick={() => setLarge(true)}
+          icon={<Maximize2 size={12} />}
+        />
       </div>
       <Dialog
         title={label}
@@ -90,13 +92,11 @@ type PythonEditorProps = Omit<ComponentProps<typeof CodeEditor>, "language" | "w
   node: string;
 };
 
-/** With the names that the rows bring. */
 function PythonEditor({ node, ...rest }: PythonEditorProps) {
   const words = useWords(node);
   return <CodeEditor language="python" words={words} {...rest} />;
 }
 
-/** Where code that pays somebody is tried on rows. */
 function TryNote({ node }: { node: string }) {
   const catalog = useCatalog();
   const { loopId } = useOpenLoop();
@@ -117,7 +117,6 @@ function TryNote({ node }: { node: string }) {
 
 const NAMES = { namespaces: "Sandboxed", calls: "Sandboxed, calls only", none: "No sandbox" };
 
-/** What stands between this code and the machine that runs it; more on hover and focus. */
 function SandboxNote() {
   const { data } = useQuery({ queryKey: ["sandbox"], queryFn: fetchSandbox, staleTime: Infinity });
   if (data === undefined) return null;
@@ -138,15 +137,13 @@ function SandboxNote() {
   );
 }
 
-function SandboxText({
-  holds,
-  remains,
-  reason,
-}: {
+interface SandboxTextProps {
   holds: string;
   remains: string;
   reason: string;
-}) {
+}
+
+function SandboxText({ holds, remains, reason }: SandboxTextProps) {
   return (
     <>
       <p>This code runs in a separate process: {holds}.</p>

@@ -6,7 +6,6 @@ import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";
 import { WhyButton } from "@/ui/WhyButton";
 
-/** Problems under the field they name. */
 export function FieldProblems({ problems }: { problems: readonly Diagnostic[] }) {
   const catalog = useCatalog();
   if (problems.length === 0) return null;

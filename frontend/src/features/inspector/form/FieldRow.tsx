@@ -22,23 +22,13 @@ interface FieldRowProps {
   path: Path;
   value: Json | undefined;
   isRequired: boolean;
-  /** Beside the label, or below it where the control needs the width. */
   isWide?: boolean;
-  /** Whether it is set and nothing reads it. */
   isUnread?: boolean;
   children: ReactNode;
 }
 
-/** Label, help, reset, the control, and what is wrong with it. */
-export function FieldRow({
-  field,
-  path,
-  value,
-  isRequired,
-  isWide = false,
-  isUnread = false,
-  children,
-}: FieldRowProps) {
+export function FieldRow(props: FieldRowProps) {
+  const { field, path, value, isRequired, isWide = false, isUnread = false, children } = props;
   const form = useForm();
   const id = fieldId(form.base, path);
   const label = useLabel(field.title);
@@ -82,9 +72,8 @@ export function FieldRow({
               size="small"
               className="absolute right-0 size-5 bg-surface opacity-0 focus-visible:opacity-100 group-hover/field:opacity-100"
               onClick={() => form.write(path, undefined)}
-            >
-              <RotateCcw size={12} />
-            </IconButton>
+              icon={<RotateCcw size={12} />}
+            />
           ) : null}
         </div>
         <div className="min-w-0 flex-1">
@@ -117,7 +106,6 @@ function FieldHelp({ field }: { field: Field }) {
   );
 }
 
-/** What the compiler decided where the loop leaves a field open; the reason on hover and focus. */
 function DecidedNote({ node, path, label }: { node: string; path: Path; label: string }) {
   const decided = useWhenStill(useDecided(node, joinPath(path)));
   if (!decided) return null;
@@ -151,25 +139,20 @@ function SolverLock({ node, path, label }: { node: string; path: Path; label: st
       aria-pressed={isLocked}
       className={`size-5 shrink-0 ${isLocked ? "text-accent-text" : "opacity-0 focus-visible:opacity-100 group-hover/field:opacity-100"}`}
       onClick={() =>
-        store
-          .getState()
-          .dispatch(
-            setLock,
-            { path: full, isLocked: !isLocked },
-            { label: isLocked ? "Unlock setting" : "Lock setting" },
-          )
+        store.dispatch(
+          setLock,
+          { path: full, isLocked: !isLocked },
+          { label: isLocked ? "Unlock setting" : "Lock setting" },
+        )
       }
-    >
-      <Mark size={12} />
-    </IconButton>
+      icon={<Mark size={12} />}
+    />
   );
 }
 
-/** What the compiler chose where the loop leaves a field open, and why; read from the answer of the last check. */
 interface Decided {
   path: string;
   value: Json | null;
-  /** Ready to be shown. */
   text: string;
   why: string;
 }
@@ -187,7 +170,6 @@ function asDecided({ path, value, reason }: PlannedDecision): Decided {
   return { path, value: (value ?? null) as Json, text: decidedText(value), why: reason };
 }
 
-/** A chosen value as people read it. */
 export function decidedText(value: unknown): string {
   if (value === null || value === undefined) return "none";
   if (typeof value === "boolean") return value ? "yes" : "no";

@@ -1,4 +1,3 @@
-/** What the fields of one form share: how to write a value, what is locked, what is wrong where. */
 import { createContext, useContext } from "react";
 import type { Diagnostic, Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
@@ -14,14 +13,11 @@ export interface FormSettings {
   diagnostics: readonly Diagnostic[];
   /** What the loop's mode leaves to other modes and is not asked for: paths from the form's base, algorithms. */
   hidden: { fields: ReadonlySet<string>; algorithms: ReadonlySet<string> };
-  /** Whether values above the level that were changed are asked for. */
   showsChanged?: boolean;
   /** Whether a number may be kept as it was typed though it is none: the check then says so. */
   keepsWrong: boolean;
-  /** Of several nodes at once: where they differ, and their values in words. */
   differing?: ReadonlyMap<string, string>;
   isLocked: (field: Field) => boolean;
-  /** Why a locked field is locked. */
   lockReason: string | null;
   /** Writes or, with `undefined`, removes a value; the first `keep` keys of its path stay, empty or not. */
   write: (path: Path, value: Json | undefined, keep?: number) => void;
@@ -35,7 +31,6 @@ export function useForm(): FormSettings {
   return form;
 }
 
-/** A form that belongs to no node hides nothing. */
 export const NOTHING_HIDDEN: FormSettings["hidden"] = { fields: new Set(), algorithms: new Set() };
 
 export function levelRank(form: FormSettings, level: string): number {

@@ -33,7 +33,6 @@ interface GroupProps {
   path: Path;
   value: Json | undefined;
   isRequired: boolean;
-  /** Shown in the header beside the title. */
   aside?: ReactNode;
   note?: string;
   startsOpen?: boolean;
@@ -41,16 +40,8 @@ interface GroupProps {
 }
 
 /** A part of a form that folds. It opens by itself when it is set, and when a problem inside is asked for. */
-export function Group({
-  field,
-  path,
-  value,
-  isRequired,
-  aside,
-  note,
-  startsOpen,
-  children,
-}: GroupProps) {
+export function Group(props: GroupProps) {
+  const { field, path, value, isRequired, aside, note, startsOpen, children } = props;
   const form = useForm();
   const full = joinPath([...form.base, ...path]);
   const label = useLabel(field.title);
@@ -85,9 +76,8 @@ export function Group({
         size="small"
         className="size-5 opacity-0 focus-visible:opacity-100 group-hover/head:opacity-100"
         onClick={() => form.write(path, undefined)}
-      >
-        <RotateCcw size={12} />
-      </IconButton>
+        icon={<RotateCcw size={12} />}
+      />
     ) : null;
   const content = (
     <AroundContext value={full}>

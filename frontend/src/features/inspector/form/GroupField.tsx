@@ -14,7 +14,6 @@ interface GroupFieldProps extends AnyFieldProps {
   field: Extract<Field, { shape: "object" }>;
 }
 
-/** An object: its properties in a group, or a button where it is off until asked for. */
 export function GroupField({ field, path, value, isRequired }: GroupFieldProps) {
   const form = useForm();
   const label = useLabel(field.title);

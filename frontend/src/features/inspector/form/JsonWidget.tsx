@@ -10,7 +10,6 @@ interface JsonWidgetProps {
   onChange: (value: Json | undefined) => void;
 }
 
-/** A value of any shape: a word, a number, or JSON. It is taken when the field is left. */
 export function JsonWidget({ id, label, value, isDisabled, onChange }: JsonWidgetProps) {
   const shown =
     value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);

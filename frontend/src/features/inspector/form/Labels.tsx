@@ -4,9 +4,7 @@ import type { Field } from "@/catalog/schema";
 
 interface Labels {
   ambiguous: ReadonlySet<string>;
-  /** Titles of the groups around, the outermost first. */
   groups: readonly string[];
-  /** Within an entry of a list or of a mapping. */
   isOneOfMany: boolean;
 }
 
@@ -23,7 +21,6 @@ export function useLabel(title: string): string {
   return labels.isOneOfMany || labels.ambiguous.has(whole) ? whole : title;
 }
 
-/** Around all fields of a form. */
 export function FormLabels({ form, children }: { form: Field; children: ReactNode }) {
   const labels = useMemo(
     () => ({ ambiguous: ambiguous(form), groups: [], isOneOfMany: false }),
@@ -33,13 +30,11 @@ export function FormLabels({ form, children }: { form: Field; children: ReactNod
 }
 
 interface GroupLabelsProps {
-  /** Of the group; entries of a mapping have names of their own. */
   title?: string;
   isOneOfMany?: boolean;
   children: ReactNode;
 }
 
-/** Around the fields of a group, or of one entry of many. */
 export function GroupLabels({ title, isOneOfMany = false, children }: GroupLabelsProps) {
   const around = useContext(LabelContext);
   const labels = useMemo(

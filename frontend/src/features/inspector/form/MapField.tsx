@@ -22,7 +22,6 @@ interface MapFieldProps extends AnyFieldProps {
   field: Extract<Field, { shape: "map" }>;
 }
 
-/** Values by name; the user gives the names. */
 export function MapField({ field, path, value, isRequired }: MapFieldProps) {
   const form = useForm();
   const label = useLabel(field.title);
@@ -34,7 +33,6 @@ export function MapField({ field, path, value, isRequired }: MapFieldProps) {
     draft.begun === null || written.includes(String(draft.begun.key))
       ? written
       : [...written, String(draft.begun.key)];
-  // What a mapping is chosen from are its values.
   const own = field.item();
   const item = {
     ...own,
@@ -103,9 +101,8 @@ export function MapField({ field, path, value, isRequired }: MapFieldProps) {
               size="small"
               disabled={newKey === "" || isTaken}
               onClick={add}
-            >
-              <Plus size={14} />
-            </IconButton>
+              icon={<Plus size={14} />}
+            />
           </div>
           {isTaken ? <p className="pt-0.5 text-error text-xs">“{newKey}” already exists.</p> : null}
         </div>
@@ -123,7 +120,6 @@ interface MapEntryProps {
   onRemove: (() => void) | undefined;
 }
 
-/** A single value by its name, with what is wrong with it. */
 function MapEntry({ name, item, path, value, isLocked, onRemove }: MapEntryProps) {
   const form = useForm();
   const id = fieldId(form.base, path);
@@ -143,7 +139,6 @@ function MapEntry({ name, item, path, value, isLocked, onRemove }: MapEntryProps
           value={value}
           label={label}
           isRequired
-          // An entry goes by its button; one without a text says so.
           onChange={(next) => form.write(path, next ?? (item.shape === "text" ? "" : next))}
         />
         <RemoveField name={label} path={path} isLocked={isLocked} onRemove={onRemove} />

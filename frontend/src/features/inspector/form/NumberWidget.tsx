@@ -13,9 +13,7 @@ interface NumberWidgetProps {
   field: NumberField;
   value: Json | undefined;
   isDisabled: boolean;
-  /** Whether a text that is no number is kept as it is, for the check to refuse. */
   keepsWrong: boolean;
-  /** Whether the check has said already what is wrong. */
   isSaid: boolean;
   onChange: (value: number | string | undefined) => void;
 }
@@ -33,7 +31,10 @@ export function NumberWidget(props: NumberWidgetProps) {
   const shown = typeof value === "number" || isText ? String(value) : "";
   const [text, setText] = useState(shown);
   const [isTypedWrong, setWrong] = useState(false);
-  const isWrong = isTypedWrong || isText || (field.isWhole && isBroken(value));
+  const isWrong =
+    isTypedWrong ||
+    isText ||
+    (field.isWhole && typeof value === "number" && !Number.isInteger(value));
   const written = useRef(value);
   const problemId = `${id}-problem`;
 
@@ -132,10 +133,6 @@ export function NumberWidget(props: NumberWidgetProps) {
       {problem}
     </span>
   );
-}
-
-function isBroken(value: Json | undefined): boolean {
-  return typeof value === "number" && !Number.isInteger(value);
 }
 
 function stepped(

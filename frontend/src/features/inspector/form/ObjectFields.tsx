@@ -17,16 +17,13 @@ import { useLabel } from "./Labels";
 import { RemoveField } from "./RemoveField";
 import { type ObjectField, standingOf } from "./shownFields";
 
-/** The part of the form around; undefined in a form without parts. */
 export const SectionContext = createContext<string | null | undefined>(undefined);
 
 interface ObjectFieldsProps {
   field: ObjectField;
   path: Path;
   value: JsonObject;
-  /** Properties that are shown elsewhere. */
   without?: readonly string[];
-  /** Only these, and nothing that is not known. */
   only?: readonly string[];
 }
 
@@ -51,7 +48,6 @@ export function ObjectFields({ field, path, value, without = [], only }: ObjectF
   );
   const shown = properties.filter(({ name, field: own }) => {
     if (without.includes(name) || (only && !only.includes(name))) return false;
-    // What stands in another part of the form is not shown twice.
     if (section !== undefined && (own.section ?? section) !== section) return false;
     return standing.get(name) === "shown" || standing.get(name) === "unread";
   });
@@ -118,7 +114,6 @@ function useTouched(value: JsonObject, level: string): ReadonlySet<string> {
   return names;
 }
 
-/** What a chosen preset does, with its formula. */
 function PresetNote({ help, formula }: { help: string; formula: string }) {
   return (
     <div className="py-1 text-muted text-xs">
@@ -136,19 +131,16 @@ function PresetNote({ help, formula }: { help: string; formula: string }) {
   );
 }
 
-/** A key that the catalog does not know. It is kept, shown and can be removed. */
-function UnknownField({
-  title,
-  path,
-  value,
-}: {
+interface UnknownFieldProps {
   title: string;
   path: Path;
   value: Json | undefined;
-}) {
+}
+
+/** A key that the catalog does not know. It is kept, shown and can be removed. */
+function UnknownField({ title, path, value }: UnknownFieldProps) {
   const form = useForm();
   const label = useLabel(title);
-  // Nobody says of it that it may change, so whatever locks fields locks it.
   const isLocked = form.lockReason !== null;
   const full = joinPath([...form.base, ...path]);
   return (

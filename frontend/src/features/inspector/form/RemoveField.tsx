@@ -7,11 +7,9 @@ interface RemoveFieldProps {
   name: string;
   path: Path;
   isLocked: boolean;
-  /** Instead of writing that there is none. */
   onRemove?: (() => void) | undefined;
 }
 
-/** Takes a value out of the loop. */
 export function RemoveField({ name, path, isLocked, onRemove }: RemoveFieldProps) {
   const form = useForm();
   return (
@@ -20,8 +18,7 @@ export function RemoveField({ name, path, isLocked, onRemove }: RemoveFieldProps
       size="small"
       disabled={isLocked}
       onClick={onRemove ?? (() => form.write(path, undefined))}
-    >
-      <X size={12} />
-    </IconButton>
+      icon={<X size={12} />}
+    />
   );
 }

@@ -21,7 +21,6 @@ interface UnionFieldProps extends AnyFieldProps {
   field: Extract<Field, { shape: "tagged" | "variants" }>;
 }
 
-/** One of several shapes: a choice of the shape, and the fields of the chosen one. */
 export function UnionField({ field, path, value, isRequired }: UnionFieldProps) {
   const label = useLabel(field.title);
   const chosen = chosenVariant(field, value);
@@ -76,9 +75,7 @@ export function UnionField({ field, path, value, isRequired }: UnionFieldProps) 
 
 interface InsideProps extends Pick<AnyFieldProps, "path" | "value"> {
   chosen: Variant;
-  /** Of the union: that of a single value too. */
   title: string;
-  /** What has told the shape already. */
   tags: readonly string[];
 }
 
@@ -131,7 +128,6 @@ function Inside({ chosen, title, path, value, tags }: InsideProps) {
   );
 }
 
-/** What the chosen type means, in its own words. */
 function TypeNote({ text }: { text: string }) {
   return text ? (
     <p className="py-1 text-muted text-xs">

@@ -12,7 +12,6 @@ interface Begun {
 
 export interface DraftEntry {
   begun: Begun | null;
-  /** Adds an entry; one that lacks a text is begun first. */
   add: (key: string | number, value: Json) => void;
   drop: () => void;
   finish: () => void;

@@ -8,7 +8,6 @@ function isLeft({ currentTarget, target, relatedTarget }: FocusEvent): boolean {
   return !currentTarget.contains(relatedTarget) && relatedTarget.closest(POPUP) === null;
 }
 
-/** Spread over the element around: what is to happen once the keys have left it. */
 export function whenLeft(then: () => void) {
   return { onBlur: (event: FocusEvent) => isLeft(event) && then() };
 }

@@ -1,4 +1,3 @@
-/** Which fields of an object a form shows, and what it keeps back. Pure. */
 import type { Catalog, Json, JsonObject } from "@/api/types";
 import { presetOf, withPreset } from "@/catalog/presets";
 import type { Field, Property } from "@/catalog/schema";
@@ -10,7 +9,6 @@ import { type FormSettings, levelRank } from "./FormContext";
 
 export type ObjectField = Extract<Field, { shape: "object" }>;
 
-/** How a field stands in the form. `unread`: nothing reads it, and it is set. */
 export type Standing = "shown" | "unread" | "hidden" | "kept";
 
 /** `kept`: the level hides it, and it is set. */

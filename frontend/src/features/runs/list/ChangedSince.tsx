@@ -1,21 +1,19 @@
-import { Popover } from "radix-ui";
-import { useState } from "react";
 import type { RunSummary } from "@/api/types";
-import { Failed, Loading } from "@/ui/States";
+import { Popover } from "@/ui/Popover";
+import { Answer } from "@/ui/States";
 import { ChangeList, useLoopChanges } from "../start/ForkChanges";
 
 interface ChangedSinceProps {
   run: Pick<RunSummary, "id" | "name" | "loop_id">;
-  /** On the mark itself. */
   label: string;
 }
 
-/** That the loop is another one than a run ran; a press says in what. */
 export function ChangedSince({ run, label }: ChangedSinceProps) {
-  const [isOpen, setOpen] = useState(false);
   return (
-    <Popover.Root open={isOpen} onOpenChange={setOpen}>
-      <Popover.Trigger asChild>
+    <Popover
+      label={`Changed since ${run.name}`}
+      className="flex max-h-[min(60vh,var(--radix-popover-content-available-height))] flex-col gap-2 overflow-y-auto"
+      trigger={
         <button
           type="button"
           title="What was changed in the loop since this run"
@@ -23,28 +21,26 @@ export function ChangedSince({ run, label }: ChangedSinceProps) {
         >
           {label}
         </button>
-      </Popover.Trigger>
-      <Popover.Portal>
-        <Popover.Content
-          sideOffset={6}
-          collisionPadding={8}
-          aria-label={`Changed since ${run.name}`}
-          className="z-50 flex max-h-[min(60vh,var(--radix-popover-content-available-height))] w-96 max-w-[calc(100vw-16px)] flex-col gap-2 overflow-y-auto rounded-2 border border-line bg-raised p-3 text-sm shadow-3"
-        >
-          <p className="font-medium">From this run to the loop as it is now</p>
-          <Changes run={run} />
-        </Popover.Content>
-      </Popover.Portal>
-    </Popover.Root>
+      }
+    >
+      <p className="font-medium">From this run to the loop as it is now</p>
+      <Changes run={run} />
+    </Popover>
   );
 }
 
 function Changes({ run }: Pick<ChangedSinceProps, "run">) {
-  const { data, error } = useLoopChanges(run.id, run.loop_id);
-  if (error) return <Failed title="The loop could not be compared" error={error} />;
-  if (!data) return <Loading label="Comparing the loops" rows={2} />;
-  if (data.changes.length === 0) {
-    return <p className="text-muted">The saved loop has no change that affects a run.</p>;
-  }
-  return <ChangeList label="What was changed" changes={data.changes} />;
+  const query = useLoopChanges(run.id, run.loop_id);
+  const failed = "The loop could not be compared";
+  return (
+    <Answer query={query} loading="Comparing the loops" rows={2} failed={failed}>
+      {({ changes }) =>
+        changes.length === 0 ? (
+          <p className="text-muted">The saved loop has no change that affects a run.</p>
+        ) : (
+          <ChangeList label="What was changed" changes={changes} />
+        )
+      }
+    </Answer>
+  );
 }

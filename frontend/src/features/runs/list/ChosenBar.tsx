@@ -8,7 +8,6 @@ import { IconButton } from "@/ui/IconButton";
 import { Tooltip } from "@/ui/Tooltip";
 import { DeleteRunDialog } from "./DeleteRunDialog";
 
-/** As many runs as can be told apart on one chart. */
 export const MAX_COMPARED = 6;
 
 interface ChosenBarProps {
@@ -16,7 +15,6 @@ interface ChosenBarProps {
   onClear: () => void;
 }
 
-/** What can be done with the runs that were chosen; it lies over the foot of the page. */
 export function ChosenBar({ runs, onClear }: ChosenBarProps) {
   const [, navigate] = useLocation();
   const [isDeleting, setDeleting] = useState(false);
@@ -52,9 +50,7 @@ export function ChosenBar({ runs, onClear }: ChosenBarProps) {
           Delete…
         </Button>
       </Tooltip>
-      <IconButton label="Clear selection" size="small" onClick={onClear}>
-        <X size={16} />
-      </IconButton>
+      <IconButton label="Clear selection" size="small" onClick={onClear} icon={<X size={16} />} />
       {isDeleting ? (
         <DeleteRunDialog
           runs={runs}

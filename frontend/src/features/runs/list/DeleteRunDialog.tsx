@@ -1,18 +1,17 @@
 import { deleteRun } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
 import { formatPlural } from "@/lib/format";
+import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
-import { useRunWork } from "./useRunWork";
 
 interface DeleteRunDialogProps {
-  /** Runs that have ended. */
   runs: readonly RunSummary[];
   onClose: () => void;
 }
 
 export function DeleteRunDialog({ runs, onClose }: DeleteRunDialogProps) {
-  const { attempt } = useRunWork();
+  const { attempt } = useAttempt("runs");
   const [first] = runs;
   const what = runs.length === 1 ? `“${first?.name}”` : formatPlural(runs.length, "run");
   const remove = async () => {

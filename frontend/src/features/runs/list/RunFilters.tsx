@@ -5,7 +5,6 @@ import { Select } from "@/ui/Select";
 
 type Sort = NonNullable<RunQuery["sort"]>;
 
-/** What a list of runs is narrowed to, and its order. */
 export interface RunWishes {
   search: string;
   state: RunState | "";

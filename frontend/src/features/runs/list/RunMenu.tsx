@@ -9,35 +9,31 @@ import {
   Tag,
   Trash2,
 } from "lucide-react";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useId, useState } from "react";
 import { useLocation } from "wouter";
 import { changeRun, stopRun } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
+import { resumeFrom, runAgain } from "@/features/runs/start/again";
+import { ForkDialog } from "@/features/runs/start/ForkDialog";
 import { isFinal } from "@/live/reducer";
+import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
 import { WIDE_CONTROL } from "@/ui/control";
 import { Dialog } from "@/ui/Dialog";
 import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";
-import { resumeFrom, runAgain } from "../start/again";
-import { ForkDialog } from "../start/ForkDialog";
 import { DeleteRunDialog } from "./DeleteRunDialog";
-import { TagsDialog } from "./TagsDialog";
-import { useRunWork } from "./useRunWork";
 
 interface RunMenuProps {
   run: RunSummary;
-  /** Tags that other runs have. */
   tags?: readonly string[];
-  /** Another run that this one is compared with from here. */
   other?: RunSummary | undefined;
   trigger?: ReactNode;
 }
 
-/** What can be done with a run in a list. */
 export function RunMenu({ run, tags = [], other, trigger }: RunMenuProps) {
   const [asks, setAsks] = useState<"rename" | "delete" | "tags" | "fork" | null>(null);
   const [, navigate] = useLocation();
-  const { attempt } = useRunWork();
+  const { attempt } = useAttempt("runs");
   const isOver = isFinal(run.state);
   const close = () => setAsks(null);
   const go = (work: () => Promise<RunSummary | null>) =>
@@ -120,7 +116,7 @@ function More({ name, ...rest }: { name: string }) {
 
 function RenameRunDialog({ run, onClose }: { run: RunSummary; onClose: () => void }) {
   const [name, setName] = useState(run.name);
-  const { attempt } = useRunWork();
+  const { attempt } = useAttempt("runs");
   return (
     <Dialog title="Rename the run" isOpen onClose={onClose}>
       <form
@@ -144,4 +140,69 @@ function RenameRunDialog({ run, onClose }: { run: RunSummary; onClose: () => voi
       </form>
     </Dialog>
   );
+}
+
+interface TagsDialogProps {
+  run: RunSummary;
+  known: readonly string[];
+  isOpen: boolean;
+  onClose: () => void;
+}
+
+function TagsDialog({ run, known, isOpen, onClose }: TagsDialogProps) {
+  const [text, setText] = useState(run.tags.join(", "));
+  const { attempt } = useAttempt("runs");
+  const id = useId();
+  const save = () => {
+    onClose();
+    void attempt(() => changeRun(run.id, { tags: tagsIn(text) }));
+  };
+  const free = known.filter((tag) => !tagsIn(text).includes(tag));
+  return (
+    <Dialog title={`Tags of “${run.name}”`} isOpen={isOpen} onClose={onClose}>
+      <form
+        className="flex flex-col gap-3"
+        onSubmit={(event) => {
+          event.preventDefault();
+          save();
+        }}
+      >
+        <label className="flex flex-col gap-1 text-muted text-xs" htmlFor={id}>
+          Separated by commas
+          <input
+            id={id}
+            className={WIDE_CONTROL}
+            maxLength={400}
+            placeholder="baseline, lr 1e-4"
+            value={text}
+            onChange={(event) => setText(event.target.value)}
+          />
+        </label>
+        {free.length > 0 ? (
+          <fieldset className="flex flex-wrap gap-1">
+            <legend className="mb-1 text-muted text-xs">Tags of other runs</legend>
+            {free.slice(0, 24).map((tag) => (
+              <Button
+                key={tag}
+                size="small"
+                onClick={() => setText([...tagsIn(text), tag].join(", "))}
+              >
+                + {tag}
+              </Button>
+            ))}
+          </fieldset>
+        ) : null}
+        <div className="flex justify-end">
+          <Button type="submit" look="primary">
+            Save
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function tagsIn(text: string): string[] {
+  const words = text.split(",").map((word) => word.trim().toLowerCase());
+  return [...new Set(words.filter((word) => word !== ""))];
 }

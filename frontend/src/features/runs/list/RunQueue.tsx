@@ -4,9 +4,9 @@ import { Link } from "wouter";
 import { changeRun, fetchRuns, moveRun, stopRun } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
 import { formatPlural } from "@/lib/format";
+import { useAttempt } from "@/state/useAttempt";
 import { IconButton } from "@/ui/IconButton";
 import { Select } from "@/ui/Select";
-import { useRunWork } from "./useRunWork";
 
 const REFRESH = 2000;
 const PRIORITIES = [
@@ -15,7 +15,6 @@ const PRIORITIES = [
   { value: "-10", label: "Low" },
 ];
 
-/** The runs that wait for their turn, the next one first; nothing where none does. */
 export function RunQueue() {
   const queue = useQuery({
     queryKey: ["runs", "queue"],
@@ -56,14 +55,12 @@ export function RunQueue() {
 interface WaitingProps {
   run: RunSummary;
   place: number;
-  /** The run that starts just before it; null for the first. */
   before: string | null;
-  /** Where it goes one place later; null for the last. */
   behind: { before: string | null } | null;
 }
 
 function Waiting({ run, place, before, behind }: WaitingProps) {
-  const { isBusy, attempt } = useRunWork();
+  const { isBusy, attempt } = useAttempt("runs");
   const known = PRIORITIES.some(({ value }) => value === String(run.priority));
   const other = { value: String(run.priority), label: `Priority ${run.priority}` };
   return (
@@ -89,9 +86,8 @@ function Waiting({ run, place, before, behind }: WaitingProps) {
         onClick={() => {
           if (before !== null) void attempt(() => moveRun(run.id, before));
         }}
-      >
-        <ChevronUp size={16} />
-      </IconButton>
+        icon={<ChevronUp size={16} />}
+      />
       <IconButton
         label={behind === null ? "It is already the last one" : `Start ${run.name} later`}
         size="small"
@@ -99,16 +95,14 @@ function Waiting({ run, place, before, behind }: WaitingProps) {
         onClick={() => {
           if (behind !== null) void attempt(() => moveRun(run.id, behind.before));
         }}
-      >
-        <ChevronDown size={16} />
-      </IconButton>
+        icon={<ChevronDown size={16} />}
+      />
       <IconButton
         label={`Remove ${run.name} from the queue`}
         size="small"
         onClick={() => void attempt(() => stopRun(run.id))}
-      >
-        <X size={16} />
-      </IconButton>
+        icon={<X size={16} />}
+      />
     </li>
   );
 }

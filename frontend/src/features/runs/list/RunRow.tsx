@@ -11,12 +11,10 @@ import { RunStateChip } from "./RunStateChip";
 
 interface RunRowProps {
   run: RunSummary;
-  /** Null until it is there: metrics then stand by name. */
   catalog: Catalog | null;
   spark: Spark | undefined;
   tags: readonly string[];
   isChosen: boolean;
-  /** Why it cannot be chosen; null where it can. */
   refusal: string | null;
   onChoose: (isChosen: boolean) => void;
   onTag: (tag: string) => void;
@@ -79,7 +77,6 @@ export function RunRow(props: RunRowProps) {
   );
 }
 
-/** A cell that does not lead to the run. */
 function Still({ children }: { children: React.ReactNode }) {
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: it takes no click itself, it keeps them from the row
@@ -138,7 +135,6 @@ function Alerts({ run }: { run: RunSummary }) {
   );
 }
 
-/** The curve and the latest value of the metric that says most. */
 function Latest({ run, catalog, spark }: Pick<RunRowProps, "run" | "catalog" | "spark">) {
   const [path] = tellingMetrics(catalog, Object.keys(run.metrics), 1);
   if (path === undefined) return <span className="text-faint text-xs">–</span>;

@@ -16,13 +16,10 @@ const REFRESH = 2000;
 
 interface RunStripProps {
   loopId: string;
-  /** What can be done with a run; `other` is the one before it. */
   menu: (run: RunSummary, other: RunSummary | undefined) => ReactNode;
-  /** That the loop is another one by now, and in what. */
   changed: (run: RunSummary) => ReactNode;
 }
 
-/** The newest runs of the open loop, side by side; nothing where it has not run yet. */
 export function RunStrip({ loopId, menu, changed }: RunStripProps) {
   const catalog = useCatalog();
   const hash = useSync((state) => state.check?.spec_hash ?? null);
@@ -64,7 +61,6 @@ export function RunStrip({ loopId, menu, changed }: RunStripProps) {
   );
 }
 
-/** What goes on stands first; else the newest. */
 function rank(run: RunSummary): number {
   return isFinal(run.state) || run.state === "queued" ? 1 : 0;
 }
@@ -113,7 +109,6 @@ const DOTS: Partial<Record<RunSummary["state"], string>> = {
   queued: "border border-line-strong",
 };
 
-/** The state as a colour and a word that is read aloud. */
 function StateDot({ state }: { state: RunSummary["state"] }) {
   const isLive = state === "running" || state === "starting";
   return (
@@ -134,8 +129,6 @@ function progressOf(run: RunSummary): string {
   if (run.step === null) return run.state;
   return run.steps_total ? `step ${run.step} of ${run.steps_total}` : `step ${run.step}`;
 }
-
-// Whether the open loop is still the one that a run ran. Pure.
 
 /** False where both mean the same, or one of them is not known. */
 export function isChangedSince(run: RunSummary, hash: string | null): boolean {

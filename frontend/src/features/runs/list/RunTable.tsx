@@ -7,7 +7,6 @@ import { RunRow } from "./RunRow";
 
 interface RunTableProps {
   runs: readonly RunSummary[];
-  /** By id. */
   chosen: ReadonlyMap<string, RunSummary>;
   onChoose: (run: RunSummary, isChosen: boolean) => void;
   onTag: (tag: string) => void;

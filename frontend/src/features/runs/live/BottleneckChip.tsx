@@ -1,5 +1,4 @@
 import { Flame } from "lucide-react";
-import { Popover } from "radix-ui";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import type { Gauges } from "@/api/types";
@@ -9,15 +8,15 @@ import { useRecord, useReplayStep } from "@/live/recordContext";
 import { isFinal } from "@/live/reducer";
 import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
 import { useRunEdits } from "@/state/runEdits";
-import { useSelection } from "@/state/selection";
+import { select } from "@/state/selection";
 import { Button } from "@/ui/Button";
+import { Popover } from "@/ui/Popover";
 import { RichText } from "@/ui/RichText";
 import { ForkDialog } from "../start/ForkDialog";
 import { type Bottleneck, bottleneckOf, type Remedy, remedyOf } from "./remedies";
 
 const SHOWN = 6;
 
-/** Bottleneck of the run, in a sentence, and what would help; a press says what a step is made of. */
 export function BottleneckChip() {
   const live = useLiveRun();
   const gauges = useLive<Gauges | null>("gauges", (run) => run.state.gauges, null);
@@ -31,27 +30,20 @@ export function BottleneckChip() {
   });
   return (
     <div className="flex min-w-0 items-center gap-2 rounded-2 border border-warning/25 bg-warning-soft py-0.5 pr-1 pl-2.5 text-warning">
-      <Popover.Root>
-        <Popover.Trigger asChild>
+      <Popover
+        label="Bottleneck of the run"
+        align="end"
+        trigger={
           <button type="button" className="flex min-w-0 items-center gap-1.5 text-left">
             <Flame size={13} className="shrink-0" aria-hidden="true" />
             <span className="tabular truncate" data-testid="bottleneck">
               <b>{found.stage}</b> {sentence(found)}
             </span>
           </button>
-        </Popover.Trigger>
-        <Popover.Portal>
-          <Popover.Content
-            align="end"
-            sideOffset={6}
-            collisionPadding={8}
-            aria-label="Bottleneck of the run"
-            className="z-50 w-96 max-w-[calc(100vw-16px)] rounded-2 border border-line bg-raised p-3 text-sm shadow-3"
-          >
-            <Reason found={found} gauges={gauges} remedy={remedy} />
-          </Popover.Content>
-        </Popover.Portal>
-      </Popover.Root>
+        }
+      >
+        <Reason found={found} gauges={gauges} remedy={remedy} />
+      </Popover>
       <TheRemedy found={found} remedy={remedy} />
     </div>
   );
@@ -103,8 +95,7 @@ function TheRemedy({ found, remedy }: { found: Bottleneck; remedy: Remedy | null
 }
 
 function showField(node: string, path: string | null): void {
-  useSelection.getState().select({ nodes: [node] });
-  useSelection.getState().focusField(node, path?.replace(`nodes.${node}.`, "") ?? null);
+  showField(node, path?.replace(`nodes.${node}.`, "") ?? null);
 }
 
 function sentence({ seconds, stepSeconds, share, idle }: Bottleneck): string {
@@ -156,18 +147,13 @@ function Reason({ found, gauges, remedy }: ReasonProps) {
           time.
         </p>
       ) : null}
-      <Button
-        size="small"
-        className="self-start"
-        onClick={() => useSelection.getState().select({ nodes: [found.node] })}
-      >
+      <Button size="small" className="self-start" onClick={() => select({ nodes: [found.node] })}>
         Select {found.node}
       </Button>
     </div>
   );
 }
 
-/** What the run is held back by, and the field that would help; that none is known is said as well. */
 function Advice({ remedy }: { remedy: Remedy | null }) {
   if (!remedy) return <p className="text-muted">No known setting shortens it.</p>;
   return (
@@ -182,7 +168,6 @@ function Advice({ remedy }: { remedy: Remedy | null }) {
   );
 }
 
-/** The way to the field in the loop that the run came from, for the runs after it. */
 function InLoop({ remedy }: { remedy: Remedy }) {
   const { store } = useOpenLoop();
   const loopId = useRecord()?.run?.loop_id ?? null;

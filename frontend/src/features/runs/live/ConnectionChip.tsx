@@ -3,7 +3,6 @@ import { useEffect, useState } from "react";
 import { useLive, useLiveRun } from "@/live/hooks";
 import { Tooltip } from "@/ui/Tooltip";
 
-/** Says when what is shown is not the present. */
 export function ConnectionChip() {
   const connection = useLive("status", (live) => live.connection, "loading");
   const stale = useStaleness();

@@ -15,7 +15,6 @@ const NO_GAUGES =
   "This run was written by an older version of coloop, which did not record the rates of past steps. " +
   "Everything else is shown as it was.";
 
-/** A new run from the moment that is shown. */
 function ForkHere({ step }: { step: number }) {
   const record = useRecord();
   const [isOpen, setOpen] = useState(false);
@@ -36,7 +35,6 @@ function ForkHere({ step }: { step: number }) {
   );
 }
 
-/** Where a replay is, and the way to any other moment. */
 export function ReplayBar({ replay }: { replay: Replay }) {
   const { player, isPlaying } = replay;
   const step = useLive("gauges", (live) => live.state.step ?? 0, 0);
@@ -49,16 +47,18 @@ export function ReplayBar({ replay }: { replay: Replay }) {
       aria-label="Replay"
       className="flex h-11 shrink-0 items-center gap-3 border-line border-b bg-accent-soft px-3 text-sm"
     >
-      <IconButton label="Back to the start" size="small" onClick={() => replay.seek(0)}>
-        <SkipBack size={14} />
-      </IconButton>
+      <IconButton
+        label="Back to the start"
+        size="small"
+        onClick={() => replay.seek(0)}
+        icon={<SkipBack size={14} />}
+      />
       <IconButton
         label={isPlaying ? "Pause" : "Play"}
         size="small"
         onClick={() => replay.setPlaying(!isPlaying)}
-      >
-        {isPlaying ? <Pause size={14} /> : <Play size={14} fill="currentColor" />}
-      </IconButton>
+        icon={isPlaying ? <Pause size={14} /> : <Play size={14} fill="currentColor" />}
+      />
       <span className="min-w-0 max-w-40 truncate">
         <b>{phase}</b>
       </span>

@@ -1,19 +1,32 @@
-import { useQueryClient } from "@tanstack/react-query";
-import { GitFork, LoaderCircle, Pencil, RotateCw, Square } from "lucide-react";
+import { useQuery } from "@tanstack/react-query";
+import {
+  ChartNoAxesColumn,
+  ChevronDown,
+  Dices,
+  GitFork,
+  LoaderCircle,
+  Pencil,
+  RotateCcw,
+  RotateCw,
+  Square,
+} from "lucide-react";
 import { useState } from "react";
-import { toast } from "sonner";
 import { useLocation } from "wouter";
-import { errorMessage } from "@/api/client";
-import { createLoop, resumeRun, stopRun } from "@/api/routes";
+import { createLoop, fetchReport, resumeRun, startRun, stopRun } from "@/api/routes";
+import { isOnCpu as isLoopOnCpu } from "@/document/pools";
+import { ForkDialog } from "@/features/runs/start/ForkDialog";
+import { withTrust } from "@/features/runs/start/TrustDialog";
+import { formatBytes, formatRate, formatSeconds } from "@/lib/format";
 import { useLive, useLiveRun } from "@/live/hooks";
 import { isFinal } from "@/live/reducer";
-import { useOpenLoop } from "@/state/document/context";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+import { type Attempting, useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
-import { ForkDialog } from "../start/ForkDialog";
-import { withTrust } from "../start/TrustDialog";
-import { AfterRun } from "./AfterRun";
+import { Dialog } from "@/ui/Dialog";
+import { Menu, MenuItem } from "@/ui/Menu";
+import { Answer } from "@/ui/States";
+import { type Compared, errorText, findingOf, memoryOf, ratesOf, timesOf } from "./report";
 
-/** Stop, resume where there is something to go on from, fork, and back to the loop. */
 export function RunActions({ onResumed }: { onResumed: () => void }) {
   const live = useLiveRun();
   const { store } = useOpenLoop();
@@ -21,23 +34,11 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
   const loopId = useLive("status", (run) => run.run?.loop_id ?? null, null);
   const name = useLive("status", (run) => run.run?.name ?? "", "");
   const step = useLive("status", (run) => run.run?.step ?? run.state.step ?? 0, 0);
-  const [isBusy, setBusy] = useState(false);
+  const { isBusy, attempt } = useAttempt("runs");
   const [isForking, setForking] = useState(false);
   const [, navigate] = useLocation();
-  const client = useQueryClient();
   if (!live) return null;
 
-  const attempt = async (work: () => Promise<unknown>) => {
-    setBusy(true);
-    try {
-      await work();
-      await client.invalidateQueries({ queryKey: ["runs"] });
-    } catch (error) {
-      toast.error(errorMessage(error));
-    } finally {
-      setBusy(false);
-    }
-  };
   const edit = async () => {
     if (loopId) {
       navigate(`/loops/${loopId}`);
@@ -98,5 +99,160 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
         </Button>
       )}
     </>
+  );
+}
+
+const SEEDS = 9999;
+
+function AfterRun({ isBusy, attempt }: Attempting) {
+  const live = useLiveRun();
+  const { store } = useOpenLoop();
+  const loopId = useLive("status", (run) => run.run?.loop_id ?? null, null);
+  const name = useLive("status", (run) => run.run?.name ?? "", "");
+  const hasBegun = useLive(
+    "status",
+    ({ run }) => run?.state !== "failed" || run.started_at !== null,
+    true,
+  );
+  const [hasReport, setReport] = useState(false);
+  const [seed] = useState(() => 1 + Math.floor(Math.random() * SEEDS));
+  const [, navigate] = useLocation();
+  if (!live) return null;
+
+  const again = (other?: number) =>
+    attempt(async () => {
+      const asked = {
+        yaml: store.getState().text,
+        name,
+        ...(loopId ? { loop_id: loopId } : {}),
+        ...(other === undefined ? {} : { seed: other }),
+      };
+      const run = await withTrust((trust) => startRun({ ...asked, trust }));
+      if (run) navigate(`/runs/${run.id}`);
+    });
+  return (
+    <>
+      {hasBegun ? (
+        <Button icon={<ChartNoAxesColumn size={14} />} onClick={() => setReport(true)}>
+          Report
+        </Button>
+      ) : null}
+      <Menu
+        align="end"
+        trigger={
+          <Button look="primary" icon={<RotateCcw size={14} />} disabled={isBusy}>
+            Run again
+            <ChevronDown size={13} aria-hidden="true" />
+          </Button>
+        }
+      >
+        <MenuItem icon={<RotateCcw size={14} />} onSelect={() => void again()}>
+          With the same seed
+        </MenuItem>
+        <MenuItem icon={<Dices size={14} />} onSelect={() => void again(seed)}>
+          With another seed: {seed}
+        </MenuItem>
+      </Menu>
+      <ReportDialog run={live.id} isOpen={hasReport} onClose={() => setReport(false)} />
+    </>
+  );
+}
+
+interface ReportDialogProps {
+  run: string;
+  isOpen: boolean;
+  onClose: () => void;
+}
+
+function ReportDialog({ run, isOpen, onClose }: ReportDialogProps) {
+  const query = useQuery({
+    queryKey: ["run", run, "report"],
+    queryFn: () => fetchReport(run),
+    enabled: isOpen,
+  });
+  const isOnCpu = useDocument((state) => isLoopOnCpu(state.document));
+  const gauges = useLive("gauges", (live) => live.state.gauges, null);
+  return (
+    <Dialog
+      title="Report"
+      description="What was predicted for the run and what was measured, with the error of each prediction."
+      isOpen={isOpen}
+      onClose={onClose}
+      width="max-w-2xl"
+    >
+      <Answer query={query} loading="Loading the report" failed="There is no report">
+        {(report) => (
+          <div className="flex max-h-[70vh] flex-col gap-5 overflow-y-auto">
+            <p className="text-sm">{findingOf(report, gauges?.stages)}</p>
+            <Part title="Time" rows={timesOf(report)} format={formatSeconds} />
+            <Part
+              title="Tokens a second while at work"
+              rows={ratesOf(report)}
+              format={(rate) => (rate === null ? "–" : formatRate(rate, "tok"))}
+            />
+            <Part
+              title={isOnCpu ? "Memory of a process" : "Memory of a GPU"}
+              rows={memoryOf(report)}
+              format={formatBytes}
+            />
+          </div>
+        )}
+      </Answer>
+    </Dialog>
+  );
+}
+
+interface PartProps {
+  title: string;
+  rows: readonly Compared[];
+  format: (value: number | null) => string;
+}
+
+function Part({ title, rows, format }: PartProps) {
+  if (rows.length === 0) return null;
+  const largest = Math.max(
+    0,
+    ...rows.map((row) => Math.max(row.predicted ?? 0, row.measured ?? 0)),
+  );
+  return (
+    <table aria-label={title} className="w-full table-fixed text-sm">
+      <thead>
+        <tr className="text-left text-muted text-xs">
+          <th className="py-1 font-medium">{title}</th>
+          <th className="w-24 py-1 text-right font-medium">Predicted</th>
+          <th className="w-24 py-1 text-right font-medium">Measured</th>
+          <th className="w-60 py-1 pl-4 font-medium">Error</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={row.name} className="border-line border-t">
+            <th scope="row" className="truncate py-1 text-left font-normal">
+              {row.isStep ? <b>{row.name}</b> : row.name}
+            </th>
+            <td className="tabular py-1 text-right text-muted">{format(row.predicted)}</td>
+            <td className="tabular py-1 text-right">{format(row.measured)}</td>
+            <td className="py-1 pl-4">
+              <span className="flex items-center gap-2">
+                <span className="flex w-24 flex-col gap-0.5" aria-hidden="true">
+                  <Bar share={(row.predicted ?? 0) / largest} look="bg-line-strong" />
+                  <Bar share={(row.measured ?? 0) / largest} look="bg-muted" />
+                </span>
+                <span className="tabular">{errorText(row)}</span>
+              </span>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Bar({ share, look }: { share: number; look: string }) {
+  return (
+    <span
+      className={`h-1 rounded-full ${look}`}
+      style={{ width: `${Number.isFinite(share) ? share * 100 : 0}%` }}
+    />
   );
 }

@@ -1,15 +1,14 @@
 import { CircleX } from "lucide-react";
 import { useLocation } from "wouter";
 import { useLive } from "@/live/hooks";
-import { useSelection } from "@/state/selection";
+import { showField } from "@/state/selection";
+import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
-import { useRunWork } from "../list/useRunWork";
 import { runAgain } from "../start/again";
 
 /** The code of a run whose Ray did not start; one process needs none. */
 const NO_RAY = "run.ray_not_started";
 
-/** Why a run failed, or cannot be watched just now, in words for the one who started it. */
 export function RunBanner() {
   const error = useLive("status", (live) => live.run?.error ?? live.state.error, null);
   const state = useLive("status", (live) => live.run?.state ?? live.state.state, null);
@@ -51,8 +50,7 @@ export function RunBanner() {
         <Button
           size="small"
           onClick={() => {
-            useSelection.getState().select({ nodes: [error.node ?? ""] });
-            useSelection.getState().focusField(error.node ?? null, null);
+            showField(error.node ?? "", null);
           }}
         >
           Show {error.node}
@@ -64,7 +62,7 @@ export function RunBanner() {
 
 function InOneProcess() {
   const run = useLive("status", (live) => live.run, null);
-  const { isBusy, attempt } = useRunWork();
+  const { isBusy, attempt } = useAttempt("runs");
   const [, navigate] = useLocation();
   if (!run) return null;
   return (

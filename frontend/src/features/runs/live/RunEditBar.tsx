@@ -1,34 +1,26 @@
-import { useState } from "react";
 import { toast } from "sonner";
-import { errorMessage } from "@/api/client";
 import { editRun } from "@/api/routes";
 import { formatPlural } from "@/lib/format";
 import { useOpenLoop } from "@/state/document/context";
 import { useRunEdits } from "@/state/runEdits";
+import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
 
-/** Changes of hot fields that wait to be sent to the run. */
 export function RunEditBar() {
   const { runId } = useOpenLoop();
   const changes = useRunEdits((state) => state.changes);
   const send = useRunEdits((state) => state.send);
   const discard = useRunEdits((state) => state.discard);
-  const [isBusy, setBusy] = useState(false);
+  const { isBusy, attempt } = useAttempt();
   const paths = Object.keys(changes);
   if (!runId || paths.length === 0) return null;
 
-  const apply = async () => {
-    setBusy(true);
-    try {
+  const apply = () =>
+    attempt(async () => {
       await editRun(runId, changes);
       send(changes);
       toast.success("The change takes effect with the next step.");
-    } catch (error) {
-      toast.error("The run rejected the change.", { description: errorMessage(error) });
-    } finally {
-      setBusy(false);
-    }
-  };
+    }, "The run rejected the change.");
   return (
     <div className="absolute bottom-3 left-1/2 z-10 flex -translate-x-1/2 items-center gap-3 rounded-3 border border-line bg-raised px-4 py-2 text-sm shadow-3">
       <span title={paths.join("\n")}>

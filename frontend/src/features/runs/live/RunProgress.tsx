@@ -7,7 +7,6 @@ import { isFinal } from "@/live/reducer";
 import { useSeconds } from "@/ui/useSeconds";
 import { BottleneckChip } from "./BottleneckChip";
 
-/** Where the run is: phase, step, running stage, time left, and what holds it back. */
 export function RunProgress() {
   const phase = useLive(
     "gauges",
@@ -41,7 +40,7 @@ export function RunProgress() {
     null,
   );
   const isBound = useLive("gauges", (live) => live.state.gauges?.is_bound === true, false);
-  const waiting = useWaiting();
+  const waiting = useLive("status", (live) => waitingFor(live.run), null);
   const whole = total && step !== null ? Math.min(1, step / total) : null;
 
   return (
@@ -121,17 +120,14 @@ function StepTime({ gauges }: { gauges: Gauges | null }) {
   );
 }
 
-/** Steps that are done, as the charts have them: gauges come a moment later. */
 function doneStep(live: LiveRun): number | null {
   const told = live.state.series.get("step/seconds")?.get("run")?.last?.step ?? 0;
   const known = live.state.gauges?.step ?? live.run?.step ?? live.state.step;
   return known === null && told === 0 ? null : Math.max(known ?? 0, told);
 }
 
-/** Before this it is no wait. */
 const SHOWN_AFTER_SECONDS = 3;
 
-/** What a run that has not begun waits for, and for how long it was seen to. */
 function RunWaiting({ text }: { text: string }) {
   const seconds = useSeconds();
   return (
@@ -147,11 +143,6 @@ function RunWaiting({ text }: { text: string }) {
       )}
     </span>
   );
-}
-
-/** The text for a run that waits; null for one that does not. */
-function useWaiting(): string | null {
-  return useLive("status", (live) => waitingFor(live.run), null);
 }
 
 function waitingFor(run: RunSummary | null): string | null {

@@ -15,12 +15,9 @@ type Known = Catalog["remedies"][number];
 
 export interface Remedy {
   label: string;
-  /** What the run is held back by. */
   bound: string;
-  /** Why, in a sentence. */
   reason: string;
   path: string;
-  /** Whether a run that goes on can take it. */
   isHot: boolean;
   /** What would be set instead, and how long a step is then; null: the field is only one to look at. */
   fix: { value: number | boolean; stepSeconds: number } | null;
@@ -120,15 +117,12 @@ function besideEachOther(stepSeconds: number, spans: readonly StageSpan[]): numb
   return work.size < 2 ? null : (stepSeconds * Math.max(...work.values())) / windowOf(spans);
 }
 
-/** What holds a run back: one stage, by its share of a step, wherever it is named. Pure. */
 export interface Bottleneck {
   stage: string;
   node: string;
   seconds: number;
-  /** Of the step, 0 to 1. */
   share: number;
   stepSeconds: number | null;
-  /** The pool that is at work least, where there are several. */
   idle: { pool: string; share: number } | null;
 }
 
@@ -142,7 +136,6 @@ export function bottleneckOf(
   return {
     stage,
     node: stage.split(".")[0] ?? stage,
-    // Some stages run several times in a step.
     seconds: gauges.step_seconds ? gauge.share * gauges.step_seconds : gauge.seconds,
     share: gauge.share,
     stepSeconds: gauges.step_seconds ?? null,
@@ -152,7 +145,6 @@ export function bottleneckOf(
 
 const RECENT = 200;
 
-/** Work of the last spans by pool; null where a run has one pool only. */
 function poolWork(spans: readonly StageSpan[]): Map<string, number> {
   const found = new Map<string, number>();
   for (const span of spans.slice(-RECENT)) {
@@ -162,7 +154,6 @@ function poolWork(spans: readonly StageSpan[]): Map<string, number> {
   return found;
 }
 
-/** Milliseconds over which that work was done. */
 function windowOf(spans: readonly StageSpan[]): number {
   const recent = spans.slice(-RECENT).filter((span) => span.end !== null);
   const [first, last] = [recent[0], recent.at(-1)];

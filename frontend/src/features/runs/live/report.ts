@@ -4,7 +4,6 @@ import { formatBytes, formatCount, formatPlural, formatSeconds } from "@/lib/for
 
 export interface Compared {
   name: string;
-  /** The row of the whole step. */
   isStep: boolean;
   predicted: number | null;
   measured: number | null;
@@ -15,7 +14,6 @@ function timesPredicted({ predicted, measured }: Compared): number | null {
   return predicted && measured ? measured / predicted : null;
 }
 
-/** From here on a share says less than how many times it is. */
 const MUCH = 1.5;
 
 /** How far the prediction was off: a share of what was measured, or how many times where that says more. */
@@ -36,7 +34,6 @@ function timesText(times: number): string {
 
 type Numbers = Readonly<Record<string, number | null | undefined>>;
 
-/** By what was measured, the largest first. */
 function compared(before: Numbers, after: Numbers): Compared[] {
   const size = (row: Compared) => row.measured ?? row.predicted ?? 0;
   return [...new Set([...Object.keys(before), ...Object.keys(after)])]
@@ -49,7 +46,6 @@ function compared(before: Numbers, after: Numbers): Compared[] {
     .toSorted((a, b) => size(b) - size(a));
 }
 
-/** The step first, then stages by what they took. */
 export function timesOf({ phase, predicted, measured }: RunReport): Compared[] {
   const step: Compared = {
     name: phase ? `A step of ${phase}` : "A step",
@@ -68,7 +64,6 @@ export function memoryOf({ predicted, measured }: RunReport): Compared[] {
   return compared(predicted.memory_bytes, measured.memory_bytes);
 }
 
-/** A prediction that is nearer is called right. */
 const NEAR = 1.1;
 
 /** What the report found, in a few sentences: how long a step took, what was furthest off, and why. */
@@ -100,7 +95,6 @@ function stepText(step: Compared, count: number): string {
   return `${took}, ${share.toFixed(0)} % ${times > 1 ? "more" : "less"} than the ${said} predicted.`;
 }
 
-/** The stage of a step by which the prediction lost or won most time. */
 function furthestText(report: RunReport, rows: readonly Compared[]): string {
   const missed = (row: Compared) => Math.abs((row.measured ?? 0) - (row.predicted ?? 0));
   const [row] = rows

@@ -19,7 +19,6 @@ export interface Replay {
   setSpeed: (speed: number) => void;
 }
 
-/** The replay of the watched run: off, or somewhere in its past. */
 export function useReplay(): Replay {
   const live = useLiveRun();
   const [player, setPlayer] = useState<ReplayPlayer | null>(null);
@@ -67,7 +66,6 @@ export function useReplay(): Replay {
     },
     seek: (step) => seek(step),
     setPlaying: (plays) => {
-      // From the end it begins anew.
       if (plays && player?.hasEnded) seek(0);
       setPlaying(plays);
     },

@@ -16,7 +16,7 @@ import type { OpenLoop } from "@/state/document/context";
 import { createDocumentStore, type DocumentStore } from "@/state/document/store";
 import { useServerCatalog } from "@/state/queries";
 import { type Changes, useRunEdits } from "@/state/runEdits";
-import { useSelection } from "@/state/selection";
+import { clearSelection } from "@/state/selection";
 import { createSyncStore } from "@/state/sync/state";
 
 export interface WatchedRun {
@@ -62,7 +62,7 @@ export function useWatchedRun(id: string): {
     );
     const live = new LiveRun(id);
     const connection = new RunConnection(live);
-    useSelection.getState().clear();
+    clearSelection();
     useRunEdits.getState().clear();
     const unfollow = followEdits(live, store);
     connection.start();
@@ -102,7 +102,7 @@ export function followEdits(live: LiveRun, store: DocumentStore): () => void {
   const show = () => {
     const { sent, changes } = useRunEdits.getState();
     const document = withEdits(started, { ...used, ...sent, ...changes });
-    store.getState().dispatch(replaceDocument, { document }, { isHotEdit: true });
+    store.dispatch(replaceDocument, { document }, { isHotEdit: true });
   };
   const unwatch = live.watch("lines", () => {
     const { state } = live;
@@ -134,7 +134,6 @@ export function withEdits(document: LoopDocument, changes: Changes): LoopDocumen
   return edited;
 }
 
-/** The node or edge that a path leads into is there. */
 function hasHolder(document: LoopDocument, path: Path): boolean {
   if (path[0] !== "nodes" && path[0] !== "edges") return true;
   const place = findPlace(document, path);

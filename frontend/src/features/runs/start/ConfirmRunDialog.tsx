@@ -1,15 +1,13 @@
 import { groupGpus, groupName } from "@/lib/estimate";
 import { formatBytes } from "@/lib/format";
-import { useDialogs, useHardwareView } from "@/state/dialogs";
+import { showDialog, useDialogs, useHardwareView } from "@/state/dialogs";
 import { useSync } from "@/state/document/context";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { useRunControls, useStarting } from "./useRunControls";
 
-/** Asks for confirmation before a run that may run out of memory or that lacks its GPUs. */
 export function ConfirmRunDialog() {
   const isOpen = useDialogs((state) => state.open === "confirmRun");
-  const show = useDialogs((state) => state.show);
   const estimate = useSync((state) => state.check?.estimate ?? null);
   const setPicking = useHardwareView((state) => state.setPicking);
   const isStarting = useStarting((state) => state.isStarting);
@@ -25,10 +23,10 @@ export function ConfirmRunDialog() {
           : "The estimate exceeds the memory budget. Estimates can be wrong, but the run may stop with an out-of-memory error."
       }
       isOpen={isOpen}
-      onClose={() => show(null)}
+      onClose={() => showDialog(null)}
       footer={
         <>
-          <Button onClick={() => show(null)}>Back to the editor</Button>
+          <Button onClick={() => showDialog(null)}>Back to the editor</Button>
           <Button
             look={missing ? "plain" : "primary"}
             disabled={isStarting}
@@ -40,8 +38,7 @@ export function ConfirmRunDialog() {
             <Button
               look="primary"
               onClick={() => {
-                show(null);
-                // Once the dialog has given the focus back.
+                showDialog(null);
                 setTimeout(() => setPicking(true));
               }}
             >

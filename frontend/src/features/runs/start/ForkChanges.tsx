@@ -4,7 +4,7 @@ import type { Bodies, RunSummary, SpecChange } from "@/api/types";
 import { formatPlural } from "@/lib/format";
 import { RadioCards } from "@/ui/RadioCards";
 import { RichText } from "@/ui/RichText";
-import { Failed, Loading } from "@/ui/States";
+import { Answer } from "@/ui/States";
 
 export type Values = Readonly<Bodies["CompareValues"]["set"]>;
 
@@ -16,23 +16,29 @@ interface ForkChangesProps {
   onAsNow: (isAsNow: boolean) => void;
 }
 
-/** In what the new run will differ, before it starts. */
 export function ForkChanges({ run, values, isAsNow, onAsNow }: ForkChangesProps) {
   if (values) return <OfValues id={run.id} values={values} />;
   return <OfLoop run={run} isAsNow={isAsNow} onAsNow={onAsNow} />;
 }
 
 function OfValues({ id, values }: { id: string; values: Values }) {
-  const { data, error } = useQuery({
+  const query = useQuery({
     queryKey: ["runChanges", id, "values", JSON.stringify(values)],
     queryFn: () => fetchValueChanges(id, values),
     retry: false,
   });
-  if (error) return <Failed title="The change is not valid for this loop" error={error} />;
-  if (!data) return <Loading label="Comparing the loops" rows={1} />;
-  if (data.changes.length === 0)
-    return <p className="text-muted">The loop already has this value.</p>;
-  return <ChangeList label="What will differ" changes={data.changes} />;
+  const failed = "The change is not valid for this loop";
+  return (
+    <Answer query={query} loading="Comparing the loops" rows={1} failed={failed}>
+      {({ changes }) =>
+        changes.length === 0 ? (
+          <p className="text-muted">The loop already has this value.</p>
+        ) : (
+          <ChangeList label="What will differ" changes={changes} />
+        )
+      }
+    </Answer>
+  );
 }
 
 function OfLoop({ run, isAsNow, onAsNow }: Omit<ForkChangesProps, "values">) {
@@ -59,19 +65,16 @@ function OfLoop({ run, isAsNow, onAsNow }: Omit<ForkChangesProps, "values">) {
   );
 }
 
-/** What differs from a run's loop to the loop that it came from, as that is saved by now. */
 export function useLoopChanges(run: string, loop: string | null, isAsked = true) {
   return useQuery({
     queryKey: ["runChanges", run, "loop", loop],
     queryFn: () => fetchLoopChanges(run, loop ?? ""),
     enabled: isAsked && loop !== null,
     staleTime: 0,
-    // A loop that was deleted since is no loop to go on with.
     retry: false,
   });
 }
 
-/** What differs between two loops, a line each, as the service says it. */
 export function ChangeList({ label, changes }: { label: string; changes: readonly SpecChange[] }) {
   return (
     <ul aria-label={label} className="flex flex-col gap-1 text-xs">

@@ -1,37 +1,32 @@
 import { useQuery } from "@tanstack/react-query";
+import { Plus } from "lucide-react";
 import { useState } from "react";
-import { toast } from "sonner";
 import { useLocation } from "wouter";
-import { errorMessage } from "@/api/client";
-import { fetchCheckpoints, fetchLoop, forkRun } from "@/api/routes";
+import { fetchCheckpoints, fetchLoop, fetchRunSpec, forkRun } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
+import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
+import { CONTROL } from "@/ui/control";
 import { Dialog } from "@/ui/Dialog";
 import { Select } from "@/ui/Select";
 import { Failed, Loading } from "@/ui/States";
 import { ForkChanges, type Values } from "./ForkChanges";
-import { ForkFields, valuesOf } from "./ForkFields";
-import { offered, whyCheckpoint } from "./fork";
+import { changeables, offered, readTyped, whyCheckpoint } from "./fork";
 import { withTrust } from "./TrustDialog";
 
 interface ForkDialogProps {
   run: Pick<RunSummary, "id" | "name" | "loop_id">;
   isOpen: boolean;
   onClose: () => void;
-  /** The step from which it is to go on; without it, the newest checkpoint. */
   at?: number;
-  /** The step of the best checkpoint so far, where that is known. */
   best?: number | undefined;
-  /** Fields that the new run has otherwise, value by path. */
   changes?: Values;
-  /** Why, in a sentence. */
   reason?: string;
 }
 
 const WHAT =
   "A new run starts from the weights, optimizer state and schedule position of a checkpoint. This run stays as it is.";
 
-/** A new run that begins with a checkpoint of another one. */
 export function ForkDialog(props: ForkDialogProps) {
   const { run, isOpen, onClose, at, best, changes, reason } = props;
   const kept = useQuery({
@@ -42,7 +37,7 @@ export function ForkDialog(props: ForkDialogProps) {
   });
   const [chosen, setChosen] = useState<string | null>(null);
   const [isAsNow, setAsNow] = useState(false);
-  const [isBusy, setBusy] = useState(false);
+  const { isBusy, attempt } = useAttempt();
   const [, navigate] = useLocation();
   const [typed, setTyped] = useState<Record<string, string>>({});
   const steps = offered(kept.data?.steps ?? [], at);
@@ -52,21 +47,15 @@ export function ForkDialog(props: ForkDialogProps) {
   const isSame = !isAsNow && Object.keys(values).length === 0;
   const step = chosen ?? (wanted === undefined ? "" : String(wanted));
   const why = at === undefined || chosen !== null ? null : whyCheckpoint(steps, at);
-  const fork = async () => {
-    setBusy(true);
-    try {
+  const fork = () =>
+    attempt(async () => {
       const loop = isAsNow && run.loop_id ? { yaml: (await fetchLoop(run.loop_id)).yaml } : {};
       const name = `${run.name} from ${step}`;
       const asked = { step: Number(step), set: { ...values }, name, force: false, ...loop };
       const made = await withTrust((trust) => forkRun(run.id, { ...asked, trust }));
       onClose();
       if (made) navigate(`/runs/${made.id}`);
-    } catch (error) {
-      toast.error("The run was not forked.", { description: errorMessage(error) });
-    } finally {
-      setBusy(false);
-    }
-  };
+    }, "The run was not forked.");
   return (
     <Dialog
       title="Fork this run"
@@ -139,4 +128,67 @@ function named(
   const more = step === best ? " (best so far)" : step === newest ? " (newest)" : "";
   const side = at !== undefined && step > at ? `, after step ${at}` : "";
   return `step ${step}${side}${more}`;
+}
+
+interface ForkFieldsProps {
+  run: string;
+  typed: Readonly<Record<string, string>>;
+  onTyped: (typed: Record<string, string>) => void;
+}
+
+function ForkFields({ run, typed, onTyped }: ForkFieldsProps) {
+  const { data } = useQuery({
+    queryKey: ["run", run, "spec", "written"],
+    queryFn: () => fetchRunSpec(run),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  const [path, setPath] = useState("");
+  const usual = data?.spec ? changeables(data.spec) : [];
+  const others = Object.keys(typed).filter((one) => !usual.some((field) => field.path === one));
+  const fields = [
+    ...usual.map(({ path, label, value }) => ({ path, label, asIs: String(value) })),
+    ...others.map((path) => ({ path, label: path, asIs: "" })),
+  ];
+  const add = () => {
+    const wanted = path.trim();
+    if (wanted === "" || wanted in typed) return;
+    onTyped({ ...typed, [wanted]: "" });
+    setPath("");
+  };
+  return (
+    <fieldset className="flex flex-col gap-1.5">
+      <legend className="mb-1 font-medium">What to change</legend>
+      {fields.map(({ path, label, asIs }) => (
+        <label key={path} className="flex items-center gap-3">
+          <span className="w-60 truncate text-muted" title={path}>
+            {label}
+          </span>
+          <input
+            className={`${CONTROL} tabular w-40`}
+            value={typed[path] ?? ""}
+            placeholder={asIs}
+            onChange={(event) => onTyped({ ...typed, [path]: event.target.value })}
+          />
+        </label>
+      ))}
+      <div className="flex items-center gap-3">
+        <input
+          aria-label="Another field, by its path"
+          className={`${CONTROL} w-60 font-mono text-xs`}
+          value={path}
+          placeholder="nodes.actor.rollout.temperature"
+          onChange={(event) => setPath(event.target.value)}
+          onKeyDown={(event) => event.key === "Enter" && add()}
+        />
+        <Button size="small" icon={<Plus size={12} />} onClick={add}>
+          Add field
+        </Button>
+      </div>
+    </fieldset>
+  );
+}
+
+function valuesOf(typed: Readonly<Record<string, string>>): Values {
+  const filled = Object.entries(typed).filter(([, text]) => text.trim() !== "");
+  return Object.fromEntries(filled.map(([path, text]) => [path, readTyped(text)]));
 }

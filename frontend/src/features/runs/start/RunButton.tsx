@@ -5,7 +5,6 @@ import { Button } from "@/ui/Button";
 import { Tooltip } from "@/ui/Tooltip";
 import { runReason, useRunControls, useStarting } from "./useRunControls";
 
-/** Starts the loop. Where it cannot, it says why. */
 export function RunButton() {
   const isEmpty = useDocument((state) => Object.keys(state.document.nodes).length === 0);
   const catalog = useCatalog();

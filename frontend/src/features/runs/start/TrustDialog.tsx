@@ -1,6 +1,6 @@
 import { create } from "zustand";
 import { ApiError } from "@/api/client";
-import { useDialogs } from "@/state/dialogs";
+import { showDialog } from "@/state/dialogs";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 
@@ -35,7 +35,6 @@ export function TrustDialog() {
 
 /** Asks for a yes before Python of a model's folder runs. A yes is for one start. */
 interface Asking {
-  /** Fields of the loop that let it run. */
   paths: string[];
   answer: (isYes: boolean) => void;
 }
@@ -48,7 +47,7 @@ export async function withTrust<T>(start: (trust: boolean) => Promise<T>): Promi
     return await start(false);
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== "foreign.not_confirmed") throw error;
-    useDialogs.getState().show(null);
+    showDialog(null);
     const isYes = await new Promise<boolean>((answer) =>
       useTrust.setState({ asking: { paths: pathsOf(error.detail), answer } }),
     );

@@ -1,4 +1,3 @@
-/** What begins with a run that there is already: the same loop again, or it itself. */
 import { fetchRunSpec, resumeRun, startRun } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
 import { withTrust } from "./TrustDialog";

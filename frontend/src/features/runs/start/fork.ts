@@ -1,4 +1,3 @@
-/** From which checkpoint a fork begins, and what it may have otherwise. Pure. */
 import type { Json, JsonObject } from "@/api/types";
 import { isObject, joinPath, type Path, readPath } from "@/lib/paths";
 
@@ -25,14 +24,12 @@ export function offered(steps: readonly number[], at: number | undefined): numbe
   return [...newest.filter((step) => step <= at), ...later];
 }
 
-/** A field that a fork may have otherwise, by its path in the loop. */
 export interface Changeable {
   path: string;
   label: string;
   value: Json | undefined;
 }
 
-/** What is most often changed: the seed, the length, and how fast each learner learns. */
 export function changeables(spec: JsonObject): Changeable[] {
   const fields: Changeable[] = [
     { path: "run.seed", label: "Seed", value: readPath(spec, ["run", "seed"]) ?? 0 },
@@ -55,7 +52,6 @@ export function changeables(spec: JsonObject): Changeable[] {
   return fields;
 }
 
-/** A typed value as the loop has it: JSON where it is JSON, else the text itself. */
 export function readTyped(text: string): Json {
   const trimmed = text.trim();
   try {

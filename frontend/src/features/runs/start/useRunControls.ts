@@ -9,9 +9,9 @@ import type { Catalog, Diagnostic } from "@/api/types";
 import { countProblems, plainText, refusalOf, splitProblems } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
 import { leaveField } from "@/state/choosing";
-import { useDialogs } from "@/state/dialogs";
+import { showDialog } from "@/state/dialogs";
 import { useOpenLoop } from "@/state/document/context";
-import { usePreferences } from "@/state/preferences";
+import { setPreferences } from "@/state/preferences";
 import type { SyncState } from "@/state/sync/state";
 import { withTrust } from "./TrustDialog";
 
@@ -19,7 +19,6 @@ interface RunControls {
   start: (options?: { force: boolean }) => void;
 }
 
-/** Starts the open loop as it is on the screen, or says why not. Over budget asks first. */
 export function useRunControls(): RunControls {
   const { catalog, loopId, store, sync, syncStore } = useOpenLoop();
   const [, navigate] = useLocation();
@@ -35,7 +34,6 @@ export function useRunControls(): RunControls {
         const state = syncStore.getState();
         const isEmpty = Object.keys(store.getState().document.nodes).length === 0;
         const reason = runReason(state, isEmpty, catalog);
-        // What runs is what is on the screen, or nothing does.
         const present = sync?.present() ?? null;
         if (reason !== null || present === null) {
           toast.error(reason ?? "The loop on the screen has not been checked yet. Try again.");
@@ -45,18 +43,18 @@ export function useRunControls(): RunControls {
         const { yaml, check } = present;
         const isDoubtful = check.missing || check.estimate?.gpus.some((gpu) => gpu.fits === false);
         if (!force && isDoubtful) {
-          useDialogs.getState().show("confirmRun");
+          showDialog("confirmRun");
           return;
         }
         const asked = { yaml, ...(loopId ? { loop_id: loopId } : {}), force };
         const run = await withTrust((trust) => startRun({ ...asked, trust }));
         if (run === null) return;
-        useDialogs.getState().show(null);
+        showDialog(null);
         await client.invalidateQueries({ queryKey: ["runs"] });
         navigate(`/runs/${run.id}`);
       } catch (error) {
         if (error instanceof ApiError && error.code === "memory.over_budget") {
-          useDialogs.getState().show("confirmRun");
+          showDialog("confirmRun");
         } else {
           toast.error("The run did not start.", { description: refusal(error) });
         }
@@ -68,11 +66,9 @@ export function useRunControls(): RunControls {
   }, [catalog, loopId, store, sync, syncStore, navigate, client]);
 }
 
-/** Opens the panel in which the reason can be mended. */
 function showWhy({ brokenText, check }: SyncState): void {
-  const { set } = usePreferences.getState();
-  if (brokenText !== null) set({ isDockOpen: true, dockTab: "yaml" });
-  else if (check?.report.ok === false) set({ isDockOpen: true, dockTab: "problems" });
+  if (brokenText !== null) setPreferences({ isDockOpen: true, dockTab: "yaml" });
+  else if (check?.report.ok === false) setPreferences({ isDockOpen: true, dockTab: "problems" });
 }
 
 function refusal(error: unknown): string {
@@ -89,7 +85,6 @@ function refusal(error: unknown): string {
 /** Whether a run is being started right now; a second press changes nothing. */
 export const useStarting = create<{ isStarting: boolean }>()(() => ({ isStarting: false }));
 
-/** Why a loop cannot be run as it is on the screen, or null. Pure. */
 export function runReason(
   { check, checkStatus, brokenText }: SyncState,
   isEmpty: boolean,

@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useCallback } from "react";
+import { type ReactNode, useCallback, useRef } from "react";
 import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { ApiError, errorMessage } from "@/api/client";
@@ -9,8 +9,25 @@ import { formatBytes } from "@/lib/format";
 const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
 
-/** What a dialog for files offers. */
-export const IMPORTED = ".yaml,.yml,.png";
+export function useImportDialog(): { input: ReactNode; ask: () => void } {
+  const open = useImport();
+  const files = useRef<HTMLInputElement>(null);
+  const input = (
+    <input
+      ref={files}
+      type="file"
+      accept=".yaml,.yml,.png"
+      multiple
+      hidden
+      aria-label="YAML files"
+      onChange={(event) => {
+        void open([...(event.target.files ?? [])]);
+        event.target.value = "";
+      }}
+    />
+  );
+  return { input, ask: () => files.current?.click() };
+}
 
 /** Opens files as new loops: YAML, and pictures that carry it. What is open stays as it is, and nothing in a file runs. */
 export function useImport(): (files: readonly File[]) => Promise<void> {
@@ -44,7 +61,6 @@ async function yamlIn(file: File): Promise<string> {
   const { isPicture, yaml } = readLoopPng(bytes);
   if (isPicture && yaml === null)
     throw new Error("No loop found in this picture. Only pictures exported by coloop contain one.");
-  // Of a file that is no text the server could only say what YAML is not.
   if (yaml === null && bytes.includes(0))
     throw new Error(
       "This is not a text file. Import a YAML file, or a picture exported by coloop.",

@@ -1,6 +1,10 @@
+import type { UseQueryResult } from "@tanstack/react-query";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 import { useRef } from "react";
+import { errorMessage } from "@/api/client";
 import { useDocument } from "@/state/document/context";
+import { Unanswered } from "@/ui/States";
 
 /**
  * A question about the loop as the service last wrote it; asked again once that changes. Where the loop cannot be
@@ -27,4 +31,29 @@ export function usePreviewQuery<T>(
   if (asked.data !== undefined && !asked.isPlaceholderData)
     last.current = { about, data: asked.data };
   return { ...asked, last: last.current?.about === about ? last.current.data : undefined };
+}
+
+interface PreviewProps<T> {
+  asked: Pick<UseQueryResult<T>, "data" | "error" | "isError" | "refetch"> & {
+    last: T | undefined;
+  };
+  loading: string;
+  failed: string;
+  children: (found: T) => ReactNode;
+}
+
+/** What was answered; where the loop cannot be read, what was answered before it, with why. */
+export function Preview<T>({ asked, loading, failed, children }: PreviewProps<T>) {
+  if (asked.isError && asked.last !== undefined)
+    return (
+      <>
+        <p role="status" className="shrink-0 bg-warning-soft px-4 py-1.5 text-warning text-xs">
+          From the last valid state. {errorMessage(asked.error)}
+        </p>
+        {children(asked.last)}
+      </>
+    );
+  if (asked.isError || asked.data === undefined)
+    return <Unanswered query={asked} loading={loading} rows={5} failed={failed} />;
+  return children(asked.data);
 }

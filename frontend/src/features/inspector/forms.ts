@@ -1,0 +1,159 @@
+/** The forms of nodes, edges and other parts of the loop; what is written in a run is also noted to be sent to it. */
+import { useMemo } from "react";
+import type { Diagnostic, Json } from "@/api/types";
+import type { Field } from "@/catalog/schema";
+import { defaultAt } from "@/document/fieldAt";
+import { readDocumentPath } from "@/document/place";
+import { indexProblems, type ProblemIndex } from "@/document/problems";
+import { joinPath, type Path } from "@/lib/paths";
+import { useLive } from "@/live/hooks";
+import { isFinal } from "@/live/reducer";
+import { useWhenStill } from "@/state/choosing";
+import { setEdgeOption } from "@/state/commands/edges";
+import { setField, setFields, setValue } from "@/state/commands/fields";
+import { type OpenLoop, useDocument, useOpenLoop, useSync } from "@/state/document/context";
+import type { StoreDispatchOptions } from "@/state/document/store";
+import { usePreferences } from "@/state/preferences";
+import { useRunEdits } from "@/state/runEdits";
+import { type FormSettings, NOTHING_HIDDEN } from "./form/FormContext";
+
+const NONE: readonly never[] = [];
+
+/** The loop's problems for its forms: what the check finds moves no field under a pointer. */
+export function useProblems(): ProblemIndex {
+  return useWhenStill(useSync((state) => indexProblems(state.check?.report.diagnostics)));
+}
+
+interface Change {
+  path: Path;
+  value: Json | undefined;
+  keep: number;
+}
+
+interface FormOf {
+  base: Path;
+  scope: Path;
+  diagnostics: readonly Diagnostic[];
+  hidden?: FormSettings["hidden"];
+  put: (change: Change, options: StoreDispatchOptions) => void;
+}
+
+function useFormOf({ base, scope, diagnostics, hidden, put }: FormOf): FormSettings {
+  const { catalog, store, runId } = useOpenLoop();
+  const level = usePreferences((state) => state.level);
+  const locks = useLocks();
+  return {
+    level,
+    levels: catalog.levels,
+    base,
+    scope,
+    diagnostics,
+    hidden: hidden ?? NOTHING_HIDDEN,
+    keepsWrong: runId === null,
+    ...locks,
+    write: (path, value, keep = 0) => {
+      const full = joinPath([...scope, ...path]);
+      put({ path, value, keep }, { group: full, isHotEdit: runId !== null });
+      if (runId) noteEdit({ catalog, store }, full, value);
+    },
+  };
+}
+
+/** The form of any part of the loop that is no node or edge: schedule, hardware, run, a phase. */
+export function useValueForm(base: Path): FormSettings {
+  const { store } = useOpenLoop();
+  const diagnostics = useProblems().loop;
+  // An entry of a list is removed by its own button, not with its last field.
+  const ownKeys = typeof base.at(-1) === "number" ? base.length : 0;
+  return useFormOf({
+    base,
+    scope: base,
+    diagnostics,
+    put: ({ path, value, keep }, options) => {
+      const kept = keep > 0 ? base.length + keep : ownKeys;
+      store.dispatch(setValue, { path: [...base, ...path], value, keep: kept }, options);
+    },
+  });
+}
+
+export function useNodeForm(node: string, hidden: FormSettings["hidden"]): FormSettings {
+  const { store } = useOpenLoop();
+  const diagnostics = useProblems().byNode.get(node) ?? NONE;
+  return useFormOf({
+    base: [],
+    scope: ["nodes", node],
+    diagnostics,
+    hidden,
+    put: (change, options) => store.dispatch(setField, { node, ...change }, options),
+  });
+}
+
+/** Diagnostics count edges; paths of edits may use their ids. */
+export function useEdgeForm(key: string, index: number, id: Json | undefined): FormSettings {
+  const { store } = useOpenLoop();
+  const diagnostics = useProblems().loop;
+  return useFormOf({
+    base: ["edges", index],
+    scope: ["edges", typeof id === "string" ? id : index],
+    diagnostics,
+    put: (change, options) => store.dispatch(setEdgeOption, { key, ...change }, options),
+  });
+}
+
+/** The form of several nodes of one kind: what is set is set in all of them, as one undo step. */
+export function useNodesForm(
+  nodes: readonly string[],
+  hidden: FormSettings["hidden"],
+  label: string,
+): FormSettings {
+  const { store } = useOpenLoop();
+  const form = useFormOf({
+    base: [],
+    scope: ["nodes", nodes[0] ?? ""],
+    diagnostics: NONE,
+    hidden,
+    put: (change) => {
+      const group = `many ${nodes.join(" ")} ${joinPath(change.path)}`;
+      store.dispatch(setFields, { nodes, ...change }, { label, group });
+    },
+  });
+  return { ...form, keepsWrong: false };
+}
+
+/** A change to send to a run. The run is told values: a field that is put back is told its default. */
+function noteEdit(
+  { catalog, store }: Pick<OpenLoop, "catalog" | "store">,
+  path: string,
+  value: Json | undefined,
+): void {
+  const { document } = store.getState();
+  const told =
+    value === undefined ? defaultAt(catalog, document, readDocumentPath(document, path)) : value;
+  if (told !== undefined) useRunEdits.getState().set(path, told);
+}
+
+interface Locks {
+  isLocked: (field: Field) => boolean;
+  lockReason: string | null;
+}
+
+/** In a run only hot fields may change, and only while it goes on. */
+function useLocks(): Locks {
+  const { runId } = useOpenLoop();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const isOver = useLive("status", (live) => isFinal(live.run?.state ?? live.state.state), false);
+  return useMemo(() => {
+    if (runId !== null) {
+      return {
+        isLocked: (field: Field) => isOver || !field.isHot,
+        lockReason: isOver
+          ? "The run is over. Open its loop to change it."
+          : "Only fields marked with a flame can be changed during a run.",
+      };
+    }
+    return {
+      isLocked: () => isReadonly,
+      lockReason: isReadonly ? "The YAML is invalid. Fix or discard it first." : null,
+    };
+  }, [runId, isReadonly, isOver]);
+}
