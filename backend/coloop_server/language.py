@@ -8,7 +8,7 @@ from typing import Any
 
 from coloop.errors import SpecProblem
 from coloop.plan.cost import Estimate
-from coloop.plan.refused import outlook_of
+from coloop.plan.run_check import check_run
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.diagnostics import Change, Diagnostic, Report
 from coloop.spec.graph import LoopSpec
@@ -69,7 +69,7 @@ def require_runnable(text: str, *, force: bool, roots: Roots | None = None) -> L
     report = validate(spec, root=roots.base_for(spec) if roots is not None else None)
     if not report.ok:
         raise invalid("the loop has errors", report.diagnostics)
-    if refusals := outlook_of(spec).refusals:
+    if refusals := check_run(spec).refusals:
         raise invalid("the loop cannot run", refusals)
     over = [found for found in report.diagnostics if found.code == OVER_BUDGET]
     if over and not force:
@@ -89,7 +89,7 @@ def is_runnable(spec: LoopSpec, unrolled: Unrolled, estimate: Estimate) -> bool:
         estimate: its prediction.
     """
     report = validate(spec, unrolled=unrolled, estimate=estimate)
-    return report.ok and not outlook_of(spec, unrolled).refusals
+    return report.ok and not check_run(spec, unrolled).refusals
 
 
 def with_overrides(text: str, overrides: Mapping[str, Any]) -> str:

@@ -23,8 +23,8 @@ from tests.house.readers import (
 )
 
 import coloop.spec
-from coloop.plan.reads import OF_BACKENDS, OF_ENGINES
-from coloop.plan.runnable import BEYOND_BACKENDS, check_runs
+from coloop.plan.run_check import BEYOND_BACKENDS, check_runs
+from coloop.plan.unused import OF_BACKENDS, OF_ENGINES
 from coloop.spec.base import Section
 from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec

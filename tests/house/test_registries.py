@@ -10,7 +10,7 @@ from coloop.data.rewards.builtin import BUILTINS as REWARD_FUNCTIONS
 from coloop.data.rewards.checkers import CHECKERS as CHECKER_FILES
 from coloop.data.rewards.checkers import source_of
 from coloop.data.tasks import TASKS
-from coloop.plan.reads import OF_SEARCHES
+from coloop.plan.unused import OF_SEARCHES
 from coloop.spec.algorithm import PRESETS, family_of
 from coloop.spec.algorithm_fields import PORTS_OF
 from coloop.spec.algorithms.registry import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coloop.plan.compile import compile_plan
-from coloop.plan.runnable import check_runs
+from coloop.plan.run_check import check_runs
 from coloop.spec import presets
 from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from coloop.plan.cost.solving import Solution, Solved, solve
 from coloop.plan.cost.ways import Way, ways_of
-from coloop.plan.refused import refused_because, refused_words
+from coloop.plan.run_check import refused_because, refused_words
 from coloop.spec.base import title_of
 from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec

@@ -8,7 +8,7 @@ from coloop.errors import ColoopError, SpecProblem
 from coloop.plan.batch_breakdown import ladders_of
 from coloop.plan.cost import Explanation, explain
 from coloop.plan.explain import probe_line, update_line
-from coloop.plan.refused import outlook_of
+from coloop.plan.run_check import check_run
 from coloop.plan.settings import Resolved
 from coloop.plan.types import Plan, Stage, StageRows
 from coloop.plan.unrolled import Unrolled
@@ -112,9 +112,9 @@ def report_of(parsed: Parsed, diagnostics: Iterable[Diagnostic]) -> CheckReport:
 
 def plan_of(spec: LoopSpec, unrolled: Unrolled, root: Path | None) -> tuple[Plan, list[Diagnostic]]:
     """The plan, and what this version cannot run yet. That is no error of a drawing."""
-    outlook = outlook_of(spec, unrolled, root=root)
+    run_check = check_run(spec, unrolled, root=root)
     as_warning = {"severity": Severity.WARNING}
-    return outlook.plan, [one.model_copy(update=as_warning) for one in outlook.refusals]
+    return run_check.plan, [one.model_copy(update=as_warning) for one in run_check.refusals]
 
 
 def refusal_of(spec: LoopSpec, root: Path | None) -> str | None:
@@ -123,7 +123,7 @@ def refusal_of(spec: LoopSpec, root: Path | None) -> str | None:
     wrong = next((one.message for one in report.diagnostics if one.is_error), None)
     if wrong is not None:
         return wrong
-    refusals = outlook_of(spec, root=root).refusals
+    refusals = check_run(spec, root=root).refusals
     return refusals[0].message if refusals else None
 
 

@@ -9,7 +9,7 @@ from coloop.cli.output import complain, console, count, print_diagnostics, print
 from coloop.cli.source import UNREADABLE, Source, parse_source, read_source, with_settings
 from coloop.errors import SpecProblem, SpecUnreadable
 from coloop.plan.cost import Explanation, explain
-from coloop.plan.refused import Outlook, outlook_of
+from coloop.plan.run_check import RunCheck, check_run
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.diagnostics import Diagnostic, Report
 from coloop.spec.graph import LoopSpec
@@ -122,27 +122,27 @@ def validate_command(
         return _refuse_setting(problem, as_json=as_json)
     report = checked.report
     fails = strict and bool(report.warnings)
-    outlook = (
-        outlook_of(checked.spec, checked.unrolled, root=checked.source.root)
+    run_check = (
+        check_run(checked.spec, checked.unrolled, root=checked.source.root)
         if checked.spec is not None and report.ok
         else None
     )
     if as_json:
-        runs = {"runs": False, "refusals": []} if outlook is None else outlook.to_json()
+        runs = {"runs": False, "refusals": []} if run_check is None else run_check.to_json()
         print_json(report.to_json() | {"ok": report.ok and not fails} | runs)
     else:
         print_diagnostics(report.diagnostics)
-        _print_verdict(checked, outlook)
+        _print_verdict(checked, run_check)
     return checked.exit_code or (1 if fails else 0)
 
 
-def print_outlook(outlook: Outlook) -> None:
+def print_run_check(run_check: RunCheck) -> None:
     """Print one line if a run would refuse the loop."""
-    if outlook.sentence is not None:
-        console().print(f"[yellow]{escape(outlook.sentence)}[/]")
+    if run_check.sentence is not None:
+        console().print(f"[yellow]{escape(run_check.sentence)}[/]")
 
 
-def _print_verdict(checked: Checked, outlook: Outlook | None) -> None:
+def _print_verdict(checked: Checked, run_check: RunCheck | None) -> None:
     errors, warnings = len(checked.report.errors), len(checked.report.warnings)
     out = console()
     if errors or checked.spec is None:
@@ -151,7 +151,7 @@ def _print_verdict(checked: Checked, outlook: Outlook | None) -> None:
     spec = checked.spec
     size = f"{count(len(spec.nodes), 'node')}, {count(len(spec.edges), 'edge')}"
     also = f", {count(warnings, 'warning')}" if warnings else ""
-    if outlook is not None and outlook.sentence is not None:
-        out.print(f"[yellow]{escape(spec.name)}: {escape(outlook.sentence)}[/] ({size}{also})")
+    if run_check is not None and run_check.sentence is not None:
+        out.print(f"[yellow]{escape(spec.name)}: {escape(run_check.sentence)}[/] ({size}{also})")
         return
     out.print(f"[green]ok[/] {spec.name}: {size}{also}")

@@ -14,7 +14,7 @@ from coloop.plan.cost.fit import Fit, fit
 from coloop.plan.cost.missing import unknown_hint
 from coloop.plan.cost.solving import solve
 from coloop.plan.cost.ways import Way, ways_of
-from coloop.plan.refused import outlook_of, refused_because, refused_words
+from coloop.plan.run_check import check_run, refused_because, refused_words
 from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec
 from coloop.spec.presets import patched
@@ -118,7 +118,7 @@ def _refusal(spec: LoopSpec, root: Path) -> str | None:
     errors = validate(spec, root=root).errors
     if errors:
         return errors[0].message
-    refusals = outlook_of(spec, root=root).refusals
+    refusals = check_run(spec, root=root).refusals
     return refusals[0].message if refusals else None
 
 

@@ -8,12 +8,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from coloop.cli.check import checked_spec, print_outlook
+from coloop.cli.check import checked_spec, print_run_check
 from coloop.cli.output import console, gib, print_json, rate, seconds
 from coloop.plan.cost import Estimate, Explanation
 from coloop.plan.cost.missing import unknown_hint
 from coloop.plan.cost.report import GpuEstimate
-from coloop.plan.refused import outlook_of
+from coloop.plan.run_check import check_run
 
 PARTS = (
     "weights",
@@ -39,12 +39,12 @@ def estimate_command(
     if checked is None or checked.spec is None or checked.explanation is None:
         return code
     explanation = checked.explanation
-    estimate, outlook = (
+    estimate, run_check = (
         explanation.estimate,
-        outlook_of(checked.spec, checked.unrolled, root=checked.source.root),
+        check_run(checked.spec, checked.unrolled, root=checked.source.root),
     )
     if as_json:
-        document = estimate.model_dump(mode="json") | outlook.to_json()
+        document = estimate.model_dump(mode="json") | run_check.to_json()
         if explain:
             rest = explanation.model_dump(mode="json", exclude={"estimate"})
             document["explain"] = rest
@@ -60,7 +60,7 @@ def estimate_command(
             for note in gaps:
                 where = f"{note.node}: " if note.node else ""
                 out.print(f"[yellow]not counted[/] {escape(where + note.message)}")
-        print_outlook(outlook)
+        print_run_check(run_check)
     return 0 if estimate.fits else DOES_NOT_FIT
 
 
@@ -215,17 +215,17 @@ def _millions(count: int) -> str:
 
 def plan_command(spec: str, settings: Sequence[str] = (), *, as_json: bool) -> int:
     """Compile SPEC and print the plan."""
-    from coloop.plan.refused import outlook_of
+    from coloop.plan.run_check import check_run
 
     checked, code = checked_spec(spec, settings, as_json=as_json)
     if checked is None or checked.spec is None:
         return code
-    outlook = outlook_of(checked.spec, checked.unrolled, root=checked.source.root)
+    run_check = check_run(checked.spec, checked.unrolled, root=checked.source.root)
     if as_json:
-        print_json(outlook.plan.model_dump(mode="json") | outlook.to_json())
+        print_json(run_check.plan.model_dump(mode="json") | run_check.to_json())
         return 0
     out = console()
-    for line in outlook.plan.explain:
+    for line in run_check.plan.explain:
         out.print(escape(line))
-    print_outlook(outlook)
+    print_run_check(run_check)
     return 0

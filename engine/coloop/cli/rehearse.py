@@ -19,7 +19,7 @@ from coloop.cli.check import checked_spec
 from coloop.cli.output import complain, console, count, print_diagnostics, print_json, seconds
 from coloop.errors import PlanRefused, SpecProblem
 from coloop.explain.rehearsal import STEPS, Rehearsal, RehearsalResult, rehearsed, tell
-from coloop.plan.refused import outlook_of
+from coloop.plan.run_check import check_run
 from coloop.sandbox.memory import keep_private
 from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
@@ -72,7 +72,7 @@ def rehearse(spec: LoopSpec, rehearsal: Rehearsal, *, root: Path) -> RehearsalRe
     Raises:
         PlanRefused: the loop cannot run; nothing was started.
     """
-    refusals = outlook_of(spec, root=root).refusals
+    refusals = check_run(spec, root=root).refusals
     if refusals:
         raise PlanRefused(refusals[0].message, refusals)
     os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -30,8 +30,7 @@ from coloop.errors import (
     SpecProblem,
     SpecUnreadable,
 )
-from coloop.plan.refused import outlook_of
-from coloop.plan.runnable import check_runs
+from coloop.plan.run_check import check_run, check_runs
 from coloop.runtime.checkpoints.run_folder import new_run_id
 from coloop.runtime.run_files.base_folder import read_base_folder
 from coloop.runtime.run_files.run_lock import busy_words, patient_holder
@@ -284,7 +283,7 @@ def _checked(
     over = [finding for finding in findings if finding.code == OVER_BUDGET]
     if over and not force:
         # `--force` is suggested only for a loop that can run.
-        if refused := outlook_of(parsed.spec, root=loop.root).refusals:
+        if refused := check_run(parsed.spec, root=loop.root).refusals:
             _refuse(console, refused[0].message, [*refused], as_json)
         _refuse(console, "over the memory budget; use --force to run it anyway", over, as_json)
     if findings and not as_json:

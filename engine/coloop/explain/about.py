@@ -193,7 +193,7 @@ def cost_of(spec: LoopSpec) -> Cost:
 
 
 def _cost(spec: LoopSpec, found: Explanation) -> Cost:
-    hardware = _hardware(spec)
+    hardware = presets.hardware_of(spec.hardware)
     known = [phase.seconds for phase in found.phases if phase.seconds is not None]
     seconds = found.total_seconds if found.total_seconds is not None else sum(known)
     main = next((phase for phase in found.phases if phase.name == found.main), None)
@@ -214,15 +214,6 @@ def _most(values: Sequence[Number | None], empty: Number) -> Number | None:
     """The greatest; None where one of them is not known."""
     known = [value for value in values if value is not None]
     return max(known, default=empty) if len(known) == len(values) else None
-
-
-def _hardware(spec: LoopSpec) -> presets.HardwarePreset:
-    own = spec.hardware
-    if own.gpu is not None:
-        return presets.custom_hardware(
-            nodes=own.nodes or 1, gpus_per_node=own.gpus_per_node or 1, gpu=own.gpu
-        )
-    return presets.hardware(own.preset or "cpu")
 
 
 def _paper(name: str) -> str | None:

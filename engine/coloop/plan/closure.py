@@ -31,8 +31,6 @@ class Goals:
 
 @dataclass(slots=True)
 class Found:
-    """A stage that runs."""
-
     edges: dict[str, Edge] = field(default_factory=dict)
     """What delivers to it, by the edges' keys."""
     demand: set[Level] | None = field(default_factory=set)
@@ -88,11 +86,9 @@ class Closure:
         return self.found
 
     def live_edges(self, node: str, port: str) -> list[Edge]:
-        """Edges that deliver rows at a port in the first round."""
         return [edge for edge in self._edges(node, port) if not edge.rounds]
 
     def is_concat(self, node: str, port: str) -> bool:
-        """Whether what comes to a port is put one after another."""
         section = self._spec.nodes[node]
         is_always = (section.kind, port) in CONCAT_PORTS
         return is_always or getattr(section, "join", None) == "concat"

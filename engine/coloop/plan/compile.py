@@ -14,8 +14,6 @@ from coloop.plan.settings import Conditions, Resolved
 from coloop.plan.settings.machine import Machine, PoolShare
 from coloop.plan.stages import Step
 from coloop.plan.types import (
-    Decision,
-    EnginePlan,
     PhasePlan,
     Plan,
     PoolPlan,
@@ -38,7 +36,6 @@ from coloop.spec.groups import (
 from coloop.spec.io import content_hash
 from coloop.spec.lineage import Lineages
 from coloop.spec.nodes import model_of
-from coloop.spec.presets import hardware
 
 
 def compile_plan(
@@ -70,10 +67,7 @@ def compile_plan(
         weights=compiler.weights(settings),
         phases=tuple(compiler.phase(phase) for phase in unrolled.phases),
         probes=compiler.probes({}),
-        decisions=tuple(
-            Decision(path=one.path, value=one.value, reason=one.reason)
-            for one in settings.decisions
-        ),
+        decisions=settings.decisions,
     )
     plan = with_rows(plan, spec, lineages)
     return plan.model_copy(update={"explain": explain(plan)})
@@ -112,7 +106,6 @@ class Compiler:
     def rows(
         self, step: Step, live: Iterable[tuple[str, str]], overrides: Mapping[str, Any]
     ) -> tuple[StageRows, ...]:
-        """Rows of the stages of a step with these live ports."""
         return rows_of(self._spec, self._lineages.at(overrides), step, live, overrides)
 
     def phase(self, unrolled: UnrolledPhase) -> PhasePlan:
@@ -149,7 +142,6 @@ class Compiler:
         )
 
     def probes(self, overrides: Mapping[str, Any]) -> tuple[ProbePlan, ...]:
-        """The evaluations, over the edges that live under these overrides."""
         found = self._unrolled.probes(overrides)
         for probe in found:
             for stages in (probe.sources, probe.stages, probe.of_stages):
@@ -165,7 +157,6 @@ class Compiler:
         return tuple(probe for probe in self.probes(overrides) if probe not in usual)
 
     def weights(self, settings: Resolved) -> tuple[WeightsPlan, ...]:
-        """Sets of weights, each with what it learns and writes with."""
         return tuple(
             _weights_plan(self._spec, group, settings)
             for group in weights_groups(self._spec).values()
@@ -186,20 +177,7 @@ def _weights_plan(spec: LoopSpec, group: WeightsGroup, settings: Resolved) -> We
         beside=None if base is None else base.beside,
         pool=holding_pool(spec, group),
         update=update,
-        engines=tuple(
-            EnginePlan(
-                pool=one.pool,
-                engine=one.engine,
-                writers=one.writers,
-                max_num_seqs=one.max_num_seqs,
-                tensor_parallel=one.tensor_parallel,
-                gpu_memory_utilization=one.gpu_memory_utilization,
-                sleep=one.sleep,
-                channel=one.channel,
-            )
-            for one in settings.engines
-            if one.group == group.name
-        ),
+        engines=tuple(plan for (name, _), plan in settings.engines.items() if name == group.name),
     )
 
 
@@ -315,7 +293,7 @@ def pools_of(spec: LoopSpec, machine: Machine) -> tuple[PoolPlan, ...]:
     }
     if not spec.hardware.pools:
         whole = machine.pool(None)
-        return (_planned(whole, DEFAULT_POOL, gpus_of(spec), tuple(groups)),)
+        return (_planned(whole, DEFAULT_POOL, machine.preset.gpus, tuple(groups)),)
     return tuple(
         _planned(
             machine.pool(name),
@@ -335,12 +313,3 @@ def _planned(share: PoolShare, name: str, gpus: int, groups: tuple[str, ...]) ->
         threads_per_worker=share.threads,
         groups=groups,
     )
-
-
-def gpus_of(spec: LoopSpec) -> int:
-    """GPUs of the whole hardware; 0 on a CPU."""
-    name = spec.hardware.preset_name
-    if name is not None:
-        preset = hardware(name)
-        return preset.nodes * preset.gpus_per_node
-    return (spec.hardware.nodes or 1) * (spec.hardware.gpus_per_node or 0)

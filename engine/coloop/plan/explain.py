@@ -17,7 +17,6 @@ from coloop.spec.dtypes import Dtypes
 
 
 def explain(plan: Plan) -> tuple[str, ...]:
-    """Lines of text."""
     return tuple(_lines(plan))
 
 
@@ -116,7 +115,6 @@ def _lines(plan: Plan) -> Iterator[str]:
 
 
 def _base(weights: WeightsPlan) -> str:
-    """Where the frozen weights are on which an adapter stands."""
     if weights.beside is not None:
         return f"the frozen weights are those of {weights.beside}, stored once"
     whose = "its" if weights.base == weights.name else f"{weights.base}'s"

@@ -75,14 +75,12 @@ class Givers:
         return self.of_port(edge.source.node, edge.source.port)
 
     def of_port(self, node: str, port: str) -> tuple[StageKey, ...]:
-        """The stages that fill an output."""
         key = (node, port)
         if key not in self._known:
             self._known[key] = tuple(self._find(node, port))
         return self._known[key]
 
     def nodes_of(self, edge: Edge) -> tuple[str, ...]:
-        """The nodes of those stages."""
         return tuple(node for node, _ in self.of(edge))
 
     def calls(self, node: str) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ A schedule without phases is one phase, `main`, with every connected teaching po
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from coloop.spec.base import as_tuple
@@ -18,19 +19,17 @@ WHOLE_RUN = "main"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatPhase:
-    """One phase as written, with what its groups add."""
-
     phase: Phase
+    path: str
+    """Where it is written, e.g. `schedule.phases.1`; `schedule` for one without phases."""
     index: int
     rounds: int
     """How often the groups around it repeat it."""
-    overrides: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One coming round of a phase."""
-
     index: int
     """Of the phase in the flat list."""
     round: int
@@ -40,13 +39,14 @@ class Turn:
 
 def flat_phases(spec: LoopSpec) -> tuple[FlatPhase, ...]:
     """Phases in the order in which they are written."""
-    return tuple(_flatten(_items(spec), 1, {}, [0]))
+    path = "schedule.phases" if spec.schedule.phases else ""
+    return tuple(_flatten(_items(spec), path, 1, {}, count()))
 
 
 def turns(spec: LoopSpec) -> Iterator[Turn]:
     """Phases in the order in which they come, repeats written out."""
     items = _items(spec)
-    numbers = {id(flat.phase): flat.index for flat in _flatten(items, 1, {}, [0])}
+    numbers = {id(flat.phase): flat.index for flat in _flatten(items, "", 1, {}, count())}
     yield from _turns(items, 1, (), numbers)
 
 
@@ -66,17 +66,21 @@ def _items(spec: LoopSpec) -> tuple[Phase | PhaseGroup, ...]:
 
 def _flatten(
     items: tuple[Phase | PhaseGroup, ...],
+    path: str,
     rounds: int,
     overrides: Mapping[str, Any],
-    counter: list[int],
+    numbers: Iterator[int],
 ) -> Iterator[FlatPhase]:
-    for item in items:
+    for place, item in enumerate(items):
+        here = f"{path}.{place}" if path else "schedule"
         merged = {**overrides, **item.set}
         if isinstance(item, PhaseGroup):
-            yield from _flatten(item.phases, rounds * item.repeat, merged, counter)
+            inner = rounds * item.repeat
+            yield from _flatten(item.phases, f"{here}.phases", inner, merged, numbers)
         else:
-            yield FlatPhase(phase=item, index=counter[0], rounds=rounds, overrides=merged)
-            counter[0] += 1
+            yield FlatPhase(
+                phase=item, path=here, index=next(numbers), rounds=rounds, overrides=merged
+            )
 
 
 def _turns(
@@ -108,8 +112,12 @@ def live_ports(spec: LoopSpec, phase: Phase) -> frozenset[tuple[str, str]]:
 
 
 def buffers_until_full(phase: Phase) -> tuple[str, ...]:
-    """Buffers that must be full for the phase to end."""
     return tuple(name.removesuffix(".full") for name in as_tuple(phase.until))
+
+
+def fills_of(phase: Phase) -> tuple[str, ...]:
+    """Buffers that a phase writes: those of `fill` and of `until`."""
+    return tuple(dict.fromkeys((*as_tuple(phase.fill), *buffers_until_full(phase))))
 
 
 def epochs_of(phase: Phase) -> tuple[float | None, str | None]:

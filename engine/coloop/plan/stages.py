@@ -147,7 +147,6 @@ class Unrolling:
         return self.stages(Goals(wanted=frozenset(ports)))
 
     def live_edges(self, node: str, port: str) -> list[Edge]:
-        """Edges that deliver rows at a port."""
         return self._closure().live_edges(node, port)
 
     def _closure(self, halt: str | None = None, below: frozenset[str] = frozenset()) -> Closure:

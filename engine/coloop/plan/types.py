@@ -6,18 +6,13 @@ The plan of a phase is a pure function of the spec; nothing here moves while a r
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
-from coloop.plan.settings.settings import Channel, Sleep, UpdateSettings
+from coloop.plan.settings.settings import Decision, EnginePlan, Planned, UpdateSettings
 from coloop.spec.dtypes import Dtypes
-from coloop.spec.rollout import Engine
 
 
-class _Planned(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Stage(_Planned):
+class Stage(Planned):
     """One part of a step: a node and what it does."""
 
     name: str
@@ -47,7 +42,7 @@ class Stage(_Planned):
         return self.node, *self.calls
 
 
-class Rows(_Planned):
+class Rows(Planned):
     """How many rows there are in one step, as far as the spec is certain of it."""
 
     most: int | None = None
@@ -60,18 +55,18 @@ class Rows(_Planned):
     """How the number comes about, e.g. `8 rows of problems x 4 completions`."""
 
 
-class StageRows(_Planned):
+class StageRows(Planned):
     """The rows of one stage: what it loads, writes, scores, keeps, credits, learns or stores."""
 
     stage: str
     rows: Rows
-    edges: dict[str, Rows] = {}
+    edges: dict[str, Rows] = Field({})
     """What each edge brings to it, by the edge's key."""
     passes: int = 1
     """How often at most refills and rounds repeat it; the rows are those of one pass."""
 
 
-class Learner(_Planned):
+class Learner(Planned):
     """One role of an update, and its rhythm."""
 
     node: str
@@ -86,7 +81,7 @@ class Learner(_Planned):
     """Rows are kept over steps until there are as many."""
 
 
-class Update(_Planned):
+class Update(Planned):
     """The learn stage of one weights group: who trains in it, and in which order."""
 
     stage: str
@@ -97,7 +92,7 @@ class Update(_Planned):
     """Several roles are one loss and one optimizer step; else each has steps of its own."""
 
 
-class Refill(_Planned):
+class Refill(Planned):
     """A slice of stages that a filter with `fill` repeats until it has enough."""
 
     filter: str
@@ -117,7 +112,7 @@ class Refill(_Planned):
     """`groups: all` from a node on: only rows that still lack a group go round again."""
 
 
-class Rounds(_Planned):
+class Rounds(Planned):
     """A region of stages that edges with `rounds` repeat within a step."""
 
     name: str
@@ -133,7 +128,7 @@ class Rounds(_Planned):
     """How conversations go on."""
 
 
-class PhasePlan(_Planned):
+class PhasePlan(Planned):
     """One phase of the schedule."""
 
     name: str
@@ -166,13 +161,13 @@ class PhasePlan(_Planned):
     probes: tuple["ProbePlan", ...] = ()
     """Evaluations that run otherwise in this phase, because edges of theirs are dead or alive in it
     alone."""
-    overrides: dict[str, Any] = {}
+    overrides: dict[str, Any] = Field({})
     """The values that the phase and its group `set`."""
     dead_edges: tuple[str, ...] = ()
     """Edges of weight 0 in this phase."""
 
 
-class ProbePlan(_Planned):
+class ProbePlan(Planned):
     """An evaluation: when it is due and what runs for it."""
 
     node: str
@@ -197,25 +192,7 @@ class ProbePlan(_Planned):
     """Of the stages that run for one reading; with `greedy`, of the greedy texts."""
 
 
-class EnginePlan(_Planned):
-    """The home of a rollout engine with a copy of a group's weights."""
-
-    pool: str
-    engine: Engine
-    writers: tuple[str, ...]
-    """Roles that write with it."""
-    max_num_seqs: int
-    """Sequences that it writes at once."""
-    tensor_parallel: int = 1
-    gpu_memory_utilization: float | None = None
-    """vLLM: its share of a GPU."""
-    sleep: Sleep | None = None
-    """What it gives back while its pool learns or scores; None: nothing."""
-    channel: Channel = "local"
-    """How new weights reach it."""
-
-
-class WeightsPlan(_Planned):
+class WeightsPlan(Planned):
     """A set of weights, the roles that use it, and its homes."""
 
     name: str
@@ -251,7 +228,7 @@ class WeightsPlan(_Planned):
         return self.base is not None and not self.trains
 
 
-class PoolPlan(_Planned):
+class PoolPlan(Planned):
     """A part of the hardware and who lives there."""
 
     name: str
@@ -262,15 +239,7 @@ class PoolPlan(_Planned):
     """Weights groups with a home here."""
 
 
-class Decision(_Planned):
-    """A value that the spec left to the compiler."""
-
-    path: str
-    value: Any
-    reason: str
-
-
-class Plan(_Planned):
+class Plan(Planned):
     """A whole compiled loop."""
 
     coloop: Literal[1] = 1

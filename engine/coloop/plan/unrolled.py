@@ -13,7 +13,7 @@ from typing import Any
 
 from coloop.plan.closure import Serves
 from coloop.plan.needs import WRITES
-from coloop.plan.phases import FlatPhase, buffers_until_full, epochs_of, flat_phases, live_ports
+from coloop.plan.phases import FlatPhase, epochs_of, fills_of, flat_phases, live_ports
 from coloop.plan.settings import Conditions, Resolved, conditions_here, resolve
 from coloop.plan.settings.rows import steps_of_epochs
 from coloop.plan.settings.survey import PhaseLoad
@@ -32,8 +32,6 @@ UNKNOWN_STEPS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnrolledPhase:
-    """One phase as written, and its step."""
-
     flat: FlatPhase
     live: frozenset[tuple[str, str]]
     """Its teaching ports (node, port)."""
@@ -156,7 +154,7 @@ class Unrolled:
 
     def _phase(self, flat: FlatPhase) -> UnrolledPhase:
         live = live_ports(self.spec, flat.phase)
-        fills = tuple(dict.fromkeys((*as_tuple(flat.phase.fill), *buffers_until_full(flat.phase))))
+        fills = fills_of(flat.phase)
         step = self.step(live, fills, flat.overrides)
         return UnrolledPhase(flat=flat, live=live, fills=fills, step=step)
 

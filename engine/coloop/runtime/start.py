@@ -17,7 +17,7 @@ from coloop.errors import (
     WorkerDied,
 )
 from coloop.plan.compile import compile_plan
-from coloop.plan.runnable import check_runs
+from coloop.plan.run_check import check_runs
 from coloop.plan.settings import conditions_here
 from coloop.plan.types import Plan
 from coloop.runtime.assembly import build_session

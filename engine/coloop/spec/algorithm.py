@@ -7,7 +7,7 @@ sections themselves are in `algorithm_fields`, names and numbers in `algorithms`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -323,6 +323,16 @@ def node_algorithms(spec: LoopSpec, node: str) -> dict[str, tuple[Algorithm, ...
         return dict.fromkeys(connected or allowed[:1], (section,))
     named = {port: as_tuple(getattr(section, port)) for port in type(section).model_fields}
     return {port: entries for port, entries in named.items() if entries}
+
+
+def algorithm_paths(spec: LoopSpec, node: str) -> Iterator[tuple[str, str, Algorithm]]:
+    """Each algorithm of a node: its teaching port, where it is written, and the algorithm."""
+    section = getattr(spec.nodes[node], "algorithm", None)
+    for port, entries in node_algorithms(spec, node).items():
+        at = f"nodes.{node}.algorithm" + ("" if type(section) in PORTS_OF else f".{port}")
+        is_listed = isinstance(getattr(section, port, None), tuple)
+        for number, entry in enumerate(entries):
+            yield port, f"{at}.{number}" if is_listed else at, entry
 
 
 def off_policy_of(spec: LoopSpec, node: str) -> ResolvedOffPolicy | None:

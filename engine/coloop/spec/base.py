@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from pydantic import (
@@ -334,6 +335,41 @@ class Section(BaseModel):
                     field=yaml_key(type(self), name),
                 )
         return self
+
+
+@cache
+def _marks_of(section: type[Section]) -> dict[str, tuple[str, Mapping[str, Any]]]:
+    """By attribute, the key in YAML and what `setting` says of the field."""
+    fields = section.model_fields.items()
+    return {
+        name: (info.alias or name, info.json_schema_extra)
+        for name, info in fields
+        if isinstance(info.json_schema_extra, dict)
+    }
+
+
+def texts_in(section: Section) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Every text in a section, at any depth: its path, the text, and what its field says of itself
+    (`x-widget`, `x-reference`, ...)."""
+    marks = _marks_of(type(section))
+    for name, value in section.__dict__.items():
+        if name in marks and value is not None and not isinstance(value, int | float):
+            key, extra = marks[name]
+            yield from _texts_in(value, key, extra)
+
+
+def _texts_in(
+    value: Any, path: str, extra: Mapping[str, Any]
+) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    if isinstance(value, str):
+        yield path, value, extra
+    elif isinstance(value, Section):
+        for inner, text, marks in texts_in(value):
+            yield f"{path}.{inner}", text, marks
+    elif isinstance(value, tuple | dict):
+        items = enumerate(value) if isinstance(value, tuple) else value.items()
+        for key, item in items:
+            yield from _texts_in(item, f"{path}.{key}", extra)
 
 
 def _check_span(name: str, value: Any, bounds: tuple[int, int]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
@@ -47,6 +48,16 @@ class Fix(BaseModel):
     """What the button says."""
     changes: tuple[Change, ...]
     """The edits, applied in this order."""
+
+    @classmethod
+    def set(cls, title: str, path: str, value: Any) -> Fix:
+        """A fix that sets one value."""
+        return cls(title=title, changes=(Change(op="set", path=path, value=value),))
+
+    @classmethod
+    def remove(cls, title: str, path: str) -> Fix:
+        """A fix that removes one value."""
+        return cls(title=title, changes=(Change(op="remove", path=path),))
 
 
 class Diagnostic(BaseModel):
@@ -131,6 +142,40 @@ class Report(BaseModel):
             "ok": self.ok,
             "diagnostics": [found.model_dump(mode="json") for found in self.diagnostics],
         }
+
+
+def error(
+    code: str,
+    at: str | None,
+    message: str,
+    hint: str | None = None,
+    *fixes: Fix,
+    severity: Severity = Severity.ERROR,
+    text_line: int | None = None,
+) -> Diagnostic:
+    """One finding.
+
+    Args:
+        at: the full path of the place, e.g. `nodes.actor.rollout.top_p` or `edges.3`.
+    """
+    node, field = None, at
+    if at is not None and at.startswith("nodes."):
+        _, node, *rest = at.split(".", 2)
+        field = rest[0] if rest else None
+    return Diagnostic(
+        code=code,
+        severity=severity,
+        message=message,
+        hint=hint,
+        node=node,
+        field=field,
+        text_line=text_line,
+        fixes=fixes,
+    )
+
+
+warning = partial(error, severity=Severity.WARNING)
+notice = partial(error, severity=Severity.HINT)
 
 
 def likeness(word: str, option: str) -> float:

@@ -7,7 +7,7 @@ nodes and ports in edges are findings of the validator, so that a half-drawn loo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
@@ -285,11 +285,8 @@ class Graph:
         """Walks from the same nodes are asked for again and again, so each is kept."""
         known = self._walks.get((way, start))
         if known is None:
-            seen, waiting = set(start), list(start)
-            while waiting:
-                fresh = self._neighbours[way].get(waiting.pop(), set()) - seen
-                seen |= fresh
-                waiting += fresh
+            neighbours = self._neighbours[way]
+            seen = reach(start, lambda node: neighbours.get(node, ()))
             known = self._walks[way, start] = frozenset(seen)
         return known
 
@@ -300,6 +297,18 @@ class Graph:
             "up": {node: {e.source.node for e in edges} for node, edges in self._into.items()},
             "down": {node: {e.target.node for e in edges} for node, edges in self._out.items()},
         }
+
+
+def reach(starts: Iterable[str], onward: Callable[[str], Iterable[str]]) -> dict[str, None]:
+    """These nodes and all that are reached from them, in the order in which they are."""
+    reached = dict.fromkeys(starts)
+    waiting = list(reached)
+    while waiting:
+        for node in onward(waiting.pop()):
+            if node not in reached:
+                reached[node] = None
+                waiting.append(node)
+    return reached
 
 
 def _one_spelling(path: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 
 from coloop.errors import PresetNotFound
 from coloop.spec.diagnostics import Change
+from coloop.spec.placement import Hardware
 from coloop.spec.text.patch import patch
 from coloop.spec.text.reader import data_of
 
@@ -262,6 +263,18 @@ def hardware(name: str) -> HardwarePreset:
     if "cpu" in raw:
         return _cpu_hardware(texts, raw["nodes"], raw["cpu"])
     return _gpu_hardware(texts, raw["nodes"], raw["gpus_per_node"], raw["gpu"])
+
+
+def hardware_of(section: Hardware) -> HardwarePreset:
+    """The machine that a loop's `hardware` describes.
+
+    Raises:
+        PresetNotFound: no preset or GPU has that name.
+    """
+    if section.gpu is not None:
+        nodes, each = section.nodes or 1, section.gpus_per_node or 1
+        return custom_hardware(nodes=nodes, gpus_per_node=each, gpu=section.gpu)
+    return hardware(section.preset or "cpu")
 
 
 def custom_hardware(*, nodes: int, gpus_per_node: int, gpu: str) -> HardwarePreset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Tag, model_validator
@@ -288,11 +289,14 @@ class Schedule(Section):
 
     def flat_phases(self) -> tuple[Phase, ...]:
         """Every phase once, groups opened, in the order they are written."""
-        return tuple(_flat(self.phases))
+        return tuple(item for _, item in self.items() if isinstance(item, Phase))
+
+    def items(self) -> Iterator[tuple[str, PhaseItem]]:
+        """Phases and groups in the order they are written, each with its path."""
+        return _items(self.phases, "schedule.phases")
 
 
-def _flat(items: tuple[Any, ...]) -> list[Phase]:
-    flat: list[Phase] = []
-    for item in items:
-        flat.extend(_flat(item.phases) if isinstance(item, PhaseGroup) else [item])
-    return flat
+def _items(items: tuple[Any, ...], path: str) -> Iterator[tuple[str, PhaseItem]]:
+    for index, item in enumerate(items):
+        yield f"{path}.{index}", item
+        yield from _items(getattr(item, "phases", ()), f"{path}.{index}.phases")

@@ -1,8 +1,7 @@
 """Checks of a loop before anything runs (language.md 11): `validate(spec) -> Report`.
 
-Each family of rules is a file with a literal list `RULES` of small pure functions over `Facts`.
-To add a check: a code in `diagnostics.CODES`, a rule, a line in its family's `RULES`, a wrong
-loop in the tests.
+A family of rules is a file; its public functions `(Facts) -> Iterator[Diagnostic]` are the rules.
+To add a check: a code in `diagnostics.CODES`, a rule, a wrong loop in the tests.
 
     spec -> Facts (walk, lineage, phases, groups) -> edges, structure, ... -> Report -> estimate
     ------------> memory.over_budget
@@ -26,7 +25,6 @@ from coloop.validate import (
     circles,
     columns,
     data,
-    degrees,
     edges,
     groups,
     learning,
@@ -37,7 +35,6 @@ from coloop.validate import (
     references,
     rounds,
     schedule,
-    schedule_names,
     schemas,
     searches,
     seen,
@@ -54,47 +51,16 @@ from coloop.validate.budget import (
     prompts_leave_room,
     steps_have_a_size,
 )
-from coloop.validate.facts import Facts
+from coloop.validate.facts import Facts, rules_of
 from coloop.validate.probes import tables_are_there_to_measure
 from coloop.validate.tried import with_tried_fixes
 
-RULES = (
-    *edges.RULES,
-    *structure.RULES,
-    *circles.RULES,
-    *rounds.RULES,
-    *references.RULES,
-    *schedule_names.RULES,
-    *metrics.RULES,
-    *data.RULES,
-    *schemas.RULES,
-    *texts.RULES,
-    *user_code.RULES,
-    *columns.RULES,
-    *seen.COMBINED_RULES,
-    *seen.RULES,
-    *edges.MEETING_RULES,
-    *probes.RULES,
-    *taught.POSITION_RULES,
-    *settings.RULES,
-    *weights.RULES,
-    *weights.ADAPTER_RULES,
-    *user_code.FOREIGN_RULES,
-    *algorithms.RULES,
-    *algorithms.HEAD_RULES,
-    *learning.RULES,
-    *groups.RULES,
-    *groups.EQUAL_SCORE_RULES,
-    *taught.RULES,
-    *batches.RATIO_RULES,
-    *schedule.RULES,
-    *buffers.RULES,
-    *batches.RULES,
-    *numerics.RULES,
-    *searches.RULES,
-    *placement.RULES,
-    *degrees.RULES,
+FAMILIES = (
+    *(edges, structure, circles, rounds, references, metrics, data, schemas, texts, user_code),
+    *(columns, seen, probes, settings, weights, algorithms, learning, groups, taught, schedule),
+    *(buffers, batches, numerics, searches, placement),
 )
+RULES = tuple(rule for family in FAMILIES for rule in rules_of(family))
 
 
 def validate(

@@ -9,15 +9,16 @@ from coloop.spec.algorithm import (
     ImplicitPrm,
     PreferenceAlgorithm,
     RewardsAlgorithm,
+    algorithm_paths,
     reads,
 )
 from coloop.spec.base import Section
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.diagnostics import Diagnostic, Fix, Severity, error, warning
 from coloop.spec.heads import OF_CLASSES, can_learn, classes_of, head_of, label_words, taught_at
 from coloop.spec.lineage import Levels
 from coloop.spec.nodes import ActorNode, VerifierNode
 from coloop.validate import next_steps
-from coloop.validate.facts import Facts, found
+from coloop.validate.facts import Facts
 from coloop.validate.next_steps import is_short
 
 DEFAULT_ALGORITHMS: Final[Mapping[tuple[str, str], str]] = {
@@ -35,8 +36,7 @@ DEFAULT_ALGORITHMS: Final[Mapping[tuple[str, str], str]] = {
 }
 """What a fix proposes for a teaching port without an algorithm."""
 
-
-MISSING_CODES: Final[Mapping[str, str]] = {
+MISSING_CODES: Final = {
     "reference": "learning.missing_reference",
     "values": "learning.missing_values",
     "prior": "learning.missing_prior",
@@ -53,15 +53,17 @@ def teaching_ports_have_algorithms(facts: Facts) -> Iterator[Diagnostic]:
             if facts.algorithms(name, port):
                 continue
             section: Any = getattr(node, "algorithm", None)
-            has = f" (`{section.name}` works at {_ports_of(section)})" if is_short(section) else ""
+            has = ""
+            if is_short(section):
+                ports = " and ".join(f"`{one}`" for one in PORTS_OF[type(section)])
+                has = f" (`{section.name}` works at {ports})"
             wanted = _default_algorithm(facts, name, port)
-            yield found(
+            yield error(
                 "learning.no_algorithm",
+                f"nodes.{name}.algorithm",
                 f"`{name}.{port}` is connected, but `{name}` has no algorithm for it{has}",
-                hint=f"e.g. `algorithm: {{{port}: {{name: {wanted}}}}}`",
-                node=name,
-                field="algorithm",
-                fixes=_algorithm_fix(facts, name, port, wanted),
+                f"e.g. `algorithm: {{{port}: {{name: {wanted}}}}}`",
+                _algorithm_fix(facts, name, port, wanted),
             )
 
 
@@ -74,14 +76,12 @@ def algorithms_have_teaching_ports(facts: Facts) -> Iterator[Diagnostic]:
         unused = [f"`{port}`" for port in next_steps.untaught_ports(facts, name)]
         if unused:
             ports = (" and " if is_short(section) else ", ").join(unused)
-            yield found(
+            yield warning(
                 "learning.algorithm_unused",
+                f"nodes.{name}.algorithm",
                 f"`{name}` has an algorithm for {ports}, but nothing is connected there",
-                severity=Severity.WARNING,
-                hint="connect the port, or remove the algorithm",
-                node=name,
-                field="algorithm",
-                fixes=next_steps.to_lesson(facts, name),
+                "connect the port, or remove the algorithm",
+                *next_steps.to_lesson(facts, name),
             )
 
 
@@ -119,14 +119,13 @@ def references_cover_the_rows(facts: Facts) -> Iterator[Diagnostic]:
                     is_partly_seen = unseen != rows
                     these = "some of those rows" if is_partly_seen else "none of those rows"
                     names = ", ".join(sorted(f"`{level}`" for level in unseen))
-                    yield found(
+                    yield error(
                         "learning.partly_seen" if is_partly_seen else code,
+                        f"nodes.{name}.{wanted}",
                         f"`{name}.{port}` uses `{source}` at `{wanted}`, but `{source}` sees "
                         f"{these}: rows of {names} are left out of the update",
+                        f"connect the rows of `{port}` to `{source}` as well",
                         severity=Severity.WARNING if is_partly_seen else Severity.ERROR,
-                        hint=f"connect the rows of `{port}` to `{source}` as well",
-                        node=name,
-                        field=wanted,
                     )
 
 
@@ -140,14 +139,13 @@ def references_are_read(facts: Facts) -> Iterator[Diagnostic]:
         for wanted, without in (("reference", "no `kl`"), ("values", "no `gae`")):
             for edge in facts.walk.into(name, wanted):
                 if wanted not in needs and facts.teaching_ports_of(name):
-                    yield found(
+                    yield warning(
                         "learning.unread_input",
+                        facts.place(edge),
                         f"`{edge.label}` is not used: the algorithms of `{name}` have {without}",
-                        severity=Severity.WARNING,
-                        hint="set `kl` to keep the policy close to its reference"
+                        "set `kl` to keep the policy close to its reference"
                         if wanted == "reference"
                         else "PPO and VAPO use values; other algorithms have their own baseline",
-                        field=facts.place(edge),
                     )
 
 
@@ -170,25 +168,25 @@ def one_coefficient_follows(facts: Facts) -> Iterator[Diagnostic]:
         ]
         if len(follows) > 1:
             field = f"algorithm.rewards.{follows[1]}.kl.target"
-            change = Change(op="remove", path=f"nodes.{name}.{field}")
-            yield found(
+            yield error(
                 "structure.conflict",
+                f"nodes.{name}.{field}",
                 f"{len(follows)} algorithms of `{name}.rewards` have a `kl.target`, so one metric "
                 f"(`{name}.kl/coefficient`) would stand for {len(follows)} coefficients",
-                hint="keep `target` in only one of them: the others keep their `coefficient`",
-                node=name,
-                field=field,
-                fixes=(Fix(title=f"Remove `{field}`", changes=(change,)),),
+                "keep `target` in only one of them: the others keep their `coefficient`",
+                Fix.remove(f"Remove `{field}`", f"nodes.{name}.{field}"),
             )
 
 
 def _missing_input(
     facts: Facts, name: str, port: str, algorithm: Algorithm, wanted: str
 ) -> Diagnostic:
-    because = f"`{algorithm.name}` at `{port}`"
+    because, kl_fixes = f"`{algorithm.name}` at `{port}`", list[Fix]()
     match algorithm:
         case RewardsAlgorithm() if wanted == "reference":
             because, hint = f"`kl` of `{port}`", "connect a reference, or set `kl: null`"
+            paths = [at for _, at, one in algorithm_paths(facts.spec, name) if one is algorithm]
+            kl_fixes = [Fix.set("Remove `kl`", f"{at}.kl", None) for at in paths[:1]]
         case RewardsAlgorithm():
             hint = "connect a critic, or use an algorithm with its own baseline (grpo, rloo)"
         case PreferenceAlgorithm():
@@ -197,30 +195,14 @@ def _missing_input(
             hint = "connect a reference to `prior`"
         case _:
             hint = f"connect `{name}.{wanted}`"
-    return found(
+    return error(
         MISSING_CODES[wanted],
+        f"nodes.{name}.{wanted}",
         f"{because} needs `{name}.{wanted}`, but nothing is connected there",
-        hint=hint,
-        node=name,
-        field=wanted,
-        fixes=(*next_steps.to_input(facts, name, wanted), *_kl_fixes(facts, name, port, wanted)),
+        hint,
+        *next_steps.to_input(facts, name, wanted),
+        *kl_fixes,
     )
-
-
-def _kl_fixes(facts: Facts, name: str, port: str, wanted: str) -> tuple[Fix, ...]:
-    """Without a reference a policy may also do without `kl`."""
-    section: Any = getattr(facts.nodes[name], "algorithm", None)
-    entry = section if is_short(section) else getattr(section, port, None)
-    if wanted != "reference" or not isinstance(entry, RewardsAlgorithm):
-        return ()
-    path = f"nodes.{name}.algorithm" + ("" if is_short(section) else f".{port}")
-    change = Change(op="set", path=f"{path}.kl", value=None)
-    return (Fix(title="Remove `kl`", changes=(change,)),)
-
-
-def _ports_of(section: Section) -> str:
-    ports = PORTS_OF[type(section)]
-    return " and ".join(f"`{port}`" for port in ports)
 
 
 def _default_algorithm(facts: Facts, name: str, port: str) -> str:
@@ -235,28 +217,15 @@ def _default_algorithm(facts: Facts, name: str, port: str) -> str:
     return DEFAULT_ALGORITHMS[node.kind, port]
 
 
-def _algorithm_fix(facts: Facts, name: str, port: str, wanted: str) -> tuple[Fix, ...]:
+def _algorithm_fix(facts: Facts, name: str, port: str, wanted: str) -> Fix:
+    title, at = f"Add {wanted} for {port}", f"nodes.{name}.algorithm"
     section: Any = getattr(facts.nodes[name], "algorithm", None)
     if is_short(section):
         written = section.model_dump(by_alias=True, exclude_unset=True)
         ports = [p for p in PORTS_OF[type(section)] if p in facts.teaching_ports_of(name)]
         value: dict[str, object] = dict.fromkeys(ports, written)
-        change = Change(
-            op="set", path=f"nodes.{name}.algorithm", value={**value, port: {"name": wanted}}
-        )
-    else:
-        change = Change(op="set", path=f"nodes.{name}.algorithm.{port}", value={"name": wanted})
-    return (Fix(title=f"Add {wanted} for {port}", changes=(change,)),)
-
-
-RULES = (
-    teaching_ports_have_algorithms,
-    algorithms_have_teaching_ports,
-    what_algorithms_read_is_connected,
-    one_coefficient_follows,
-    references_cover_the_rows,
-    references_are_read,
-)
+        return Fix.set(title, at, {**value, port: {"name": wanted}})
+    return Fix.set(title, f"{at}.{port}", {"name": wanted})
 
 
 # What an algorithm teaches is what the node's model is read for: words, a score, labels.
@@ -296,16 +265,14 @@ def _unfit(facts: Facts, name: str, port: str, entry: Algorithm, *, alone: bool)
     proposed = " or ".join(f"`{one}`" for one in names)
     fixes: tuple[Fix, ...] = ()
     if alone and len(names) == 1:
-        change = Change(op="set", path=f"nodes.{name}.{field}", value={"name": names[0]})
-        fixes = (Fix(title=f"Use {names[0]}", changes=(change,)),)
-    return found(
+        fixes = (Fix.set(f"Use {names[0]}", f"nodes.{name}.{field}", {"name": names[0]}),)
+    return error(
         "learning.other_head",
+        f"nodes.{name}.{field}",
         f"`{entry.name}` at `{name}.{port}` does not match the output of `{name}`: "
         f"{_read_for(facts, name, port)}",
-        hint=f"use {proposed}" if names else "remove the edge: nothing can be learned from it",
-        node=name,
-        field=field,
-        fixes=fixes,
+        f"use {proposed}" if names else "remove the edge: nothing can be learned from it",
+        *fixes,
     )
 
 
@@ -327,6 +294,3 @@ def _fitting(facts: Facts, name: str, port: str) -> list[str]:
         and can_learn(node, port, algorithm, classes=classes)
         and (has_labels or head_of(node) == "words" or not issubclass(algorithm, OF_CLASSES))
     ]
-
-
-HEAD_RULES = (algorithms_fit_the_head,)

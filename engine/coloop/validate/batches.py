@@ -1,13 +1,20 @@
-"""Batches: the rows of a step, mini-batches, micro-batches and groups divide."""
+"""Batches: the rows of a step, mini-batches, micro-batches, groups and parallel degrees divide."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from math import gcd, isqrt, prod
+from typing import Final
 
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.algorithm import algorithm_paths
+from coloop.spec.diagnostics import Diagnostic, Fix, error, warning
+from coloop.spec.groups import DEFAULT_POOL, WeightsGroup
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.ports import PORTS
 from coloop.spec.row_counts import Count
-from coloop.validate.degrees import divisors
-from coloop.validate.facts import Facts, PhaseFacts, found
+from coloop.validate.facts import Facts, PhaseFacts
+from coloop.validate.numerics import architecture
+
+MOST_TRIED: Final = 2**20
+"""With this, all divisors of numbers up to 10^12 are found; of a larger one, some."""
 
 
 def batches_divide(facts: Facts) -> Iterator[Diagnostic]:
@@ -16,7 +23,7 @@ def batches_divide(facts: Facts) -> Iterator[Diagnostic]:
     for phase in facts.phases:
         counts: RowCounts | None = None
         for group in facts.groups.values():
-            live = sorted(port for port in phase.live if port[0] in group.members)
+            live = _live(phase, group)
             if len(live) != 1 or group.name in reported:
                 continue
             training = facts.training(group.name)
@@ -30,18 +37,9 @@ def batches_divide(facts: Facts) -> Iterator[Diagnostic]:
                 continue
             if count.rows % batch:
                 reported.add(group.name)
-                elsewhere = _rows_elsewhere(facts, path, group.members)
-                yield _indivisible(phase, group.name, path, count, batch, elsewhere)
-
-
-def _rows_elsewhere(facts: Facts, path: str, members: Collection[str]) -> list[int]:
-    """Rows of a step in each phase that learns by the node's own mini-batch, where known."""
-    rows = [
-        _rows_of_group(facts, phase, members)
-        for phase in facts.phases
-        if path not in phase.overrides
-    ]
-    return [count for count in rows if count]
+                others = [p for p in facts.phases if path not in p.overrides]
+                elsewhere = [rows for p in others if (rows := _rows_of_group(facts, p, group))]
+                yield _indivisible(phase, path, count, batch, elsewhere)
 
 
 def mini_batches_cut(facts: Facts) -> Iterator[Diagnostic]:
@@ -50,11 +48,10 @@ def mini_batches_cut(facts: Facts) -> Iterator[Diagnostic]:
     if facts.has_broken_edges:
         return
     for group in facts.groups.values():
-        field = "training.mini_batch"
-        path = f"nodes.{group.name}.{field}"
+        path = f"nodes.{group.name}.training.mini_batch"
         by_node: list[int | None] = []
         for phase in facts.phases:
-            rows = _rows_of_group(facts, phase, group.members)
+            rows = _rows_of_group(facts, phase, group)
             if rows == 0:
                 continue
             if path not in phase.overrides:
@@ -62,67 +59,55 @@ def mini_batches_cut(facts: Facts) -> Iterator[Diagnostic]:
                 continue
             batch = phase.overrides[path]
             if isinstance(batch, int) and rows is not None and rows < batch:
-                yield _uncut(batch, rows, None, _place_of_override(phase, path), phase.label)
+                is_own = path in phase.section.set
+                at = f"{phase.path}.set.{path}" if is_own else phase.path
+                yield _uncut(batch, rows, at, f" of {phase.label}")
         batch, known = facts.training(group.name).mini_batch, [n for n in by_node if n is not None]
         if batch is None or not known or len(known) < len(by_node) or max(known) >= batch:
             continue
-        yield _uncut(batch, max(known), group.name, field, None)
+        yield _uncut(batch, max(known), path, "")
 
 
-def _rows_of_group(facts: Facts, phase: PhaseFacts, members: Collection[str]) -> int | None:
-    """Rows that a step of the phase learns on these weights; null: not known exactly."""
-    live = sorted(port for port in phase.live if port[0] in members)
+def _live(phase: PhaseFacts, group: WeightsGroup) -> list[tuple[str, str]]:
+    return sorted(port for port in phase.live if port[0] in group.members)
+
+
+def _rows_of_group(facts: Facts, phase: PhaseFacts, group: WeightsGroup) -> int | None:
+    """Rows that a step of the phase learns on these weights; None: not known exactly."""
+    live = _live(phase, group)
     if not live:
         return 0
     counts = facts.counts(phase)
     rows = [_rows_to_learn(facts, counts, *port) for port in live]
-    return sum(count.rows or 0 for count in rows) if all(one.is_exact for one in rows) else None
+    return sum(count.rows or 0 for count in rows) if all(c.is_exact for c in rows) else None
 
 
-def _place_of_override(phase: PhaseFacts, path: str) -> str:
-    own = phase.section is not None and path in phase.section.set
-    return f"{phase.path}.set.{path}" if own else phase.path
-
-
-def _uncut(batch: int, rows: int, node: str | None, field: str, where: str | None) -> Diagnostic:
-    path = field if node is None else f"nodes.{node}.{field}"
-    fixes = (
-        Fix(title="Use all rows of a step", changes=(Change(op="remove", path=path),)),
-        Fix(title=f"Set it to {rows}", changes=(Change(op="set", path=path, value=rows),)),
-    )
-    return found(
+def _uncut(batch: int, rows: int, at: str, where: str) -> Diagnostic:
+    fixes = Fix.remove("Use all rows of a step", at), Fix.set(f"Set it to {rows}", at, rows)
+    return warning(
         "numbers.mini_batch",
-        f"`mini_batch: {batch}` is more than the {rows} rows of a step"
-        + (f" of {where}" if where else "")
-        + ", so each step is a single update",
-        severity=Severity.WARNING,
-        hint="remove `mini_batch`, or give a step more rows",
-        node=node,
-        field=field,
-        fixes=fixes if path.endswith("mini_batch") else (),
+        at,
+        f"`mini_batch: {batch}` is more than the {rows} rows of a step{where}, so each step is a "
+        "single update",
+        "remove `mini_batch`, or give a step more rows",
+        *(fixes if at.endswith("mini_batch") else ()),
     )
 
 
 def micro_batches_fit(facts: Facts) -> Iterator[Diagnostic]:
     """A micro-batch is a part of a mini-batch."""
     for group in facts.groups.values():
-        training = facts.training(group.name)
+        training, at = facts.training(group.name), f"nodes.{group.name}.training.micro_batch"
         if not group.trainable or training.micro_batch is None or training.mini_batch is None:
             continue
         if training.micro_batch > training.mini_batch:
-            change = Change(
-                op="set",
-                path=f"nodes.{group.name}.training.micro_batch",
-                value=training.mini_batch,
-            )
-            yield found(
+            yield error(
                 "numbers.divisibility",
+                at,
                 f"`micro_batch: {training.micro_batch}` is larger than `mini_batch: "
                 f"{training.mini_batch}`",
-                hint="remove `micro_batch`: the compiler chooses it",
-                node=group.name,
-                field="training.micro_batch",
-                fixes=(Fix(title=f"Set it to {training.mini_batch}", changes=(change,)),),
+                "remove `micro_batch`: the compiler chooses it",
+                Fix.set(f"Set it to {training.mini_batch}", at, training.mini_batch),
             )
 
 
@@ -138,11 +123,10 @@ def streams_hold_whole_groups(facts: Facts) -> Iterator[Diagnostic]:
         group = rollout.completions_per_prompt
         if group > 1 and batch % group:
             yield _nearest(
+                f"nodes.{name}.training.mini_batch",
                 f"`stream` needs mini-batches of whole groups, but `mini_batch: {batch}` is not a "
                 f"multiple of `completions_per_prompt: {group}`",
-                node=name,
-                field="training.mini_batch",
-                values=_multiples(group, batch),
+                _multiples(group, batch),
             )
 
 
@@ -156,7 +140,7 @@ def _rows_to_learn(facts: Facts, counts: RowCounts, node: str, port: str) -> Cou
 
 
 def _indivisible(
-    phase: PhaseFacts, group: str, path: str, count: Count, batch: int, elsewhere: Sequence[int]
+    phase: PhaseFacts, path: str, count: Count, batch: int, elsewhere: Sequence[int]
 ) -> Diagnostic:
     """
     Args:
@@ -170,28 +154,17 @@ def _indivisible(
     above = min((n for n in factors if n > batch), default=count.rows)
     where = "" if phase.name is None else f" in {phase.label}"
     return _nearest(
+        path,
         f"a step has {count.rows} rows{ladder}{where}, which is not a multiple of `mini_batch: "
         f"{batch}`",
-        node=group,
-        field=path.removeprefix(f"nodes.{group}."),
-        values=(below, above),
+        (below, above),
     )
 
 
-def _nearest(message: str, *, node: str, field: str, values: tuple[int, ...]) -> Diagnostic:
-    path = f"nodes.{node}.{field}"
-    fixes = tuple(
-        Fix(title=f"Set it to {value}", changes=(Change(op="set", path=path, value=value),))
-        for value in values
-    )
-    return found(
-        "numbers.divisibility",
-        message,
-        hint="nearest valid values: " + " and ".join(str(value) for value in values),
-        node=node,
-        field=field,
-        fixes=fixes,
-    )
+def _nearest(at: str, message: str, values: tuple[int, ...]) -> Diagnostic:
+    hint = "nearest valid values: " + " and ".join(str(value) for value in values)
+    fixes = (Fix.set(f"Set it to {value}", at, value) for value in values)
+    return error("numbers.divisibility", at, message, hint, *fixes)
 
 
 def _multiples(unit: int, near: int) -> tuple[int, ...]:
@@ -199,12 +172,10 @@ def _multiples(unit: int, near: int) -> tuple[int, ...]:
     return (below, below + unit) if below else (unit,)
 
 
-RULES = (
-    batches_divide,
-    mini_batches_cut,
-    micro_batches_fit,
-    streams_hold_whole_groups,
-)
+def divisors(number: int) -> list[int]:
+    """Divisors of a positive number, in rising order; 1 and itself are always among them."""
+    small = [n for n in range(1, min(isqrt(number), MOST_TRIED) + 1) if number % n == 0]
+    return sorted({*small, *(number // n for n in small)})
 
 
 # Losses without a ratio, which hold for rows of the very policy that they move.
@@ -219,9 +190,8 @@ def several_steps_have_a_ratio(facts: Facts) -> Iterator[Diagnostic]:
             continue
         if name not in facts.group_of:  # its weights are not told: another finding says so
             continue
-        for phase in facts.phases:
-            if (name, "rewards") not in phase.live:
-                continue
+        learning = (phase for phase in facts.phases if (name, "rewards") in phase.live)
+        for phase in learning:
             reason = _why_several(facts, phase, name)
             if reason is not None:
                 yield _unfit(facts, phase, name, full.name, *reason)
@@ -250,43 +220,99 @@ def _why_several(facts: Facts, phase: PhaseFacts, name: str) -> tuple[str, str] 
 
 
 def _unfit(
-    facts: Facts, phase: PhaseFacts, name: str, algorithm: str, reason: str, where: str
+    facts: Facts, phase: PhaseFacts, name: str, algorithm: str, reason: str, at: str
 ) -> Diagnostic:
-    node, field = _node_and_field(facts, where)
-    fixes = [Fix(title="Use the clipped loss", changes=(_clipped(facts, name),))]
-    if where not in phase.overrides:
-        fixes.insert(
-            0,
-            Fix(title=f"Remove {where}", changes=(Change(op="remove", path=where),)),
-        )
-    return found(
+    path = next(p for port, p, _ in algorithm_paths(facts.spec, name) if port == "rewards")
+    clipped = Fix.set("Use the clipped loss", f"{path}.loss", "clipped")
+    removal = [Fix.remove(f"Remove {at}", at)] if at not in phase.overrides else []
+    return warning(
         "learning.no_ratio",
+        at,
         f"the loss of `{algorithm}` has no ratio, but the rows of `{name}` are used in several "
         f"optimizer steps: {reason}, so from the second step on they are off-policy",
-        severity=Severity.WARNING,
-        hint=(
-            "use each batch of rows in one optimizer step, or set `loss: clipped`, which clips the "
-            "ratio"
-        ),
-        node=node,
-        field=field,
-        fixes=tuple(fixes),
+        "use each batch of rows in one optimizer step, or set `loss: clipped`, which clips the "
+        "ratio",
+        *removal,
+        clipped,
     )
 
 
-def _clipped(facts: Facts, name: str) -> Change:
-    """The change that gives the algorithm at `rewards` the clipped loss, with its usual bounds."""
-    path = f"nodes.{name}.algorithm"
-    section = getattr(facts.nodes[name], "algorithm", None)
-    if getattr(section, "rewards", None) is not None:
-        path += ".rewards"
-    return Change(op="set", path=f"{path}.loss", value="clipped")
+# Parallel degrees: they divide pool, heads and batch.
 
 
-def _node_and_field(facts: Facts, where: str) -> tuple[str | None, str]:
-    head, _, rest = where.partition(".")
-    node, _, field = rest.partition(".")
-    return (node, field) if head == "nodes" and node in facts.nodes else (None, where)
+def degrees_divide(facts: Facts) -> Iterator[Diagnostic]:
+    """Parallel degrees divide the pool, the heads and the batch."""
+    for group in facts.groups.values():
+        if group.trainable:
+            yield from _check_training_degrees(facts, group.name)
+    for name in facts.nodes:
+        rollout = facts.rollout(name)
+        if rollout is not None and facts.lineage.writes(name):
+            places = _places(facts, rollout.pool or facts.nodes[name].pool)
+            field = "rollout.tensor_parallel"
+            yield from _check_degree(facts, name, field, rollout.tensor_parallel, places)
 
 
-RATIO_RULES = (several_steps_have_a_ratio,)
+def _check_training_degrees(facts: Facts, name: str) -> Iterator[Diagnostic]:
+    training, at = facts.training(name), f"nodes.{name}.training"
+    places, field = _places(facts, facts.nodes[name].pool), "training.tensor_parallel"
+    problems = list(_check_degree(facts, name, field, training.tensor_parallel, places))
+    yield from problems
+    if places is None or problems:
+        return
+    fields = ("tensor_parallel", "pipeline_parallel", "context_parallel")
+    degrees = {field: getattr(training, field) or 1 for field in fields}
+    product = prod(degrees.values())
+    if places % product:
+        shown = " x ".join(f"{key} {value}" for key, value in degrees.items() if value > 1)
+        message = f"{shown} = {product} does not divide the {places} devices of its pool"
+        yield _indivisor(at, message, "the product", places)
+        return
+    ranks = places // product
+    spread = training.backend in ("fsdp2", "deepspeed", "megatron") or (
+        training.backend is None and bool(facts.hardware and facts.hardware.gpus)
+    )
+    batch = training.mini_batch
+    if spread and batch is not None and ranks > 1 and batch % ranks:
+        message = f"`mini_batch: {batch}` cannot be split evenly over {ranks} ranks"
+        yield _nearest(f"{at}.mini_batch", message, _multiples(ranks, batch))
+
+
+def _check_degree(
+    facts: Facts, name: str, field: str, degree: int | None, places: int | None
+) -> Iterator[Diagnostic]:
+    at = f"nodes.{name}.{field}"
+    if degree is None or degree == 1:
+        return
+    if places is not None and places % degree:
+        message = f"`{field}: {degree}` does not divide the {places} devices of its pool"
+        yield _indivisor(at, message, "it", places)
+        return
+    arch = architecture(facts, name)
+    if arch is None:
+        return
+    # A writer's GPUs may keep the same heads for keys; those that learn would need their gradients.
+    is_shared = field.startswith("rollout") and degree % arch.kv_heads == 0
+    if arch.heads % degree or (arch.kv_heads % degree and not is_shared):
+        fitting = arch.heads if field.startswith("rollout") else gcd(arch.heads, arch.kv_heads)
+        message = (
+            f"`{field}: {degree}` does not divide the attention heads of the model ({arch.heads}, "
+            f"{arch.kv_heads} for keys and values)"
+        )
+        yield _indivisor(at, message, "it", fitting)
+
+
+def _indivisor(at: str, message: str, what: str, number: int) -> Diagnostic:
+    hint = f"{what} must divide {number}: " + ", ".join(map(str, divisors(number)))
+    return error("numbers.divisibility", at, message, hint)
+
+
+def _places(facts: Facts, pool: str | None) -> int | None:
+    """GPUs of a pool, or worker processes on a CPU; `None` where the pool or machine is unknown."""
+    machine, pools = facts.hardware, facts.spec.hardware.pools
+    if machine is None:
+        return None
+    if not pools:
+        return machine.gpus or 1
+    section = pools.get(pool or DEFAULT_POOL)
+    return None if section is None else section.gpus or section.workers

@@ -8,14 +8,13 @@ from pathlib import Path
 from coloop.plan.cost import Estimate
 from coloop.plan.cost.missing import unknown_hint
 from coloop.plan.cost.report import GpuEstimate, UnknownModel
-from coloop.plan.refused import outlook_of, refused_words
+from coloop.plan.run_check import check_run, refused_words
 from coloop.plan.settings.rows import rows_of
 from coloop.plan.unrolled import Unrolled
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity, likeness
+from coloop.spec.diagnostics import Diagnostic, Fix, likeness, notice, warning
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import observed_tokens, turns_of
 from coloop.spec.nodes import DatasetNode
-from coloop.validate.facts import found
 
 GIB = 2**30
 FORCED = "a run must be forced"
@@ -42,32 +41,28 @@ def memory_is_enough(
         largest = sorted(gpu.parts, key=lambda part: -part.bytes)
         resident = [part for part in largest if gpu.peak_stage in part.stages][:2]
         held = " and ".join(f"{part.part} of `{part.node}`" for part in resident)
-        yield found(
+        yield warning(
             "memory.over_budget",
+            f"hardware.pools.{gpu.pool}" if gpu.pool in spec.hardware.pools else "hardware",
             f"the pool `{gpu.pool}` needs {_gib(gpu.peak_bytes)} of {_gib(gpu.usable_bytes)} in "
             f"`{gpu.peak_stage}`" + (f", most for {held}" if held else ""),
-            severity=Severity.WARNING,
-            hint=f"smaller micro-batches, sharding, offload or more GPUs; {all_the_same()}",
-            field=f"hardware.pools.{gpu.pool}" if gpu.pool in spec.hardware.pools else "hardware",
+            f"smaller micro-batches, sharding, offload or more GPUs; {all_the_same()}",
         )
 
 
 def _all_the_same(unrolled: Unrolled, root: Path | None) -> str:
     """What becomes of a run that is started over its budget."""
-    refusals = outlook_of(unrolled.spec, unrolled, root=root).refusals
+    refusals = check_run(unrolled.spec, unrolled, root=root).refusals
     return f"{refused_words(refusals)}, even if forced" if refusals else FORCED
 
 
 def _starved(spec: LoopSpec, gpu: GpuEstimate, all_the_same: str) -> Diagnostic:
     """An engine that cannot start, though everything else has room."""
-    return found(
+    return warning(
         "memory.over_budget",
+        f"hardware.pools.{gpu.pool}" if gpu.pool in spec.hardware.pools else "hardware",
         f"in the pool `{gpu.pool}` {gpu.reason}",
-        severity=Severity.WARNING,
-        hint=(
-            f"give the engine more memory, generate shorter texts, or use more GPUs; {all_the_same}"
-        ),
-        field=f"hardware.pools.{gpu.pool}" if gpu.pool in spec.hardware.pools else "hardware",
+        f"give the engine more memory, generate shorter texts, or use more GPUs; {all_the_same}",
     )
 
 
@@ -80,24 +75,20 @@ def models_are_known(root: Path | None, prediction: Estimate) -> Iterator[Diagno
             continue
         others = [f"`{node}`" for node in one.nodes if node != one.node]
         also = f" and {', '.join(others)}" if others else ""
-        yield found(
+        yield warning(
             "memory.unknown",
+            f"nodes.{one.node}.{one.field}",
             f"the size of the model of `{one.node}`{also} is not known, so neither are memory and "
             f"time of what uses it: {one.reason}",
-            severity=Severity.WARNING,
-            hint=unknown_hint(one),
-            node=one.node,
-            field=one.field,
-            fixes=tuple(_instead(one)),
+            unknown_hint(one),
+            *_instead(one),
         )
     for guess in prediction.guessed:
-        yield found(
+        yield notice(
             "memory.guessed",
+            f"nodes.{guess.node}.{guess.field}",
             f"memory and time of `{guess.node}` are guessed: {guess.reason}",
-            severity=Severity.HINT,
-            hint="measure the first steps before a long run",
-            node=guess.node,
-            field=guess.field,
+            "measure the first steps before a long run",
         )
 
 
@@ -108,7 +99,7 @@ def _instead(unknown: UnknownModel) -> Iterator[Fix]:
     for name in unknown.suggestions[:1]:
         if likeness(unknown.found, name) >= LIKELY:
             path = f"nodes.{unknown.node}.{unknown.field}"
-            yield Fix(title=f"Use {name}", changes=(Change(op="set", path=path, value=name),))
+            yield Fix.set(f"Use {name}", path, name)
 
 
 def prompts_leave_room(unrolled: Unrolled, root: Path | None) -> Iterator[Diagnostic]:
@@ -125,19 +116,14 @@ def prompts_leave_room(unrolled: Unrolled, root: Path | None) -> Iterator[Diagno
                 continue
             prompt = engine.length - observed - rollout.max_new_tokens
             path, room = f"nodes.{node}.rollout.max_new_tokens", most - prompt
-            change = Change(op="set", path=path, value=room)
-            yield found(
+            yield warning(
                 "numbers.too_long",
+                f"nodes.{node}.rollout.max_new_tokens",
                 f"a prompt of {prompt} tokens (the longest known) and `max_new_tokens: "
                 f"{rollout.max_new_tokens}` exceed the context of {most} tokens of the model of "
                 f"`{node}`",
-                severity=Severity.WARNING,
-                hint=(
-                    "lower `max_new_tokens`, use a model with a longer context, or remove long rows"
-                ),
-                node=node,
-                field="rollout.max_new_tokens",
-                fixes=(Fix(title=f"Set it to {room}", changes=(change,)),) if room > 0 else (),
+                "lower `max_new_tokens`, use a model with a longer context, or remove long rows",
+                *([Fix.set(f"Set it to {room}", path, room)] if room > 0 else []),
             )
 
 
@@ -152,32 +138,22 @@ def steps_have_a_size(
         rows = rows_of(node, root)
         if rows and node.rows_per_step > rows:
             path = f"nodes.{name}.rows_per_step"
-            yield found(
+            yield warning(
                 "numbers.large_step",
+                f"nodes.{name}.rows_per_step",
                 f"a step takes {node.rows_per_step:,} rows, but `{name}` has {rows:,}: rows repeat "
                 "within a step",
-                severity=Severity.WARNING,
-                hint="use at most as many rows as there are",
-                node=name,
-                field="rows_per_step",
-                fixes=(
-                    Fix(
-                        title=(f"Set it to {rows:,}"),
-                        changes=(Change(op="set", path=path, value=rows),),
-                    ),
-                ),
+                "use at most as many rows as there are",
+                Fix.set(f"Set it to {rows:,}", path, rows),
             )
     if prediction.step_seconds is not None and prediction.step_seconds > LONGEST_STEP_SECONDS:
         longest = prediction.bottleneck.rpartition(".")[0]
-        yield found(
+        yield warning(
             "numbers.large_step",
+            f"nodes.{longest}" if longest in spec.nodes else None,
             f"a step is predicted to take {prediction.step_seconds / 3600:,.0f} hours, most of it "
             f"in `{prediction.bottleneck}`",
-            severity=Severity.WARNING,
-            hint=(
-                "nothing is learned, shown or saved within a step: use fewer rows, or shorter texts"
-            ),
-            node=longest if longest in spec.nodes else None,
+            "nothing is learned, shown or saved within a step: use fewer rows, or shorter texts",
         )
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from coloop.spec.algorithm import compares_groups
 from coloop.spec.base import as_tuple
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.diagnostics import Diagnostic, Fix, error, warning
 from coloop.spec.levels import Relation
 from coloop.spec.nodes import BufferNode
-from coloop.validate.facts import Facts, PhaseFacts, found
+from coloop.validate.facts import Facts, PhaseFacts
 from coloop.validate.schedule import nearest_sources
 
 
@@ -18,14 +18,12 @@ def waiting_has_a_cap(facts: Facts) -> Iterator[Diagnostic]:
         section = phase.section
         if section is None or section.until is None or section.max_steps is not None:
             continue
-        change = Change(op="set", path=f"{phase.path}.max_steps", value=1000)
-        yield found(
+        yield warning(
             "learning.until_without_cap",
+            f"{phase.path}.until",
             f"{phase.label} waits for {', '.join(as_tuple(section.until))} without `max_steps`",
-            severity=Severity.WARNING,
-            hint="a maximum ends a phase whose buffer fills too slowly",
-            field=f"{phase.path}.until",
-            fixes=(Fix(title="Set a maximum of 1000 steps", changes=(change,)),),
+            "a maximum ends a phase whose buffer fills too slowly",
+            Fix.set("Set a maximum of 1000 steps", f"{phase.path}.max_steps", 1000),
         )
 
 
@@ -43,12 +41,11 @@ def buffers_can_fill(facts: Facts) -> Iterator[Diagnostic]:
             if reason is None and name in until:
                 reason = _why_it_stays_below(facts, phase, name, node)
             if reason is not None:
-                yield found(
+                yield error(
                     "learning.buffer_never_fills",
+                    f"nodes.{name}.capacity" if "at most" in reason else f"nodes.{name}",
                     f"{phase.label} fills `{name}`, but {reason}",
-                    hint="connect rows from a dataset, or give the phase more steps",
-                    node=name,
-                    field="capacity" if "at most" in reason else None,
+                    "connect rows from a dataset, or give the phase more steps",
                 )
 
 
@@ -57,47 +54,43 @@ def buffers_that_are_read_are_written(facts: Facts) -> Iterator[Diagnostic]:
     filled = {name for phase in facts.phases for name in phase.fills}
     if any(facts.walk.kinds.get(name) != "buffer" for name in filled):
         return
-    for name, node in facts.nodes.items():
-        if not isinstance(node, BufferNode) or name in filled or facts.is_connected(name, "seed"):
+    for name, _ in facts.of(BufferNode):
+        if name in filled or facts.is_connected(name, "seed"):
             continue
         if not facts.walk.out_of(name) or not facts.walk.into(name):
             continue
         first = facts.phases[0]
         path = "schedule.fill" if first.section is None else f"{first.path}.fill"
-        fix = Fix(
-            title=f"Fill it in {first.label.replace('`', '')}",
-            changes=(Change(op="set", path=path, value=[*first.fills, name]),),
-        )
-        yield found(
+        fix = Fix.set(f"Fill it in {first.label.replace('`', '')}", path, [*first.fills, name])
+        yield error(
             "learning.buffer_never_written",
+            f"nodes.{name}",
             f"`{name}` is read, but no phase fills it",
-            hint=f"add it to the `fill` of a phase: `fill: [{name}]`",
-            node=name,
-            fixes=(fix,),
+            f"add it to the `fill` of a phase: `fill: [{name}]`",
+            fix,
         )
 
 
 def balance_is_by_a_scorer_of_its_rows(facts: Facts) -> Iterator[Diagnostic]:
     """The score whose classes are balanced is one that the rows bring."""
-    for name, node in facts.nodes.items():
-        if not isinstance(node, BufferNode) or node.balance is None:
+    for name, node in facts.of(BufferNode):
+        if node.balance is None:
             continue
         by = node.balance.by
         sources = [edge.source.node for edge in facts.walk.into(name)]
         if by in facts.nodes and sources and by not in facts.whence(*sources):
-            yield found(
+            yield error(
                 "structure.unknown_score",
+                f"nodes.{name}.balance.by",
                 f"`{name}` balances by `{by}`, which scores none of its rows: it would return none",
-                hint=f"connect `{by}.scores -> {name}.scores`, or name a scorer upstream of it",
-                node=name,
-                field="balance.by",
+                f"connect `{by}.scores -> {name}.scores`, or name a scorer upstream of it",
             )
 
 
 def balance_leaves_groups_whole(facts: Facts) -> Iterator[Diagnostic]:
     """Rows that are compared with one another are of one class, as a group is drawn whole."""
-    for name, node in facts.nodes.items():
-        if not isinstance(node, BufferNode) or node.balance is None:
+    for name, node in facts.of(BufferNode):
+        if node.balance is None:
             continue
         by = node.balance.by
         edges = facts.walk.out_of(name, "scores")
@@ -105,18 +98,14 @@ def balance_leaves_groups_whole(facts: Facts) -> Iterator[Diagnostic]:
         comparing = sorted(one for one in learners if compares_groups(facts.spec, one))
         if by not in facts.nodes or not comparing or not _differs_in_groups(facts, name, by):
             continue
-        change = Change(op="set", path=f"nodes.{name}.balance", value=None)
-        yield found(
+        yield error(
             "learning.split_groups",
+            f"nodes.{name}.balance.by",
             f"`{name}` balances by `{by}`, whose score differs among the completions of a prompt, "
             f"but `{comparing[0]}` compares these: its groups must stay complete",
-            hint=(
-                "balance by a scorer of prompts, or weight the classes in the learner with "
-                "`credit.class_weights`"
-            ),
-            node=name,
-            field="balance.by",
-            fixes=(Fix(title="Remove `balance`", changes=(change,)),),
+            "balance by a scorer of prompts, or weight the classes in the learner with "
+            "`credit.class_weights`",
+            Fix.set("Remove `balance`", f"nodes.{name}.balance", None),
         )
 
 
@@ -162,12 +151,3 @@ def _why_it_stays_below(facts: Facts, phase: PhaseFacts, name: str, node: Buffer
     if most >= node.capacity:
         return None
     return f"it gets at most {most} rows in {steps} steps, but has a capacity of {node.capacity}"
-
-
-RULES = (
-    waiting_has_a_cap,
-    buffers_can_fill,
-    buffers_that_are_read_are_written,
-    balance_is_by_a_scorer_of_its_rows,
-    balance_leaves_groups_whole,
-)

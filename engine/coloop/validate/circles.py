@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 
-from coloop.spec.diagnostics import Change, Diagnostic, Fix
+from coloop.spec.diagnostics import Diagnostic, Fix, error
 from coloop.spec.graph import Edge
 from coloop.spec.nodes import FilterNode
 from coloop.spec.ports import HANDLES, PORTS
 from coloop.spec.refills import Region, followers, regions_of
 from coloop.validate.edges import edge_value, removal
-from coloop.validate.facts import Facts, PhaseFacts, found
+from coloop.validate.facts import Facts, PhaseFacts
 
 
 def graph_has_no_circle(facts: Facts) -> Iterator[Diagnostic]:
@@ -18,12 +18,13 @@ def graph_has_no_circle(facts: Facts) -> Iterator[Diagnostic]:
     for circle in [*([edge] for edge in own), *_circles(edges)]:
         names = " -> ".join([edge.source.node for edge in circle] + [circle[0].source.node])
         closing = circle[-1]
-        yield found(
+        yield error(
             "structure.cycle",
+            facts.place(closing),
             f"a step can never start: {names} wait for one another",
-            hint="a cycle is allowed through a teaching port, a buffer, or an edge with `rounds`",
-            field=facts.place(closing),
-            fixes=(_as_rounds(facts, closing), removal(facts, closing)),
+            "a cycle is allowed through a teaching port, a buffer, or an edge with `rounds`",
+            _as_rounds(facts, closing),
+            removal(facts, closing),
         )
 
 
@@ -36,13 +37,12 @@ def handles_do_not_call_themselves(facts: Facts) -> Iterator[Diagnostic]:
     ]
     for circle in _circles(edges):
         names = " -> ".join([edge.source.node for edge in circle] + [circle[0].source.node])
-        yield found(
+        yield error(
             "structure.handle_cycle",
+            facts.place(circle[-1]),
             f"{names} call one another endlessly",
-            hint="give the tool a second role on the same weights: `model: "
-            "{type: shared, with: ...}`",
-            field=facts.place(circle[-1]),
-            fixes=(removal(facts, circle[-1]),),
+            "give the tool a second role on the same weights: `model: {type: shared, with: ...}`",
+            removal(facts, circle[-1]),
         )
 
 
@@ -53,15 +53,11 @@ def refills_are_sound(facts: Facts) -> Iterator[Diagnostic]:
     for name, node in facts.nodes.items():
         start = node.fill.from_ if isinstance(node, FilterNode) and node.fill else None
         if start in facts.nodes and name not in starting:
-            yield found(
+            yield error(
                 "structure.fill_start",
+                f"nodes.{name}.fill.from",
                 f"`{name}` cannot refill from `{start}`: its rows do not come from there",
-                hint=(
-                    "name a node further up, or remove `from` to use the nearest datasets and "
-                    "buffers"
-                ),
-                node=name,
-                field="fill.from",
+                "name a node further up, or remove `from` to use the nearest datasets and buffers",
             )
     findings: dict[tuple[str | None, str], Diagnostic] = {}
     for phase in facts.phases:
@@ -127,15 +123,12 @@ def _wait_for_each_other(
 
 
 def _bad_region(name: str, message: str, hint: str) -> Diagnostic:
-    return found("structure.fill_region", message, hint=hint, node=name, field="fill")
+    return error("structure.fill_region", f"nodes.{name}.fill", message, hint)
 
 
 def _as_rounds(facts: Facts, edge: Edge) -> Fix:
     value = edge_value(edge, rounds=2)
-    return Fix(
-        title=f"Set two rounds on {edge.label}",
-        changes=(Change(op="set", path=facts.place(edge), value=value),),
-    )
+    return Fix.set(f"Set two rounds on {edge.label}", facts.place(edge), value)
 
 
 def _circles(edges: list[Edge]) -> Iterator[list[Edge]]:
@@ -167,10 +160,3 @@ def _circles(edges: list[Edge]) -> Iterator[list[Edge]]:
                 way.append(ahead_edge)
                 on_way[target] = len(way)
                 open_edges.append(iter(ahead.get(target, ())))
-
-
-RULES = (
-    graph_has_no_circle,
-    handles_do_not_call_themselves,
-    refills_are_sound,
-)

@@ -4,9 +4,9 @@ meant."""
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from coloop.spec.algorithm import PORTS_OF, BradleyTerry
+from coloop.spec.algorithm import BradleyTerry, algorithm_paths
 from coloop.spec.builtins import SCORE_TO_SCORE
-from coloop.spec.diagnostics import Diagnostic, did_you_mean
+from coloop.spec.diagnostics import Diagnostic, did_you_mean, error
 from coloop.spec.graph import Edge
 from coloop.spec.nodes import (
     ActorNode,
@@ -21,7 +21,8 @@ from coloop.spec.nodes import (
 )
 from coloop.spec.ports import PortType
 from coloop.validate.edges import types_of
-from coloop.validate.facts import Facts, found
+from coloop.validate.facts import Facts
+from coloop.validate.references import GROUP_WORDS, named_nodes
 from coloop.validate.tables import (
     Table,
     arriving_tables,
@@ -49,32 +50,27 @@ NO_TEXT_READ: Final = SCORE_TO_SCORE | {"column"}
 def texts_name_columns(facts: Facts) -> Iterator[Diagnostic]:
     """Names in Jinja texts are columns or scores that every part of the rows can give."""
     for name, node in facts.nodes.items():
-        tables = tables_of_texts(facts, name, node)
-        if not tables:
-            continue
-        for place in texts_of(node):
-            if isinstance(node, ToolNode):
-                continue
-            names = names_in_text(place.content)
-            yield from _check_text(facts, name, place.field, names, tables)
-            yield from _check_others(facts, name, place.field, names, tables)
+        tables = [] if isinstance(node, ToolNode) else tables_of_texts(facts, name, node)
+        for place in texts_of(node) if tables else ():
+            at, names = f"nodes.{name}.{place.field}", names_in_text(place.content)
+            yield from _check_text(facts, at, names, tables)
+            library = arriving_tables(facts, name, "library") or tables
+            for word in sorted(names.columns_of_others):
+                yield from _check_name(facts, at, word, library)
 
 
 def tools_name_arguments(facts: Facts) -> Iterator[Diagnostic]:
     """Texts of tools name the answer, and the groups of the calls that they answer."""
-    for name, node in facts.nodes.items():
-        if not isinstance(node, ToolNode):
-            continue
+    for name, node in facts.of(ToolNode):
         known = {"value", *call_arguments(facts, name)}
         for place in texts_of(node):
             for word in sorted(names_in_text(place.content).bare - known):
-                yield found(
+                yield error(
                     "structure.unknown_column",
+                    f"nodes.{name}.{place.field}",
                     f"`{word}` is not available here: a tool's text has `value` and the groups of "
                     "calls",
-                    hint=did_you_mean(word, sorted(known)),
-                    node=name,
-                    field=place.field,
+                    did_you_mean(word, sorted(known)),
                 )
 
 
@@ -82,39 +78,22 @@ def functions_name_columns(facts: Facts) -> Iterator[Diagnostic]:
     """Parameters of user functions are columns or scores that some part of the rows can give."""
     for name, node in facts.nodes.items():
         tables = own_tables(facts, name)
-        if not tables:
-            continue
-        for place in (*codes_of(node), *code_files_of(facts, node)):
-            function = place.function
-            if function is None:
+        for place in (*codes_of(node), *code_files_of(facts, node)) if tables else ():
+            if place.function is None:
                 continue
-            asked = names_in_function(place.content, function).parameters
-            for word in asked:
-                if word in RESERVED[function]:
-                    continue
-                yield from _check_name(
-                    facts,
-                    name,
-                    place.field,
-                    word,
-                    tables,
-                    everywhere=False,
-                    what="parameter",
-                    besides=RESERVED[function],
-                )
+            own, at = RESERVED[place.function], f"nodes.{name}.{place.field}"
+            for word in names_in_function(place.content, place.function).parameters:
+                if word not in own:
+                    yield from _check_name(facts, at, word, tables, what="parameter", besides=own)
 
 
 def fields_name_columns(facts: Facts) -> Iterator[Diagnostic]:
     """Fields that name columns name ones that are there."""
     for name, node in facts.nodes.items():
-        for field, column in _of_pairs(facts, name):
-            tables = arriving_tables(facts, name, ("pairs",))
-            if tables:
-                yield from _check_name(facts, name, field, column, tables, everywhere=False)
-        own = own_tables(facts, name)
-        for field, word, tables in _column_fields(facts, name, node, own):
+        fields = (*_of_pairs(facts, name), *_column_fields(facts, name, node))
+        for field, word, tables in fields:
             if tables and word is not None:
-                yield from _check_name(facts, name, field, word, tables, everywhere=False)
+                yield from _check_name(facts, f"nodes.{name}.{field}", word, tables)
 
 
 def scores_are_connected(facts: Facts) -> Iterator[Diagnostic]:
@@ -126,12 +105,11 @@ def scores_are_connected(facts: Facts) -> Iterator[Diagnostic]:
             continue
         for field, word in score_fields(node):
             if word in facts.nodes and word not in scorers:
-                yield found(
+                yield error(
                     "structure.unknown_score",
+                    f"nodes.{name}.{field}",
                     f"`{field}` names `{word}`, whose scores are not connected to `{name}`",
-                    hint=did_you_mean(word, sorted(scorers)),
-                    node=name,
-                    field=field,
+                    did_you_mean(word, sorted(scorers)),
                 )
 
 
@@ -143,24 +121,23 @@ def texts_are_there_to_read(facts: Facts) -> Iterator[Diagnostic]:
         if missing:
             names = " and ".join(f"`{word}`" for word in missing)
             plural = "s" if len(missing) > 1 else ""
-            yield found(
+            yield error(
                 "structure.unknown_column",
+                facts.place(edge),
                 f"`{edge.label}` has rows without the column{plural} {names}",
-                hint=_map_hint(missing[0]),
-                field=facts.place(edge),
-                fixes=mappings(facts, edge.source.node, missing),
+                f"map it in the dataset: `columns: {{{missing[0]}: ...}}`, or add it in a template",
+                *mappings(facts, edge.source.node, missing),
             )
     for name, node in facts.nodes.items():
         needed = _read_of_texts(node)
         tables = own_tables(facts, name)
         if needed is None or not tables or any(table.gives(needed) for table in tables):
             continue
-        yield found(
+        yield error(
             "structure.unknown_column",
+            f"nodes.{name}.{'source' if isinstance(node, RewardNode) else 'method'}",
             f"`{name}` scores texts, but its rows have no column `{needed}`",
-            hint="connect rollouts, or add `completion` to the `columns` of a template",
-            node=name,
-            field="source" if isinstance(node, RewardNode) else "method",
+            "connect rollouts, or add `completion` to the `columns` of a template",
         )
 
 
@@ -173,12 +150,11 @@ def checkers_come_with_tasks(facts: Facts) -> Iterator[Diagnostic]:
             continue
         tables = own_tables(facts, name)
         if tables and not any(table.gives("task") for table in tables):
-            yield found(
+            yield error(
                 "structure.no_task",
+                f"nodes.{name}.{'method' if is_rule else 'source.name'}",
                 f"`{name}` uses the checker of the rows' task, but its rows come from no task",
-                hint="use another reward (`exact_match`, `math_equal`), or a `task` source",
-                node=name,
-                field="method" if is_rule else "source.name",
+                "use another reward (`exact_match`, `math_equal`), or a `task` source",
             )
 
 
@@ -190,45 +166,30 @@ def names_are_not_columns(facts: Facts) -> Iterator[Diagnostic]:
             nodes_here = names.scores | names.exact.keys() | {name}
             for word in sorted(nodes_here & names.bare.keys() - reported):
                 reported.add(word)
-                yield found(
+                yield error(
                     "structure.name_clash",
+                    f"nodes.{word if word in facts.nodes else name}",
                     f"`{word}` is both a node and a column of its rows, so `{word}` in a text "
-                    "could "
-                    "mean either",
-                    hint="rename the node, or map the column to another name",
-                    node=word if word in facts.nodes else name,
+                    "could mean either",
+                    "rename the node, or map the column to another name",
                 )
 
 
 def _check_text(
-    facts: Facts, node: str, field: str, names: TextNames, tables: list[Table]
+    facts: Facts, at: str, names: TextNames, tables: list[Table]
 ) -> Iterator[Diagnostic]:
     for word in sorted(names.bare):
         attributes = sorted(a for n, a in names.dotted if n == word)
         is_column = any(word in t.extra or t.names.gives_column(word) for t in tables)
         if word in facts.nodes and attributes and not is_column:
             for attribute in attributes:
-                yield from _check_exact(facts, node, field, word, attribute, tables)
+                yield from _check_exact(at, word, attribute, tables)
             if word not in names.alone:
                 continue
-        yield from _check_name(facts, node, field, word, tables, everywhere=True)
+        yield from _check_name(facts, at, word, tables, everywhere=True)
 
 
-def _check_others(
-    facts: Facts, node: str, field: str, names: TextNames, tables: list[Table]
-) -> Iterator[Diagnostic]:
-    library = [
-        Table(names=part)
-        for edge in facts.walk.into(node, "library")
-        for part in facts.lineage.names.of_edge(edge).values()
-    ]
-    for word in sorted(names.columns_of_others):
-        yield from _check_name(facts, node, field, word, library or tables, everywhere=False)
-
-
-def _check_exact(
-    facts: Facts, node: str, field: str, owner: str, column: str, tables: list[Table]
-) -> Iterator[Diagnostic]:
+def _check_exact(at: str, owner: str, column: str, tables: list[Table]) -> Iterator[Diagnostic]:
     missing = [table for table in tables if not table.gives(f"{owner}.{column}")]
     if not missing:
         return
@@ -244,23 +205,21 @@ def _check_exact(
         message = (
             f"`{owner}.{column}` is not available: these rows do not descend from rows of `{owner}`"
         )
-    yield found(
+    yield error(
         "structure.unknown_column",
+        at,
         message,
-        hint=did_you_mean(f"{owner}.{column}", dotted or [f"{owner}.{c}" for c in sorted(known)]),
-        node=node,
-        field=field,
+        did_you_mean(f"{owner}.{column}", dotted or [f"{owner}.{c}" for c in sorted(known)]),
     )
 
 
 def _check_name(
     facts: Facts,
-    node: str,
-    field: str,
+    at: str,
     word: str,
     tables: list[Table],
     *,
-    everywhere: bool,
+    everywhere: bool = False,
     what: str = "name",
     besides: Iterable[str] = (),
 ) -> Iterator[Diagnostic]:
@@ -277,26 +236,25 @@ def _check_name(
             message = f"the {what} `{word}` is missing in some of the joined rows"
         else:
             message = f"there is no {what} `{word}`"
-        yield found(
+        yield error(
             "structure.unknown_column",
+            at,
             message,
-            hint=did_you_mean(word, offered),
-            node=node,
-            field=field,
-            fixes=renamings(facts, node, field, word, offered),
+            did_you_mean(word, offered),
+            *renamings(facts, at, word, offered),
         )
         return
     unclear = next((table for table in tables if table.is_ambiguous(word)), None)
     if unclear is not None:
         rows = sorted(str(level) for level in unclear.names.bare[word].rows)
-        owners = {n for n, c in unclear.names.exact.items() if _has(c, word)} - {node}
+        own = at.split(".")[1]
+        owners = {n for n, c in unclear.names.exact.items() if _has(c, word)} - {own}
         exact = sorted(owners, key=lambda owner: (owner not in rows, owner))
-        yield found(
+        yield error(
             "structure.ambiguous_column",
+            at,
             f"`{word}` is ambiguous: it could come from {' or '.join(f'`{row}`' for row in rows)}",
-            hint="name the node: " + " or ".join(f"`{owner}.{word}`" for owner in exact[:3]),
-            node=node,
-            field=field,
+            "name the node: " + " or ".join(f"`{owner}.{word}`" for owner in exact[:3]),
         )
 
 
@@ -304,33 +262,17 @@ def _has(columns: frozenset[str] | None, column: str) -> bool:
     return columns is not None and column in columns
 
 
-def _map_hint(word: str) -> str:
-    return f"map it in the dataset: `columns: {{{word}: ...}}`, or add it in a template"
-
-
 def score_fields(node: Node) -> Iterator[tuple[str, str]]:
     """Fields in which a node names scorers, each with a name."""
-    if isinstance(node, FilterNode):
-        for index, rule in enumerate(node.keep):
-            of = getattr(rule, "of", None)
-            if of is not None:
-                yield f"keep.{index}.of", of
-    if isinstance(node, RewardNode) and node.source.type == "builtin":
-        match node.source.name:
-            case "agreement":
-                for index, word in enumerate(node.source.columns):
-                    yield f"source.columns.{index}", word
-            case "gate":
-                yield "source.value", node.source.value
-                yield "source.by", node.source.by
-            case "weighted":
-                for word in node.source.weights:
-                    yield f"source.weights.{word}", word
+    for field, word in named_nodes(node):
+        if field.startswith(("keep.", "source.")):
+            yield field, word
 
 
 def _column_fields(
-    facts: Facts, name: str, node: Node, own: list[Table]
+    facts: Facts, name: str, node: Node
 ) -> Iterator[tuple[str, str | None, list[Table]]]:
+    own = own_tables(facts, name)
     match node:
         case RewardNode() if node.source.type == "builtin" and node.source.name != "agreement":
             column = getattr(node.source, "column", None)
@@ -343,32 +285,27 @@ def _column_fields(
             for index, rule in enumerate(node.keep):
                 yield f"keep.{index}.column", getattr(rule, "column", None), own
             by = node.per_group.by if node.per_group is not None else None
-            if isinstance(by, str) and by not in facts.nodes and by not in _GROUP_WORDS:
+            if isinstance(by, str) and by not in facts.nodes and by not in GROUP_WORDS:
                 yield "per_group.by", by, own
         case BufferNode():
-            tables = arriving_tables(facts, name, ("rows", "rollouts", "pairs", "seed"))
+            tables = arriving_tables(facts, name, "rows", "rollouts", "pairs", "seed")
             for field in ("weight", "unique", "key"):
                 yield field, getattr(node, field), tables
         case DatasetNode() if node.unfold is not None:
             names = facts.lineage.names.at(name, "rows").values()
             yield "unfold", node.unfold, [Table(names=part) for part in names]
         case ToolNode(type="search"):
-            tables = arriving_tables(facts, name, ("documents",))
+            tables = arriving_tables(facts, name, "documents")
             yield "column", node.column or "text", tables
 
 
-def _of_pairs(facts: Facts, name: str) -> Iterator[tuple[str, str]]:
+def _of_pairs(facts: Facts, name: str) -> Iterator[tuple[str, str | None, list[Table]]]:
     """Columns of pairs that algorithms read."""
-    section = getattr(facts.nodes[name], "algorithm", None)
-    place = "algorithm" if type(section) in PORTS_OF else "algorithm.pairs"
-    for entry in facts.algorithms(name, "pairs"):
-        if isinstance(entry, BradleyTerry) and entry.margin is not None:
-            yield f"{place}.margin", entry.margin
-        if isinstance(entry, BradleyTerry) and entry.soft:
-            yield f"{place}.soft", "probability"
-
-
-_GROUP_WORDS: Final = frozenset({"prompt", "role", "round"})
+    for port, at, entry in algorithm_paths(facts.spec, name):
+        if port == "pairs" and isinstance(entry, BradleyTerry):
+            field, tables = at.split(".", 2)[2], arriving_tables(facts, name, "pairs")
+            yield f"{field}.margin", entry.margin, tables
+            yield f"{field}.soft", "probability" if entry.soft else None, tables
 
 
 def _needed_columns(facts: Facts) -> Iterator[tuple[Edge, tuple[str, ...]]]:
@@ -407,15 +344,3 @@ def _read_of_texts(node: Node) -> str | None:
     if isinstance(node, VerifierNode) and node.method in ("rule", "vote", "implicit_prm"):
         return "completion"
     return None
-
-
-RULES = (
-    texts_name_columns,
-    tools_name_arguments,
-    functions_name_columns,
-    fields_name_columns,
-    scores_are_connected,
-    texts_are_there_to_read,
-    checkers_come_with_tasks,
-    names_are_not_columns,
-)

@@ -3,188 +3,157 @@
 import os
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final
 
 from coloop.data.files import RowProblem, start_of
+from coloop.spec.base import texts_in
 from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource, unknown_format
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
-from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
-from coloop.spec.reward import PythonSource
+from coloop.spec.diagnostics import Diagnostic, Fix, did_you_mean, error
+from coloop.spec.nodes import DatasetNode
 from coloop.spec.written import own_columns
-from coloop.validate.facts import Facts, found
-from coloop.validate.sources import Glance, glance_at, glance_at_rows, value_problem
+from coloop.validate.facts import Facts, corrections
+from coloop.validate.sources import (
+    Glance,
+    ProblemIn,
+    Values,
+    glance_at,
+    glance_at_rows,
+    problem_of_rows,
+)
 
 PUT_THERE: Final = "put it there, or use its absolute path"
+ADD_ROWS: Final = "add at least one row"
 
 
 def sources_have_rows(facts: Facts) -> Iterator[Diagnostic]:
     """Dataset files exist, can be read and are not empty; inline sources have rows."""
-    for name, node in facts.nodes.items():
-        if not isinstance(node, DatasetNode):
-            continue
+    for name, node in facts.of(DatasetNode):
         if isinstance(node.source, InlineSource) and not node.source.rows:
-            yield _problem("data.empty", name, "source.rows", "the source has no rows")
+            at = f"nodes.{name}.source.rows"
+            yield error("data.empty", at, "the source has no rows", ADD_ROWS)
         if isinstance(node.source, FileSource):
-            yield from _check_file(facts, name, node, node.source)
+            yield from _check_file(facts, f"nodes.{name}.source", node.source)
 
 
 def sources_have_the_mapped_columns(facts: Facts) -> Iterator[Diagnostic]:
     """Columns that a dataset maps are in its source."""
-    for name, node in facts.nodes.items():
-        if not isinstance(node, DatasetNode):
-            continue
+    for name, node in facts.of(DatasetNode):
         seen = _look_at(facts, node)
         if seen is None or seen.columns is None:
             continue
-        there = seen.columns
         for column, own in node.columns.items():
+            at = f"nodes.{name}.columns.{column}"
             if (lack := seen.lacking.get(own)) is not None:
-                first = "" if lack.line is None else f", first in line {lack.line}"
-                yield found(
+                yield error(
                     "data.missing_column",
+                    at,
                     f"{lack.rows:,} of {seen.rows:,} rows have no column `{own}` for "
-                    f"`{column}`{first}",
-                    hint="a mapped column must be in every row",
-                    node=name,
-                    field=f"columns.{column}",
+                    f"`{column}`{lack.first}",
+                    "a mapped column must be in every row",
                 )
-            if own in there:
-                continue
-            path = f"nodes.{name}.columns.{column}"
-            yield found(
-                "data.missing_column",
-                f"the source has no column `{own}` for `{column}`",
-                hint=did_you_mean(own, sorted(there)),
-                node=name,
-                field=f"columns.{column}",
-                fixes=tuple(
-                    Fix(title=f"Use {near}", changes=(Change(op="set", path=path, value=near),))
-                    for near in closest(own, sorted(there), limit=1)
-                ),
-            )
+            if own not in seen.columns:
+                there = sorted(seen.columns)
+                yield error(
+                    "data.missing_column",
+                    at,
+                    f"the source has no column `{own}` for `{column}`",
+                    did_you_mean(own, there),
+                    *corrections(at, own, there, "Use {}"),
+                )
 
 
 def sources_hold_what_their_columns_can(facts: Facts) -> Iterator[Diagnostic]:
     """Prompts are texts or chats, margins numbers, and texts whole characters."""
-    for name, node in facts.nodes.items():
-        source = node.source if isinstance(node, DatasetNode) else None
-        if not isinstance(node, DatasetNode) or not isinstance(source, FileSource | InlineSource):
-            continue
-        if isinstance(source, FileSource) and (facts.root is None or facts.is_outside(source.path)):
-            continue
-        problem = value_problem(source, node.columns, node.unfold, facts.root or Path())
+    for name, node in facts.of(DatasetNode):
+        problem = first_problem(facts, node, Values(tuple(node.columns.items()), node.unfold))
         if problem is not None:
-            yield found(
+            yield error(
                 "data.unreadable",
+                f"nodes.{name}.source.{'path' if isinstance(node.source, FileSource) else 'rows'}",
                 problem,
-                hint="change the row, or map the right column with `columns`",
-                node=name,
-                field="source.path" if isinstance(source, FileSource) else "source.rows",
+                "change the row, or map the right column with `columns`",
             )
+
+
+def first_problem(facts: Facts, node: DatasetNode, problem_in: ProblemIn) -> str | None:
+    """What is wrong in the rows of a dataset, where they are at hand."""
+    source = node.source
+    if not isinstance(source, FileSource | InlineSource):
+        return None
+    if isinstance(source, FileSource) and facts.local(source.path) is None:
+        return None
+    return problem_of_rows(source, facts.root or Path(), problem_in)
 
 
 def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
     """Files of code and folders of models that are named by a path are there."""
-    if facts.root is None:
-        return
-    for path in _named_paths(facts):
-        if path.what == "data" or facts.is_outside(path.path):
+    for at, path, what in _named_paths(facts):
+        place = facts.local(path)
+        if place is None or what == "data":
             continue
-        place = facts.root / os.path.expanduser(path.path)
-        if path.what == "model" and _looks_local(path.path) and not _is_folder(place):
-            message = f"model folder `{path.path}` not found{_where(facts, path.path)}"
-            yield _problem("data.missing_file", path.node, path.field, message)
-        elif path.what == "code" and not _is_file(place):
-            message = f"file `{path.path}` not found{_where(facts, path.path)}"
-            yield _problem("data.missing_file", path.node, path.field, message)
+        if what == "model" and _looks_local(path) and not os.path.isdir(place):
+            message = f"model folder `{path}` not found{_where(facts, path)}"
+            yield error("data.missing_file", at, message, PUT_THERE)
+        elif what == "code" and not os.path.isfile(place):
+            message = f"file `{path}` not found{_where(facts, path)}"
+            yield error("data.missing_file", at, message, PUT_THERE)
 
 
 def paths_stay_inside(facts: Facts) -> Iterator[Diagnostic]:
     """In a confined check no path leads out of the loop's folder, nor what a folder holds."""
-    for path in _named_paths(facts):
-        if (what := facts.leading_out(path.path)) is not None:
+    hint = "put the file into the loop's folder and use its path from there"
+    for at, path, _ in _named_paths(facts):
+        if (what := facts.leading_out(path)) is not None:
             message = f"{what} leads outside of {facts.root}, the folder that loops may read"
-            yield _problem("data.outside", path.node, path.field, message)
+            yield error("data.outside", at, message, hint)
 
 
-@dataclass(frozen=True, slots=True)
-class _NamedPath:
-    node: str
-    field: str
-    path: str
-    what: Literal["data", "code", "model"]
-
-
-def _named_paths(facts: Facts) -> Iterator[_NamedPath]:
+def _named_paths(facts: Facts) -> Iterator[tuple[str, str, str]]:
+    """Where a path is named, the path, and of what: `data`, `code` or `model`."""
+    kinds = {"source.path": "data", "model.path": "model"}
     for name, node in facts.nodes.items():
-        if isinstance(node, DatasetNode) and isinstance(node.source, FileSource):
-            yield _NamedPath(name, "source.path", node.source.path, "data")
-        code = None
-        if isinstance(node, RewardNode) and isinstance(node.source, PythonSource):
-            code = ("source.file", node.source.file)
-        elif isinstance(node, ToolNode):
-            code = ("file", node.file)
-        if code is not None and code[1] is not None:
-            yield _NamedPath(name, code[0], code[1], "code")
-        model: Any = facts.model(name)
-        if (path := getattr(model, "path", None)) is not None:
-            yield _NamedPath(name, "model.path", path, "model")
+        for field, path, marks in texts_in(node):
+            if marks.get("x-widget") == "path":
+                yield f"nodes.{name}.{field}", path, kinds.get(field, "code")
 
 
-def _names_a_folder(facts: Facts, path: str) -> bool:
-    if facts.root is None or facts.is_outside(path):
-        return False
-    return _is_folder(facts.root / os.path.expanduser(path))
-
-
-def _check_file(
-    facts: Facts, name: str, node: DatasetNode, source: FileSource
-) -> Iterator[Diagnostic]:
-    if source.written_as != "text" and _names_a_folder(facts, source.path):
-        change = Change(op="set", path=f"nodes.{name}.source.format", value="text")
-        yield found(
+def _check_file(facts: Facts, section: str, source: FileSource) -> Iterator[Diagnostic]:
+    at, form = f"{section}.path", f"{section}.format"
+    place = facts.local(source.path)
+    if source.written_as != "text" and place is not None and os.path.isdir(place):
+        yield error(
             "data.unknown_format",
+            at,
             f"`{source.path}` is a folder",
-            hint="set `source.format` to `text` if each file in it is a row, or name one file",
-            node=name,
-            field="source.path",
-            fixes=(Fix(title="Read each file as a row", changes=(change,)),),
+            "set `source.format` to `text` if each file in it is a row, or name one file",
+            Fix.set("Read each file as a row", form, "text"),
         )
         return
     if source.written_as is None:
-        yield found(
-            "data.unknown_format",
-            f"`{source.path}` {unknown_format(source)}",
-            node=name,
-            field="source.path",
-        )
+        yield error("data.unknown_format", at, f"`{source.path}` {unknown_format(source)}")
         return
     if facts.root is None:
         return
     glance = glance_at(source, facts.root, is_confined=facts.is_confined)
     if glance.is_missing:
         near = _files_beside(facts.root / source.path)
-        yield found(
+        yield error(
             "data.missing_file",
+            at,
             f"file `{source.path}` not found{_where(facts, source.path)}",
-            hint=did_you_mean(Path(source.path).name, near) or PUT_THERE,
-            node=name,
-            field="source.path",
+            did_you_mean(Path(source.path).name, near) or PUT_THERE,
         )
     elif glance.is_empty:
-        yield _problem("data.empty", name, "source.path", f"`{source.path}` has no rows")
+        yield error("data.empty", at, f"`{source.path}` has no rows", ADD_ROWS)
     elif glance.problem is not None:
-        hint, form = remedy(source, facts.root)
-        change = Change(op="set", path=f"nodes.{name}.source.format", value=form)
-        yield found(
+        hint, other = remedy(source, facts.root)
+        yield error(
             "data.unreadable",
+            at,
             f"`{source.path}` cannot be read as {source.written_as}: {glance.problem}",
-            hint=hint,
-            node=name,
-            field="source.path",
-            fixes=(Fix(title=f"Read it as {form}", changes=(change,)),) if form else (),
+            hint,
+            *([Fix.set(f"Read it as {other}", form, other)] if other else []),
         )
 
 
@@ -205,47 +174,15 @@ def _where(facts: Facts, path: str) -> str:
     return "" if is_whole or facts.root is None else f" in {facts.root.absolute()}"
 
 
-def _problem(code: str, node: str, field: str, message: str) -> Diagnostic:
-    hints = {
-        "data.missing_file": PUT_THERE,
-        "data.empty": "add at least one row",
-        "data.outside": "put the file into the loop's folder and use its path from there",
-    }
-    return found(code, message, hint=hints[code], node=node, field=field)
-
-
 def _looks_local(path: str) -> bool:
     return path.startswith(("./", "/", "~")) or ".." in Path(path).parts
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:
-        return False
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.expanduser().is_dir()
-    except (OSError, RuntimeError):
-        return False
-
-
 def _files_beside(path: Path) -> list[str]:
     try:
-        return sorted(item.name for item in path.parent.iterdir())[:200]
+        return sorted(os.listdir(path.parent))[:200]
     except OSError:
         return []
-
-
-RULES = (
-    sources_have_rows,
-    sources_have_the_mapped_columns,
-    sources_hold_what_their_columns_can,
-    other_files_exist,
-    paths_stay_inside,
-)
 
 
 # What to do about a file that cannot be read in its format: it is written in another one, its

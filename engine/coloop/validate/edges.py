@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity, closest, did_you_mean
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean, error, warning
 from coloop.spec.graph import Edge, PortRef
 from coloop.spec.levels import Level, Relation, ordered, relate
 from coloop.spec.lineage.walk import ALWAYS_CONCAT
 from coloop.spec.nodes import BufferNode, FilterNode, PairsNode, TemplateNode
 from coloop.spec.ports import HANDLES, PORTS, PortType, accepts
-from coloop.validate.facts import Facts, a, found
+from coloop.validate.facts import Facts, a
 
 
 def edges_name_nodes(facts: Facts) -> Iterator[Diagnostic]:
@@ -24,12 +24,13 @@ def edges_name_nodes(facts: Facts) -> Iterator[Diagnostic]:
                 _renamed(facts, edge, side, PortRef(near, ref.port))
                 for near in closest(ref.node, facts.nodes, limit=1)
             ]
-            yield found(
+            yield error(
                 "structure.unknown_node",
+                facts.place(edge),
                 f"`{edge.label}` names the node `{ref.node}`, which does not exist",
-                hint=did_you_mean(ref.node, facts.nodes),
-                field=facts.place(edge),
-                fixes=(*fixes, removal(facts, edge)),
+                did_you_mean(ref.node, facts.nodes),
+                *fixes,
+                removal(facts, edge),
             )
 
 
@@ -48,12 +49,13 @@ def edges_name_ports(facts: Facts) -> Iterator[Diagnostic]:
                 _renamed(facts, edge, side, PortRef(ref.node, near))
                 for near in closest(ref.port, known, limit=1)
             ]
-            yield found(
+            yield error(
                 "structure.unknown_port",
+                facts.place(edge),
                 f"`{edge.label}`: {a(kind)} has no {what} `{ref.port}`",
-                hint=did_you_mean(ref.port, known) or f"{a(kind)} has no {what}s",
-                field=facts.place(edge),
-                fixes=(*fixes, removal(facts, edge)),
+                did_you_mean(ref.port, known) or f"{a(kind)} has no {what}s",
+                *fixes,
+                removal(facts, edge),
             )
 
 
@@ -68,12 +70,13 @@ def edges_join_equal_types(facts: Facts) -> Iterator[Diagnostic]:
         fixes = [
             _renamed(facts, edge, "target", PortRef(edge.target.node, name)) for name in fitting[:2]
         ]
-        yield found(
+        yield error(
             "structure.type_mismatch",
+            facts.place(edge),
             f"`{edge.label}` connects {given} to a port that takes {taken}",
-            hint=_fitting_hint(edge.target.node, fitting, given),
-            field=facts.place(edge),
-            fixes=(*fixes, removal(facts, edge)),
+            _fitting_hint(edge.target.node, fitting, given),
+            *fixes,
+            removal(facts, edge),
         )
 
 
@@ -84,12 +87,12 @@ def ports_have_room(facts: Facts) -> Iterator[Diagnostic]:
     for edge in facts.walk.edges:
         ends = (edge.source, edge.target)
         if ends in seen and edge.rounds is None:
-            yield found(
+            yield error(
                 "structure.duplicate_edge",
+                facts.place(edge),
                 f"`{edge.label}` exists twice",
-                hint="one edge carries all rows",
-                field=facts.place(edge),
-                fixes=(removal(facts, edge),),
+                "one edge carries all rows",
+                removal(facts, edge),
             )
             continue
         seen.add(ends)
@@ -97,12 +100,12 @@ def ports_have_room(facts: Facts) -> Iterator[Diagnostic]:
         counts[target] += 1
         most = PORTS[facts.walk.kinds[edge.target.node]].inputs[edge.target.port].max
         if most is not None and counts[target] > most:
-            yield found(
+            yield error(
                 "structure.too_many_edges",
+                facts.place(edge),
                 f"`{edge.target}` takes {most} edge, and `{edge.label}` is number {counts[target]}",
-                hint="remove one, or combine the inputs in a node before it",
-                field=facts.place(edge),
-                fixes=(removal(facts, edge),),
+                "remove one, or combine the inputs in a node before it",
+                removal(facts, edge),
             )
 
 
@@ -113,11 +116,11 @@ def ids_are_unique(facts: Facts) -> Iterator[Diagnostic]:
         if edge.id is None:
             continue
         if edge.id in seen:
-            yield found(
+            yield error(
                 "structure.duplicate_id",
+                f"{facts.place(edge)}.id",
                 f"the id `{edge.id}` is used for both `{seen[edge.id].label}` and `{edge.label}`",
-                hint="ids must be unique, because paths such as `edges.outcome.weight` use them",
-                field=f"{facts.place(edge)}.id",
+                "ids must be unique, because paths such as `edges.outcome.weight` use them",
             )
         seen.setdefault(edge.id, edge)
 
@@ -160,37 +163,23 @@ def edge_value(edge: Edge, **options: Any) -> str | dict[str, Any]:
 
 def _renamed(facts: Facts, edge: Edge, side: str, ref: PortRef) -> Fix:
     value = edge_value(edge.model_copy(update={side: ref}))
-    return Fix(
-        title=f"Change to {ref}", changes=(Change(op="set", path=facts.place(edge), value=value),)
-    )
+    return Fix.set(f"Change to {ref}", facts.place(edge), value)
 
 
 def _misplaced(facts: Facts, edge: Edge, option: str, reason: str) -> Diagnostic:
     value = edge_value(edge, **{option: None})
-    change = Change(op="set", path=facts.place(edge), value=value)
-    return found(
+    return warning(
         "structure.misplaced_option",
+        f"{facts.place(edge)}.{option}",
         f"`{option}` has no effect on `{edge.label}`: {reason}",
-        severity=Severity.WARNING,
-        hint=f"remove `{option}`",
-        field=f"{facts.place(edge)}.{option}",
-        fixes=(Fix(title=f"Remove `{option}`", changes=(change,)),),
+        f"remove `{option}`",
+        Fix.set(f"Remove `{option}`", facts.place(edge), value),
     )
 
 
 def _fitting_hint(node: str, fitting: Iterable[str], given: PortType) -> str:
     names = ", ".join(f"`{node}.{name}`" for name in fitting)
     return f"connect {given} to {names}" if names else f"`{node}` takes no {given}"
-
-
-RULES = (
-    edges_name_nodes,
-    edges_name_ports,
-    edges_join_equal_types,
-    ports_have_room,
-    ids_are_unique,
-    options_belong_to_their_edges,
-)
 
 
 # Rows that meet in one place: does each of them come once, with one text and one score?
@@ -203,36 +192,32 @@ def rows_come_with_one_text(facts: Facts) -> Iterator[Diagnostic]:
             continue
         edges = [e for e in facts.walk.row_edges(name) if not e.rounds and not facts.is_dead(e)]
         for other, edge in _clashes(facts, edges, _differ):
-            yield found(
+            yield error(
                 "lineage.rows_meet",
+                facts.place(edge),
                 f"`{other.label}` and `{edge.label}` carry the same rows with different texts, but "
                 "a row counts once: those of the second edge are lost",
-                hint=(
-                    "let one template produce both as elements of a list, with `each`, or connect "
-                    "the second to another node"
-                ),
-                field=facts.place(edge),
-                fixes=(removal(facts, edge),),
+                "let one template produce both as elements of a list, with `each`, or connect "
+                "the second to another node",
+                removal(facts, edge),
             )
 
 
 def buffers_read_one_score(facts: Facts) -> Iterator[Diagnostic]:
     """The scores that a buffer gives are one number a row, so of one scorer."""
-    for name, node in facts.nodes.items():
-        if not isinstance(node, BufferNode) or not facts.walk.out_of(name, "scores"):
+    for name, _ in facts.of(BufferNode):
+        if not facts.walk.out_of(name, "scores"):
             continue
         edges = [edge for edge in facts.walk.into(name, "scores") if not facts.is_dead(edge)]
         for other, edge in _clashes(facts, edges, _score_one_row):
-            yield found(
+            yield error(
                 "lineage.scores_meet",
+                facts.place(edge),
                 f"`{other.label}` and `{edge.label}` score the same rows, but `{name}.scores` "
                 "holds one number per row: the second is lost",
-                hint=(
-                    "combine both into one score with a built-in `weighted` reward and connect "
-                    "that; the single scores remain available as columns"
-                ),
-                field=facts.place(edge),
-                fixes=(removal(facts, edge),),
+                "combine both into one score with a built-in `weighted` reward and connect "
+                "that; the single scores remain available as columns",
+                removal(facts, edge),
             )
 
 
@@ -276,9 +261,3 @@ def _writers(facts: Facts, edge: Edge, level: Level, seen: frozenset[str]) -> fr
 def _score_one_row(facts: Facts, one: Edge, other: Edge) -> bool:
     relation = relate(facts.lineage.edge_levels(one), facts.lineage.edge_levels(other))
     return relation in (Relation.SAME, Relation.DOWN, Relation.UP)
-
-
-MEETING_RULES = (
-    rows_come_with_one_text,
-    buffers_read_one_score,
-)

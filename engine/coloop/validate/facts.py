@@ -1,20 +1,23 @@
 """What the rules look at: a spec with its walk, lineage, phases and weights groups, each computed
 once.
 
-Rules are small pure functions `(Facts) -> iterable of Diagnostic`. They must hold on a half-drawn
-loop: edges may name nodes that do not exist, nodes may stand alone, phases may name anything.
+Rules are pure functions `(Facts) -> iterable of Diagnostic`. They must hold on a half-drawn loop:
+edges may name nodes that do not exist, nodes may stand alone, phases may name anything.
 
 Invariants: looking at facts never raises; paths count from `root`, without it no file is looked
 at, and a confined check looks at none outside of it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any
+from types import FunctionType, ModuleType
+from typing import Any, TypeVar
 
 from coloop.errors import PresetNotFound, SpecProblem
+from coloop.plan.phases import fills_of, flat_phases, live_ports
 from coloop.spec import presets
 from coloop.spec.algorithm import (
     Algorithm,
@@ -24,24 +27,22 @@ from coloop.spec.algorithm import (
     reads,
     resolve_rewards_algorithm,
 )
-from coloop.spec.base import as_tuple
-from coloop.spec.diagnostics import Diagnostic, Fix, Severity
+from coloop.spec.diagnostics import Diagnostic, Fix, Severity, closest
 from coloop.spec.graph import Edge, LoopSpec
-from coloop.spec.groups import WeightsGroup, training_of, weights_groups
+from coloop.spec.groups import rollout_of, training_of, weights_groups
 from coloop.spec.lineage import Level, Levels, Lineage, Relation, compute_lineage, relate_pair
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.lineage.walk import Walk
-from coloop.spec.nodes import ActorNode, DatasetNode, Node, VerifierNode, model_of
+from coloop.spec.nodes import BaseNode, DatasetNode, Node, model_of
 from coloop.spec.paths import find
-from coloop.spec.placement import Hardware
 from coloop.spec.ports import PORTS
 from coloop.spec.presets import HardwarePreset
 from coloop.spec.rollout import Rollout
 from coloop.spec.row_counts import Count
-from coloop.spec.schedule import Phase, PhaseActions, PhaseGroup
-from coloop.spec.training import Training
+from coloop.spec.schedule import Phase, PhaseActions
 from coloop.validate.sources import Glance, glances, leading_out
 
+N = TypeVar("N", bound=BaseNode)
 Port = tuple[str, str]
 """A node and one of its ports."""
 
@@ -53,15 +54,13 @@ class PhaseFacts:
     name: str | None
     path: str
     """Where it is written, e.g. `schedule.phases.1`."""
-    section: Phase | None
+    section: Phase
     overrides: Mapping[str, Any]
     """Paths and values of its own `set` and of the groups around it."""
     live: frozenset[Port]
     """Connected teaching ports that it makes live."""
     fills: tuple[str, ...]
     """Buffers that it writes: those of `fill` and of `until`."""
-    times: int
-    """How often it runs."""
     fired: int | None = None
     """The trigger whose `set` is in force, by its number; `None`: none has fired."""
     is_sure: bool = True
@@ -101,7 +100,6 @@ class Facts:
         self.root = root
         self.is_confined = is_confined
         self.nodes: Mapping[str, Node] = spec.nodes
-        self.numbers: Mapping[int, int] = {id(edge): i for i, edge in enumerate(spec.edges)}
         self.glances: Mapping[str, Glance] = glances(spec, root, is_confined=is_confined)
         self.known_columns = known_columns or {
             name: self.columns_of(name) for name, seen in self.glances.items() if seen.is_whole
@@ -109,10 +107,20 @@ class Facts:
         self.lineage: Lineage
         self.lineage, self.lineage_findings = compute_lineage(spec, self.known_columns)
         self.walk = Walk(spec)
-        self._reads: dict[Port, frozenset[str]] = {}
-        self._trainings: dict[str, Training] = {}
-        self._spellings: dict[str, str] = {}
-        self._leading_out: dict[str, str | None] = {}
+        self.learners = spec.graph.learners()
+        """Nodes with a connected teaching port, in the order of the spec."""
+        self.groups = weights_groups(spec)
+        self.group_of = {node: group for group in self.groups.values() for node in group.members}
+        """The weights group of each node that has weights."""
+        self.spelled = cache(partial(_spelled, spec))
+        """A path as its place is named in full: without the port of an algorithm in the short form,
+        edges by position; as it is written where it names nothing."""
+        self.training = cache(partial(training_of, spec))
+        """How the weights of a node are updated."""
+        self.algorithms_of = cache(partial(node_algorithms, spec))
+        self.teaching_ports_of = cache(spec.graph.teaching_ports)
+        """The connected teaching ports of one node, in the order of the port table."""
+        self._leading_out = cache(leading_out)
         self._counts: dict[int, tuple[PhaseFacts, RowCounts]] = {}
         """By the phase's identity; a phase that is kept here keeps its own."""
 
@@ -123,24 +131,27 @@ class Facts:
         mapped = frozenset(node.columns) if isinstance(node, DatasetNode) else frozenset()
         return mapped | (seen.common if everywhere else seen.columns or frozenset())
 
+    def of(self, kind: type[N]) -> list[tuple[str, N]]:
+        """The nodes of one kind, by name."""
+        return [(name, node) for name, node in self.nodes.items() if isinstance(node, kind)]
+
     # ---- edges
 
     def place(self, edge: Edge) -> str:
         """The path of an edge, as diagnostics and fixes name it."""
-        return f"edges.{self.numbers[id(edge)]}"
+        return f"edges.{self.spec.graph.place_of(edge)}"
 
     def is_connected(self, node: str, port: str) -> bool:
         """Whether any edge ends at the port, sensible or not."""
-        return (node, port) in self._drawn_targets
+        return bool(self.spec.graph.edges_into(node, port))
 
     def is_alone(self, node: str) -> bool:
         """Whether no edge begins or ends at a node: it has just been drawn."""
-        drawn = self._drawn_targets | self._drawn_sources
-        return all(name != node for name, _ in drawn)
+        return not (self.spec.graph.edges_into(node) or self.spec.graph.edges_out_of(node))
 
     def is_used(self, node: str, port: str) -> bool:
         """Whether any edge starts at the port, sensible or not."""
-        return (node, port) in self._drawn_sources
+        return bool(self.spec.graph.edges_out_of(node, port))
 
     def whence(self, *starts: str) -> set[str]:
         """Nodes from which rows of these come, by way of buffers as well: their rows keep scores.
@@ -152,8 +163,8 @@ class Facts:
         while waiting:
             fresh = self.walk.upstream(*waiting) - reached
             reached |= fresh
-            buffers = [one for one in fresh if self.walk.kinds.get(one) == "buffer"]
-            waiting = [edge.source.node for one in buffers for edge in self.walk.into(one)]
+            buffers = [name for name in fresh if self.walk.kinds.get(name) == "buffer"]
+            waiting = [edge.source.node for name in buffers for edge in self.walk.into(name)]
         return reached
 
     def is_dead(self, edge: Edge, phase: PhaseFacts | None = None) -> bool:
@@ -164,16 +175,8 @@ class Facts:
 
     def has_broken_input(self, node: str) -> bool:
         """Whether an edge ends at a port that the node does not have: some input is meant by it."""
-        return node in self._broken_inputs
-
-    @cached_property
-    def _broken_inputs(self) -> frozenset[str]:
-        return frozenset(
-            edge.target.node
-            for edge in self.spec.edges
-            if (kind := self.walk.kinds.get(edge.target.node)) is not None
-            and edge.target.port not in PORTS[kind].inputs
-        )
+        inputs = PORTS[self.walk.kinds[node]].inputs
+        return any(edge.target.port not in inputs for edge in self.spec.graph.edges_into(node))
 
     @cached_property
     def has_broken_edges(self) -> bool:
@@ -204,58 +207,16 @@ class Facts:
         value = self.values_in(phase).get(path, own)
         return value if isinstance(value, int) else own
 
-    def spelled(self, path: str) -> str:
-        """A path as its place is named in full: without the port of an algorithm in the short form,
-        edges by position; as it is written where it names nothing."""
-        if path not in self._spellings:
-            try:
-                parts = find(self.spec, path).parts
-            except SpecProblem:
-                self._spellings[path] = path
-            else:
-                self._spellings[path] = ".".join(map(str, parts))
-        return self._spellings[path]
-
-    @cached_property
-    def _drawn_targets(self) -> frozenset[Port]:
-        return frozenset((edge.target.node, edge.target.port) for edge in self.spec.edges)
-
-    @cached_property
-    def _drawn_sources(self) -> frozenset[Port]:
-        return frozenset((edge.source.node, edge.source.port) for edge in self.spec.edges)
-
     # ---- learning
 
     @cached_property
     def teaching_ports(self) -> frozenset[Port]:
         """Teaching ports at which an edge ends."""
-        return frozenset(port for port in self._drawn_targets if self._teaches(port))
-
-    def _teaches(self, port: Port) -> bool:
-        kind = self.walk.kinds.get(port[0])
-        found_port = PORTS[kind].inputs.get(port[1]) if kind is not None else None
-        return found_port is not None and found_port.teaching
-
-    def teaching_ports_of(self, node: str) -> tuple[str, ...]:
-        """The connected teaching ports of one node, in the order of the port table."""
-        kind = self.walk.kinds.get(node)
-        if kind is None:
-            return ()
-        return tuple(p for p in PORTS[kind].teaching if (node, p) in self.teaching_ports)
-
-    @cached_property
-    def learners(self) -> tuple[str, ...]:
-        """Nodes with a connected teaching port, in the order of the spec."""
-        taught = {node for node, _ in self.teaching_ports}
-        return tuple(node for node in self.nodes if node in taught)
+        return frozenset((n, port) for n in self.learners for port in self.teaching_ports_of(n))
 
     def algorithms(self, node: str, port: str) -> tuple[Algorithm, ...]:
         """What a node does with a teaching port."""
-        return self._algorithms.get(node, {}).get(port, ())
-
-    @cached_property
-    def _algorithms(self) -> Mapping[str, Mapping[str, tuple[Algorithm, ...]]]:
-        return {node: node_algorithms(self.spec, node) for node in self.nodes}
+        return self.algorithms_of(node).get(port, ())
 
     @cached_property
     def rewards(self) -> tuple[tuple[str, ResolvedRewards], ...]:
@@ -290,116 +251,60 @@ class Facts:
 
     def read_by(self, node: str, port: str) -> frozenset[str]:
         """What the algorithms of a teaching port read besides: `reference`, `values`, `prior`."""
-        if (node, port) not in self._reads:
-            found_inputs = (reads(one) for one in self.algorithms(node, port))
-            self._reads[node, port] = frozenset[str]().union(*found_inputs)
-        return self._reads[node, port]
-
-    @cached_property
-    def groups(self) -> Mapping[str, WeightsGroup]:
-        return weights_groups(self.spec)
-
-    @cached_property
-    def group_of(self) -> Mapping[str, WeightsGroup]:
-        """The weights group of each node that has weights."""
-        return {node: group for group in self.groups.values() for node in group.members}
+        return frozenset[str]().union(*map(reads, self.algorithms(node, port)))
 
     def is_outside(self, path: str) -> bool:
         """Whether a path, or what it holds, leads out of `root`, where that is not allowed."""
         return self.leading_out(path) is not None
 
+    def local(self, path: str) -> Path | None:
+        """Where a path of the loop leads; None where it may not be looked at."""
+        if self.root is None or self.is_outside(path):
+            return None
+        return self.root / os.path.expanduser(path)
+
     def leading_out(self, path: str) -> str | None:
         """What of a path leads out of `root` where that is not allowed, in words."""
         if not self.is_confined or self.root is None:
             return None
-        if path not in self._leading_out:
-            self._leading_out[path] = leading_out(self.root, path)
-        return self._leading_out[path]
+        return self._leading_out(self.root, path)
 
     def model(self, node: str) -> Any:
         """The `model` section of a node, or nothing."""
-        return self._models.get(node)
-
-    @cached_property
-    def _models(self) -> Mapping[str, Any]:
-        found_models = ((name, model_of(node)) for name, node in self.nodes.items())
-        return {name: model for name, model in found_models if model is not None}
+        return model_of(self.nodes[node]) if node in self.nodes else None
 
     def rollout(self, node: str) -> Rollout | None:
         """The `rollout` section of a node, or nothing."""
-        return self._rollouts.get(node)
-
-    @cached_property
-    def _rollouts(self) -> Mapping[str, Rollout]:
-        writers = (ActorNode, VerifierNode)
-        return {
-            name: node.rollout
-            for name, node in self.nodes.items()
-            if isinstance(node, writers) and node.rollout is not None
-        }
-
-    def training(self, node: str) -> Training:
-        """How the weights of a node are updated."""
-        if node not in self._trainings:
-            self._trainings[node] = training_of(self.spec, node)
-        return self._trainings[node]
+        return rollout_of(self.spec, node)
 
     # ---- time
 
     @cached_property
     def phases(self) -> tuple[PhaseFacts, ...]:
         """All phases in the order they are written."""
-        schedule = self.spec.schedule
-        if not schedule.phases:
-            whole = PhaseFacts(
-                name=None,
-                path="schedule",
-                section=None,
-                overrides={},
-                live=self.teaching_ports,
-                fills=as_tuple(schedule.fill),
-                times=1,
+        return tuple(
+            PhaseFacts(
+                name=flat.phase.name if self.spec.schedule.phases else None,
+                path=flat.path,
+                section=flat.phase,
+                overrides=flat.overrides,
+                live=live_ports(self.spec, flat.phase),
+                fills=fills_of(flat.phase),
             )
-            return (whole,)
-        return tuple(self._phases_in(schedule.phases, "schedule.phases", {}, 1))
+            for flat in flat_phases(self.spec)
+        )
 
     @cached_property
     def phase_names(self) -> frozenset[str]:
-        return frozenset(_names_in(self.spec.schedule.phases))
+        return frozenset(item.name for _, item in self.spec.schedule.items() if item.name)
 
     @cached_property
     def actions(self) -> tuple[tuple[str, PhaseActions], ...]:
         """Everything that is done when a phase starts or a trigger fires, with its path."""
-        found = list(_actions_in(self.spec.schedule.phases, "schedule.phases"))
-        for index, trigger in enumerate(self.spec.schedule.triggers):
-            found.append((f"schedule.triggers.{index}.do", trigger.do))
-        return tuple(found)
-
-    def _phases_in(
-        self, items: Iterable[Any], path: str, overrides: Mapping[str, Any], times: int
-    ) -> Iterator[PhaseFacts]:
-        for index, item in enumerate(items):
-            place, values = f"{path}.{index}", {**overrides, **item.set}
-            if isinstance(item, PhaseGroup):
-                inner = f"{place}.phases"
-                yield from self._phases_in(item.phases, inner, values, times * item.repeat)
-                continue
-            until = (name.removesuffix(".full") for name in as_tuple(item.until))
-            yield PhaseFacts(
-                name=item.name,
-                path=place,
-                section=item,
-                overrides=values,
-                live=frozenset(port for name in item.learn for port in self._named_ports(name)),
-                fills=tuple(dict.fromkeys((*as_tuple(item.fill), *until))),
-                times=times,
-            )
-
-    def _named_ports(self, name: str) -> Iterator[Port]:
-        node, _, port = name.partition(".")
-        for one in self.teaching_ports_of(node):
-            if port in ("", one):
-                yield node, one
+        schedule = self.spec.schedule
+        starts = [(f"{path}.do", item.do) for path, item in schedule.items() if item.do]
+        fires = [(f"schedule.triggers.{i}.do", one.do) for i, one in enumerate(schedule.triggers)]
+        return (*starts, *fires)
 
     def counts(self, phase: PhaseFacts, stand_ins: Mapping[str, Count] | None = None) -> RowCounts:
         """Rows of every table in one phase, where those of some nodes are known otherwise."""
@@ -421,7 +326,10 @@ class Facts:
     @cached_property
     def hardware(self) -> HardwarePreset | None:
         """The machine in force, or nothing where its name is unknown."""
-        return hardware_of(self.spec.hardware)
+        try:
+            return presets.hardware_of(self.spec.hardware)
+        except PresetNotFound:
+            return None
 
 
 def a(word: str) -> str:
@@ -429,59 +337,31 @@ def a(word: str) -> str:
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
-def found(
-    code: str,
-    message: str,
-    *,
-    severity: Severity = Severity.ERROR,
-    hint: str | None = None,
-    node: str | None = None,
-    field: str | None = None,
-    text_line: int | None = None,
-    fixes: tuple[Fix, ...] = (),
-) -> Diagnostic:
-    """One finding; an error where nothing else is said."""
-    return Diagnostic(
-        code=code,
-        severity=severity,
-        message=message,
-        hint=hint,
-        node=node,
-        field=field,
-        text_line=text_line,
-        fixes=fixes,
-    )
+Rule = Callable[[Facts], Iterator[Diagnostic]]
 
 
-def _names_in(items: Iterable[Any]) -> Iterator[str]:
-    for item in items:
-        if item.name is not None:
-            yield item.name
-        if isinstance(item, PhaseGroup):
-            yield from _names_in(item.phases)
+def rules_of(family: ModuleType) -> list[Rule]:
+    """The rules of one file, in their order: its public `(Facts) -> Iterator[Diagnostic]`."""
+    wanted = {"facts": Facts, "return": Iterator[Diagnostic]}
+    return [
+        rule
+        for name, rule in vars(family).items()
+        if isinstance(rule, FunctionType)
+        and rule.__module__ == family.__name__
+        and not name.startswith("_")
+        and rule.__annotations__ == wanted
+    ]
 
 
-def _actions_in(items: Iterable[Any], path: str) -> Iterator[tuple[str, PhaseActions]]:
-    for index, item in enumerate(items):
-        if item.do is not None:
-            yield f"{path}.{index}.do", item.do
-        if isinstance(item, PhaseGroup):
-            yield from _actions_in(item.phases, f"{path}.{index}.phases")
+def corrections(
+    at: str, word: str, known: Iterable[str], title: str = "Change to {}"
+) -> tuple[Fix, ...]:
+    """A fix that writes the known name that looks like one that does not exist, if any does."""
+    return tuple(Fix.set(title.format(near), at, near) for near in closest(word, known, limit=1))
 
 
-MAIN_POOL = "main"
-"""The pool over everything, where a loop names none."""
-
-
-def hardware_of(section: Hardware) -> HardwarePreset | None:
-    """The machine in force, or nothing where its name is unknown."""
+def _spelled(spec: LoopSpec, path: str) -> str:
     try:
-        if section.gpu is not None:
-            return presets.custom_hardware(
-                nodes=section.nodes or 1,
-                gpus_per_node=section.gpus_per_node or 1,
-                gpu=section.gpu,
-            )
-        return presets.hardware(section.preset_name or "cpu")
-    except PresetNotFound:
-        return None
+        return ".".join(map(str, find(spec, path).parts))
+    except SpecProblem:
+        return path

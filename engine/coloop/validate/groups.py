@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 
 from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.base import as_tuple
-from coloop.spec.diagnostics import Diagnostic
+from coloop.spec.diagnostics import Diagnostic, error
 from coloop.spec.graph import Edge
 from coloop.spec.groups import turns_of
 from coloop.spec.lineage import Level, Relation, ancestors
 from coloop.spec.nodes import DatasetNode, FilterNode, ToolNode
 from coloop.spec.row_counts import NONE
 from coloop.spec.shaping import AccuracyBand, NonzeroVariance, Rule
-from coloop.validate.facts import Facts, PhaseFacts, found
+from coloop.validate.facts import Facts, PhaseFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,18 +206,15 @@ def _of_phase(facts: Facts, name: str, phase: PhaseFacts) -> Diagnostic | None:
     for node, port in sorted(phase.live):
         edges = [one for one in facts.walk.into(node, port) if not facts.is_dead(one, phase)]
         if edges and all(counts.of_edge(edge).rows == 0 for edge in edges):
-            return found(
+            return error(
                 "learning.group_of_one",
+                f"nodes.{name}.keep.{number}",
                 f"`{rule.rule}` compares the rows of a group, but in {phase.label} every group has "
                 f"one row ({reason}): `{name}` passes none, and `{node}.{port}` has nothing to "
                 "learn from",
+                "generate more completions, widen the groups with the rule's `by`, or learn "
+                f"from rows that `{name}` does not filter",
                 severity=phase.severity,
-                hint=(
-                    "generate more completions, widen the groups with the rule's `by`, or learn "
-                    f"from rows that `{name}` does not filter"
-                ),
-                node=name,
-                field=f"keep.{number}",
             )
     return None
 
@@ -251,9 +248,6 @@ def _keeps_one(
         return True
     least = overrides.get(f"{path}.min", rule.min)
     return least == 0 or overrides.get(f"{path}.max", rule.max) == 1
-
-
-RULES = (some_groups_pass,)
 
 
 # Scores that all rows of a group share, in which a comparison of the group finds nothing.
@@ -304,17 +298,14 @@ def _finding(
     labels = " and ".join(f"`{edge.label}`" for edge in edges)
     scored = {level for edge in edges for level in facts.lineage.edge_levels(edge)}
     rows = " and ".join(sorted(f"`{level}`" for level in scored))
-    return found(
+    return error(
         "learning.equal_scores",
+        f"nodes.{name}.rewards",
         f"`{full.name}` compares the rows of a group, but in {phase.label} all rows of a group of "
         f"`{name}` have the same score: {labels} {('scores' if len(edges) == 1 else 'score')} rows "
         f"of {rows}, not of `{name}`",
-        hint=(
-            f"score what `{name}` generates itself{_or_wider(scored)}, or use an algorithm with "
-            "another baseline"
-        ),
-        node=name,
-        field="rewards",
+        f"score what `{name}` generates itself{_or_wider(scored)}, or use an algorithm with "
+        "another baseline",
     )
 
 
@@ -323,6 +314,3 @@ def _or_wider(scored: set[Level]) -> str:
     roots = {one for level in scored for one in ancestors(level) if not one.parents} - scored
     names = sorted({one.node for one in roots})
     return f", widen the groups (`credit: {{group_by: [{', '.join(names)}]}}`)" if names else ""
-
-
-EQUAL_SCORE_RULES = (groups_have_several_scores,)

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from coloop.plan.settings.facts import config_in, origin_of
 from coloop.plan.settings.families import dropout_in
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.diagnostics import Diagnostic, Fix, error, notice, warning
 from coloop.spec.model import PretrainedModel
 from coloop.spec.nodes import EvaluateNode, FilterNode, Node, PairsNode, RewardNode
 from coloop.validate import next_steps
-from coloop.validate.facts import Facts, found
+from coloop.validate.facts import Facts
 from coloop.validate.groups import completions_path, smallest_groups, stretches
 
 
@@ -19,23 +19,21 @@ def own_rollouts_are_written(facts: Facts) -> Iterator[Diagnostic]:
             continue
         node = facts.nodes[name]
         if not facts.lineage.writes(name):
-            yield found(
+            yield error(
                 "learning.no_own_rollouts",
+                f"nodes.{name}.rewards",
                 f"`{name}` learns from rewards of its own generations, but it generates nothing",
-                hint="only `method: generative` with a `rollout` generates texts",
-                node=name,
-                field="rewards",
+                "only `method: generative` with a `rollout` generates texts",
             )
         elif node.kind == "actor" and not facts.is_connected(name, "prompts"):
             called = facts.walk.callers.get(name) or facts.walk.driven.get(name)
             if not called and not facts.is_used(name, "rollouts"):
-                yield found(
+                yield error(
                     "structure.missing_edge",
+                    f"nodes.{name}.prompts",
                     f"`{name}` learns from rewards of its own generations, but it gets no prompts",
-                    hint=f"connect rows with a `prompt` to `{name}.prompts`",
-                    node=name,
-                    field="prompts",
-                    fixes=next_steps.to_input(facts, name, "prompts"),
+                    f"connect rows with a `prompt` to `{name}.prompts`",
+                    *next_steps.to_input(facts, name, "prompts"),
                 )
 
 
@@ -44,26 +42,21 @@ def greedy_baselines_have_greedy_rows(facts: Facts) -> Iterator[Diagnostic]:
     for name, full in facts.rewards:
         rollout = facts.rollout(name)
         if full.needs_greedy and rollout is not None and not rollout.greedy_extra:
-            change = Change(op="set", path=f"nodes.{name}.rollout.greedy_extra", value=True)
-            yield found(
+            yield error(
                 "learning.no_greedy_row",
+                f"nodes.{name}.rollout.greedy_extra",
                 f"`{full.name}` compares with the greedy completion, but `{name}` generates none",
-                hint="set `rollout.greedy_extra: true`",
-                node=name,
-                field="rollout.greedy_extra",
-                fixes=(Fix(title="Generate a greedy completion", changes=(change,)),),
+                "set `rollout.greedy_extra: true`",
+                Fix.set("Generate a greedy completion", f"nodes.{name}.rollout.greedy_extra", True),
             )
         elif full.needs_greedy and (buffers := facts.buffers_in(facts.rewarded_levels(name))):
-            yield found(
+            yield error(
                 "learning.no_greedy_row",
+                f"nodes.{name}.rewards",
                 f"`{full.name}` compares with the greedy completion of the same prompt, but rows "
                 f"from `{buffers[0]}` have none: it was generated in another step",
-                hint=(
-                    f"reward what `{name}` generates in the same step, or use an algorithm with "
-                    "another baseline (grpo, rloo)"
-                ),
-                node=name,
-                field="rewards",
+                f"reward what `{name}` generates in the same step, or use an algorithm with "
+                "another baseline (grpo, rloo)",
             )
 
 
@@ -80,26 +73,23 @@ def groups_are_large_enough(facts: Facts) -> Iterator[Diagnostic]:
                 continue
             path = completions_path(name)
             is_own = group.field == "rollout.completions_per_prompt" and path not in phase.overrides
-            fix = Fix(
-                title=("Generate 8 completions"), changes=(Change(op="set", path=path, value=8),)
-            )
-            yield found(
+            fix = Fix.set("Generate 8 completions", path, 8)
+            yield error(
                 "learning.group_of_one",
+                f"nodes.{name}.{group.field}",
                 f"`{full.name}` compares the rows of a group, but in {phase.label} every group of "
                 f"`{name}` has one row: {group.reason}",
+                group.hint,
+                *((fix,) if is_own else ()),
                 severity=phase.severity,
-                hint=group.hint,
-                node=name,
-                field=group.field,
-                fixes=(fix,) if is_own else (),
             )
             break
 
 
 def pairs_have_two_sides(facts: Facts) -> Iterator[Diagnostic]:
     """Pairs are made of two completions of one prompt."""
-    for name, node in facts.nodes.items():
-        if not isinstance(node, PairsNode) or node.method in ("direct", "relabel"):
+    for name, node in facts.of(PairsNode):
+        if node.method in ("direct", "relabel"):
             continue
         for edge in facts.walk.into(name, "rollouts"):
             levels = facts.lineage.edge_levels(edge)
@@ -114,14 +104,12 @@ def pairs_have_two_sides(facts: Facts) -> Iterator[Diagnostic]:
                 continue
             if any(_draws_samples(facts.nodes[n]) for n in facts.walk.downstream(name)):
                 continue
-            change = Change(op="set", path=path, value=2)
-            yield found(
+            yield error(
                 "learning.no_pairs",
+                f"nodes.{name}.rollouts",
                 f"`{name}` pairs completions of one prompt, but `{writer}` generates only one",
-                hint="generate at least 2 completions, or use `method: direct`",
-                node=name,
-                field="rollouts",
-                fixes=(Fix(title="Generate 2 completions", changes=(change,)),),
+                "generate at least 2 completions, or use `method: direct`",
+                Fix.set("Generate 2 completions", path, 2),
             )
 
 
@@ -132,20 +120,17 @@ def references_stand_still(facts: Facts) -> Iterator[Diagnostic]:
             group = facts.group_of.get(name)
             if group is None or edge.source.node not in group.members:
                 continue
-            change = Change(
-                op="set",
-                path=f"nodes.{edge.source.node}.model",
-                value={"type": "snapshot", "of": group.name, "refresh": "never"},
-            )
-            yield found(
+            yield warning(
                 "learning.reference_follows",
+                f"nodes.{edge.source.node}.model",
                 f"`{edge.source.node}` shares the weights of `{name}`, so the two never differ and "
                 "the reference has no effect",
-                severity=Severity.WARNING,
-                hint="make it a snapshot",
-                node=edge.source.node,
-                field="model",
-                fixes=(Fix(title="Make it a snapshot", changes=(change,)),),
+                "make it a snapshot",
+                Fix.set(
+                    "Make it a snapshot",
+                    f"nodes.{edge.source.node}.model",
+                    {"type": "snapshot", "of": group.name, "refresh": "never"},
+                ),
             )
 
 
@@ -157,13 +142,12 @@ def class_weights_have_a_scorer(facts: Facts) -> Iterator[Diagnostic]:
             continue
         sources = [edge.source.node for edge in facts.walk.into(name, "rewards")]
         if sources and weights.by not in facts.whence(*sources):
-            yield found(
+            yield error(
                 "learning.class_weights_scorer",
+                f"nodes.{name}.credit.class_weights.by",
                 f"`credit.class_weights.by` names `{weights.by}`, which does not contribute to the "
                 f"rewards of `{name}`",
-                hint="name a scorer upstream of its rewards",
-                node=name,
-                field="credit.class_weights.by",
+                "name a scorer upstream of its rewards",
             )
 
 
@@ -172,24 +156,22 @@ def some_edge_counts(facts: Facts) -> Iterator[Diagnostic]:
     for node, port in sorted(facts.teaching_ports):
         edges = facts.walk.into(node, port)
         if edges and all(facts.is_dead(edge) for edge in edges):
-            change = Change(op="set", path=f"{facts.place(edges[0])}.weight", value=1.0)
-            yield found(
+            yield error(
                 "learning.every_weight_zero",
+                f"nodes.{node}.{port}",
                 f"every edge into `{node}.{port}` has weight 0, so nothing is learned there",
-                hint="give one of them a weight, or remove them",
-                node=node,
-                field=port,
-                fixes=(Fix(title=f"Give {edges[0].label} weight 1", changes=(change,)),),
+                "give one of them a weight, or remove them",
+                Fix.set(f"Give {edges[0].label} weight 1", f"{facts.place(edges[0])}.weight", 1.0),
             )
             continue
         for phase in facts.phases:
             is_live = bool(edges) and (node, port) in phase.live
             if is_live and all(facts.is_dead(edge, phase) for edge in edges):
-                yield found(
+                yield error(
                     "learning.every_weight_zero",
+                    f"{phase.path}.learn",
                     f"{phase.label} learns at `{node}.{port}`, but every edge there has weight 0",
-                    hint="give an edge a weight, or remove the port from `learn`",
-                    field=f"{phase.path}.learn",
+                    "give an edge a weight, or remove the port from `learn`",
                 )
 
 
@@ -207,19 +189,14 @@ def cut_rows_have_no_other_reward(facts: Facts) -> Iterator[Diagnostic]:
             if not around:
                 continue
             labels = " and ".join(f"`{edge.label}`" for edge in around)
-            change = Change(op="set", path=f"nodes.{name}.credit.missing", value="skip_row")
-            yield found(
+            yield notice(
                 "learning.cut_rows",
+                f"nodes.{name}.credit.missing",
                 f"rows that `{cut}` filters out are still trained on, with {labels} only, which "
                 f"{('goes' if len(around) == 1 else 'go')} around it",
-                severity=Severity.HINT,
-                hint=(
-                    f"score the output of `{cut}`, or leave such rows out of the update with "
-                    "`credit.missing: skip_row`"
-                ),
-                node=name,
-                field="credit.missing",
-                fixes=(Fix(title="Skip such rows", changes=(change,)),),
+                f"score the output of `{cut}`, or leave such rows out of the update with "
+                "`credit.missing: skip_row`",
+                Fix.set("Skip such rows", f"nodes.{name}.credit.missing", "skip_row"),
             )
 
 
@@ -246,18 +223,13 @@ def dropout_is_for_texts(facts: Facts) -> Iterator[Diagnostic]:
         if all(port == "demonstrations" for port in ports):
             continue
         told = ", ".join(f"{name} {value:g}" for name, value in sorted(shares.items()))
-        yield found(
+        yield notice(
             "learning.dropout",
+            f"nodes.{group.name}.training.dropout",
             f"`{group.name}` has dropout ({told}), which is off unless it learns only from "
             "`demonstrations`: its log-probs are compared with those of texts generated without "
             "dropout",
-            severity=Severity.HINT,
-            hint=(
-                "`training.dropout: true` keeps it on, `false` turns it off for demonstrations as "
-                "well"
-            ),
-            node=group.name,
-            field="training.dropout",
+            "`training.dropout: true` keeps it on, `false` turns it off for demonstrations as well",
         )
 
 
@@ -284,14 +256,12 @@ def companions_are_there(facts: Facts) -> Iterator[Diagnostic]:
             (has_overlong, "overlong shaping", "a reward `overlong`"),
         ):
             if not is_there:
-                yield found(
+                yield notice(
                     "learning.companion",
+                    f"nodes.{name}.algorithm",
                     f"`{full.name}` is published together with {what}, which this loop does not "
                     "have",
-                    severity=Severity.HINT,
-                    hint=f"add {hint} between `{name}` and its rewards",
-                    node=name,
-                    field="algorithm",
+                    f"add {hint} between `{name}` and its rewards",
                 )
 
 
@@ -302,15 +272,13 @@ def _drawn_again(facts: Facts) -> Iterator[Diagnostic]:
         sections = [facts.nodes[other] for other in above]
         is_drawn = any(isinstance(one, FilterNode) and one.resample is not None for one in sections)
         if full.family == "pf_ppo" and not is_drawn:
-            yield found(
+            yield notice(
                 "learning.companion",
+                f"nodes.{name}.algorithm",
                 f"`{full.name}` is published together with resampling rows by their scores; this "
                 "loop does not resample",
-                severity=Severity.HINT,
-                hint=f"add a filter with `resample` between `{name}` and its rewards; without it "
+                f"add a filter with `resample` between `{name}` and its rewards; without it "
                 "this is `ppo`",
-                node=name,
-                field="algorithm",
             )
 
 
@@ -322,34 +290,16 @@ def _pairs_of_own_texts(facts: Facts) -> Iterator[Diagnostic]:
         if not edges or not any(getattr(one, "name", None) == "online_dpo" for one in algorithms):
             continue
         if name not in facts.walk.upstream(*(edge.source.node for edge in edges)):
-            yield found(
+            yield notice(
                 "learning.companion",
+                f"nodes.{name}.algorithm",
                 "`online_dpo` is published with pairs of the policy's own texts, but the pairs of "
                 f"`{name}` do not come from its rollouts",
-                severity=Severity.HINT,
-                hint=(
-                    f"connect `{name}.rollouts` to the node that makes the pairs; with other pairs "
-                    "this is `dpo`"
-                ),
-                node=name,
-                field="algorithm",
+                f"connect `{name}.rollouts` to the node that makes the pairs; with other pairs "
+                "this is `dpo`",
             )
 
 
 def _draws_samples(node: Node) -> bool:
     """Whether a probe lets writers write more than their rollout says."""
     return isinstance(node, EvaluateNode) and (node.samples or 1) > 1
-
-
-RULES = (
-    own_rollouts_are_written,
-    greedy_baselines_have_greedy_rows,
-    groups_are_large_enough,
-    pairs_have_two_sides,
-    references_stand_still,
-    class_weights_have_a_scorer,
-    some_edge_counts,
-    cut_rows_have_no_other_reward,
-    companions_are_there,
-    dropout_is_for_texts,
-)

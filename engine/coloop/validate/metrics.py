@@ -13,10 +13,10 @@ from coloop.spec.algorithm import (
     reads,
 )
 from coloop.spec.base import Section
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
+from coloop.spec.diagnostics import Diagnostic, Fix, closest, did_you_mean, error
 from coloop.spec.metrics import METRICS, OF_KIND, PROBE_METRICS, described, metric_of
 from coloop.spec.nodes import EvaluateNode
-from coloop.validate.facts import Facts, a, found
+from coloop.validate.facts import Facts, a, corrections
 
 LEARNER_METRICS: Final = frozenset({*METRICS, "clip_share"})
 """What learners report; `clip_share` is the language's word for `clip_fraction`."""
@@ -33,20 +33,14 @@ WRITTEN_BY: Final[Mapping[str, tuple[type[Section], ...]]] = {
 """Metrics that some algorithms alone write, `kl` where they read a reference."""
 REFERENCES: Final = frozenset({"reference", "prior"})
 
-NEEDED_INPUTS: Final[Mapping[str, str]] = {
-    "step_f1": "labels",
-    "rank_correlation": "labels",
-    "label_accuracy": "labels",
-    "class_recall": "labels",
-    "calibration": "labels",
-    "brier": "labels",
-    "agreement": "labels",
-    "false_positive_rate": "labels",
-    "false_negative_rate": "labels",
-    "best_of": "selectors",
-    "weighted_majority": "selectors",
-}
-"""What must be connected so that a metric can be measured."""
+BY_LABELS: Final = frozenset(
+    {
+        *("step_f1", "rank_correlation", "label_accuracy", "class_recall", "calibration", "brier"),
+        *("agreement", "false_positive_rate", "false_negative_rate"),
+    }
+)
+BY_SELECTORS: Final = frozenset({"best_of", "weighted_majority"})
+"""Metrics that need an edge at `labels` or `selectors` of their probe."""
 OF_PORTS: Final = frozenset({"loss", "explained_variance"})
 """Metrics of the teaching ports that `of` names."""
 OF_PLAYERS: Final = ("win_rate", "elo")
@@ -56,92 +50,87 @@ SIDES: Final = ("chosen", "rejected")
 
 def probes_measure_what_is_known(facts: Facts) -> Iterator[Diagnostic]:
     """Metrics of a probe exist, and what they compare with is connected."""
-    for name, node in facts.nodes.items():
-        if not isinstance(node, EvaluateNode) or facts.has_broken_input(name):
+    for name, node in facts.of(EvaluateNode):
+        if facts.has_broken_input(name):
             continue
         for index, metric in enumerate(node.metrics):
-            field = f"metrics.{index}"
             if metric_of(metric) is None or metric.endswith("@k"):
-                yield _unknown(name, field, metric)
+                yield _unknown(f"nodes.{name}.metrics.{index}", metric)
                 continue
             if metric in OF_PORTS and not node.of:
-                yield found(
+                yield error(
                     "structure.missing_field",
+                    f"nodes.{name}.of",
                     f"`{name}` cannot measure `{metric}`: it needs teaching ports, but `of` names "
                     "none",
-                    hint="name some in `of`, e.g. `of: [critic.returns]`",
-                    node=name,
-                    field="of",
+                    "name some in `of`, e.g. `of: [critic.returns]`",
                 )
-            wanted = NEEDED_INPUTS.get(metric.partition("@")[0])
-            if wanted is not None and not facts.is_connected(name, wanted):
-                yield found(
+            word = metric.partition("@")[0]
+            wanted, hint = "selectors", "connect the scorer that chooses among the samples"
+            if word in BY_LABELS:
+                wanted, hint = "labels", "connect the ground truth that scores are compared with"
+            needs = word in BY_LABELS | BY_SELECTORS
+            if needs and not facts.is_connected(name, wanted):
+                yield error(
                     "structure.missing_edge",
+                    f"nodes.{name}.{wanted}",
                     f"`{name}` cannot measure `{metric}`: nothing is connected at "
                     f"`{name}.{wanted}`",
-                    hint=_wanted_hint(wanted),
-                    node=name,
-                    field=wanted,
+                    hint,
                 )
 
 
 def probes_have_something_to_measure(facts: Facts) -> Iterator[Diagnostic]:
     """A probe has scores, rollouts or teaching ports, and the rows that it asks for."""
-    for name, node in facts.nodes.items():
-        if not isinstance(node, EvaluateNode) or facts.has_broken_input(name):
+    for name, node in facts.of(EvaluateNode):
+        if facts.has_broken_input(name):
             continue
         measured = any(facts.is_connected(name, p) for p in ("scores", "rollouts", "selectors"))
         if not measured and not node.of:
-            yield found(
+            yield error(
                 "structure.missing_edge",
+                f"nodes.{name}.scores",
                 f"`{name}` has nothing to measure: neither scores nor rollouts are connected",
-                hint="connect a scorer, or name teaching ports in `of`",
-                node=name,
-                field="scores",
+                "connect a scorer, or name teaching ports in `of`",
             )
         has_rows = facts.is_connected(name, "rows")
         if node.instead_of is not None and not has_rows and not facts.is_connected(name, "pairs"):
-            yield found(
+            yield error(
                 "structure.missing_edge",
+                f"nodes.{name}.rows",
                 f"`{name}` replaces the rows of `{node.instead_of}`, but nothing is connected at "
                 f"`{name}.rows`",
-                hint="connect a held-out dataset",
-                node=name,
-                field="rows",
+                "connect a held-out dataset",
             )
         elif has_rows and node.instead_of is None and not node.of:
-            yield found(
+            yield error(
                 "structure.missing_field",
+                f"nodes.{name}.instead_of",
                 f"`{name}` has held-out rows, but `instead_of` does not name the node that they "
                 "replace",
-                hint="set `instead_of` to the node whose rows the loop trains on",
-                node=name,
-                field="instead_of",
+                "set `instead_of` to the node whose rows the loop trains on",
             )
 
 
 def probes_name_teaching_ports(facts: Facts) -> Iterator[Diagnostic]:
     """`of` names connected teaching ports."""
     connected = [f"{node}.{port}" for node, port in sorted(facts.teaching_ports)]
-    for name, node in facts.nodes.items():
-        if not isinstance(node, EvaluateNode):
-            continue
+    for name, node in facts.of(EvaluateNode):
         for port in node.of:
             learner = port.partition(".")[0]
             if port not in connected and learner in facts.nodes:
-                yield found(
+                yield error(
                     "learning.no_teaching_port",
+                    f"nodes.{name}.of",
                     f"`{name}` reports `{port}`, which is not a connected teaching port",
-                    hint=did_you_mean(port, connected),
-                    node=name,
-                    field="of",
+                    did_you_mean(port, connected),
                 )
 
 
 def probes_stand_behind_what_they_replace(facts: Facts) -> Iterator[Diagnostic]:
     """What a probe measures depends on the node whose rows it replaces."""
-    for name, node in facts.nodes.items():
-        if not isinstance(node, EvaluateNode) or node.instead_of not in facts.nodes:
+    for name, node in facts.of(EvaluateNode):
+        if node.instead_of not in facts.nodes:
             continue
         if node.of or not facts.is_connected(name, "scores"):
             continue
@@ -149,13 +138,12 @@ def probes_stand_behind_what_they_replace(facts: Facts) -> Iterator[Diagnostic]:
         above = facts.walk.upstream(*scorers)
         is_whole = any(facts.walk.kinds[other] in ("dataset", "buffer") for other in above)
         if is_whole and node.instead_of not in above:
-            yield found(
+            yield error(
                 "structure.probe_aside",
+                f"nodes.{name}.instead_of",
                 f"`{name}` replaces the rows of `{node.instead_of}`, but nothing that it measures "
                 "comes from there",
-                hint="name the node that the scores of the probe come from",
-                node=name,
-                field="instead_of",
+                "name the node that the scores of the probe come from",
             )
 
 
@@ -164,11 +152,11 @@ def check_metric(facts: Facts, metric: str, field: str) -> Iterator[Diagnostic]:
     node, _, rest = metric.partition(".")
     section = facts.nodes.get(node)
     if section is None:
-        yield found(
+        yield error(
             "structure.unknown_node",
+            field,
             f"the metric `{metric}` belongs to the node `{node}`, which does not exist",
-            hint=did_you_mean(node, facts.nodes),
-            field=field,
+            did_you_mean(node, facts.nodes),
         )
         return
     known = _reported_by(facts, node)
@@ -176,25 +164,22 @@ def check_metric(facts: Facts, metric: str, field: str) -> Iterator[Diagnostic]:
         return
     unwritten = _unwritten(facts, node, rest)
     if unwritten is not None:
-        yield found(
+        yield error(
             "structure.unknown_metric",
+            field,
             f"`{node}` reports no metric `{rest}`: {unwritten}",
-            hint=f"use another metric, e.g. `{node}.loss` or `{node}.grad_norm`",
-            field=field,
+            f"use another metric, e.g. `{node}.loss` or `{node}.grad_norm`",
         )
         return
     is_of_scorer = node in facts.learners and described(rest) is not None
     if rest not in known and not is_of_scorer:
-        yield found(
+        yield error(
             "structure.unknown_metric",
+            field,
             f"`{node}` reports no metric `{rest}`",
-            hint=did_you_mean(rest, known) or f"{a(section.kind)} reports no metrics",
-            field=field,
-            fixes=tuple(
-                Fix(
-                    title=f"Change to {node}.{near}",
-                    changes=(Change(op="set", path=field, value=f"{node}.{near}"),),
-                )
+            did_you_mean(rest, known) or f"{a(section.kind)} reports no metrics",
+            *(
+                Fix.set(f"Change to {node}.{near}", field, f"{node}.{near}")
                 for near in closest(rest, known, limit=1)
             ),
         )
@@ -259,37 +244,10 @@ def _parts(facts: Facts, metrics: Sequence[str]) -> Iterator[str]:
             yield from (f"{metric}.{player}" for player in players)
 
 
-def _unknown(name: str, field: str, metric: str) -> Diagnostic:
+def _unknown(at: str, metric: str) -> Diagnostic:
     known = [word.replace("@k", "@8") for word in PROBE_METRICS]
     hint = did_you_mean(metric, known)
     if f"{metric}@k" in PROBE_METRICS:
         hint = f"add the number of samples: `{metric}@8`"
-    fixes = tuple(
-        Fix(
-            title=f"Change to {near}",
-            changes=(Change(op="set", path=f"nodes.{name}.{field}", value=near),),
-        )
-        for near in closest(metric, known, limit=1)
-    )
-    return found(
-        "structure.unknown_metric",
-        f"there is no metric `{metric}`",
-        hint=hint,
-        node=name,
-        field=field,
-        fixes=fixes,
-    )
-
-
-def _wanted_hint(port: str) -> str:
-    if port == "labels":
-        return "connect the ground truth that scores are compared with"
-    return "connect the scorer that chooses among the samples"
-
-
-RULES = (
-    probes_measure_what_is_known,
-    probes_have_something_to_measure,
-    probes_name_teaching_ports,
-    probes_stand_behind_what_they_replace,
-)
+    message = f"there is no metric `{metric}`"
+    return error("structure.unknown_metric", at, message, hint, *corrections(at, metric, known))

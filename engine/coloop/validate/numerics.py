@@ -7,14 +7,14 @@ from typing import Final
 
 from coloop.plan.settings.architecture import Architecture, UnknownArchitecture
 from coloop.plan.settings.facts import architecture_of, origin_of
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, error, warning
 from coloop.spec.groups import turns_of
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.metrics import samples_of
 from coloop.spec.model import PretrainedModel, ScratchModel
 from coloop.spec.nodes import ActorNode, BufferNode, EvaluateNode, FilterNode, VerifierNode
 from coloop.spec.rollout import Turns
-from coloop.validate.facts import Facts, found
+from coloop.validate.facts import Facts
 
 SANE_RATES: Final[Mapping[str, tuple[float, float]]] = {
     "adamw": (1e-9, 3e-2),
@@ -44,17 +44,16 @@ def texts_fit_the_model(facts: Facts) -> Iterator[Diagnostic]:
             if needed < arch.max_positions:
                 continue
             room = arch.max_positions // 2
-            fix = Fix(title=f"Set it to {room}", changes=(Change(op="set", path=path, value=room),))
+            fix = Fix.set(f"Set it to {room}", path, room)
             observed = needed - new
             told = f" and read {observed} from tools" if observed else ""
-            yield found(
+            yield error(
                 "numbers.too_long",
+                f"nodes.{name}.rollout.max_new_tokens",
                 f"`{name}` may generate {new} tokens{told}, but the context of its model is "
                 f"{arch.max_positions} tokens, including the prompt",
-                hint="lower `max_new_tokens`, or use a model with a longer context",
-                node=name,
-                field="rollout.max_new_tokens",
-                fixes=(fix,),
+                "lower `max_new_tokens`, or use a model with a longer context",
+                fix,
             )
             break
 
@@ -73,25 +72,21 @@ def rates_are_sane(facts: Facts) -> Iterator[Diagnostic]:
             if not isinstance(rate, int | float) or low <= rate <= high:
                 continue
             where = "" if place.startswith("nodes.") else f" in {place}"
-            yield found(
+            yield warning(
                 "numbers.learning_rate",
+                f"nodes.{group.name}.training.optimizer.lr",
                 f"a learning rate of {rate:g}{where} is outside of any reasonable range for "
                 f"{optimizer.name}",
-                severity=Severity.WARNING,
-                hint=f"{low:g} to {high:g} is usual; full fine-tuning with RL uses 1e-7 to 1e-5",
-                node=group.name,
-                field="training.optimizer.lr",
+                f"{low:g} to {high:g} is usual; full fine-tuning with RL uses 1e-7 to 1e-5",
             )
             break
         if optimizer.min_lr > optimizer.lr:
-            yield found(
+            yield warning(
                 "numbers.learning_rate",
+                f"nodes.{group.name}.training.optimizer.min_lr",
                 f"`min_lr: {optimizer.min_lr:g}` is above `lr: {optimizer.lr:g}`, so the learning "
                 "rate would rise",
-                severity=Severity.WARNING,
-                hint="the decay ends at `min_lr`",
-                node=group.name,
-                field="training.optimizer.min_lr",
+                "the decay ends at `min_lr`",
             )
 
 
@@ -105,23 +100,19 @@ def warm_ups_end(facts: Facts) -> Iterator[Diagnostic]:
             section = phase.section if phase.section is not None else facts.spec.schedule
             is_live = any(node in group.members for node, _ in phase.live)
             if is_live and section.steps is not None and warmup >= section.steps:
-                yield found(
+                yield warning(
                     "numbers.warmup",
+                    f"nodes.{group.name}.training.optimizer.warmup",
                     f"the warmup of the learning rate takes {warmup:g} steps, but {phase.label} "
                     f"has {section.steps}",
-                    severity=Severity.WARNING,
-                    hint="a value below 1 is a share of the phase, e.g. `warmup: 0.05`",
-                    node=group.name,
-                    field="training.optimizer.warmup",
+                    "a value below 1 is a share of the phase, e.g. `warmup: 0.05`",
                 )
                 break
 
 
 def bounds_leave_something(facts: Facts) -> Iterator[Diagnostic]:
     """No filter rule has its least above its greatest."""
-    for name, node in facts.nodes.items():
-        if not isinstance(node, FilterNode):
-            continue
+    for name, node in facts.of(FilterNode):
         for index, rule in enumerate(node.keep):
             low, high = getattr(rule, "min", None), getattr(rule, "max", None)
             is_open = getattr(rule, "open", False)
@@ -129,41 +120,36 @@ def bounds_leave_something(facts: Facts) -> Iterator[Diagnostic]:
                 continue
             change = Change(op="set", path=f"nodes.{name}.keep.{index}.min", value=high)
             other = Change(op="set", path=f"nodes.{name}.keep.{index}.max", value=low)
-            yield found(
+            yield error(
                 "numbers.empty_band",
+                f"nodes.{name}.keep.{index}",
                 f"`{rule.rule}` keeps nothing: no number is at least {low:g} and at most {high:g}",
-                hint="swap `min` and `max`",
-                node=name,
-                field=f"keep.{index}",
-                fixes=(Fix(title="Swap the bounds", changes=(change, other)),)
-                if low > high
-                else (),
+                "swap `min` and `max`",
+                *((Fix(title="Swap the bounds", changes=(change, other)),) if low > high else ()),
             )
 
 
 def buffers_hold_what_they_give(facts: Facts) -> Iterator[Diagnostic]:
     """A buffer gives no more rows a step than it holds."""
-    for name, node in facts.nodes.items():
-        if not isinstance(node, BufferNode) or node.rows_per_step is None:
+    for name, node in facts.of(BufferNode):
+        if node.rows_per_step is None:
             continue
         held = node.capacity * (node.keep_iterations or 1)
         if node.rows_per_step > held:
-            change = Change(op="set", path=f"nodes.{name}.rows_per_step", value=held)
-            yield found(
+            yield error(
                 "numbers.buffer",
+                f"nodes.{name}.rows_per_step",
                 f"`{name}` should return {node.rows_per_step} rows per step but holds {held}",
-                hint="raise `capacity` or lower `rows_per_step`",
-                node=name,
-                field="rows_per_step",
-                fixes=(Fix(title=f"Set it to {held}", changes=(change,)),),
+                "raise `capacity` or lower `rows_per_step`",
+                Fix.set(f"Set it to {held}", f"nodes.{name}.rows_per_step", held),
             )
 
 
 def refills_can_end(facts: Facts) -> Iterator[Diagnostic]:
     """A `fill` can have enough after its last pass."""
     counts: RowCounts | None = None
-    for name, node in facts.nodes.items():
-        if not isinstance(node, FilterNode) or node.fill is None:
+    for name, node in facts.of(FilterNode):
+        if node.fill is None:
             continue
         counts = counts or facts.counts(facts.phases[0])
         edges = facts.walk.row_edges(name) or facts.walk.score_edges(name)
@@ -176,35 +162,30 @@ def refills_can_end(facts: Facts) -> Iterator[Diagnostic]:
         offered = rows if fill.rows is not None else rows // (each or 1)
         if isinstance(wanted, int) and wanted > offered * fill.max_rounds:
             unit = "rows" if fill.rows is not None else "groups"
-            yield found(
+            yield error(
                 "numbers.fill_unreachable",
+                f"nodes.{name}.fill",
                 f"`{name}` waits for {wanted} {unit}, but {fill.max_rounds} passes of {offered} "
                 f"produce at most {offered * fill.max_rounds}",
-                hint=(
-                    f"raise `max_rounds` to {-(-wanted // max(offered, 1))} or more, or lower the "
-                    "target"
-                ),
-                node=name,
-                field="fill",
+                f"raise `max_rounds` to {-(-wanted // max(offered, 1))} or more, or lower the "
+                "target",
             )
 
 
 def samples_are_enough(facts: Facts) -> Iterator[Diagnostic]:
     """A metric of k samples has k samples."""
-    for name, node in facts.nodes.items():
-        if not isinstance(node, EvaluateNode) or node.samples is None:
+    for name, node in facts.of(EvaluateNode):
+        if node.samples is None:
             continue
         for index, metric in enumerate(node.metrics):
             k = samples_of(metric)
             if k is not None and k > node.samples and not node.greedy:
-                change = Change(op="set", path=f"nodes.{name}.samples", value=k)
-                yield found(
+                yield error(
                     "numbers.samples",
+                    f"nodes.{name}.metrics.{index}",
                     f"`{metric}` needs {k} samples, but `{name}` generates {node.samples}",
-                    hint=f"set `samples: {k}`",
-                    node=name,
-                    field=f"metrics.{index}",
-                    fixes=(Fix(title=f"Generate {k} samples", changes=(change,)),),
+                    f"set `samples: {k}`",
+                    Fix.set(f"Generate {k} samples", f"nodes.{name}.samples", k),
                 )
 
 
@@ -214,15 +195,13 @@ def groups_explore(facts: Facts) -> Iterator[Diagnostic]:
         rollout = facts.rollout(name)
         if rollout is None or rollout.temperature > 0 or not full.needs_group:
             continue
-        change = Change(op="set", path=f"nodes.{name}.rollout.temperature", value=1.0)
-        yield found(
+        yield error(
             "numbers.no_exploration",
+            f"nodes.{name}.rollout.temperature",
             f"`{name}` generates greedily (`temperature: 0`), so all rows of a group are the same "
             f"text and `{full.name}` has nothing to compare",
-            hint="set `rollout.temperature: 1.0`",
-            node=name,
-            field="rollout.temperature",
-            fixes=(Fix(title="Sample at temperature 1", changes=(change,)),),
+            "set `rollout.temperature: 1.0`",
+            Fix.set("Sample at temperature 1", f"nodes.{name}.rollout.temperature", 1.0),
         )
 
 
@@ -260,34 +239,18 @@ def _observed_tokens(turns: Turns | None) -> int:
 def products_are_of_chances(facts: Facts) -> Iterator[Diagnostic]:
     """What `outcome` teaches is a number of any sign before the sigmoid: two wrong steps would make
     a right text."""
-    for name, node in facts.nodes.items():
-        if not isinstance(node, VerifierNode) or node.method != "discriminative":
+    for name, node in facts.of(VerifierNode):
+        if node.method != "discriminative":
             continue
         taught = {algorithm.name for algorithm in facts.algorithms(name, "labels")}
         read = node.read
         if read.reduce != "product" or read.activation == "sigmoid" or "outcome" not in taught:
             continue
-        change = Change(op="set", path=f"nodes.{name}.read.activation", value="sigmoid")
-        yield found(
+        yield warning(
             "numbers.product_of_logits",
+            f"nodes.{name}.read.activation",
             f"`{name}` multiplies raw step scores, which are negative for steps that are probably "
             "wrong: the product of two such steps looks like that of a good text",
-            severity=Severity.WARNING,
-            hint="set `read.activation: sigmoid` to multiply probabilities",
-            node=name,
-            field="read.activation",
-            fixes=(Fix(title="Read probabilities", changes=(change,)),),
+            "set `read.activation: sigmoid` to multiply probabilities",
+            Fix.set("Read probabilities", f"nodes.{name}.read.activation", "sigmoid"),
         )
-
-
-RULES = (
-    products_are_of_chances,
-    texts_fit_the_model,
-    rates_are_sane,
-    warm_ups_end,
-    bounds_leave_something,
-    buffers_hold_what_they_give,
-    refills_can_end,
-    samples_are_enough,
-    groups_explore,
-)

@@ -1,15 +1,16 @@
 """Where things run: pools on the machine, engines and backends that work there, degrees that
 divide."""
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from coloop.errors import PresetNotFound
 from coloop.spec import presets
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity, closest, did_you_mean
+from coloop.spec.diagnostics import Diagnostic, Fix, did_you_mean, error, warning
+from coloop.spec.groups import DEFAULT_POOL
 from coloop.spec.model import ScratchModel
 from coloop.spec.nodes import ToolNode
-from coloop.validate.facts import MAIN_POOL, Facts, found
+from coloop.validate.facts import Facts, corrections
 from coloop.validate.numerics import architecture
 
 VLLM_CPU_HEAD_SIZES: Final = frozenset({32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512})
@@ -22,67 +23,59 @@ CHECKERS: Final = ("proof",)
 def presets_exist(facts: Facts) -> Iterator[Diagnostic]:
     """Hardware and architectures are known by the names that are written."""
     hardware = facts.spec.hardware
-    if facts.hardware is None:
-        is_gpu = hardware.gpu is not None
-        name = hardware.gpu if is_gpu else hardware.preset
-        known = presets.list_gpus() if is_gpu else presets.list_hardware()
-        field = "hardware.gpu" if is_gpu else "hardware.preset"
-        yield _unknown_preset("GPU" if is_gpu else "hardware preset", name or "", known, field)
+    if facts.hardware is None and hardware.gpu is not None:
+        yield _unknown("GPU", "hardware.gpu", hardware.gpu, presets.list_gpus())
+    elif facts.hardware is None:
+        known = presets.list_hardware()
+        yield _unknown("hardware preset", "hardware.preset", hardware.preset or "", known)
     for name in facts.nodes:
         model = facts.model(name)
         if isinstance(model, ScratchModel) and not _is_architecture(model.architecture):
-            yield _unknown_preset(
-                "architecture",
-                model.architecture,
-                presets.list_models(),
-                f"nodes.{name}.model.architecture",
-                node=name,
-            )
+            at = f"nodes.{name}.model.architecture"
+            yield _unknown("architecture", at, model.architecture, presets.list_models())
 
 
 def built_ins_exist(facts: Facts) -> Iterator[Diagnostic]:
     """Environments and checkers are known by the names that are written."""
     for name, node in facts.nodes.items():
         if isinstance(node, ToolNode) and node.name is not None and node.name not in ENVIRONMENTS:
-            yield _unknown_preset(
-                "environment", node.name, ENVIRONMENTS, f"nodes.{name}.name", node=name
-            )
+            yield _unknown("environment", f"nodes.{name}.name", node.name, ENVIRONMENTS)
         checker = getattr(node, "checker", None)
         if checker is not None and checker not in CHECKERS:
-            yield _unknown_preset("checker", checker, CHECKERS, f"nodes.{name}.checker", node=name)
+            yield _unknown("checker", f"nodes.{name}.checker", checker, CHECKERS)
 
 
 def pools_exist(facts: Facts) -> Iterator[Diagnostic]:
     """Nodes name pools that are there, and pools have nodes."""
-    pools = list(facts.spec.hardware.pools) or [MAIN_POOL]
+    pools = list(facts.spec.hardware.pools) or [DEFAULT_POOL]
     used: set[str] = set()
     for name, node in facts.nodes.items():
         rollout = facts.rollout(name)
-        wanted = [("pool", node.pool), ("rollout.pool", rollout.pool if rollout else None)]
-        for field, pool in wanted:
+        own = node.pool or (DEFAULT_POOL if facts.model(name) is not None else None)
+        wanted = {"pool": own, "rollout.pool": rollout.pool if rollout else None}
+        for field, pool in wanted.items():
             if pool is None:
                 continue
             used.add(pool)
             if pool not in pools:
-                yield _unknown_pool(facts, name, field, pool, pools)
-        if node.pool is None and facts.model(name) is not None:
-            used.add(MAIN_POOL)
-            if MAIN_POOL not in pools:
-                yield _unknown_pool(facts, name, "pool", MAIN_POOL, pools)
+                at = f"nodes.{name}.{field}"
+                where = "" if node.pool else "; without `pool`, a node is in `main`"
+                fixes = corrections(at, pool, pools, "Put it in {}")
+                yield error(
+                    "placement.unknown_pool",
+                    at,
+                    f"there is no pool `{pool}`{where}",
+                    did_you_mean(pool, pools),
+                    *(fixes or (Fix.set(f"Put it in {pools[0]}", at, pools[0]),)),
+                )
     for pool in facts.spec.hardware.pools:
         if pool not in used and used <= {*pools}:
-            yield found(
+            yield warning(
                 "placement.unused_pool",
+                f"hardware.pools.{pool}",
                 f"no node uses the pool `{pool}`",
-                severity=Severity.WARNING,
-                hint="name it in a node's `pool` or `rollout.pool`, or remove it",
-                field=f"hardware.pools.{pool}",
-                fixes=(
-                    Fix(
-                        title=f"Remove {pool}",
-                        changes=(Change(op="remove", path=f"hardware.pools.{pool}"),),
-                    ),
-                ),
+                "name it in a node's `pool` or `rollout.pool`, or remove it",
+                Fix.remove(f"Remove {pool}", f"hardware.pools.{pool}"),
             )
 
 
@@ -96,24 +89,23 @@ def pools_fit_the_machine(facts: Facts) -> Iterator[Diagnostic]:
     for name in wrong:
         other = "workers" if unit == "gpus" else "gpus"
         count = getattr(pools[name], other)
-        change = Change(op="set", path=f"hardware.pools.{name}", value={unit: count})
-        yield found(
+        yield error(
             "placement.wrong_unit",
+            f"hardware.pools.{name}",
             f"the pool `{name}` counts `{other}`, but {machine.name} has {unit}",
-            hint=f"write `{name}: {{{unit}: {count}}}`",
-            field=f"hardware.pools.{name}",
-            fixes=(Fix(title=f"Count {unit}", changes=(change,)),),
+            f"write `{name}: {{{unit}: {count}}}`",
+            Fix.set(f"Count {unit}", f"hardware.pools.{name}", {unit: count}),
         )
     there = machine.gpus or machine.workers
     wanted = {name: getattr(pool, unit) or 0 for name, pool in pools.items()}
     if not wrong and sum(wanted.values()) > there:
         ladder = " + ".join(f"{count} ({name})" for name, count in wanted.items())
-        yield found(
+        yield error(
             "placement.pools_too_large",
+            "hardware.pools",
             f"the pools need {sum(wanted.values())} {unit} ({ladder}), but {machine.name} has "
             f"{there}",
-            hint="make pools smaller, or let roles share a pool",
-            field="hardware.pools",
+            "make pools smaller, or let roles share a pool",
         )
 
 
@@ -128,14 +120,12 @@ def engines_can_run(facts: Facts) -> Iterator[Diagnostic]:
             arch = architecture(facts, name)
             if arch is not None and arch.head_dim not in VLLM_CPU_HEAD_SIZES:
                 sizes = ", ".join(str(size) for size in sorted(VLLM_CPU_HEAD_SIZES))
-                change = Change(op="set", path=f"nodes.{name}.rollout.engine", value="torch")
-                yield found(
+                yield error(
                     "placement.engine",
+                    f"nodes.{name}.rollout.engine",
                     f"vLLM cannot run `{name}` on a CPU: its head dimension is {arch.head_dim}",
-                    hint=f"use `engine: torch`, or a model with a head dimension of {sizes}",
-                    node=name,
-                    field="rollout.engine",
-                    fixes=(Fix(title="Generate with torch", changes=(change,)),),
+                    f"use `engine: torch`, or a model with a head dimension of {sizes}",
+                    Fix.set("Generate with torch", f"nodes.{name}.rollout.engine", "torch"),
                 )
         quantization = getattr(facts.model(name), "quantization", None)
         if quantization is not None:
@@ -158,62 +148,17 @@ def _is_architecture(name: str) -> bool:
     return True
 
 
-def _unknown_preset(
-    what: str, name: str, known: Any, field: str, node: str | None = None
-) -> Diagnostic:
-    fixes = tuple(
-        Fix(title=f"Use {near}", changes=(Change(op="set", path=field, value=near),))
-        for near in closest(name, known, limit=1)
-    )
-    return found(
-        "placement.unknown_preset",
-        f"there is no {what} `{name}`",
-        hint=did_you_mean(name, known),
-        node=node,
-        field=field.removeprefix(f"nodes.{node}.") if node is not None else field,
-        fixes=fixes,
-    )
-
-
-def _unknown_pool(facts: Facts, node: str, field: str, pool: str, pools: list[str]) -> Diagnostic:
-    where = (
-        "; without `pool`, a node is in `main`"
-        if getattr(facts.nodes[node], "pool", None) is None
-        else ""
-    )
-    path = f"nodes.{node}.{field}"
-    return found(
-        "placement.unknown_pool",
-        f"there is no pool `{pool}`{where}",
-        hint=did_you_mean(pool, pools),
-        node=node,
-        field=field,
-        fixes=tuple(
-            Fix(title=f"Put it in {name}", changes=(Change(op="set", path=path, value=name),))
-            for name in (closest(pool, pools, limit=1) or pools[:1])
-        ),
-    )
+def _unknown(what: str, at: str, name: str, known: Iterable[str]) -> Diagnostic:
+    fixes = corrections(at, name, known, "Use {}")
+    hint = did_you_mean(name, known)
+    return error("placement.unknown_preset", at, f"there is no {what} `{name}`", hint, *fixes)
 
 
 def _wants_gpu(node: str, field: str, what: str) -> Diagnostic:
-    return found(
+    return error(
         "placement.needs_gpu",
+        f"nodes.{node}.{field}",
         f"`{what}` works on GPUs only, and this loop runs on a CPU",
-        hint="remove it, or use hardware with GPUs",
-        node=node,
-        field=field,
-        fixes=(
-            Fix(
-                title=f"Remove {what}", changes=(Change(op="remove", path=f"nodes.{node}.{field}"),)
-            ),
-        ),
+        "remove it, or use hardware with GPUs",
+        Fix.remove(f"Remove {what}", f"nodes.{node}.{field}"),
     )
-
-
-RULES = (
-    presets_exist,
-    built_ins_exist,
-    pools_exist,
-    pools_fit_the_machine,
-    engines_can_run,
-)

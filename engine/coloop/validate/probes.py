@@ -9,13 +9,13 @@ import copy
 from collections.abc import Iterator
 
 from coloop.plan.unrolled import Unrolled
-from coloop.spec.diagnostics import Diagnostic, Severity
+from coloop.spec.diagnostics import Diagnostic, warning
 from coloop.spec.graph import Edge
 from coloop.spec.lineage.columns import Columns
 from coloop.spec.names import shared
 from coloop.spec.nodes import DatasetNode, EvaluateNode
 from coloop.validate import columns
-from coloop.validate.facts import Facts, found
+from coloop.validate.facts import Facts
 from coloop.validate.references import ROW_GIVERS
 
 
@@ -92,9 +92,6 @@ def _key(finding: Diagnostic) -> tuple[str, str | None, str | None]:
     return finding.code, finding.node, finding.field
 
 
-RULES = (probes_bring_what_is_read,)
-
-
 # Evaluations of a step's own tables whose tables no step has.
 #
 # Such an evaluation causes nothing to run but scorers without weights on rows that are there. So
@@ -117,15 +114,11 @@ def tables_are_there_to_measure(unrolled: Unrolled) -> Iterator[Diagnostic]:
 
 def _unmeasured(edge: Edge) -> Diagnostic:
     probe, scorer = edge.target.node, edge.source.node
-    return found(
+    return warning(
         "structure.never_measured",
+        f"nodes.{probe}.{edge.target.port}",
         f"`{probe}` measures nothing of `{scorer}`: it reads the tables of the step, but no phase "
         f"runs `{scorer}`, because nothing learns from it",
-        severity=Severity.WARNING,
-        hint=(
-            "connect held-out rows and name the node that they replace in `instead_of`, or let a "
-            f"node learn from, store or filter by the scores of `{scorer}`"
-        ),
-        node=probe,
-        field=edge.target.port,
+        "connect held-out rows and name the node that they replace in `instead_of`, or let a "
+        f"node learn from, store or filter by the scores of `{scorer}`",
     )

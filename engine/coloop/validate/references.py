@@ -4,24 +4,19 @@ A name is looked up where it is written; what the named thing then does there is
 other rules.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final
 
-from coloop.spec.base import as_tuple
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
-from coloop.spec.lineage import Level
-from coloop.spec.nodes import (
-    ActorNode,
-    BufferNode,
-    EvaluateNode,
-    FilterNode,
-    Node,
-    RewardNode,
-    VerifierNode,
-)
+from coloop.spec.base import as_tuple, texts_in
+from coloop.spec.diagnostics import Diagnostic, did_you_mean, error
+from coloop.spec.lineage import Level, Levels
+from coloop.spec.nodes import ActorNode, EvaluateNode, FilterNode, Node, VerifierNode
+from coloop.spec.paths import check_path
+from coloop.spec.ports import PORTS
+from coloop.spec.schedule import EpochsOf
 from coloop.spec.shaping import GROUP_RULES
-from coloop.spec.training import Gather
-from coloop.validate.facts import Facts, found
+from coloop.validate.facts import Facts, PhaseFacts, a, corrections
+from coloop.validate.metrics import check_metric
 
 GROUP_WORDS: Final = frozenset({"prompt", "role", "round"})
 """Words of `group_by` that are no nodes."""
@@ -30,117 +25,75 @@ ROW_GIVERS: Final = frozenset({"dataset", "template", "filter", "buffer"})
 """Kinds that give rows which others' rows can stand in for."""
 
 SCORERS: Final = frozenset({"reward", "verifier"})
+BUFFERS: Final = frozenset({"buffer"})
+OF_KINDS: Final = {
+    "instead_of": ROW_GIVERS,
+    "balance.by": SCORERS,
+    "credit.class_weights.by": SCORERS,
+}
+"""Kinds of the nodes that a field may name; elsewhere any."""
 
 
 def models_name_nodes(facts: Facts) -> Iterator[Diagnostic]:
     """`of` and `with` name other nodes that have weights; `at` names phases."""
-    for name in facts.nodes:
-        model = facts.model(name)
-        if model is None:
-            continue
+    weighted = [name for name in facts.nodes if facts.model(name) is not None]
+    for name in weighted:
+        model, at = facts.model(name), f"nodes.{name}.model"
         for key, attribute in (("of", "of"), ("with", "with_")):
             other = getattr(model, attribute, None)
-            if other is None:
-                continue
-            where = f"model.{key}"
-            if other not in facts.nodes:
-                yield unknown_node(facts, other, name, where, _has_weights(facts))
-            elif facts.model(other) is None:
-                yield found(
-                    "structure.wrong_kind",
-                    f"`{where}` names `{other}`, which has no weights",
-                    hint="name a node with a `model`",
-                    node=name,
-                    field=where,
-                )
-        moments = [("model.at", getattr(model, "at", None) if model.type == "copy" else None)]
+            if other is not None:
+                message = f"`model.{key}` names `{other}`, which has no weights"
+                hint = "name a node with a `model`"
+                yield from _check_name(facts, f"{at}.{key}", other, weighted, message, hint)
+        if model.type == "copy":
+            yield from _check_phases(facts, f"{at}.at", as_tuple(model.at))
         refresh = getattr(model, "refresh", None)
-        moments += [("model.refresh.at", at) for at in as_tuple(getattr(refresh, "at", None))]
-        for where, moment in moments:
-            if moment is not None and moment not in facts.phase_names:
-                yield unknown_phase(facts, moment, node=name, field=where)
+        yield from _check_phases(facts, f"{at}.refresh.at", as_tuple(getattr(refresh, "at", None)))
 
 
 def fields_name_nodes(facts: Facts) -> Iterator[Diagnostic]:
     """Other fields of nodes that name nodes, and of which kind these must be."""
     for name, node in facts.nodes.items():
-        for field, other, kinds in _named_nodes(node):
-            if other not in facts.nodes:
-                yield unknown_node(facts, other, name, field, of_kinds(facts, kinds))
-            elif kinds and facts.walk.kinds[other] not in kinds:
-                wanted = " or ".join(sorted(kinds))
-                yield found(
-                    "structure.wrong_kind",
-                    f"`{field}` names the {facts.walk.kinds[other]} `{other}`, but needs a "
-                    f"{wanted}",
-                    hint=did_you_mean(other, of_kinds(facts, kinds)),
-                    node=name,
-                    field=field,
-                )
+        for field, other in named_nodes(node):
+            kinds = OF_KINDS.get(field, frozenset())
+            kind, wanted = facts.walk.kinds.get(other), " or ".join(sorted(kinds))
+            message = f"`{field}` names the {kind} `{other}`, but needs a {wanted}"
+            known = _of_kinds(facts, kinds)
+            yield from _check_name(facts, f"nodes.{name}.{field}", other, known, message)
+
+
+def named_nodes(node: Node) -> Iterator[tuple[str, str]]:
+    """Fields that name single nodes, those of `model` and groups apart, with the names."""
+    for field, text, marks in texts_in(node):
+        if marks.get("x-choices") == "nodes" and not field.startswith("model."):
+            yield field, text
+    for port in node.of if isinstance(node, EvaluateNode) else ():
+        yield "of", port.partition(".")[0]
+    for scorer in getattr(getattr(node, "source", None), "weights", ()):
+        yield f"source.weights.{scorer}", scorer
 
 
 def groups_name_ancestors(facts: Facts) -> Iterator[Diagnostic]:
     """What rows of a group share is a word, or a node from whose rows they descend."""
     for name, node in facts.nodes.items():
         for field, names, levels in _group_fields(facts, name, node):
+            at = f"nodes.{name}.{field}"
             for word in names:
                 if word == "round" and (buffers := _forgetting_rounds(facts, levels)):
-                    yield _no_round(name, field, buffers[0])
+                    yield _no_round(at, field, buffers[0])
                 if word in GROUP_WORDS or (field == "per_group.by" and word not in facts.nodes):
                     continue
                 if word not in facts.nodes:
-                    known = [*GROUP_WORDS, *facts.nodes]
-                    yield unknown_node(facts, word, name, field, known)
+                    yield unknown_node(facts, at, word, [*GROUP_WORDS, *facts.nodes])
                     continue
                 apart = [lv for lv in levels if facts.lineage.ancestor_at(lv, word) is None]
                 if apart:
                     yield _no_ancestor(facts, name, field, word, apart)
 
 
-def _named_nodes(node: Node) -> Iterator[tuple[str, str, frozenset[str]]]:
-    """Field, name and the kinds that are allowed there (none: any)."""
-    if isinstance(node.join, Gather) and node.join.gather is not None:
-        yield "join.gather", node.join.gather, frozenset()
-    match node:
-        case EvaluateNode():
-            if node.instead_of is not None:
-                yield "instead_of", node.instead_of, ROW_GIVERS
-            for port in node.of:
-                yield "of", port.partition(".")[0], frozenset()
-        case BufferNode() if node.balance is not None:
-            yield "balance.by", node.balance.by, SCORERS
-        case FilterNode():
-            if node.fill is not None and node.fill.from_ is not None:
-                yield "fill.from", node.fill.from_, frozenset()
-            for index, rule in enumerate(node.keep):
-                of = getattr(rule, "of", None)
-                if of is not None:
-                    yield f"keep.{index}.of", of, frozenset()
-        case ActorNode() | VerifierNode() if node.credit.class_weights is not None:
-            yield "credit.class_weights.by", node.credit.class_weights.by, SCORERS
-        case RewardNode():
-            yield from _scorers_of_builtin(node)
-
-
-def _scorers_of_builtin(node: RewardNode) -> Iterator[tuple[str, str, frozenset[str]]]:
-    source = node.source
-    if source.type != "builtin":
-        return
-    match source.name:
-        case "agreement":
-            for index, name in enumerate(source.columns):
-                yield f"source.columns.{index}", name, frozenset()
-        case "gate":
-            yield "source.value", source.value, frozenset()
-            yield "source.by", source.by, frozenset()
-        case "weighted":
-            for name in source.weights:
-                yield f"source.weights.{name}", name, frozenset()
-
-
 def _group_fields(
     facts: Facts, name: str, node: Node
-) -> Iterator[tuple[str, tuple[str, ...], frozenset[Any]]]:
+) -> Iterator[tuple[str, tuple[str, ...], Levels]]:
     rows = facts.lineage.input_levels(name)
     match node:
         case ActorNode() | VerifierNode():
@@ -168,14 +121,13 @@ def _forgetting_rounds(facts: Facts, levels: Iterable[Level]) -> list[str]:
     ]
 
 
-def _no_round(name: str, field: str, buffer: str) -> Diagnostic:
-    return found(
+def _no_round(at: str, field: str, buffer: str) -> Diagnostic:
+    return error(
         "structure.group_not_ancestor",
+        at,
         f"`{field}` names `round`, but rows from `{buffer}` no longer have a round: those of all "
         "rounds would be one group",
-        hint="name `prompt` or `role`",
-        node=name,
-        field=field,
+        "name `prompt` or `role`",
     )
 
 
@@ -188,56 +140,179 @@ def _no_ancestor(
     if buffers:
         rows = f"the rows of `{name}` from `{buffers[0]}`"
         hint = "rows from a buffer have no ancestors: name `prompt` or `role`"
-    return found(
+    return error(
         "structure.group_not_ancestor",
+        f"nodes.{name}.{field}",
         f"`{field}` names `{word}`, but {rows} do not descend from rows of `{word}`",
-        hint=hint,
-        node=name,
-        field=field,
+        hint,
     )
 
 
-def _has_weights(facts: Facts) -> list[str]:
-    return [name for name in facts.nodes if facts.model(name) is not None]
+def _of_kinds(facts: Facts, kinds: Collection[str]) -> list[str]:
+    return [name for name, kind in facts.walk.kinds.items() if not kinds or kind in kinds]
 
 
-def of_kinds(facts: Facts, kinds: Iterable[str]) -> list[str]:
-    wanted = set(kinds)
-    return [name for name, kind in facts.walk.kinds.items() if not wanted or kind in wanted]
+def _check_name(
+    facts: Facts,
+    at: str,
+    name: str,
+    wanted: Collection[str],
+    message: str,
+    hint: str | None = None,
+    known: Collection[str] | None = None,
+) -> Iterator[Diagnostic]:
+    """Whether a name is that of a node, and of one that is wanted there.
+
+    Args:
+        message: what is wrong with a node that is not.
+        known: what is proposed instead; else all that are wanted.
+    """
+    known = wanted if known is None else known
+    if name not in facts.nodes:
+        yield unknown_node(facts, at, name, known)
+    elif name not in wanted:
+        yield error("structure.wrong_kind", at, message, hint or did_you_mean(name, known))
 
 
-def unknown_node(
-    facts: Facts, name: str, node: str | None, field: str, known: Iterable[str]
-) -> Diagnostic:
+def unknown_node(facts: Facts, at: str, name: str, known: Iterable[str]) -> Diagnostic:
     names = list(known) or list(facts.nodes)
-    path = f"nodes.{node}.{field}" if node is not None else field
-    fixes = tuple(
-        Fix(title=f"Change to {near}", changes=(Change(op="set", path=path, value=near),))
-        for near in closest(name, names, limit=1)
-    )
-    return found(
+    is_port = at.startswith("nodes.") and at.count(".") == 2 and at.endswith(".of")
+    return error(
         "structure.unknown_node",
+        at,
         f"there is no node `{name}`",
-        hint=did_you_mean(name, names),
-        node=node,
-        field=field,
-        fixes=() if node is not None and field == "of" else fixes,
+        did_you_mean(name, names),
+        *(() if is_port else corrections(at, name, names)),
     )
 
 
-def unknown_phase(facts: Facts, name: str, *, node: str | None = None, field: str) -> Diagnostic:
-    return found(
-        "structure.unknown_phase",
-        f"there is no phase `{name}`",
-        hint=did_you_mean(name, facts.phase_names) or "this schedule has no phases",
-        node=node,
-        field=field,
-    )
+def _check_phases(facts: Facts, at: str, names: Iterable[str]) -> Iterator[Diagnostic]:
+    for name in names:
+        if name not in facts.phase_names:
+            hint = did_you_mean(name, facts.phase_names) or "this schedule has no phases"
+            yield error("structure.unknown_phase", at, f"there is no phase `{name}`", hint)
 
 
-Rule = Callable[[Facts], Iterator[Diagnostic]]
-RULES: tuple[Rule, ...] = (
-    models_name_nodes,
-    fields_name_nodes,
-    groups_name_ancestors,
-)
+# Names in the schedule: ports that learn, buffers, nodes, phases, paths and metrics.
+
+
+def schedule_names_ports(facts: Facts) -> Iterator[Diagnostic]:
+    """`learn` names connected teaching ports; `until` and `fill` name buffers."""
+    connected = [f"{node}.{port}" for node, port in sorted(facts.teaching_ports)]
+    for phase in facts.phases:
+        section = phase.section
+        for index, item in enumerate(section.learn):
+            yield from _check_learn(facts, phase, f"{phase.path}.learn.{index}", item, connected)
+        for name in as_tuple(section.fill):
+            yield from _check_kind(facts, f"{phase.path}.fill", name, BUFFERS)
+        for item in as_tuple(section.until):
+            buffer = item.removesuffix(".full")
+            yield from _check_kind(facts, f"{phase.path}.until", buffer, BUFFERS)
+
+
+def schedule_names_nodes(facts: Facts) -> Iterator[Diagnostic]:
+    """`learn`, `order`, `epochs.of` and actions name nodes that can do what is asked."""
+    schedule = facts.spec.schedule
+    for name in schedule.learn:
+        yield from _check_learner(facts, f"schedule.learn.{name}", name)
+    for index, name in enumerate(schedule.order):
+        yield from _check_learner(facts, f"schedule.order.{index}", name)
+    sources = frozenset({"dataset", "buffer"})
+    for phase in facts.phases:
+        epochs = phase.section.epochs
+        if isinstance(epochs, EpochsOf):
+            yield from _check_kind(facts, f"{phase.path}.epochs.of", epochs.of, sources)
+    derived = [
+        name
+        for name in facts.nodes
+        if getattr(facts.model(name), "type", None) in ("snapshot", "copy")
+    ]
+    for path, actions in facts.actions:
+        for order in as_tuple(actions.refresh):
+            message = (
+                f"`{order.node}` does not follow other weights: only `snapshot` and `copy` weights "
+                "can be refreshed"
+            )
+            yield from _check_name(facts, f"{path}.refresh", order.node, derived, message)
+        for name in as_tuple(actions.reset_optimizer):
+            yield from _check_learner(facts, f"{path}.reset_optimizer", name)
+        for name in as_tuple(actions.clear):
+            yield from _check_kind(facts, f"{path}.clear", name, BUFFERS)
+
+
+def schedule_names_phases(facts: Facts) -> Iterator[Diagnostic]:
+    """`over` and `in` name phases; names of phases are unique."""
+    schedule = facts.spec.schedule
+    for index, item in enumerate(schedule.anneal):
+        yield from _check_phases(facts, f"schedule.anneal.{index}.over", as_tuple(item.over))
+    for index, trigger in enumerate(schedule.triggers):
+        yield from _check_phases(facts, f"schedule.triggers.{index}.in", as_tuple(trigger.in_))
+    seen: set[str] = set()
+    for phase in facts.phases:
+        if phase.name is not None and phase.name in seen:
+            yield error(
+                "structure.duplicate_phase",
+                f"{phase.path}.name",
+                f"two phases are named `{phase.name}`",
+                "give each phase a unique name; use `repeat` to run a phase again",
+            )
+        seen.add(phase.name or "")
+
+
+def paths_name_values(facts: Facts) -> Iterator[Diagnostic]:
+    """`set`, `anneal` and triggers name values that exist and may change in a run."""
+    schedule = facts.spec.schedule
+    named = [(f"{place}.set", path) for place, item in schedule.items() for path in item.set]
+    for index, anneal in enumerate(schedule.anneal):
+        named.append((f"schedule.anneal.{index}.path", anneal.path))
+        if anneal.complement is not None:
+            named.append((f"schedule.anneal.{index}.complement", anneal.complement))
+    for index, trigger in enumerate(schedule.triggers):
+        named += [(f"schedule.triggers.{index}.do.set", path) for path in trigger.do.set]
+    problems = {path: check_path(facts.spec, path, hot=True, field=at) for at, path in named}
+    for at, path in named:
+        problem = problems[path]
+        if problem is not None:
+            yield problem.model_copy(update={"field": at})
+
+
+def metrics_exist(facts: Facts) -> Iterator[Diagnostic]:
+    """Triggers and `run.best` name metrics that somebody reports."""
+    for index, trigger in enumerate(facts.spec.schedule.triggers):
+        at = f"schedule.triggers.{index}.when.metric"
+        yield from check_metric(facts, trigger.when.metric, at)
+    if facts.spec.run.best is not None:
+        yield from check_metric(facts, facts.spec.run.best, "run.best")
+
+
+def _check_learn(
+    facts: Facts, phase: PhaseFacts, at: str, item: str, connected: Sequence[str]
+) -> Iterator[Diagnostic]:
+    node, _, port = item.partition(".")
+    ports = facts.teaching_ports_of(node)
+    if (port == "" and ports) or port in ports:
+        return
+    hint = did_you_mean(item, connected)
+    code, why = "learning.no_teaching_port", "but nothing is connected there"
+    if node not in facts.nodes:
+        code, why = "structure.unknown_node", f"but there is no node `{node}`"
+    elif port and port not in PORTS[facts.nodes[node].kind].inputs:
+        code, why = "structure.unknown_port", f"but {a(facts.nodes[node].kind)} has no such port"
+    elif port and not PORTS[facts.nodes[node].kind].inputs[port].teaching:
+        why = "which is not a teaching port"
+    elif not connected:
+        hint = "connect data to it"
+    fixes = corrections(at, item, connected, "Learn {}")
+    yield error(code, at, f"{phase.label} learns `{item}`, {why}", hint, *fixes)
+
+
+def _check_learner(facts: Facts, at: str, name: str) -> Iterator[Diagnostic]:
+    message = f"`{name}` is not trained: none of its teaching ports is connected"
+    trained = {*facts.learners, *facts.groups}
+    yield from _check_name(facts, at, name, trained, message, known=facts.learners)
+
+
+def _check_kind(facts: Facts, at: str, name: str, kinds: frozenset[str]) -> Iterator[Diagnostic]:
+    kind = facts.walk.kinds.get(name, "node")
+    message = f"`{name}` is {a(kind)}, not {a(' or '.join(sorted(kinds)))}"
+    yield from _check_name(facts, at, name, _of_kinds(facts, kinds), message)

@@ -10,13 +10,13 @@ text failed.
 from collections.abc import Collection, Iterator
 
 from coloop.spec.builtins import TurnAllocation
-from coloop.spec.diagnostics import Diagnostic, Severity
+from coloop.spec.diagnostics import Diagnostic, error, warning
 from coloop.spec.graph import Edge
 from coloop.spec.levels import NO_LEVELS
 from coloop.spec.lineage import RoundsRegion
 from coloop.spec.lineage.walk import ALWAYS_CONCAT, multiplied, name_of
 from coloop.spec.nodes import RewardNode
-from coloop.validate.facts import Facts, found
+from coloop.validate.facts import Facts
 
 LARGEST_TREE = 1_000_000
 """Ends of one conversation; more than that no machine of the presets writes in a step."""
@@ -28,13 +28,13 @@ def rounds_close_a_circle(facts: Facts) -> Iterator[Diagnostic]:
     for region in facts.lineage.regions:
         if not region.nodes:
             for edge in region.edges:
-                yield found(
+                yield error(
                     "structure.rounds_without_circle",
+                    facts.place(edge),
                     f"`{edge.label}` has `rounds`, but nothing leads from `{edge.target.node}` "
                     "back "
                     f"to `{edge.source.node}`",
-                    hint="an edge with `rounds` must close a cycle; remove `rounds`",
-                    field=facts.place(edge),
+                    "an edge with `rounds` must close a cycle; remove `rounds`",
                 )
             continue
         counts = {edge.rounds for edge in region.edges}
@@ -43,11 +43,11 @@ def rounds_close_a_circle(facts: Facts) -> Iterator[Diagnostic]:
             if len(values) > 1:
                 shown = ", ".join(str(value) for value in sorted(values, key=str))
                 labels = ", ".join(f"`{edge.label}`" for edge in region.edges)
-                yield found(
+                yield error(
                     "structure.rounds_differ",
+                    facts.place(region.edges[-1]),
                     f"edges of one cycle differ in `{option}` ({shown}): {labels}",
-                    hint="the cycle runs as a whole; set the same value on all its edges",
-                    field=facts.place(region.edges[-1]),
+                    "the cycle runs as a whole; set the same value on all its edges",
                 )
 
 
@@ -57,13 +57,12 @@ def take_stands_on_ways_out(facts: Facts) -> Iterator[Diagnostic]:
         if edge.take is None:
             continue
         if facts.lineage.take(edge) is None:
-            yield found(
+            yield warning(
                 "structure.misplaced_option",
+                f"{facts.place(edge)}.take",
                 f"`take` has no effect on `{edge.label}`: the edge does not leave a cycle of "
                 "rounds",
-                severity=Severity.WARNING,
-                hint="remove `take`",
-                field=f"{facts.place(edge)}.take",
+                "remove `take`",
             )
 
 
@@ -77,13 +76,12 @@ def credit_over_rounds_has_rounds(facts: Facts) -> Iterator[Diagnostic]:
             levels, field = facts.lineage.input_levels(name), "source.name"
         buffers = facts.buffers_in(levels)
         if buffers:
-            yield found(
+            yield error(
                 "learning.rounds_forgotten",
+                f"nodes.{name}.{field}",
                 f"`{field}` of `{name}` assigns credit across the rounds of a conversation, but "
                 f"rows from `{buffers[0]}` have neither rounds nor ancestors",
-                hint="use rows of the same step; scores assigned before the buffer are kept",
-                node=name,
-                field=field,
+                "use rows of the same step; scores assigned before the buffer are kept",
             )
 
 
@@ -96,28 +94,28 @@ def every_node_has_rows(facts: Facts) -> Iterator[Diagnostic]:
         rounds = _followed(facts, region)
         edge = region.edges[0]
         if not rounds[0]:
-            yield found(
+            yield error(
                 "structure.rounds_without_entry",
+                facts.place(edge),
                 f"no rows enter the {name_of(region)}: the rows of all its nodes come from its own "
                 "rounds",
-                hint="connect rows from outside, e.g. from a dataset, to one of its nodes",
-                field=facts.place(edge),
+                "connect rows from outside, e.g. from a dataset, to one of its nodes",
             )
         elif len(rounds) > 1 and not rounds[1]:
-            yield found(
+            yield error(
                 "structure.rounds_never_close",
+                facts.place(edge),
                 f"the {name_of(region)} end after the first: the closing edges get no rows in "
                 "round 2",
-                hint="if several edges close a node's input, each of them needs rows",
-                field=facts.place(edge),
+                "if several edges close a node's input, each of them needs rows",
             )
         else:
             for name in sorted(region.nodes - frozenset().union(*rounds)):
-                yield found(
+                yield error(
                     "structure.rounds_never_close",
+                    f"nodes.{name}",
                     f"`{name}` has no rows in any round of the {name_of(region)}",
-                    hint="check what its rows are joined with in each round",
-                    node=name,
+                    "check what its rows are joined with in each round",
                 )
 
 
@@ -130,12 +128,12 @@ def trees_stay_small(facts: Facts) -> Iterator[Diagnostic]:
             continue
         each = max(multiplied(facts.walk, region).values(), default=1)
         if each**region.rounds > LARGEST_TREE:
-            yield found(
+            yield error(
                 "structure.rounds_explode",
+                facts.place(region.edges[0]),
                 f"{each} completions over {region.rounds} rounds with `branch: all` make "
                 f"{each}^{region.rounds} branches per conversation",
-                hint="use fewer rounds, `branch: lines`, or a filter inside the cycle",
-                field=facts.place(region.edges[0]),
+                "use fewer rounds, `branch: lines`, or a filter inside the cycle",
             )
 
 
@@ -188,12 +186,3 @@ def _is_concat(facts: Facts, name: str) -> bool:
 def _cuts(facts: Facts, name: str) -> bool:
     section = facts.nodes[name]
     return section.about.sifts or getattr(section, "code", None) is not None
-
-
-RULES = (
-    rounds_close_a_circle,
-    take_stands_on_ways_out,
-    credit_over_rounds_has_rounds,
-    every_node_has_rows,
-    trees_stay_small,
-)

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from coloop.errors import SpecProblem
 from coloop.spec.base import as_tuple
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity, closest
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, closest, error, warning
 from coloop.spec.modes import ModeName
 from coloop.spec.nodes import EvaluateNode
 from coloop.spec.paths import apply_overrides, check_path
 from coloop.spec.purpose import mode_of
 from coloop.spec.schedule import EpochsOf
 from coloop.validate import next_steps
-from coloop.validate.facts import Facts, PhaseFacts, found
+from coloop.validate.facts import Facts, PhaseFacts
 
 
 def teaching_ports_come_alive(facts: Facts) -> Iterator[Diagnostic]:
@@ -32,13 +32,12 @@ def teaching_ports_come_alive(facts: Facts) -> Iterator[Diagnostic]:
                 value=f"{node}.{port}",
             )
             fixes.append(Fix(title=f"Learn it in {last.name}", changes=(change,)))
-        yield found(
+        yield error(
             "learning.never_live",
+            f"nodes.{node}.{port}",
             f"`{node}.{port}` is connected, but no phase learns there",
-            hint=f"add `{node}.{port}` to the `learn` of a phase",
-            node=node,
-            field=port,
-            fixes=tuple(fixes),
+            f"add `{node}.{port}` to the `learn` of a phase",
+            *fixes,
         )
 
 
@@ -54,23 +53,22 @@ def phases_have_goals(facts: Facts) -> Iterator[Diagnostic]:
             continue
         where = f"{phase.path}.learn" if phase.section is not None else "schedule"
         if measures:
-            yield found(
+            yield warning(
                 "learning.measures_only",
+                where,
                 f"{phase.label} trains and fills nothing: only evaluations run in it",
-                severity=Severity.WARNING,
-                hint="name teaching ports in `learn`, or a buffer in `fill`",
-                field=where,
+                "name teaching ports in `learn`, or a buffer in `fill`",
             )
             continue
         ports = sorted(f"{node}.{port}" for node, port in facts.teaching_ports)
-        yield found(
+        yield error(
             "learning.no_goal",
+            where,
             f"{phase.label} has no goal: it trains nothing, fills no buffer and measures nothing",
-            hint="name one of " + ", ".join(f"`{port}`" for port in ports[:3]) + " in `learn`"
+            "name one of " + ", ".join(f"`{port}`" for port in ports[:3]) + " in `learn`"
             if ports
             else f"connect something to a teaching port, e.g. {_first_lesson(facts)}",
-            field=where,
-            fixes=() if ports else _lessons(facts),
+            *(() if ports else _lessons(facts)),
         )
 
 
@@ -106,19 +104,13 @@ def learners_of_two_kinds_are_listed_by_port(facts: Facts) -> Iterator[Diagnosti
             if len(ports) < 2:
                 continue
             where = f"{phase.path}.learn.{index}"
-            yield found(
+            yield error(
                 "learning.bare_learner",
+                where,
                 f"{phase.label} learns `{name}`, which has {len(ports)} teaching ports: "
                 + ", ".join(f"`{port}`" for port in ports),
-                hint="name the ports, e.g. " + f"`{name}.{ports[0]}`",
-                field=where,
-                fixes=tuple(
-                    Fix(
-                        title=f"Learn {name}.{port}",
-                        changes=(Change(op="set", path=where, value=f"{name}.{port}"),),
-                    )
-                    for port in ports
-                ),
+                "name the ports, e.g. " + f"`{name}.{ports[0]}`",
+                *(Fix.set(f"Learn {name}.{port}", where, f"{name}.{port}") for port in ports),
             )
 
 
@@ -133,29 +125,26 @@ def epochs_have_one_source(facts: Facts) -> Iterator[Diagnostic]:
         where = f"{phase.path}.epochs"
         if isinstance(epochs, EpochsOf):
             if epochs.of in facts.nodes and sources and epochs.of not in sources:
-                yield found(
+                yield error(
                     "learning.epochs_source",
+                    where,
                     f"{phase.label} counts epochs of `{epochs.of}`, but nothing that it trains on "
                     "comes from there",
-                    hint="count epochs of " + " or ".join(f"`{name}`" for name in sources),
-                    field=where,
+                    "count epochs of " + " or ".join(f"`{name}`" for name in sources),
                 )
             continue
         if len(sources) == 1 or not (phase.live or phase.fills):
             continue
         names = ", ".join(f"`{name}`" for name in sources)
-        yield found(
+        yield error(
             "learning.epochs_source",
+            where,
             f"{phase.label} counts epochs, but it is not clear of which source: {names} feed it"
             if sources
             else f"{phase.label} counts epochs, but no dataset or buffer feeds its training",
-            hint="set `epochs: {of: ..., count: ...}`" if sources else "count `steps` instead",
-            field=where,
-            fixes=tuple(
-                Fix(
-                    title=f"Count epochs of {name}",
-                    changes=(Change(op="set", path=where, value={"of": name, "count": epochs}),),
-                )
+            "set `epochs: {of: ..., count: ...}`" if sources else "count `steps` instead",
+            *(
+                Fix.set(f"Count epochs of {name}", where, {"of": name, "count": epochs})
                 for name in sources[:3]
             ),
         )
@@ -174,14 +163,12 @@ def staleness_has_two_pools(facts: Facts) -> Iterator[Diagnostic]:
         learns = owner.pool or "main"
         writes = rollout.pool or node.pool or "main"
         if learns == writes:
-            yield found(
+            yield error(
                 "learning.staleness_one_pool",
+                f"nodes.{name}.rollout.pool",
                 f"`max_staleness: {facts.spec.schedule.max_staleness:g}` lets generation and "
                 f"training overlap, but `{name}` does both in the pool `{learns}`",
-                hint="give generation a pool of its own with `rollout.pool`, or set "
-                "`max_staleness: 0`",
-                node=name,
-                field="rollout.pool",
+                "give generation a pool of its own with `rollout.pool`, or set `max_staleness: 0`",
             )
 
 
@@ -192,13 +179,12 @@ def early_learners_score(facts: Facts) -> Iterator[Diagnostic]:
         if node is None or rule.when != "before_score":
             continue
         if node.kind not in ("critic", "reward", "verifier"):
-            yield found(
+            yield warning(
                 "learning.before_score",
+                f"schedule.learn.{name}.when",
                 f"`when: before_score` has no effect for the {node.kind} `{name}`: it scores "
                 "nothing",
-                severity=Severity.WARNING,
-                hint="remove `when`",
-                field=f"schedule.learn.{name}.when",
+                "remove `when`",
             )
 
 
@@ -223,11 +209,11 @@ def best_is_known(facts: Facts) -> Iterator[Diagnostic]:
         return
     for path, actions in facts.actions:
         if any(order.from_ == "best" for order in as_tuple(actions.refresh)):
-            yield found(
+            yield error(
                 "learning.best_unknown",
+                f"{path}.refresh",
                 "weights are refreshed from the best checkpoint, but `run.best` names no metric",
-                hint="set `run.best`, e.g. to `probe.accuracy`",
-                field=f"{path}.refresh",
+                "set `run.best`, e.g. to `probe.accuracy`",
             )
 
 
@@ -285,15 +271,3 @@ def _check_override(facts: Facts, path: str, value: object, place: str) -> Itera
         if isinstance(diagnostic, Diagnostic):
             message = f"`{path}` cannot be {value!r}: {diagnostic.message}"
             yield diagnostic.model_copy(update={"message": message, "node": None, "field": place})
-
-
-RULES = (
-    teaching_ports_come_alive,
-    phases_have_goals,
-    learners_of_two_kinds_are_listed_by_port,
-    epochs_have_one_source,
-    staleness_has_two_pools,
-    early_learners_score,
-    overrides_fit,
-    best_is_known,
-)

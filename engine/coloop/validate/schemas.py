@@ -4,15 +4,15 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
 from coloop.spec.builtins import JsonSchema
-from coloop.spec.data import FileSource, InlineSource
-from coloop.spec.diagnostics import Diagnostic
+from coloop.spec.data import FileSource
+from coloop.spec.diagnostics import Diagnostic, error
 from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
-from coloop.validate.facts import Facts, found
-from coloop.validate.sources import PlacedRows, first_problem
+from coloop.validate.data import first_problem
+from coloop.validate.facts import Facts
+from coloop.validate.sources import PlacedRows
 
 MOST_SCHEMAS: Final = 500
 """Of one source, each different from the others; those after them are checked when they judge."""
@@ -30,25 +30,19 @@ def schemas_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
         elif source.shape is not None:
             problem = _problem_of(source.shape)
             if problem is not None:
-                yield found("data.schema", problem, hint=HINT, node=name, field="source.shape")
+                yield error("data.schema", f"nodes.{name}.source.shape", problem, HINT)
 
 
 def _check_rows(facts: Facts, reward: str, column: str) -> Iterator[Diagnostic]:
     for name, node in _origins(facts, reward, column):
-        source, own = node.source, node.columns.get(column, column)
-        if not isinstance(source, FileSource | InlineSource):
-            continue
-        if isinstance(source, FileSource) and (facts.root is None or facts.is_outside(source.path)):
-            continue
-        is_listed = node.unfold == column
-        problem = first_problem(source, facts.root or Path(), _Schemas(own, is_listed))
+        schemas = _Schemas(node.columns.get(column, column), node.unfold == column)
+        problem = first_problem(facts, node, schemas)
         if problem is not None:
-            yield found(
+            yield error(
                 "data.schema",
+                f"nodes.{name}.source.{'path' if isinstance(node.source, FileSource) else 'rows'}",
                 f"{problem}; `{reward}` uses this schema",
-                hint=HINT,
-                node=name,
-                field="source.path" if isinstance(source, FileSource) else "source.rows",
+                HINT,
             )
 
 
@@ -110,6 +104,3 @@ def _problem_of(schema: Any) -> str | None:
     from coloop.data.json_schemas import schema_problem
 
     return schema_problem(schema)
-
-
-RULES = (schemas_can_be_read,)

@@ -3,14 +3,14 @@ nothing in any step."""
 
 from collections.abc import Iterator
 
-from coloop.plan.searches import TREES
-from coloop.spec.diagnostics import Diagnostic
+from coloop.plan.refusals import TREES
+from coloop.spec.diagnostics import Diagnostic, error
 from coloop.spec.graph import PortRef
 from coloop.spec.groups import rollout_of
 from coloop.spec.nodes import SearchNode
 from coloop.spec.nodes.search import branches
 from coloop.spec.search import Expand
-from coloop.validate.facts import Facts, PhaseFacts, found
+from coloop.validate.facts import Facts, PhaseFacts
 from coloop.validate.groups import completions
 
 
@@ -30,12 +30,11 @@ def budgets_hold_a_search(facts: Facts) -> Iterator[Diagnostic]:
         by_phase = [_too_little(facts, phase, name, node, policies[0]) for phase in facts.phases]
         for field, (least, given, why) in by_phase[0].items():
             if all(field in found_there for found_there in by_phase):
-                yield found(
+                yield error(
                     "numbers.search_budget",
+                    f"nodes.{name}.budget.{field}",
                     f"`{name}` cannot finish: {why}, but `budget.{field}` is {given}",
-                    hint=f"raise `budget.{field}` to {least} or more",
-                    node=name,
-                    field=f"budget.{field}",
+                    f"raise `budget.{field}` to {least} or more",
                 )
 
 
@@ -77,6 +76,3 @@ def _least(
     if node.method == "monte_carlo":
         yield "searches_per_row", first, f"it generates {first} texts per row"
     yield "tokens", first * longest, f"it starts with {first} texts of up to {longest} tokens"
-
-
-RULES = (budgets_hold_a_search,)

@@ -4,22 +4,20 @@ The rules of `columns` are asked twice more: with the columns that every row has
 that were seen. What they find then and not before is told as a warning, with what was looked at.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from coloop.spec.builtins import Weighted
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.diagnostics import Diagnostic, Fix, Severity, error
 from coloop.spec.graph import Edge
 from coloop.spec.nodes import RewardNode
-from coloop.validate.columns import RULES as NAME_RULES
+from coloop.validate import columns as column_names
 from coloop.validate.columns import fields_name_columns, score_fields, texts_are_there_to_read
 from coloop.validate.edges import removal
-from coloop.validate.facts import Facts, PhaseFacts, found
+from coloop.validate.facts import Facts, PhaseFacts, Rule, rules_of
 
 UNKNOWN: Final = "structure.unknown_column"
-
-NameRule = Callable[[Facts], Iterator[Diagnostic]]
-
+NAME_RULES: Final = rules_of(column_names)
 WITHOUT_DEFAULT: Final = (fields_name_columns, texts_are_there_to_read)
 """Rules for places that want a value in every row; in a text an absent one is empty."""
 
@@ -49,16 +47,15 @@ def columns_are_in_every_row(facts: Facts) -> Iterator[Diagnostic]:
         for (name, column), lack in lacking.items():
             if f"`{column}`" not in finding.message:
                 continue
-            line = "" if lack.line is None else f", first in line {lack.line}"
             message = (
                 f"`{column}` is missing in {lack.rows:,} of {facts.glances[name].rows:,} rows of "
-                f"`{name}`{line}; nodes that read it get nothing for these rows"
+                f"`{name}`{lack.first}; nodes that read it get nothing for these rows"
             )
             yield _as_warning(finding, "data.partial_column", message)
 
 
 def _new_findings(
-    facts: Facts, columns: Mapping[str, frozenset[str]], rules: Iterable[NameRule]
+    facts: Facts, columns: Mapping[str, frozenset[str]], rules: Iterable[Rule]
 ) -> Iterator[Diagnostic]:
     known = {(one.path, one.message) for rule in NAME_RULES for one in rule(facts)}
     other = Facts(facts.spec, facts.root, is_confined=facts.is_confined, known_columns=columns)
@@ -72,9 +69,6 @@ def _as_warning(finding: Diagnostic, code: str, message: str) -> Diagnostic:
     return finding.model_copy(
         update={"code": code, "severity": Severity.WARNING, "message": message}
     )
-
-
-RULES = (columns_were_seen, columns_are_in_every_row)
 
 
 # Built-in rewards that name the scores that they put together: none is forgotten, and what they
@@ -96,16 +90,18 @@ def scores_are_read(facts: Facts) -> Iterator[Diagnostic]:
 def _unread(facts: Facts, edge: Edge, name: str, node: RewardNode) -> Diagnostic:
     fixes, hint = [removal(facts, edge)], "name it there, or remove the edge"
     if isinstance(node.source, Weighted):
-        change = Change(op="set", path=f"{_path(name)}.{edge.source.node}", value=1.0)
-        fixes = [Fix(title=f"Give {edge.source.node} weight 1", changes=(change,)), *fixes]
+        fixes = [
+            Fix.set(f"Give {edge.source.node} weight 1", f"{_path(name)}.{edge.source.node}", 1.0),
+            *fixes,
+        ]
         hint = "give it a weight in `weights`, or remove the edge"
-    return found(
+    return error(
         "structure.unread_input",
+        facts.place(edge),
         f"`{edge.label}` is not used: `{getattr(node.source, 'name', '')}` combines the scorers "
         f"that `{name}` lists, and `{edge.source.node}` is not one of them",
-        hint=hint,
-        field=facts.place(edge),
-        fixes=tuple(fixes),
+        hint,
+        *fixes,
     )
 
 
@@ -116,12 +112,11 @@ def sums_have_a_weight(facts: Facts) -> Iterator[Diagnostic]:
         learning = [phase for phase in idle if _pays_alone(facts, name, phase)]
         if len(idle) == len(facts.phases) or learning:
             where = "" if len(idle) == len(facts.phases) else f" in {learning[0].label}"
-            yield found(
+            yield error(
                 "learning.every_weight_zero",
+                f"nodes.{name}.source.weights",
                 f"every weight of `{name}` is 0{where}, so its score is always 0",
-                hint="give one of them a weight, or remove the node",
-                node=name,
-                field="source.weights",
+                "give one of them a weight, or remove the node",
             )
 
 
@@ -155,6 +150,3 @@ def _named(facts: Facts, name: str) -> set[str]:
 
 def _path(name: str) -> str:
     return f"nodes.{name}.source.weights"
-
-
-COMBINED_RULES = (scores_are_read, sums_have_a_weight)

@@ -5,17 +5,17 @@ from collections.abc import Iterator
 
 from coloop.spec.adapters import refreshed
 from coloop.spec.algorithm import (
-    PORTS_OF,
     LabelCrossEntropy,
     RewardsAlgorithm,
+    algorithm_paths,
     resolve_rewards_algorithm,
 )
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.diagnostics import Diagnostic, Fix, Severity, error
 from coloop.spec.model import SnapshotModel
 from coloop.spec.nodes import FilterNode, VerifierNode
 from coloop.spec.reading import Read
 from coloop.spec.training import Gather
-from coloop.validate.facts import Facts, found
+from coloop.validate.facts import Facts
 
 
 def settings_do_something(facts: Facts) -> Iterator[Diagnostic]:
@@ -23,17 +23,16 @@ def settings_do_something(facts: Facts) -> Iterator[Diagnostic]:
     for name, node in facts.nodes.items():
         has_up_to = isinstance(node, FilterNode) and node.up_to is not None
         if has_up_to and not facts.is_connected(name, "spare"):
-            yield _idle(name, "up_to", "nothing is connected at `spare`")
+            yield _idle(f"nodes.{name}.up_to", "nothing is connected at `spare`")
         if getattr(node, "per", None) is not None and not isinstance(node.join, Gather):
-            yield _wrong(
-                name,
-                "per",
+            yield _unused(
+                f"nodes.{name}.per",
                 f"`per: row` needs one number per gathered row, but `{name}` gathers none",
                 "remove `per`, or gather rows (`join: {gather: ...}`)",
             )
         rounds = getattr(getattr(node, "credit", None), "rounds", None)
         if rounds is not None and facts.lineage.region_of(name) is None:
-            yield _idle(name, "credit.rounds", f"`{name}` is not part of a cycle of rounds")
+            yield _idle(f"nodes.{name}.credit.rounds", f"`{name}` is not part of a cycle of rounds")
 
 
 def averages_move(facts: Facts) -> Iterator[Diagnostic]:
@@ -42,9 +41,8 @@ def averages_move(facts: Facts) -> Iterator[Diagnostic]:
     for name in facts.nodes:
         model = None if name in named else facts.model(name)
         if isinstance(model, SnapshotModel) and model.ema and model.refresh == "never":
-            yield _wrong(
-                name,
-                "model.ema",
+            yield _unused(
+                f"nodes.{name}.model.ema",
                 f"`ema: {model.ema:g}` applies to refreshes, but `{name}` is never refreshed",
                 "remove `ema`, or set when it is refreshed: `refresh: {every: 1}`",
             )
@@ -60,9 +58,8 @@ def credit_has_rewards(facts: Facts) -> Iterator[Diagnostic]:
         learns = f"learns from {by}" if ports else "learns nothing"
         for field, setting in type(credit).model_fields.items():
             if getattr(credit, field) != setting.default:
-                yield _wrong(
-                    name,
-                    f"credit.{field}",
+                yield _unused(
+                    f"nodes.{name}.credit.{field}",
                     f"`credit.{field}` applies to rewards, but `{name}` {learns}: it has no effect",
                     f"remove `{field}`, or connect rewards to `{name}`",
                 )
@@ -70,29 +67,21 @@ def credit_has_rewards(facts: Facts) -> Iterator[Diagnostic]:
 
 def coefficients_move(facts: Facts) -> Iterator[Diagnostic]:
     """A coefficient that follows a target begins above 0: it is multiplied."""
+    moved = facts.moved_paths.union(*map(facts.values_in, facts.phases))
     for name in dict.fromkeys(name for name, _ in facts.rewards):
-        section = getattr(facts.nodes[name], "algorithm", None)
-        place = "algorithm" if type(section) in PORTS_OF else "algorithm.rewards"
-        entries = facts.algorithms(name, "rewards")
-        for number, entry in enumerate(entries):
-            assert isinstance(entry, RewardsAlgorithm)
+        for port, at, entry in algorithm_paths(facts.spec, name):
+            if port != "rewards" or not isinstance(entry, RewardsAlgorithm):
+                continue
             kl = resolve_rewards_algorithm(entry).kl
             if kl is None or kl.target is None or kl.coefficient > 0:
                 continue
-            is_listed = isinstance(getattr(section, "rewards", None), tuple)
-            field = f"{place}.{number}.kl" if is_listed else f"{place}.kl"
-            path = f"nodes.{name}.{field}.coefficient"
-            sets = map(facts.values_in, facts.phases)
-            if path in facts.moved_paths or any(path in one for one in sets):
-                continue
-            change = Change(op="remove", path=f"nodes.{name}.{field}.target")
-            yield _wrong(
-                name,
-                f"{field}.coefficient",
-                f"`kl.coefficient: 0` stays 0: `kl.target: {kl.target:g}` multiplies it",
-                "start with a number above 0, such as 0.001, or remove `target`",
-                fix=Fix(title="Remove `target`", changes=(change,)),
-            )
+            if f"{at}.kl.coefficient" not in moved:
+                yield _unused(
+                    f"{at}.kl.coefficient",
+                    f"`kl.coefficient: 0` stays 0: `kl.target: {kl.target:g}` multiplies it",
+                    "start with a number above 0, such as 0.001, or remove `target`",
+                    Fix.remove("Remove `target`", f"{at}.kl.target"),
+                )
 
 
 def labels_begin_with_the_greater(facts: Facts) -> Iterator[Diagnostic]:
@@ -110,32 +99,29 @@ def labels_begin_with_the_greater(facts: Facts) -> Iterator[Diagnostic]:
             continue
         if worth[0] < worth[1]:
             first, second = read.labels
-            change = Change(op="set", path=f"nodes.{name}.read.labels", value=[second, first])
-            yield _wrong(
-                name,
-                "read.labels",
+            yield _unused(
+                f"nodes.{name}.read.labels",
                 f"a label of 1 trains `{first}`, the first of `labels`, but `values` maps it to "
                 f"{worth[0]:g}: what is learned would be read the wrong way round",
                 f"put `{second}` first",
-                fix=Fix(title=f"Put `{second}` first", changes=(change,)),
+                Fix.set(f"Put `{second}` first", f"nodes.{name}.read.labels", [second, first]),
             )
 
 
 def verdicts_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
     """A generative verifier whose scores are used says how its text becomes a number."""
-    for name, node in facts.nodes.items():
-        if not isinstance(node, VerifierNode) or node.method != "generative":
+    for name, node in facts.of(VerifierNode):
+        if node.method != "generative":
             continue
         ports = [port for port in ("scores", "step_scores") if facts.is_used(name, port)]
         problem = _unreadable(node) if ports else None
         if problem is not None:
             field, message, hint = problem
-            yield found(
+            yield error(
                 "structure.unreadable_verdict",
+                f"nodes.{name}.{field}",
                 f"`{name}.{ports[0]}` is used, but {message}",
-                hint=hint,
-                node=name,
-                field=field,
+                hint,
             )
 
 
@@ -175,41 +161,18 @@ def _worth(*patterns: str | None) -> str:
     return f"{{{', '.join(f'{word}: {value}' for word, value in worth.items())}}}"
 
 
-def _idle(node: str, field: str, reason: str) -> Diagnostic:
-    message = f"`{field}` has no effect: {reason}"
-    return _wrong(node, field, message, f"remove `{field}`", severity=Severity.WARNING)
+def _idle(at: str, reason: str) -> Diagnostic:
+    field = at.split(".", 2)[2]
+    message, hint = f"`{field}` has no effect: {reason}", f"remove `{field}`"
+    return _unused(at, message, hint, severity=Severity.WARNING)
 
 
-def _wrong(
-    node: str,
-    field: str,
-    message: str,
-    hint: str,
-    *,
-    fix: Fix | None = None,
-    severity: Severity = Severity.ERROR,
+def _unused(
+    at: str, message: str, hint: str, fix: Fix | None = None, severity: Severity = Severity.ERROR
 ) -> Diagnostic:
     """
     Args:
         fix: None: the field is left out.
     """
-    change = Change(op="remove", path=f"nodes.{node}.{field}")
-    return found(
-        "structure.unused_setting",
-        message,
-        severity=severity,
-        hint=hint,
-        node=node,
-        field=field,
-        fixes=(fix or Fix(title=f"Remove {field}", changes=(change,)),),
-    )
-
-
-RULES = (
-    settings_do_something,
-    averages_move,
-    credit_has_rewards,
-    coefficients_move,
-    labels_begin_with_the_greater,
-    verdicts_can_be_read,
-)
+    fix = fix or Fix.remove(f"Remove {at.split('.', 2)[2]}", at)
+    return error("structure.unused_setting", at, message, hint, fix, severity=severity)

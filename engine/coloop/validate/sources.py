@@ -60,6 +60,11 @@ class Lack:
     line: int | None
     """Where the first of them stands, counted from 1; None where the lines before are not read."""
 
+    @property
+    def first(self) -> str:
+        """How a message ends that counts them."""
+        return "" if self.line is None else f", first in line {self.line}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance:
@@ -134,15 +139,7 @@ def glance_at_rows(rows: Iterable[Mapping[str, object]]) -> Glance:
     return _glance_at_rows([numbered], is_whole=True)
 
 
-def value_problem(
-    source: FileSource | InlineSource, columns: Mapping[str, str], unfold: str | None, root: Path
-) -> str | None:
-    """Of a source up to `CHECKED_BYTES`: the first row whose columns hold what they cannot, and
-    what; rows that cannot be read, or lack a column, are told elsewhere."""
-    return first_problem(source, root, _Values(tuple(columns.items()), unfold))
-
-
-def first_problem(
+def problem_of_rows(
     source: FileSource | InlineSource, root: Path, problem_in: ProblemIn
 ) -> str | None:
     """What is wrong in the rows of a source up to `CHECKED_BYTES`, or nothing; of a file it is kept
@@ -172,8 +169,8 @@ def _problem_in(
 
 
 @dataclass(frozen=True, slots=True)
-class _Values:
-    """Finds columns that hold what they cannot."""
+class Values:
+    """Finds columns that hold what they cannot; rows that cannot be read are told elsewhere."""
 
     columns: tuple[tuple[str, str], ...]
     unfold: str | None

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from coloop.spec.base import as_tuple
 from coloop.spec.builtins import SCORE_TO_SCORE
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.diagnostics import Diagnostic, Fix, error, warning
 from coloop.spec.nodes import (
     EvaluateNode,
     FilterNode,
@@ -22,7 +22,7 @@ from coloop.spec.ports import PORTS, is_of_use
 from coloop.spec.shaping import GROUP_RULES
 from coloop.validate import next_steps
 from coloop.validate.edges import removal
-from coloop.validate.facts import Facts, a, found
+from coloop.validate.facts import Facts, a
 
 
 def required_inputs_are_there(facts: Facts) -> Iterator[Diagnostic]:
@@ -36,13 +36,12 @@ def required_inputs_are_there(facts: Facts) -> Iterator[Diagnostic]:
             if not facts.is_connected(name, wanted.port)
         }
         for port, reason in missing.items():
-            yield found(
+            yield error(
                 "structure.missing_edge",
+                f"nodes.{name}.{port}",
                 f"`{name}.{port}` has no edge, and {reason}",
-                hint=_source_hint(facts, name, port),
-                node=name,
-                field=port,
-                fixes=next_steps.to_input(facts, name, port),
+                _source_hint(facts, name, port),
+                *next_steps.to_input(facts, name, port),
             )
 
 
@@ -57,13 +56,13 @@ def outputs_have_their_inputs(facts: Facts) -> Iterator[Diagnostic]:
             continue
         taken = [p for p in PORTS[kind].outputs if facts.is_connected(name, p)]
         has = "it takes " + ", ".join(f"`{p}`" for p in taken) if taken else "it has no inputs"
-        yield found(
+        yield error(
             "structure.output_without_input",
+            facts.place(edge),
             f"`{edge.label}`: `{name}` has no `{port}`, because nothing is connected at "
             f"`{name}.{port}` ({has})",
-            hint=f"connect `{name}.{port}`, or use another output",
-            field=facts.place(edge),
-            fixes=(removal(facts, edge),),
+            f"connect `{name}.{port}`, or use another output",
+            removal(facts, edge),
         )
 
 
@@ -85,12 +84,12 @@ def silent_outputs_are_not_read(facts: Facts) -> Iterator[Diagnostic]:
             reason = f"returns need values, but no algorithm at `{name}.rewards` uses them"
             hint = "use an algorithm with `advantage: gae` (ppo, vapo), or remove the critic"
         if reason is not None:
-            yield found(
+            yield error(
                 "structure.silent_output",
+                facts.place(edge),
                 f"`{edge.label}` carries no data: {reason}",
-                hint=hint,
-                field=facts.place(edge),
-                fixes=(removal(facts, edge),),
+                hint,
+                removal(facts, edge),
             )
 
 
@@ -101,14 +100,13 @@ def inputs_are_read(facts: Facts) -> Iterator[Diagnostic]:
         if not isinstance(node, PairsNode):
             continue
         if not is_of_use(PORTS[node.kind].inputs[edge.target.port], node):
-            yield found(
+            yield warning(
                 "structure.unread_input",
+                facts.place(edge),
                 f"`{edge.label}` is not used: `method: {node.method}` works on "
                 + ", ".join(f"`{port}`" for port in PAIRS_NEED[node.method]),
-                severity=Severity.WARNING,
-                hint="change the method or remove the edge",
-                field=facts.place(edge),
-                fixes=(removal(facts, edge),),
+                "change the method or remove the edge",
+                removal(facts, edge),
             )
 
 
@@ -134,17 +132,9 @@ def _unused(facts: Facts, name: str, used: set[str]) -> Diagnostic:
         message, fixes = f"`{name}` leads to `{reached[0]}`, which nothing uses yet", ()
         hint = f"continue at `{reached[0]}`: connect it to a node that learns, stores or measures"
     if used:
-        change = Change(op="remove", path=f"nodes.{name}")
         hint += ", or remove it"
-        fixes = (*fixes, Fix(title=f"Remove {name}", changes=(change,)))
-    return found(
-        "structure.unused_node",
-        message,
-        severity=Severity.WARNING,
-        hint=hint,
-        node=name,
-        fixes=fixes,
-    )
+        fixes = (*fixes, Fix.remove(f"Remove {name}", f"nodes.{name}"))
+    return warning("structure.unused_node", f"nodes.{name}", message, hint, *fixes)
 
 
 def _source_hint(facts: Facts, name: str, port: str) -> str:
@@ -177,15 +167,6 @@ def _silent_verifier(
     if node.read.step_verdicts is None and node.read.granularity == "sequence":
         return "`read` does not define steps", "set `read.step_verdicts` or `read.granularity`"
     return None, None
-
-
-RULES = (
-    required_inputs_are_there,
-    outputs_have_their_inputs,
-    silent_outputs_are_not_read,
-    inputs_are_read,
-    nodes_are_used,
-)
 
 
 # Which nodes have a part in what a loop is for: learning, keeping rows, measuring.

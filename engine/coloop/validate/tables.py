@@ -7,6 +7,7 @@ from typing import Final
 
 from coloop.errors import SpecProblem
 from coloop.spec.diagnostics import Change, Fix, closest
+from coloop.spec.graph import reach
 from coloop.spec.names import Names
 from coloop.spec.nodes import DatasetNode, Node, RewardNode, TemplateNode, ToolNode, VerifierNode
 from coloop.spec.paths import find
@@ -59,35 +60,28 @@ def tables_of_texts(facts: Facts, name: str, node: Node) -> list[Table]:
         return tables
     is_reward = isinstance(node, RewardNode)
     sides = frozenset({"completion", "prompt"} if is_reward else {"a", "b"})
-    if facts.is_connected(name, "comparisons"):
-        tables = [Table(names=t.names, extra=sides, is_one_side=is_reward) for t in tables]
-    for edge in facts.walk.into(name, "pairs"):
-        parts = facts.lineage.names.of_edge(edge).values()
-        tables += [Table(names=p, extra=sides, is_one_side=is_reward) for p in parts]
-    for edge in facts.walk.into(name, "labels"):
-        tables += [Table(names=part) for part in facts.lineage.names.of_edge(edge).values()]
-    return tables
+    compared = tables if facts.is_connected(name, "comparisons") else []
+    single = [] if compared else tables
+    sided = [
+        Table(names=table.names, extra=sides, is_one_side=is_reward)
+        for table in (*compared, *arriving_tables(facts, name, "pairs"))
+    ]
+    return [*single, *sided, *arriving_tables(facts, name, "labels")]
 
 
 def call_arguments(facts: Facts, name: str) -> set[str]:
     """Groups of the calls that a tool, or a tool that it wraps, answers."""
-    found_names: set[str] = set()
-    waiting, seen = [name], set[str]()
-    while waiting:
-        tool = waiting.pop()
-        node = facts.nodes.get(tool)
-        if tool in seen or not isinstance(node, ToolNode):
-            continue
-        seen.add(tool)
-        wrapped = [edge.source.node for edge in facts.walk.into(tool, "tools")]
-        call = node.call or (None if wrapped else OWN_CALLS.get(node.type))
-        if call is not None:
-            found_names |= regex_groups(call)
-        waiting += wrapped
-    return found_names
+    groups: set[str] = set()
+    for tool in reach([name], lambda tool: [e.source.node for e in facts.walk.into(tool, "tools")]):
+        node = facts.nodes[tool]
+        if isinstance(node, ToolNode):
+            is_wrapper = bool(facts.walk.into(tool, "tools"))
+            call = node.call or (None if is_wrapper else OWN_CALLS.get(node.type))
+            groups |= regex_groups(call) if call is not None else frozenset()
+    return groups
 
 
-def arriving_tables(facts: Facts, name: str, ports: tuple[str, ...]) -> list[Table]:
+def arriving_tables(facts: Facts, name: str, *ports: str) -> list[Table]:
     return [
         Table(names=names)
         for edge in facts.walk.into(name, *ports)
@@ -124,24 +118,21 @@ def likely(word: str, there: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*closest(word, names, limit=MOST), *alike]))[:MOST]
 
 
-def renamings(
-    facts: Facts, node: str, field: str, word: str, offered: Iterable[str]
-) -> tuple[Fix, ...]:
+def renamings(facts: Facts, path: str, word: str, offered: Iterable[str]) -> tuple[Fix, ...]:
     """Fixes that name another column where a field or a text names one that is not there."""
-    path = f"nodes.{node}.{field}"
     try:
         written = find(facts.spec, path).value
     except SpecProblem:
         return ()
     if not isinstance(written, str):
         return ()
-    found = []
-    for near in likely(word, offered):
-        value = near if written == word else _renamed(written, word, near)
-        if value != written:
-            change = Change(op="set", path=path, value=value)
-            found.append(Fix(title=f"Use {near}", changes=(change,)))
-    return tuple(found)
+    values = {
+        near: near if written == word else _renamed(written, word, near)
+        for near in likely(word, offered)
+    }
+    return tuple(
+        Fix.set(f"Use {near}", path, value) for near, value in values.items() if value != written
+    )
 
 
 def mappings(facts: Facts, dataset: str, missing: Iterable[str]) -> tuple[Fix, ...]:

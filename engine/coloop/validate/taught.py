@@ -17,7 +17,7 @@ from coloop.spec.algorithm import (
     resolve_algorithm,
 )
 from coloop.spec.builtins import Gate, Margin, TurnAllocation, Weighted
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.diagnostics import Diagnostic, Fix, error, warning
 from coloop.spec.graph import Edge
 from coloop.spec.heads import learns_steps, scored_at
 from coloop.spec.levels import Relation
@@ -33,7 +33,7 @@ from coloop.spec.nodes import (
 )
 from coloop.spec.reward import RewardSource
 from coloop.spec.shaping import AccuracyBand, GroupMean, NonzeroVariance, ScoreRule
-from coloop.validate.facts import Facts, found
+from coloop.validate.facts import Facts
 
 Kind = Literal["steps", "whole"]
 
@@ -51,29 +51,23 @@ def labels_are_of_what_is_learned(facts: Facts) -> Iterator[Diagnostic]:
             given = _given(facts, edge, frozenset())
             scorer = edge.source.node
             if given == "whole" and learns_steps(node):
-                yield found(
+                yield error(
                     "learning.label_kind",
+                    f"nodes.{name}.read.granularity",
                     f"`{name}.labels` needs one label per step (`read.granularity: step`), but "
                     f"`{edge.source}` has one number per row",
-                    hint=(
-                        "connect `step_scores` of a scorer that grades steps instead of "
-                        f"`{scorer}`, or set `read.granularity: sequence`"
-                    ),
-                    node=name,
-                    field="read.granularity",
-                    fixes=_step_fixes(facts, edge, name),
+                    "connect `step_scores` of a scorer that grades steps instead of "
+                    f"`{scorer}`, or set `read.granularity: sequence`",
+                    *_step_fixes(facts, edge, name),
                 )
             elif given == "steps" and scored_at(node) == "scores":
-                yield found(
+                yield error(
                     "learning.label_kind",
+                    f"nodes.{name}.algorithm.labels",
                     f"`{name}.labels` needs one number per text, but `{edge.source}` has one per "
                     "step",
-                    hint=(
-                        f"connect `{scorer}.scores`, or train `{name}` on steps (a discriminative "
-                        "verifier with `read.granularity: step`)"
-                    ),
-                    node=name,
-                    field="algorithm.labels",
+                    f"connect `{scorer}.scores`, or train `{name}` on steps (a discriminative "
+                    "verifier with `read.granularity: step`)",
                 )
 
 
@@ -113,14 +107,12 @@ def _of_inputs(facts: Facts, name: str, seen: frozenset[str]) -> Kind | None:
 
 
 def _step_fixes(facts: Facts, edge: Edge, name: str) -> tuple[Fix, ...]:
-    whole = Change(op="set", path=f"nodes.{name}.read.granularity", value="sequence")
-    fixes = (Fix(title="Train on whole texts", changes=(whole,)),)
+    fixes = (Fix.set("Train on whole texts", f"nodes.{name}.read.granularity", "sequence"),)
     source = facts.nodes[edge.source.node]
     if not isinstance(source, VerifierNode) or source.method != "rule":
         return fixes
     value = f"{edge.source.node}.step_scores -> {edge.target}"
-    change = Change(op="set", path=facts.place(edge), value=value)
-    return (Fix(title="Use its step scores", changes=(change,)), *fixes)
+    return (Fix.set("Use its step scores", facts.place(edge), value), *fixes)
 
 
 def pairs_are_sure_where_they_must_be(facts: Facts) -> Iterator[Diagnostic]:
@@ -133,14 +125,13 @@ def pairs_are_sure_where_they_must_be(facts: Facts) -> Iterator[Diagnostic]:
             for entry in facts.algorithms(name, "pairs"):
                 remedy = _reads_no_probability(entry)
                 if remedy is not None:
-                    yield found(
+                    yield error(
                         "learning.soft_pairs",
+                        f"nodes.{name}.algorithm",
                         f"`{soft}` keeps preferences as probabilities (`soft`), but `{entry.name}` "
                         f"at `{name}.pairs` treats each pair as certain",
-                        hint=f"{remedy}, or set `soft: false` on `{soft}`",
-                        node=name,
-                        field="algorithm",
-                        fixes=_sure_fix(soft),
+                        f"{remedy}, or set `soft: false` on `{soft}`",
+                        *_sure_fix(soft),
                     )
 
 
@@ -161,15 +152,13 @@ def pairs_with_a_probability_meet_who_reads_it(facts: Facts) -> Iterator[Diagnos
                     if is_refused
                     else "it is ignored"
                 )
-                yield found(
+                yield warning(
                     "learning.soft_pairs",
+                    f"nodes.{name}.algorithm",
                     f"pairs of {', '.join(f'`{one}`' for one in givers)} have a column "
                     f"`probability` at `{name}.pairs`, but `{entry.name}` treats each pair as "
                     f"certain: {end}",
-                    severity=Severity.WARNING,
-                    hint=f"{remedy}, or remove the column from the data",
-                    node=name,
-                    field="algorithm",
+                    f"{remedy}, or remove the column from the data",
                 )
 
 
@@ -205,15 +194,7 @@ def _soft_giver(facts: Facts, edge: Edge, seen: frozenset[str]) -> str | None:
 
 
 def _sure_fix(name: str) -> tuple[Fix, ...]:
-    change = Change(op="set", path=f"nodes.{name}.soft", value=False)
-    return (Fix(title="Make hard pairs", changes=(change,)),)
-
-
-RULES = (
-    labels_are_of_what_is_learned,
-    pairs_are_sure_where_they_must_be,
-    pairs_with_a_probability_meet_who_reads_it,
-)
+    return (Fix.set("Make hard pairs", f"nodes.{name}.soft", False),)
 
 
 # Numbers at steps or tokens: they go to the text that they index, and nowhere else, and to nobody
@@ -238,15 +219,14 @@ def positions_stay_with_their_text(facts: Facts) -> Iterator[Diagnostic]:
         fixes: tuple[Fix, ...] = ()
         if isinstance(node, VerifierNode):
             path = f"nodes.{edge.source.node}.read.reduce"
-            change = Change(op="set", path=path, value="mean")
-            fixes = (Fix(title="Use the mean over steps", changes=(change,)),)
-        yield found(
+            fixes = (Fix.set("Use the mean over steps", path, "mean"),)
+        yield error(
             "lineage.positions",
+            facts.place(edge),
             f"`{edge.label}` carries step scores of {_names(texts)} to rows of "
             f"{_names(receivers)}, whose texts have other steps",
-            hint="use `scores`, or set `read.reduce` (min, product, last, mean) on the scorer",
-            field=facts.place(edge),
-            fixes=fixes,
+            "use `scores`, or set `read.reduce` (min, product, last, mean) on the scorer",
+            *fixes,
         )
 
 
@@ -264,15 +244,13 @@ def one_number_is_one(facts: Facts) -> Iterator[Diagnostic]:
         if edge.source.port == "step_scores":
             value = edge.model_dump(by_alias=True, exclude_defaults=True)
             value |= {"from": f"{giver}.scores", "to": str(edge.target)}
-            change = Change(op="set", path=facts.place(edge), value=value)
-            fixes = (Fix(title=f"Use {giver}.scores", changes=(change,)),)
-        yield found(
+            fixes = (Fix.set(f"Use {giver}.scores", facts.place(edge), value),)
+        yield error(
             "lineage.positions",
+            f"nodes.{name}.{field}",
             f"`{field}` of `{name}` needs one number per row, but `{edge.label}` has one per step",
-            hint=f"use `{giver}.scores` instead of `{giver}.step_scores`",
-            node=name,
-            field=field,
-            fixes=fixes,
+            f"use `{giver}.scores` instead of `{giver}.step_scores`",
+            *fixes,
         )
 
 
@@ -353,6 +331,3 @@ def _indexed_texts(facts: Facts, scorer: str) -> Levels:
 
 def _names(levels: Levels) -> str:
     return ", ".join(f"`{name}`" for name in sorted({str(level) for level in levels}))
-
-
-POSITION_RULES = (positions_stay_with_their_text, one_number_is_one)

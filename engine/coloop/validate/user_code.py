@@ -21,7 +21,7 @@ from coloop.plan.settings.families import refusal_of
 from coloop.sandbox.code_files import CodeFile, file_of, needed_by, read_code
 from coloop.sandbox.foreseen import closed_calls
 from coloop.sandbox.inside.closed import INSTEAD, sentence
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity, did_you_mean
+from coloop.spec.diagnostics import Diagnostic, Fix, did_you_mean, error, warning
 from coloop.spec.model import PretrainedModel
 from coloop.spec.remotes import (
     AllowedRemotes,
@@ -30,24 +30,22 @@ from coloop.spec.remotes import (
     secret_value,
     secret_variable,
 )
-from coloop.validate.facts import Facts, found
-from coloop.validate.texts import code_file_of, codes_of, path_of_code
-
-REWARD = "reward"
-"""The function of rewards, which are told what to use instead of what is closed."""
+from coloop.validate.facts import Facts
+from coloop.validate.texts import code_paths_of, codes_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Code:
     """Code of a node, with the modules beside its file."""
 
-    node: str
-    field: str
-    file: str | None
+    at: str
+    """Path of the field."""
+    file: str | None = None
     """As the loop names it; None of code in the loop."""
-    folder: Path | None
+    folder: Path | None = None
     read: CodeFile
     is_reward: bool
+    """Rewards are told what to use instead of what is closed."""
 
     def parts(self) -> Iterator[tuple[str | None, str, str]]:
         """File, package and source of each part."""
@@ -63,22 +61,19 @@ class _Code:
 def code_files_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
     """Files of Python are in their encoding, and so is what they import; that compiles."""
     for name, node in facts.nodes.items():
-        named = code_file_of(node)
-        path = path_of_code(facts, named.file) if named is not None else None
-        if named is None or path is None:
-            continue
-        try:
-            modules = read_code(path).modules
-        except OSError:
-            continue
-        except ValueError as error:
-            yield found("text.code_syntax", f"{error}", node=name, field=named.field)
-            continue
-        for module, source in modules.items():
-            problem = _why_not_compiled(source)
-            if problem is not None:
-                message = f"`{file_of(module)}` does not compile{problem}"
-                yield found("text.code_syntax", message, node=name, field=named.field)
+        for field, _, path in code_paths_of(facts, node):
+            at = f"nodes.{name}.{field}"
+            try:
+                modules = read_code(path).modules
+            except OSError:
+                continue
+            except ValueError as problem:
+                yield error("text.code_syntax", at, f"{problem}")
+                continue
+            for module, source in modules.items():
+                if why := _why_not_compiled(source):
+                    message = f"`{file_of(module)}` does not compile{why}"
+                    yield error("text.code_syntax", at, message)
 
 
 def code_has_what_it_uses(facts: Facts) -> Iterator[Diagnostic]:
@@ -96,28 +91,24 @@ def _not_found(code: _Code, file: str | None, package: str, source: str) -> Iter
         is_beside = code.has_beside(first)
         if code.has_beside(need.name) or (not is_beside and _is_installed(first)):
             continue
-        yield found(
+        yield warning(
             "text.code_import",
+            code.at,
             f"{_shown(file)} imports `{need.name}` in line {need.line}, which is neither next to "
             "the file nor installed here",
-            severity=Severity.WARNING,
-            hint=_nearest(code, need.name)
+            _nearest(code, need.name)
             or "a run fails there unless the module is installed on the machine that runs it",
-            node=code.node,
-            field=code.field,
             text_line=need.line if file is None else None,
         )
 
 
 def _closed(code: _Code, file: str | None, source: str) -> Iterator[Diagnostic]:
     for call in closed_calls(source):
-        yield found(
+        yield warning(
             "text.code_closed",
+            code.at,
             f"{_shown(file)} calls `{call.name}` in line {call.line}: {sentence(call.what)}",
-            severity=Severity.WARNING,
-            hint=INSTEAD[call.what] if code.is_reward else None,
-            node=code.node,
-            field=code.field,
+            INSTEAD[call.what] if code.is_reward else None,
             text_line=call.line if file is None else None,
         )
 
@@ -129,32 +120,17 @@ def _shown(file: str | None) -> str:
 def _codes(facts: Facts) -> Iterator[_Code]:
     """All code of a loop that can be read."""
     for name, node in facts.nodes.items():
+        is_reward = node.kind == "reward"
         for place in codes_of(node):
-            read = CodeFile(place.content, {})
-            yield _Code(
-                node=name,
-                field=place.field,
-                file=None,
-                folder=None,
-                read=read,
-                is_reward=place.function == REWARD,
-            )
-        named = code_file_of(node)
-        path = path_of_code(facts, named.file) if named is not None else None
-        if named is None or path is None:
-            continue
-        try:
-            read = read_code(path)
-        except (OSError, ValueError):
-            continue
-        yield _Code(
-            node=name,
-            field=named.field,
-            file=named.file,
-            folder=path.parent,
-            read=read,
-            is_reward=named.function == REWARD,
-        )
+            at, read = f"nodes.{name}.{place.field}", CodeFile(place.content, {})
+            yield _Code(at=at, read=read, is_reward=is_reward)
+        for field, file, path in code_paths_of(facts, node):
+            try:
+                read = read_code(path)
+            except (OSError, ValueError):
+                continue
+            at = f"nodes.{name}.{field}"
+            yield _Code(at=at, file=file, folder=path.parent, read=read, is_reward=is_reward)
 
 
 def _why_not_compiled(source: str) -> str | None:
@@ -186,25 +162,19 @@ def _nearest(code: _Code, name: str) -> str | None:
     if rest and code.has_beside(first) and code.folder is not None:
         inner = [f"{first}.{one}" for one in _modules_in(code.folder / first)]
         return did_you_mean(name, inner)
-    installed = {one.name for one in pkgutil.iter_modules(_libraries())} | sys.stdlib_module_names
-    others = sorted(one for one in installed if not one.startswith("_"))
+    installed = {m.name for m in pkgutil.iter_modules(_libraries())} | sys.stdlib_module_names
+    others = sorted(name for name in installed if not name.startswith("_"))
     return did_you_mean(first, [*dict.fromkeys([*beside, *others])])
 
 
 def _modules_in(folder: Path) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            names = (one.name.removesuffix(".py") for one in entries if _may_be_module(one))
-            return sorted(name for name in names if name.isidentifier())
+            modules = (e for e in entries if e.name.endswith(".py") or e.is_dir())
+            names = [entry.name.removesuffix(".py") for entry in modules]
+            return sorted(filter(str.isidentifier, names))
     except OSError:
         return []
-
-
-def _may_be_module(entry: "os.DirEntry[str]") -> bool:
-    return entry.name.endswith(".py") or entry.is_dir()
-
-
-RULES = (code_files_can_be_read, code_has_what_it_uses)
 
 
 # What a loop lets in from outside: Python that a model brings, services on other machines.
@@ -216,18 +186,13 @@ def models_bring_no_code(facts: Facts) -> Iterator[Diagnostic]:
         model = facts.model(name)
         if not getattr(model, "trust_remote_code", False):
             continue
-        change = Change(op="remove", path=f"nodes.{name}.model.trust_remote_code")
-        yield found(
+        yield warning(
             "foreign.model_code",
+            f"nodes.{name}.model.trust_remote_code",
             f"`{name}` runs the Python in the folder of `{model.path}` inside the engine, with all "
             "permissions of your user and no sandbox",
-            hint=(
-                "do so only if you have read that code; models that transformers supports need none"
-            ),
-            severity=Severity.WARNING,
-            node=name,
-            field="model.trust_remote_code",
-            fixes=(Fix(title="Do not run the model's code", changes=(change,)),),
+            "do so only if you have read that code; models that transformers supports need none",
+            Fix.remove("Do not run the model's code", f"nodes.{name}.model.trust_remote_code"),
         )
 
 
@@ -241,15 +206,12 @@ def models_are_of_a_type_that_runs(facts: Facts) -> Iterator[Diagnostic]:
         reason = None if config is None else refusal_of(config)
         if reason is None or (model.trust_remote_code and "auto_map" in (config or {})):
             continue
-        yield found(
+        yield error(
             "foreign.architecture",
+            f"nodes.{name}.model.path",
             f"the model of `{name}` cannot run: {reason}",
-            hint=(
-                "use a causal language model, such as one of type llama, qwen3, gemma3, mixtral or "
-                "gpt_oss"
-            ),
-            node=name,
-            field="model.path",
+            "use a causal language model, such as one of type llama, qwen3, gemma3, mixtral or "
+            "gpt_oss",
         )
 
 
@@ -273,24 +235,18 @@ def _checked(
     if refused is None and secret is not None:
         refused = refusal_of_secret(url)
     if refused is not None:
-        yield found(
+        yield error(
             "foreign.service",
+            f"nodes.{node}.{field}",
             f"the service of `{node}` is not allowed: {refused.found}",
-            hint=refused.hint,
-            node=node,
-            field=field,
+            refused.hint,
         )
     if secret is not None and secret_value(secret) is None:
         variable = secret_variable(secret)
-        yield found(
+        yield warning(
             "foreign.secret",
+            f"nodes.{node}.{section}.secret",
             f"the secret `{secret}` for the service of `{node}` is not set",
-            hint=f"set {variable} where the run starts, or put it into a file "
+            f"set {variable} where the run starts, or put it into a file "
             f"`{variable.lower()}` in COLOOP_SECRETS_DIR",
-            severity=Severity.WARNING,
-            node=node,
-            field=f"{section}.secret",
         )
-
-
-FOREIGN_RULES = (models_bring_no_code, models_are_of_a_type_that_runs, services_are_allowed)

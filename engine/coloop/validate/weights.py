@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 from coloop.plan.settings.facts import adapted_widths
 from coloop.spec.adapters import standing_of, stays
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, error, warning
 from coloop.spec.groups import WeightsGroup, updates_by_member
 from coloop.spec.heads import scorers_of
 from coloop.spec.model import SharedModel
 from coloop.spec.nodes import RewardNode, VerifierNode
 from coloop.validate import next_steps
-from coloop.validate.facts import Facts, a, found
+from coloop.validate.facts import Facts, a
 from coloop.validate.numerics import architecture
 
 
@@ -21,18 +21,14 @@ def groups_have_one_optimizer(facts: Facts) -> Iterator[Diagnostic]:
         for name in group.members[1:]:
             if getattr(facts.nodes[name], "training", None) is None:
                 continue
-            change = Change(op="remove", path=f"nodes.{name}.training")
-            yield found(
+            yield error(
                 "learning.second_optimizer",
+                f"nodes.{name}.training",
                 f"`{name}` shares the weights of `{group.name}` and has its own `training`, but "
                 "shared weights have one optimizer",
-                hint=(
-                    f"set it in `nodes.{group.name}.training`, or give `{name}` its own weights "
-                    "with `model: {type: copy, of: ...}`"
-                ),
-                node=name,
-                field="training",
-                fixes=(Fix(title="Remove `training` here", changes=(change,)),),
+                f"set it in `nodes.{group.name}.training`, or give `{name}` its own weights "
+                "with `model: {type: copy, of: ...}`",
+                Fix.remove("Remove `training` here", f"nodes.{name}.training"),
             )
 
 
@@ -48,16 +44,16 @@ def snapshots_do_not_train(facts: Facts) -> Iterator[Diagnostic]:
                 continue
             what = f"`{name}.{ports[0]}` is connected" if ports else "it has `training`"
             source = getattr(facts.model(group.name), "of", None)
-            change = Change(
-                op="set", path=f"nodes.{group.name}.model", value={"type": "copy", "of": source}
-            )
-            yield found(
+            yield error(
                 "learning.snapshot_trains",
+                f"nodes.{name}.{ports[0] if ports else 'training'}",
                 f"`{name}` is a snapshot, which is never trained, but {what}",
-                hint="a `copy` starts from the same weights and can be trained",
-                node=name,
-                field=ports[0] if ports else "training",
-                fixes=(Fix(title=f"Make {group.name} a copy", changes=(change,)),),
+                "a `copy` starts from the same weights and can be trained",
+                Fix.set(
+                    f"Make {group.name} a copy",
+                    f"nodes.{group.name}.model",
+                    {"type": "copy", "of": source},
+                ),
             )
 
 
@@ -76,12 +72,11 @@ def weights_come_from_somewhere(facts: Facts) -> Iterator[Diagnostic]:
         circle = way[way.index(here) :]
         if reported.isdisjoint(circle):
             reported.update(circle)
-            yield found(
+            yield error(
                 "learning.weights_circle",
+                f"nodes.{circle[0]}.model",
                 "weights depend on one another in a cycle: " + " -> ".join([*circle, circle[0]]),
-                hint="one of these nodes needs its own weights (`pretrained`, `scratch` or `run`)",
-                node=circle[0],
-                field="model",
+                "one of these nodes needs its own weights (`pretrained`, `scratch` or `run`)",
             )
 
 
@@ -100,13 +95,12 @@ def learners_have_weights(facts: Facts) -> Iterator[Diagnostic]:
             if isinstance(node, VerifierNode)
             else node.kind
         )
-        yield found(
+        yield error(
             "learning.no_weights",
+            f"nodes.{name}.{port}",
             f"`{name}.{port}` is connected, but {a(node.kind)} with `{what}: {value}` has no "
             "weights",
-            hint=f"give it a model, or remove the edge into `{name}.{port}`",
-            node=name,
-            field=port,
+            f"give it a model, or remove the edge into `{name}.{port}`",
         )
 
 
@@ -120,16 +114,13 @@ def trainers_have_something_to_train(facts: Facts) -> Iterator[Diagnostic]:
             continue
         if group.source == "snapshot":
             continue
-        change = Change(op="remove", path=f"nodes.{name}.training")
-        yield found(
+        at = f"nodes.{name}.training"
+        yield warning(
             "learning.nothing_to_train",
+            at,
             f"`{name}` has `training`, but none of the teaching ports of its weights is connected",
-            severity=Severity.WARNING,
-            hint="connect a teaching port, or remove `training`: the weights are frozen",
-            node=name,
-            field="training",
-            fixes=next_steps.to_lesson(facts, name)
-            or (Fix(title="Remove `training`", changes=(change,)),),
+            "connect a teaching port, or remove `training`: the weights are frozen",
+            *(next_steps.to_lesson(facts, name) or (Fix.remove("Remove `training`", at),)),
         )
 
 
@@ -140,31 +131,30 @@ def order_is_of_one_group(facts: Facts) -> Iterator[Diagnostic]:
         return
     for index, name in enumerate(order):
         if name in order[:index]:
-            yield found(
+            yield error(
                 "learning.order",
+                f"schedule.order.{index}",
                 f"`{name}` is listed twice in `order`",
-                hint="list each role once",
-                field=f"schedule.order.{index}",
+                "list each role once",
             )
     for group in facts.groups.values():
         learners = [name for name in group.members if name in facts.learners]
         named = [name for name in order if name in group.members]
         if len(learners) < 2 and named:
-            yield found(
+            yield warning(
                 "learning.order",
+                "schedule.order",
                 f"`order` names `{named[0]}`, but no other role trains its weights",
-                severity=Severity.WARNING,
-                hint="`order` applies to roles that share weights; other learners are independent",
-                field="schedule.order",
+                "`order` applies to roles that share weights; other learners are independent",
             )
         missing = [name for name in learners if name not in named]
         if named and missing and len(learners) > 1:
-            yield found(
+            yield error(
                 "learning.order",
+                "schedule.order",
                 f"`order` names {', '.join(f'`{n}`' for n in named)} but not "
                 f"{', '.join(f'`{n}`' for n in missing)} on the same weights",
-                hint="list all learning roles of the group, or none for one joint update",
-                field="schedule.order",
+                "list all learning roles of the group, or none for one joint update",
             )
 
 
@@ -177,18 +167,16 @@ def frozen_weights_know_something(facts: Facts) -> Iterator[Diagnostic]:
             yield from _drawn_head(facts, group)
             continue
         kinds = {facts.nodes[name].kind for name in group.members}
-        yield found(
+        yield warning(
             "learning.frozen_scratch",
+            f"nodes.{group.name}.model",
             f"`{group.name}` starts with random weights and is never trained: its output is noise",
-            severity=Severity.WARNING,
-            hint=(
+            (
                 "connect one of its teaching ports, or use trained weights: `model: {type: "
                 "pretrained, path: ...}`"
             )
             + (" or `{type: snapshot, of: ...}`" if "reference" in kinds else ""),
-            node=group.name,
-            field="model",
-            fixes=next_steps.to_lesson(facts, group.name),
+            *next_steps.to_lesson(facts, group.name),
         )
 
 
@@ -197,17 +185,13 @@ def _drawn_head(facts: Facts, group: WeightsGroup) -> Iterator[Diagnostic]:
     for name in scorers_of(facts.spec, group.members):
         if not _comes_without_head(facts, group, name):
             continue
-        yield found(
+        yield warning(
             "learning.frozen_scratch",
+            f"nodes.{name}.model",
             f"`{name}` reads a score head that its initial weights do not have, and it is never "
             "trained: its output is noise",
-            severity=Severity.WARNING,
-            hint=(
-                f"connect a teaching port of `{name}`, or use weights with a head: those of a "
-                "scorer of this loop, or of an earlier run (`model: {type: run, ...}`)"
-            ),
-            node=name,
-            field="model",
+            f"connect a teaching port of `{name}`, or use weights with a head: those of a "
+            "scorer of this loop, or of an earlier run (`model: {type: run, ...}`)",
         )
 
 
@@ -241,13 +225,13 @@ def members_learn_as_often(facts: Facts) -> Iterator[Diagnostic]:
             told.add(group.name)
             last = next(name for name in reversed(said) if said[name] != next(iter(said.values())))
             paths = {name: f"schedule.learn.{name}.updates" for name in said}
-            yield found(
+            yield error(
                 "learning.updates",
+                paths[last],
                 " and ".join(f"`{name}` sets `updates: {count}`" for name, count in said.items())
                 + f", but they share the weights of `{group.name}` and are trained in one stage",
-                hint="set the same value for all, or train them in different phases",
-                field=paths[last],
-                fixes=tuple(
+                "set the same value for all, or train them in different phases",
+                *(
                     Fix(
                         title=f"{count} for all",
                         changes=tuple(
@@ -257,18 +241,6 @@ def members_learn_as_often(facts: Facts) -> Iterator[Diagnostic]:
                     for count in sorted(set(said.values()))
                 ),
             )
-
-
-RULES = (
-    groups_have_one_optimizer,
-    snapshots_do_not_train,
-    weights_come_from_somewhere,
-    learners_have_weights,
-    trainers_have_something_to_train,
-    order_is_of_one_group,
-    frozen_weights_know_something,
-    members_learn_as_often,
-)
 
 
 # Adapters: what they stand on, whether anything teaches them, and how wide they are.
@@ -291,26 +263,27 @@ def adapters_stand_on_frozen_weights(facts: Facts) -> Iterator[Diagnostic]:
         else:
             why = f"`{group.name}` trains all of its weights"
         rank = {"rank": model.lora.rank}
-        copied = Change(
-            op="set",
-            path=f"nodes.{name}.model",
-            value={"type": "copy", "of": model.with_, "lora": rank},
-        )
-        fixes = [Fix(title=f"Start `{name}` as a copy", changes=(copied,))]
+        fixes = [
+            Fix.set(
+                f"Start `{name}` as a copy",
+                f"nodes.{name}.model",
+                {"type": "copy", "of": model.with_, "lora": rank},
+            )
+        ]
         if group.trainable:
-            adapted = Change(op="set", path=f"nodes.{group.name}.model.lora", value=rank)
-            fixes.append(Fix(title=f"Train an adapter of `{group.name}`", changes=(adapted,)))
-        yield found(
+            fixes.append(
+                Fix.set(
+                    f"Train an adapter of `{group.name}`", f"nodes.{group.name}.model.lora", rank
+                )
+            )
+        yield error(
             "learning.adapter_base",
+            f"nodes.{name}.model.with",
             f"the adapter of `{name}` is based on the weights of `{group.name}`, which change: "
             f"{why}",
-            hint=(
-                "give the other node `model.lora` as well, so that both use its frozen weights, or "
-                "start from a copy: `model: {type: copy, of: ..., lora: ...}`"
-            ),
-            node=name,
-            field="model.with",
-            fixes=tuple(fixes),
+            "give the other node `model.lora` as well, so that both use its frozen weights, or "
+            "start from a copy: `model: {type: copy, of: ..., lora: ...}`",
+            *fixes,
         )
 
 
@@ -319,19 +292,12 @@ def adapters_are_taught(facts: Facts) -> Iterator[Diagnostic]:
     for group in facts.groups.values():
         if group.trainable or getattr(facts.model(group.name), "lora", None) is None:
             continue
-        yield found(
+        yield warning(
             "learning.adapter_idle",
+            f"nodes.{group.name}.model.lora",
             f"nothing trains the adapter of `{group.name}`, so its weights equal those of its base",
-            severity=Severity.WARNING,
-            hint="connect a teaching port, or remove `lora`",
-            node=group.name,
-            field="model.lora",
-            fixes=(
-                Fix(
-                    title="Remove `lora`",
-                    changes=(Change(op="remove", path=f"nodes.{group.name}.model.lora"),),
-                ),
-            ),
+            "connect a teaching port, or remove `lora`",
+            Fix.remove("Remove `lora`", f"nodes.{group.name}.model.lora"),
         )
 
 
@@ -346,15 +312,10 @@ def adapters_are_narrow(facts: Facts) -> Iterator[Diagnostic]:
         layer, width = min(widths.items(), key=lambda one: one[1], default=("", lora.rank + 1))
         if lora.rank < width:
             continue
-        yield found(
+        yield warning(
             "numbers.adapter_rank",
+            f"nodes.{name}.model.lora.rank",
             f"an adapter of rank {lora.rank} on `{layer}` of {arch.name}, whose rank is at most "
             f"{width}: it can do no more than the whole matrix and needs more memory",
-            severity=Severity.WARNING,
-            hint="a rank of 8 to 64 is usual, far below the width of the model",
-            node=name,
-            field="model.lora.rank",
+            "a rank of 8 to 64 is usual, far below the width of the model",
         )
-
-
-ADAPTER_RULES = (adapters_stand_on_frozen_weights, adapters_are_taught, adapters_are_narrow)

@@ -34,8 +34,8 @@ from coloop.models.heads import (
     with_one_of,
 )
 from coloop.models.waiting import outline_of
-from coloop.plan.settings.settings import SPLIT_FAMILIES
-from coloop.plan.types import EnginePlan, WeightsPlan
+from coloop.plan.settings.settings import SPLIT_FAMILIES, EnginePlan
+from coloop.plan.types import WeightsPlan
 from coloop.spec.adapters import source_of, standing_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import rollout_of, training_of

@@ -4,7 +4,7 @@ import pytest
 
 from coloop.plan.cost import estimate
 from coloop.plan.cost.fit import fit
-from coloop.plan.refused import outlook_of
+from coloop.plan.run_check import check_run
 from coloop.spec.paths import get_value
 
 GIB = 2**30
@@ -26,7 +26,7 @@ def test_open_settings_are_written_down_once_the_loop_fits(grpo):
 
     assert get_value(found.spec, "nodes.actor.training.gradient_checkpointing") is not None
     assert get_value(found.spec, "nodes.actor.rollout.max_num_seqs") is not None
-    assert outlook_of(found.spec).refusals == ()
+    assert check_run(found.spec).refusals == ()
     assert estimate(found.spec).fits
 
 

@@ -8,7 +8,7 @@ from coloop.plan.cost import estimate, explain
 from coloop.plan.cost.fit import fit
 from coloop.plan.cost.solving import solve
 from coloop.plan.cost.ways import ways_of
-from coloop.plan.refused import outlook_of
+from coloop.plan.run_check import check_run
 from coloop.plan.settings.cores import Core, Texts, written_seconds
 from coloop.plan.settings.facts import architecture_of
 from coloop.plan.settings.processor import Processor
@@ -352,7 +352,7 @@ def test_ways_that_a_run_refuses_all_say_so(grpo):
     )
 
     def refusal(other):
-        refusals = outlook_of(other).refusals
+        refusals = check_run(other).refusals
         return refusals[0].message if refusals else None
 
     ways = ways_of(spec, solve(spec), (), refusal=refusal)

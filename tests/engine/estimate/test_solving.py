@@ -11,7 +11,7 @@ from coloop.plan.cost.fit import fit
 from coloop.plan.cost.placing import place
 from coloop.plan.cost.solving import solve
 from coloop.plan.cost.ways import ways_of
-from coloop.plan.refused import outlook_of
+from coloop.plan.run_check import check_run
 from coloop.spec import presets
 from coloop.spec.io import parse
 from coloop.spec.paths import apply_overrides, get_value
@@ -160,7 +160,7 @@ def test_a_run_would_take_what_is_offered(name):
 
         if found.fits:
             assert validate(found.spec).ok
-            assert outlook_of(found.spec).refusals == ()
+            assert check_run(found.spec).refusals == ()
 
 
 @pytest.mark.slow
@@ -195,7 +195,7 @@ def test_a_budget_makes_no_loop_one_that_a_run_refuses(solver):
 
     for percent in range(100, 20, -2):
         found = solver(spec, budget_fraction=percent / 100)
-        assert found.refusals == outlook_of(found.spec).refusals == ()
+        assert found.refusals == check_run(found.spec).refusals == ()
 
 
 def test_settings_that_a_run_refuses_are_not_found():
@@ -206,7 +206,7 @@ def test_settings_that_a_run_refuses_are_not_found():
             spec = build(nodes={"actor": TIGHT | {"model": model}})
             found = solver(spec, budget_fraction=0.8, locks=[CHECKPOINTING])
 
-            assert found.refusals == outlook_of(found.spec).refusals == ()
+            assert found.refusals == check_run(found.spec).refusals == ()
             assert not [one for one in found.changes if one.path == TENSOR and one.new]
 
 
@@ -271,7 +271,7 @@ def test_a_faster_placement_is_found_and_a_run_would_take_it():
     assert found.suggested.step_seconds < found.yours.step_seconds
     made = apply_overrides(spec, {one.path: one.new or None for one in found.changes if one.new})
     assert estimate(made).step_seconds == pytest.approx(found.suggested.step_seconds)
-    assert outlook_of(made).refusals == ()
+    assert check_run(made).refusals == ()
     assert sum(home.gpus for home in found.suggested.homes) == 8
     assert found.tried > 1
 

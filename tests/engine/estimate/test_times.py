@@ -102,7 +102,7 @@ def test_an_update_of_two_learners_counts_the_rules_of_both(grpo, learn, rows, p
         ],
         schedule={"learn": learn},
     )
-    update = Unrolled(spec).settings().memory.updates["actor"]
+    update = Unrolled(spec).settings().memory.updates["actor"].work
 
     assert (update.sequences, update.passes, update.mini_batches) == (rows, passes, steps)
 

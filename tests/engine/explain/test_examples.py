@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 
 from coloop.explain.codes import Document, Edit, changed, explain
 from coloop.explain.pages import Page, all_codes, page_of
-from coloop.plan.refused import outlook_of
+from coloop.plan.run_check import check_run
 from coloop.runtime.health.symptom import Look
 from coloop.runtime.health.symptoms import BY_CODE
 from coloop.spec.diagnostics import CODES
@@ -50,7 +50,7 @@ def refused(text: str) -> set[str]:
     """What the compiler says of a sound loop."""
     parsed = parse(text)
     assert parsed.spec is not None
-    return {one.code for one in outlook_of(parsed.spec).refusals}
+    return {one.code for one in check_run(parsed.spec).refusals}
 
 
 def write(files: Mapping[str, str], root: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from tests.engine.plan.conftest import loop
 from tests.engine.plan.test_later_kinds import CASES, GRPO, MODEL
 
-from coloop.plan.runnable import check_runs
+from coloop.plan.run_check import check_runs
 from coloop.spec.graph import LoopSpec
 
 Case = tuple[list[Any], dict[str, Any]]

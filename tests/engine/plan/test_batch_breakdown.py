@@ -51,7 +51,7 @@ def test_the_last_rung_is_what_the_estimate_counts_with(name):
         if any("rows come" in one.note for one in own):
             continue
         updates = [one.rungs[-1].count for one in own]
-        assert pytest.approx(sized.mini_batches, rel=0.01) in updates, group
+        assert pytest.approx(sized.work.mini_batches, rel=0.01) in updates, group
 
 
 def test_a_grouped_batch_reads_from_prompts_to_updates():

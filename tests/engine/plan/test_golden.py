@@ -12,8 +12,8 @@ import pytest
 
 from coloop.plan.compile import compile_plan
 from coloop.plan.explain import probe_line, update_line
-from coloop.plan.refusal import cause_of
-from coloop.plan.runnable import check_runs
+from coloop.plan.refusals import cause_of
+from coloop.plan.run_check import check_runs
 from coloop.plan.types import Plan
 from coloop.spec.io import parse
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from coloop.plan.refusal import cause_of
-from coloop.plan.runnable import check_drawn
+from coloop.plan.refusals import cause_of
+from coloop.plan.run_check import check_drawn
 from coloop.spec.algorithm import REWARDS_NAMES
 from coloop.spec.graph import LoopSpec
 

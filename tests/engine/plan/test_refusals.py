@@ -11,17 +11,13 @@ from typing import Any
 import pytest
 from tests.engine.plan.refusals import ALL, MORE, refused_loop
 
-from coloop.plan import judging, runnable, searches
+from coloop.plan import refusals
 from coloop.plan.compile import compile_plan
-from coloop.plan.refusal import cause_of
-from coloop.plan.runnable import check_runs
+from coloop.plan.refusals import cause_of
+from coloop.plan.run_check import check_runs
 
-SAYS = {runnable: ("refusal",), judging: ("refusal", "_refused"), searches: ("Objection",)}
+SAYS = {refusals: ("refusal",)}
 """By module, what it refuses with."""
-ELSEWHERE = {
-    *("check_machine", "_check_ranks", "_elsewhere", "_spread", "_check_tensor", "_beyond"),
-}
-"""Functions whose refusals `test_runnable`, `test_remote_writers` and the house tests meet."""
 GUARDS = ("nodes of kind", "rewards of type", "algorithm `")
 """Refusals of what the language has and a version may lack; this one lacks none."""
 
@@ -69,7 +65,7 @@ def _refusals_in(module: ModuleType) -> Iterator[tuple[Place, str]]:
     path = Path(str(module.__file__))
     text = path.read_text(encoding="utf-8")
     for function in ast.parse(text).body:
-        if not isinstance(function, ast.FunctionDef) or function.name in ELSEWHERE:
+        if not isinstance(function, ast.FunctionDef):
             continue
         for node in ast.walk(function):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in SAYS[module]:

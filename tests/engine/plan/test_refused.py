@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coloop.plan.refused import outlook_of
+from coloop.plan.run_check import check_run
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict
 
@@ -44,11 +44,11 @@ def test_a_loop_that_runs_has_a_plan_and_nothing_against_it() -> None:
         "exact.scores -> actor.rewards",
     ]
 
-    outlook = outlook_of(build({"actor": actor(), "exact": EXACT}, edges))
+    run_check = check_run(build({"actor": actor(), "exact": EXACT}, edges))
 
-    assert outlook.plan is not None
-    assert outlook.refusals == ()
-    assert outlook.sentence is None
+    assert run_check.plan is not None
+    assert run_check.refusals == ()
+    assert run_check.sentence is None
 
 
 def test_edges_of_a_node_that_does_not_run_are_no_cause_of_their_own() -> None:
@@ -65,7 +65,7 @@ def test_edges_of_a_node_that_does_not_run_are_no_cause_of_their_own() -> None:
         "actor.policy -> tree.policy",
     ]
 
-    assert [one.field for one in outlook_of(build(nodes, edges)).refusals] == [
+    assert [one.field for one in check_run(build(nodes, edges)).refusals] == [
         "budget.searches_per_row"
     ]
 
@@ -79,7 +79,7 @@ def test_what_an_algorithm_never_reads_is_not_called_a_thing_for_later() -> None
         "exact.scores -> one.rewards",
     ]
 
-    [refusal] = outlook_of(build(nodes, edges)).refusals
+    [refusal] = check_run(build(nodes, edges)).refusals
 
     assert refusal.message == (
         "no effect: `tau_positive: 1.2` with the loss `clipped`, which does not use it"
@@ -97,12 +97,12 @@ def test_the_same_of_several_nodes_is_told_once() -> None:
         "exact.scores -> one.rewards",
     ]
 
-    outlook = outlook_of(build(nodes, edges))
+    run_check = check_run(build(nodes, edges))
 
-    [refusal] = outlook.refusals
+    [refusal] = run_check.refusals
     assert refusal.message.endswith("which does not use it (`one`, `two`)")
-    assert outlook.plan is not None
-    assert outlook.sentence == (
+    assert run_check.plan is not None
+    assert run_check.sentence == (
         "valid, but `run` refuses it: `rollout.gpu_memory_utilization: 0.5` with the `torch`"
         " engine, which does not use it (`one`, `two`)"
     )

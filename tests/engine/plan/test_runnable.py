@@ -4,7 +4,7 @@ import pytest
 from tests.engine.smallest import GRPO
 
 from coloop.plan.compile import compile_plan
-from coloop.plan.runnable import check_runs
+from coloop.plan.run_check import check_runs
 from coloop.spec.io import parse, patch
 
 REFUSALS = [

@@ -7,19 +7,25 @@ import pytest
 from tests.engine.plan.conftest import loop
 from tests.engine.plan.refusals import ALL, refused_loop
 
-from coloop.plan.reads import OF_NODES, OF_WAYS, Passed
-from coloop.plan.unread import check_unread, unread_by_backend, unread_by_engine
+from coloop.plan.unused import (
+    OF_NODES,
+    OF_WAYS,
+    Unused,
+    check_unused,
+    unused_by_backend,
+    unused_by_engine,
+)
 from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import dump, parse, patch, require
 from coloop.spec.rollout import Rollout
 from coloop.spec.training import Training
 
-FOUND = [(spec, one) for spec in map(refused_loop, ALL) for one in check_unread(spec)]
+FOUND = [(spec, one) for spec in map(refused_loop, ALL) for one in check_unused(spec)]
 
 
 @pytest.mark.parametrize("row", OF_NODES, ids=lambda row: f"{row.fields[0]} {row.what}")
-def test_every_line_about_a_node_has_a_loop(row: Passed) -> None:
+def test_every_line_about_a_node_has_a_loop(row: Unused) -> None:
     said = re.sub(r"\\\{.*?\\\}", ".*", re.escape(row.what))
     fields = "|".join(map(re.escape, row.fields))
 
@@ -53,7 +59,7 @@ def mended(spec: LoopSpec, found: Diagnostic) -> LoopSpec:
 
 
 def messages(spec: LoopSpec) -> list[str]:
-    return [one.message for one in check_unread(spec)]
+    return [one.message for one in check_unused(spec)]
 
 
 def by_pairs(**algorithm: Any) -> LoopSpec:
@@ -76,7 +82,7 @@ def test_a_lead_that_a_preset_wants_of_another_loss_is_set_to_nothing(
 ) -> None:
     spec = by_pairs(**algorithm)
 
-    [found] = check_unread(spec)
+    [found] = check_unused(spec)
 
     assert (found.field, found.hint) == ("algorithm.gamma", hint)
     assert messages(mended(spec, found)) == []
@@ -91,10 +97,10 @@ def test_engines_and_backends_that_read_a_field_do_not_refuse_it() -> None:
     written = Rollout(script=("yes",), max_new_tokens=4)
     shared = Training(tensor_parallel=2)
 
-    assert list(unread_by_engine("actor", written, "torch")) == []
-    assert list(unread_by_backend("actor", shared, "fsdp2")) == []
-    [script] = unread_by_engine("actor", written, "vllm")
-    [parallel] = unread_by_backend("actor", shared, "deepspeed")
+    assert list(unused_by_engine("actor", written, "torch")) == []
+    assert list(unused_by_backend("actor", shared, "fsdp2")) == []
+    [script] = unused_by_engine("actor", written, "vllm")
+    [parallel] = unused_by_backend("actor", shared, "deepspeed")
     assert (script.field, parallel.field) == ("rollout.script", "training.tensor_parallel")
     assert [one.title for one in (*script.fixes, *parallel.fixes)] == [
         "Remove `rollout.script`",

@@ -9,7 +9,7 @@ from tests.engine.graphs import drawn
 from tests.engine.roles.test_order import ShuffledLanes, played
 from tests.engine.roles.test_row_counts import check
 
-from coloop.plan.runnable import check_runs
+from coloop.plan.run_check import check_runs
 from coloop.validate import validate
 
 pytestmark = pytest.mark.slow

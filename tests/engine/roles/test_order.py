@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from tests.matrix import halved
 
 from coloop.errors import DataError
-from coloop.plan.runnable import check_drawn
+from coloop.plan.run_check import check_drawn
 from coloop.runtime.schedule.lanes import Waited
 from coloop.spec.io import from_dict
 from coloop.spec.paths import apply_overrides

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from tests.matrix import halved
 
 from coloop.errors import DataError
-from coloop.plan.runnable import check_drawn
+from coloop.plan.run_check import check_drawn
 from coloop.plan.stages import Step
 from coloop.plan.types import PhasePlan
 from coloop.runtime.roles.protocol import Outcome

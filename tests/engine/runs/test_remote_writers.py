@@ -10,7 +10,7 @@ from tests.engine.web_service import Asked, Behaviour, WebService, serving
 
 from coloop.data.seeds import derive_seed
 from coloop.models import build_model
-from coloop.plan.runnable import check_runs
+from coloop.plan.run_check import check_runs
 from coloop.runtime.run_files.events import RunStateName
 from coloop.spec.diagnostics import Change
 from coloop.spec.io import parse, patch

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coloop.plan.compile import compile_plan
-from coloop.plan.runnable import check_machine
+from coloop.plan.run_check import check_machine
 from coloop.plan.settings import Begun, Conditions
 from coloop.plan.settings.processor import Processor
 from coloop.plan.types import Plan

@@ -119,7 +119,7 @@ def test_what_texts_begin_with_is_learned_once(
     """Sums of 6 characters, answers of 4, of which the last is read by nothing."""
     found = settled("short-1M", tmp_path, changes, expected_tokens=4)
 
-    assert found.memory.updates["actor"].read == read
+    assert found.memory.updates["actor"].work.read == read
 
 
 def test_the_plan_says_where_lengths_come_from(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ LOOK = """
 import json, sys
 from coloop.cli.check import check
 from coloop.plan.compile import compile_plan
-from coloop.plan.runnable import check_runs
+from coloop.plan.run_check import check_runs
 from coloop.spec.catalog import catalog
 
 checked = check(sys.argv[1])

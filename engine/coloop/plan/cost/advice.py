@@ -62,9 +62,8 @@ def _to_be_faster(survey: Survey, memory: Memory, estimate: Estimate) -> Iterato
                 f"{name} computes activations twice: it is faster without "
                 "`gradient_checkpointing`, if that fits"
             )
-        elif update.passes > 1:
-            yield (
-                f"{name} passes over its rows {update.passes:g} times: use fewer `training.epochs`"
-            )
+        elif update.work.passes > 1:
+            passes = f"{update.work.passes:g} times"
+            yield f"{name} passes over its rows {passes}: use fewer `training.epochs`"
     if stage.bound == "service":
         yield f"{name} waits for a service: raise its concurrency"

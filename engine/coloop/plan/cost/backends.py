@@ -19,8 +19,6 @@ from coloop.spec.training import Backend
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendOption:
-    """One backend of a learner."""
-
     backend: Backend
     step_seconds: float | None
     """None: it cannot be priced here."""

@@ -1,9 +1,8 @@
 """Puts survey, memory and times together into one estimate."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from coloop.plan.cost.advice import advise
 from coloop.plan.cost.missing import missing_times, starved_engines, starved_words, unknown_in
@@ -38,38 +37,17 @@ from coloop.spec.graph import LoopSpec
 DRIVER = ""
 
 
-class Waiting(Protocol):
-    """A stage and those that it waits for."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def after(self) -> tuple[str, ...]: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """When a stage runs in a step."""
-
-    stage: str
-    pool: str
-    """Empty: the driver's."""
-    start: float
-    end: float
-
-
 def spans_of(
-    stages: Iterable[Waiting],
+    stages: Iterable[Stage],
     seconds: Mapping[str, float],
     pools: Mapping[str, str],
     *,
     is_asynchronous: bool = False,
-) -> tuple[Span, ...]:
+) -> tuple[SpanEstimate, ...]:
     """When the stages of one step run, which come in an order in which they can run; `pools` maps
     their names to pools, the driver's are left out. Where steps overlap, no stage waits for those
     of the same step."""
-    spans: list[Span] = []
+    spans: list[SpanEstimate] = []
     ends: dict[str, float] = {}
     free: dict[str, float] = {}
     for stage in stages:
@@ -80,7 +58,7 @@ def spans_of(
         else:
             start = ready if pool == DRIVER else max(ready, free.get(pool, 0.0))
         ends[stage.name] = free[pool] = start + seconds[stage.name]
-        spans.append(Span(stage=stage.name, pool=pool, start=start, end=ends[stage.name]))
+        spans.append(SpanEstimate(stage=stage.name, pool=pool, start=start, end=ends[stage.name]))
     return tuple(spans)
 
 
@@ -160,17 +138,13 @@ class _Estimator:
             step_seconds=step,
             seconds=step * phase.steps if step is not None and phase.steps else None,
             stages=tuple(stage.name for stage in stages),
-            spans=tuple(
-                SpanEstimate(stage=one.stage, pool=one.pool, start=one.start, end=one.end)
-                for one in spans
-                if is_known
-            ),
+            spans=spans if is_known else (),
         )
         return found, counted
 
     def _spans(
         self, stages: Sequence[Stage], seconds: Mapping[str, float], pools: Mapping[str, str]
-    ) -> tuple[Span, ...]:
+    ) -> tuple[SpanEstimate, ...]:
         """When the stages of a step run. Where only a share of the rows is written ahead, the
         others are written in turn with what waits for them; what takes longer counts."""
         ahead = min(self.spec.schedule.max_staleness, 1.0)

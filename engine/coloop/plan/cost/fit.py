@@ -37,8 +37,6 @@ tokens stay open."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit(BudgetResult):
-    """The outcome of fitting."""
-
     changes: tuple[FitChange, ...]
     """Nothing but the budget where nothing makes it fit."""
 
@@ -115,7 +113,6 @@ def _fraction(machine: Machine, gib: float | None, fraction: float | None) -> fl
 
 
 def _pins(explanation: Explanation) -> list[FitChange]:
-    """Open settings as they were decided."""
     return [
         FitChange(path=decision.path, old=None, new=decision.value, reason=decision.reason)
         for decision in explanation.decisions

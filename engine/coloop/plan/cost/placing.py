@@ -40,8 +40,6 @@ ENGINES = "writing"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """One pool of a placement."""
-
     pool: str
     gpus: int
     first: int
@@ -54,8 +52,6 @@ class Home:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Pools with who lives in them, and what that costs."""
-
     homes: tuple[Home, ...]
     step_seconds: float | None
     """None: it cannot run as it is, or a model is not known."""
@@ -110,40 +106,38 @@ def place(
             continue
         if cost.estimate.fits:
             found.append((cost.estimate.step_of_parts, tried, changes))
+    suggested, taken, reason = None, dict[str, Any](), _why_none(now, gpus, tried)
     for _, _, changes in sorted(found, key=lambda one: one[:2]):
         other = apply_overrides(spec, changes)
         cost = explain(other, Unrolled(other, unrolled.lineages), root=root)
         gain = now.estimate.step_of_parts - cost.estimate.step_of_parts
         if yours.fits and gain < LEAST_GAIN * now.estimate.step_of_parts:
             break
-        if refusal(other) is not None:
-            continue
-        suggested = _placement(other, cost)
-        return Placing(
-            yours=yours,
-            suggested=suggested,
-            changes=tuple(_as_changes(spec, changes)),
-            reason=_reason(yours, suggested),
-            tried=tried,
-            seconds=perf_counter() - start,
-        )
-    reason = "no other placement that was tried fits and is faster"
-    if not yours.fits:
-        reason = "no placement that was tried fits with these settings"
-    if now.estimate.unknown:
-        reason = f"the model of {now.estimate.unknown[0].node} is not known"
-    elif not gpus:
-        reason = "without GPUs the compiler chooses the processes itself"
-    elif not tried:
-        reason = "there is only one way to place one set of weights on one GPU"
+        if refusal(other) is None:
+            suggested, taken = _placement(other, cost), changes
+            reason = _reason(yours, suggested)
+            break
     return Placing(
         yours=yours,
-        suggested=None,
-        changes=(),
+        suggested=suggested,
+        changes=tuple(_as_changes(spec, taken)),
         reason=reason,
         tried=tried,
         seconds=perf_counter() - start,
     )
+
+
+def _why_none(now: Explanation, gpus: int, tried: int) -> str:
+    """Why no placement is suggested, where none is."""
+    if now.estimate.unknown:
+        return f"the model of {now.estimate.unknown[0].node} is not known"
+    if not gpus:
+        return "without GPUs the compiler chooses the processes itself"
+    if not tried:
+        return "there is only one way to place one set of weights on one GPU"
+    if not now.estimate.fits:
+        return "no placement that was tried fits with these settings"
+    return "no other placement that was tried fits and is faster"
 
 
 def _candidates(

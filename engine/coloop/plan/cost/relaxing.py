@@ -6,7 +6,7 @@ loss, sharding, what rests in the host's memory. What a loop learns is never
 changed: adapters in place of full training are for people to choose.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from math import gcd
 from pathlib import Path
@@ -15,12 +15,12 @@ from typing import Any
 from coloop.errors import SpecProblem
 from coloop.plan.cost.estimator import explain
 from coloop.plan.cost.report import Explanation, GpuEstimate
-from coloop.plan.refused import outlook_of
+from coloop.plan.run_check import check_run
 from coloop.plan.settings.facts import resolve_architecture
 from coloop.plan.settings.machine import lay_out
 from coloop.plan.settings.processor import processor_here
-from coloop.plan.unread import unread_by_backend
 from coloop.plan.unrolled import Unrolled
+from coloop.plan.unused import unused_by_backend
 from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of, training_of, weights_groups
@@ -35,8 +35,6 @@ LITTLE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitChange:
-    """One setting that was changed."""
-
     path: str
     old: Any
     new: Any
@@ -61,7 +59,7 @@ class Prices:
     def refusals(self, spec: LoopSpec) -> tuple[Diagnostic, ...]:
         """What stands against a run of one variant."""
         unrolled = self.unrolled if spec is self.unrolled.spec else self.unrolled.again(spec)
-        return outlook_of(spec, unrolled, root=self.root).refusals
+        return check_run(spec, unrolled, root=self.root).refusals
 
     def refusals_of_answer(self, answer: LoopSpec) -> tuple[Diagnostic, ...]:
         """The same of an answer: in the words of the loop that was asked about, where it is refused
@@ -123,7 +121,7 @@ def is_carried_out(spec: LoopSpec, change: FitChange, explanation: Explanation) 
     decided = {one.path: one.value for one in explanation.decisions}
     backend = training.backend or decided.get(f"nodes.{node}.training.backend") or "single"
     if any(
-        found.field == f"training.{name}" for found in unread_by_backend(node, training, backend)
+        found.field == f"training.{name}" for found in unused_by_backend(node, training, backend)
     ):
         return False
     if name != "tensor_parallel":
@@ -268,114 +266,86 @@ class BudgetResult:
 
 def _relaxations(spec: LoopSpec, explanation: Explanation, gpu: GpuEstimate) -> Iterator[FitChange]:
     """What may help at the peak of a GPU, from cheap to dear."""
-    node, _, verb = gpu.peak_stage.rpartition(".")
-    decided = {decision.path: decision.value for decision in explanation.decisions}
-
-    def change(path: str, new: Any, reason: str) -> Iterator[FitChange]:
+    for path, new, reason in _values(spec, explanation, gpu):
         old = value_at(spec, path)
-        if new is not None and old != new:
+        if old != new:
             yield FitChange(path=path, old=old, new=new, reason=reason)
 
+
+Value = tuple[str, Any, str]
+"""A path, what may stand there instead, and why that helps."""
+
+
+def _values(spec: LoopSpec, explanation: Explanation, gpu: GpuEstimate) -> Iterator[Value]:
+    node, _, verb = gpu.peak_stage.rpartition(".")
+    decided = {decision.path: decision.value for decision in explanation.decisions}
     if verb == "learn":
-        yield from _smaller_updates(spec, node, decided, change)
+        yield from _smaller_updates(spec, f"nodes.{node}.training", decided)
     if verb in ("generate", "score", "evaluate", "sync") or not over_of(gpu):
-        yield from _smaller_engines(spec, explanation, gpu, decided, change)
+        yield from _smaller_engines(spec, explanation, gpu, decided)
     others = [n for n, g in weights_groups(spec).items() if g.trainable]
     for owner in sorted(others, key=lambda name: name != node):
-        if _pool(spec, owner) == gpu.pool:
-            yield from _lighter_states(spec, explanation, owner, change)
+        pool = _pool(spec, owner)
+        if pool == gpu.pool:
+            gpus = sum(gpu.pool == pool for gpu in explanation.estimate.gpus)
+            yield from _lighter_states(spec, f"nodes.{owner}.training", gpus)
 
 
-Change = Callable[[str, Any, str], Iterator[FitChange]]
-
-
-def _smaller_updates(
-    spec: LoopSpec, owner: str, decided: dict[str, Any], change: Change
-) -> Iterator[FitChange]:
-    path = f"nodes.{owner}.training"
+def _smaller_updates(spec: LoopSpec, path: str, decided: dict[str, Any]) -> Iterator[Value]:
     rows = value_at(spec, f"{path}.micro_batch")
     if isinstance(rows, int) and rows > 1:
-        yield from change(f"{path}.micro_batch", rows // 2, "fewer rows at once, more passes")
+        yield f"{path}.micro_batch", rows // 2, "fewer rows at once, more passes"
     if value_at(spec, f"{path}.gradient_checkpointing") in (False, "selective"):
-        yield from change(
-            f"{path}.gradient_checkpointing",
-            True,
-            "activations are recomputed, about 10% slower",
-        )
+        reason = "activations are recomputed, about 10% slower"
+        yield f"{path}.gradient_checkpointing", True, reason
     chunk = value_at(spec, f"{path}.loss_chunk") or decided.get(f"{path}.loss_chunk")
     for fewer in (4096, 1024):
         if not isinstance(chunk, int) or chunk > fewer:
-            reason = f"logits of {fewer} tokens at a time"
-            yield from change(f"{path}.loss_chunk", fewer, reason)
+            yield f"{path}.loss_chunk", fewer, f"logits of {fewer} tokens at a time"
     if value_at(spec, f"{path}.reshard_after_forward") is False:
-        yield from change(
-            f"{path}.reshard_after_forward", True, "gathered weights are freed after each layer"
-        )
+        reason = "gathered weights are freed after each layer"
+        yield f"{path}.reshard_after_forward", True, reason
 
 
 def _smaller_engines(
-    spec: LoopSpec,
-    explanation: Explanation,
-    gpu: GpuEstimate,
-    decided: dict[str, Any],
-    change: Change,
-) -> Iterator[FitChange]:
+    spec: LoopSpec, explanation: Explanation, gpu: GpuEstimate, decided: dict[str, Any]
+) -> Iterator[Value]:
     for node in explanation.estimate.rollout:
-        owner = owner_of(spec, node)
-        pool = value_at(spec, f"nodes.{node}.rollout.pool") or _pool(spec, owner or node)
+        path = f"nodes.{node}.rollout"
+        pool = value_at(spec, f"{path}.pool") or _pool(spec, owner_of(spec, node) or node)
         if pool != gpu.pool:
             continue
-        path = f"nodes.{node}.rollout"
         share = value_at(spec, f"{path}.gpu_memory_utilization")
         sequences = value_at(spec, f"{path}.max_num_seqs") or decided.get(f"{path}.max_num_seqs")
         if isinstance(share, float) and share > 0.15 and over_of(gpu):
             less = max(round(share - max(over_of(gpu) / gpu.capacity_bytes, 0.02) - 0.005, 2), 0.1)
-            yield from change(
-                f"{path}.gpu_memory_utilization",
-                less,
-                ("a smaller cache next to everything else in memory"),
-            )
+            reason = "a smaller cache next to everything else in memory"
+            yield f"{path}.gpu_memory_utilization", less, reason
         if isinstance(sequences, int) and sequences > 8:
-            yield from change(f"{path}.max_num_seqs", sequences // 2, "fewer sequences at once")
+            yield f"{path}.max_num_seqs", sequences // 2, "fewer sequences at once"
 
 
-def _lighter_states(
-    spec: LoopSpec, explanation: Explanation, owner: str, change: Change
-) -> Iterator[FitChange]:
-    path = f"nodes.{owner}.training"
-    gpus = gpus_of(explanation, _pool(spec, owner) or "")
+def _lighter_states(spec: LoopSpec, path: str, gpus: int) -> Iterator[Value]:
     backend = value_at(spec, f"{path}.backend")
     if backend == "single" and gpus > 1:
-        yield from change(
-            f"{path}.backend", "fsdp2", (f"weights and states are sharded over {gpus} GPUs")
-        )
+        yield f"{path}.backend", "fsdp2", f"weights and states are sharded over {gpus} GPUs"
     if backend == "deepspeed" and value_at(spec, f"{path}.zero_stage") in (0, 1, 2):
-        yield from change(f"{path}.zero_stage", 3, "weights are sharded too")
+        yield f"{path}.zero_stage", 3, "weights are sharded too"
     offload = value_at(spec, f"{path}.offload") or "none"
     if offload == "none":
-        yield from change(
-            f"{path}.offload", "optimizer", "optimizer states are offloaded to host memory"
-        )
+        yield f"{path}.offload", "optimizer", "optimizer states are offloaded to host memory"
     if offload in ("none", "optimizer"):
-        yield from change(f"{path}.offload", "all", "weights are offloaded to host memory as well")
+        yield f"{path}.offload", "all", "weights are offloaded to host memory as well"
     tensor = value_at(spec, f"{path}.tensor_parallel") or 1
     if isinstance(tensor, int) and tensor * 2 <= min(gpus, 8):
-        yield from change(
-            f"{path}.tensor_parallel",
-            tensor * 2,
-            ("each layer is split over GPUs: more communication"),
-        )
+        reason = "each layer is split over GPUs: more communication"
+        yield f"{path}.tensor_parallel", tensor * 2, reason
 
 
 def _pool(spec: LoopSpec, node: str) -> str | None:
     machine, _ = lay_out(spec, processor_here())
     section = spec.nodes.get(owner_of(spec, node) or node)
     return machine.pool(section.pool if section is not None else None).name
-
-
-def gpus_of(explanation: Explanation, pool: str) -> int:
-    """GPUs of a pool."""
-    return sum(gpu.pool == pool for gpu in explanation.estimate.gpus)
 
 
 def value_at(spec: LoopSpec, path: str) -> Any:

@@ -57,8 +57,6 @@ class Solved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution(BudgetResult):
-    """The outcome of solving."""
-
     changes: tuple[Solved, ...]
     tried: int
     """Variants that were priced."""

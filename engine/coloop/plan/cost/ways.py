@@ -8,16 +8,14 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from math import floor
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from coloop.errors import SpecProblem
-from coloop.plan.cost.relaxing import LEAST_GAIN_BYTES, FitChange, value_at
+from coloop.plan.cost.relaxing import LEAST_GAIN_BYTES, FitChange, value_at, with_changes
 from coloop.plan.cost.solving import Solution, Solved, solve
 from coloop.spec import presets
 from coloop.spec.base import title_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
-from coloop.spec.paths import apply_overrides
 from coloop.spec.solvable import SECTIONS, is_solvable
 
 Touches = Literal["lock", "budget", "hardware", "learning"]
@@ -31,8 +29,6 @@ ADAPTER = "changes what is learned: its weights are frozen, and two small matric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """One way to make a loop fit."""
-
     touches: Touches
     """What it asks of a person."""
     title: str
@@ -69,14 +65,16 @@ def ways_of(
     """
     if failed.after.estimate.unknown:
         return ()
-    tried: list[tuple[Way, Solution]] = [
-        *_without_locks(spec, failed, locks, root),
-        *_with_more(spec, failed, locks, root),
-        *_on_other_hardware(spec, failed, locks, root),
-        *_learning_otherwise(spec, failed, locks, root),
+    search = _Ways(spec, failed, locks, root)
+    tried = [
+        *search.without_locks(),
+        *search.with_more_memory(),
+        *search.on_other_hardware([]),
+        *search.learning_otherwise(),
     ]
-    if not any(solution.fits for _, solution in tried):
-        tried += _both(spec, failed, locks, root)
+    adapters = list(search.adapters())
+    if adapters and not any(solution.fits for _, solution in tried):
+        tried += search.on_other_hardware(adapters)
     tried = [(replace(way, refusal=refusal(found.spec)), found) for way, found in tried]
     taken = [(way, solution) for way, solution in tried if way.refusal is None]
     if any(solution.fits for _, solution in taken) or refusal(spec) is None:
@@ -88,10 +86,6 @@ def ways_of(
         way for way, _ in tried if way.over_bytes < failed.least_over_bytes - LEAST_GAIN_BYTES
     ]
     return tuple(sorted(closer, key=lambda way: way.over_bytes)[:MOST_CLOSER])
-
-
-def _budget(failed: Solution) -> float:
-    return failed.spec.hardware.memory_budget
 
 
 def _way(
@@ -128,73 +122,126 @@ def _way(
     ), solution
 
 
-def _without_locks(
-    spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None
-) -> Iterator[tuple[Way, Solution]]:
-    """One lock fewer; where no one is enough, none at all."""
-    held = [path for path in dict.fromkeys(locks) if is_solvable(path)]
-    found = False
-    for path in held:
-        rest = [one for one in held if one != path]
-        solution = solve(spec, budget_fraction=_budget(failed), root=root, locks=rest)
-        if solution.fits:
-            found = True
-            yield _way(
-                "lock",
-                f"Unlock {_short(path)}",
-                _changed(solution, path),
-                solution,
-                unlocks=(path,),
-            )
-    if len(held) > 1 and not found:
-        solution = solve(spec, budget_fraction=_budget(failed), root=root)
-        if solution.fits:
-            title = f"Remove all {len(held)} locks"
-            yield _way("lock", title, _changed(solution), solution, unlocks=tuple(held))
+class _Ways:
+    """Ways to make one loop fit, each with what solving finds on it."""
 
+    def __init__(
+        self, spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None
+    ) -> None:
+        self._spec, self._failed, self._locks, self._root = spec, failed, locks, root
+        self._budget = failed.spec.hardware.memory_budget
 
-def _with_more(
-    spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None
-) -> Iterator[tuple[Way, Solution]]:
-    """The least budget that fits, in percent: less memory never fits where more does not."""
-    found: Solution | None = None
-    too_little, enough = floor(_budget(failed) * 100), 101
-    while enough - too_little > 1:
-        percent = 100 if found is None else (too_little + enough) // 2
-        solution = solve(spec, budget_fraction=percent / 100, root=root, locks=locks)
-        if solution.fits:
-            found, enough = solution, percent
-        elif found is None:
+    def _solve(
+        self,
+        asked: Collection[FitChange] = (),
+        *,
+        budget: float | None = None,
+        locks: Collection[str] | None = None,
+    ) -> Solution | None:
+        """Settings for the loop with these changes; None where the language has no such values."""
+        tried = with_changes(self._spec, asked)
+        if tried is None:
+            return None
+        return solve(
+            tried,
+            budget_fraction=budget or self._budget,
+            root=self._root,
+            locks=self._locks if locks is None else locks,
+        )
+
+    def without_locks(self) -> Iterator[tuple[Way, Solution]]:
+        """One lock fewer; where no one is enough, none at all."""
+        held = [path for path in dict.fromkeys(self._locks) if is_solvable(path)]
+        is_enough = False
+        for path in held:
+            solution = self._solve(locks=[one for one in held if one != path])
+            if solution is not None and solution.fits:
+                is_enough = True
+                title, reason = f"Unlock {_short(path)}", _changed(solution, path)
+                yield _way("lock", title, reason, solution, unlocks=(path,))
+        if len(held) > 1 and not is_enough:
+            solution = self._solve(locks=())
+            if solution is not None and solution.fits:
+                title = f"Remove all {len(held)} locks"
+                yield _way("lock", title, _changed(solution), solution, unlocks=tuple(held))
+
+    def with_more_memory(self) -> Iterator[tuple[Way, Solution]]:
+        """The least budget that fits, in percent: less memory never fits where more does not."""
+        best: Solution | None = None
+        too_little, enough = floor(self._budget * 100), 101
+        while enough - too_little > 1:
+            percent = 100 if best is None else (too_little + enough) // 2
+            solution = self._solve(budget=percent / 100)
+            if solution is not None and solution.fits:
+                best, enough = solution, percent
+            elif best is None:
+                return
+            else:
+                too_little = percent
+        if best is not None:
+            size = max(gpu.usable_bytes for gpu in best.after.estimate.gpus)
+            reason = f"{enough}% of each GPU, {size / 2**30:.0f} GiB"
+            yield _way("budget", f"Allow {enough}% of the memory", reason, best)
+
+    def on_other_hardware(self, adapters: list[FitChange]) -> Iterator[tuple[Way, Solution]]:
+        """The smallest hardware that has enough: larger GPUs, or more of the same.
+
+        Args:
+            adapters: what is trained there instead of all weights, where neither is enough alone.
+        """
+        hardware = self._spec.hardware
+        name = hardware.preset_name
+        if name is None:
             return
-        else:
-            too_little = percent
-    if found is not None:
-        size = max(gpu.usable_bytes for gpu in found.after.estimate.gpus)
-        reason = f"{enough}% of each GPU, {size / 2**30:.0f} GiB"
-        yield _way("budget", f"Allow {enough}% of the memory", reason, found)
+        names = " and ".join(one.path.split(".")[1] for one in adapters)
+        here = presets.hardware(name)
+        for other in _larger(here, fixed=bool(hardware.pools))[:MOST_HARDWARE]:
+            reason = "more memory for the loop"
+            moved = FitChange(path="hardware.preset", old=name, new=other.name, reason=reason)
+            solution = self._solve([*adapters, moved])
+            if solution is None:
+                continue
+            if adapters:
+                title = f"Train an adapter of {names}, on {other.name}"
+                yield _way("learning", title, ADAPTER, solution, [*adapters, moved])
+            else:
+                title = f"Run on {other.name}"
+                yield _way("hardware", title, _memory_of(other), solution, [moved])
+            if solution.fits:
+                return
 
+    def learning_otherwise(self) -> Iterator[tuple[Way, Solution]]:
+        """What a person may decide to learn otherwise."""
+        for writer in self._failed.after.estimate.rollout:
+            path = f"nodes.{writer}.rollout.max_new_tokens"
+            tokens = value_at(self._spec, path)
+            for power in range(1, HALVINGS + 1):
+                fewer = tokens // 2**power if isinstance(tokens, int) else 0
+                if fewer < 1:
+                    break
+                asked = FitChange(path=path, old=tokens, new=fewer, reason="shorter texts")
+                solution = self._solve([asked])
+                if solution is not None and solution.fits:
+                    title = f"Generate at most {fewer:,} tokens"
+                    reason = f"changes what is learned: texts of {writer} are cut off earlier"
+                    yield _way("learning", title, reason, solution, [asked])
+                    break
+        for asked in self.adapters():
+            solution = self._solve([asked])
+            if solution is not None:
+                title = f"Train an adapter of {asked.path.split('.')[1]}"
+                yield _way("learning", title, ADAPTER, solution, [asked])
 
-def _on_other_hardware(
-    spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None
-) -> Iterator[tuple[Way, Solution]]:
-    """The smallest hardware that has enough: larger GPUs, or more of the same."""
-    name = spec.hardware.preset_name
-    if name is None:
-        return
-    budget, here = _budget(failed), presets.hardware(name)
-    for other in _larger(here, fixed=bool(spec.hardware.pools))[:MOST_HARDWARE]:
-        asked = _other_hardware(name, other)
-        tried = apply_overrides(spec, {asked.path: asked.new})
-        solution = solve(tried, budget_fraction=budget, root=root, locks=locks)
-        yield _way("hardware", f"Run on {other.name}", _memory_of(other), solution, [asked])
-        if solution.fits:
-            return
-
-
-def _other_hardware(name: str, other: presets.HardwarePreset) -> FitChange:
-    return FitChange(
-        path="hardware.preset", old=name, new=other.name, reason="more memory for the loop"
-    )
+    def adapters(self) -> Iterator[FitChange]:
+        """An adapter for each group that learns all its weights in the pool that is over."""
+        binding = self._failed.binding
+        there = set() if binding is None else {part.node for part in binding.parts}
+        for name, group in weights_groups(self._spec).items():
+            model, path = getattr(self._spec.nodes[name], "model", None), f"nodes.{name}.model.lora"
+            is_whole = getattr(model, "type", None) == "pretrained" and model.lora is None
+            if group.trainable and name in there and is_whole:
+                reason = "an adapter is trained"
+                yield FitChange(path=path, old=None, new={"rank": 16}, reason=reason)
 
 
 def _memory_of(other: presets.HardwarePreset) -> str:
@@ -215,84 +262,6 @@ def _larger(here: presets.HardwarePreset, *, fixed: bool) -> list[presets.Hardwa
         if other.gpus and (is_larger or is_more):
             found.append(other)
     return sorted(found, key=lambda one: (one.gpus * one.usable_bytes, one.gpus))
-
-
-def _learning_otherwise(
-    spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None
-) -> Iterator[tuple[Way, Solution]]:
-    """What a person may decide to learn otherwise."""
-    budget = _budget(failed)
-    for writer in failed.after.estimate.rollout:
-        path = f"nodes.{writer}.rollout.max_new_tokens"
-        tokens = value_at(spec, path)
-        for power in range(1, HALVINGS + 1):
-            fewer = tokens // 2**power if isinstance(tokens, int) else 0
-            if fewer < 1:
-                break
-            asked = FitChange(path=path, old=tokens, new=fewer, reason="shorter texts")
-            solution = _tried(spec, [asked], budget, locks, root)
-            if solution is not None and solution.fits:
-                yield _way(
-                    "learning",
-                    f"Generate at most {fewer:,} tokens",
-                    f"changes what is learned: texts of {writer} are cut off earlier",
-                    solution,
-                    [asked],
-                )
-                break
-    for asked in _adapters(spec, failed):
-        name = asked.path.split(".")[1]
-        solution = _tried(spec, [asked], budget, locks, root)
-        if solution is not None:
-            yield _way("learning", f"Train an adapter of {name}", ADAPTER, solution, [asked])
-
-
-def _both(
-    spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None
-) -> Iterator[tuple[Way, Solution]]:
-    """Adapters of all that learn, on other hardware: where neither is enough by itself."""
-    adapters, name = list(_adapters(spec, failed)), spec.hardware.preset_name
-    if not adapters or name is None:
-        return
-    names = " and ".join(one.path.split(".")[1] for one in adapters)
-    here, budget = presets.hardware(name), _budget(failed)
-    for other in _larger(here, fixed=bool(spec.hardware.pools))[:MOST_HARDWARE]:
-        asked = [*adapters, _other_hardware(name, other)]
-        solution = _tried(spec, asked, budget, locks, root)
-        if solution is not None:
-            title = f"Train an adapter of {names}, on {other.name}"
-            yield _way("learning", title, ADAPTER, solution, asked)
-            if solution.fits:
-                return
-
-
-def _adapters(spec: LoopSpec, failed: Solution) -> Iterator[FitChange]:
-    """An adapter for each group that learns all its weights in the pool that is over."""
-    binding = failed.binding
-    there = set() if binding is None else {part.node for part in binding.parts}
-    for name, group in weights_groups(spec).items():
-        model = getattr(spec.nodes[name], "model", None)
-        if group.trainable and name in there and getattr(model, "type", None) == "pretrained":
-            path = f"nodes.{name}.model.lora"
-            if value_at(spec, path) is None:
-                yield FitChange(
-                    path=path, old=None, new={"rank": 16}, reason="an adapter is trained"
-                )
-
-
-def _tried(
-    spec: LoopSpec,
-    asked: list[FitChange],
-    budget: float,
-    locks: Collection[str],
-    root: Path | None,
-) -> Solution | None:
-    changes: dict[str, Any] = {one.path: one.new for one in asked}
-    try:
-        tried = apply_overrides(spec, changes)
-    except SpecProblem:
-        return None
-    return solve(tried, budget_fraction=budget, root=root, locks=locks)
 
 
 def _short(path: str) -> str:

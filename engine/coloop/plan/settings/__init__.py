@@ -9,13 +9,12 @@ left out.
 
 from coloop.plan.settings.processor import Begun, Conditions, conditions_here
 from coloop.plan.settings.resolver import Resolved, resolve
-from coloop.plan.settings.settings import Decision, EngineSettings, UpdateSettings
+from coloop.plan.settings.settings import Decision, UpdateSettings
 
 __all__ = [
     "Begun",
     "Conditions",
     "Decision",
-    "EngineSettings",
     "Resolved",
     "UpdateSettings",
     "conditions_here",

@@ -29,8 +29,6 @@ MODEL_TYPES = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixtureOfExperts:
-    """The sparse layers of a model."""
-
     experts: int
     """Routed experts of a layer."""
     active_experts: int
@@ -89,7 +87,6 @@ class Architecture:
 
     @property
     def query_width(self) -> int:
-        """Width of all query heads together."""
         return self.heads * self.head_dim
 
     @property
@@ -217,7 +214,6 @@ def count_parameters(arch: Architecture, head: str = "language_model") -> Parame
 
 
 def _with_head(count: ParameterCount, hidden: int, head: str) -> ParameterCount:
-    """A count of a language model, with the head that is asked for."""
     if head == "language_model":
         return count
     more = hidden - count.head

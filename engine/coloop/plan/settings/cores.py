@@ -61,8 +61,6 @@ SYNC_PARAMETER_SECONDS = 6.0e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """What a process computes with."""
-
     flops: float
     """Operations per second of products in float32, of one core."""
     threads: int
@@ -82,11 +80,8 @@ class Core:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts:
-    """What an engine writes in one process."""
-
     rows: float
     at_once: float
-    """Rows that it writes at the same time."""
     prompt: float
     alike: float
     """Rows with the same prompt, which is read once."""
@@ -194,7 +189,6 @@ class WritingLoad:
     """Bytes of a cached number."""
     rows: float
     at_once: float
-    """Rows that are written at once."""
     prompt: float
     written: float
     """Mean length of a completion."""

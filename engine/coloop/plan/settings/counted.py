@@ -138,7 +138,6 @@ def _kept_at(config: str) -> Path | None:
 
 
 def _built(config: str) -> str:
-    """What the process that builds it says."""
     quiet = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
     try:
         done = subprocess.run(

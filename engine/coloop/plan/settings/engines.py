@@ -10,7 +10,7 @@ from typing import Any
 
 from coloop.plan.settings.machine import PoolShare
 from coloop.plan.settings.outline import Outline
-from coloop.plan.settings.settings import ROWS_AT_ONCE, Channel, EngineSettings
+from coloop.plan.settings.settings import ROWS_AT_ONCE, Channel, EnginePlan
 from coloop.plan.settings.weights import Weights
 from coloop.spec.groups import writing_pools
 from coloop.spec.lineage.counts import RowCounts
@@ -24,8 +24,6 @@ NO_VLLM = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """What writes with a group's weights in one pool."""
-
     weights: Weights
     pool: PoolShare
     writers: tuple[str, ...]
@@ -45,7 +43,6 @@ class Engine:
 
     @property
     def copies(self) -> int:
-        """Engines of the pool, each with all the weights."""
         return max(self.pool.places // self.tensor_parallel, 1)
 
     @property
@@ -58,33 +55,30 @@ class Engine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """Settles the engines of one loop."""
-
     outline: Outline
     weights: Mapping[str, Weights]
     """Of the groups whose architecture is known."""
     counts: RowCounts
 
-    def settle(self) -> Iterator[EngineSettings]:
-        """Each group and each pool in which members of it write."""
+    def settle(self) -> Iterator[tuple[tuple[str, str], EnginePlan]]:
+        """By weights group and pool, how its members write there."""
         for owner, group in self.outline.groups.items():
             for name, writers in writing_pools(self.outline.spec, group).items():
-                yield self._settle(owner, self.outline.machine.pool(name), writers)
+                pool = self.outline.machine.pool(name)
+                yield (owner, pool.name), self._settle(owner, pool, writers)
 
-    def known(self, settled: tuple[EngineSettings, ...]) -> Iterator[Engine]:
-        """Those of which memory and time are known."""
-        for settings in settled:
-            weights = self.weights.get(settings.group)
+    def known(self, settled: Mapping[tuple[str, str], EnginePlan]) -> Iterator[Engine]:
+        for (group, _), settings in settled.items():
+            weights = self.weights.get(group)
             writers = tuple(node for node in settings.writers if self._is_used(node))
             if weights is not None and writers and settings.engine != "remote":
                 yield self._engine(weights, settings, writers)
 
-    def _settle(self, owner: str, pool: PoolShare, writers: tuple[str, ...]) -> EngineSettings:
+    def _settle(self, owner: str, pool: PoolShare, writers: tuple[str, ...]) -> EnginePlan:
         path = f"nodes.{writers[0]}.rollout"
         kind = self._kind(writers, path)
         tensor = self._tensor(owner, pool, writers, path)
-        return EngineSettings(
-            group=owner,
+        return EnginePlan(
             pool=pool.name,
             writers=writers,
             engine=kind,
@@ -175,9 +169,7 @@ class Engines:
             "rewards" in graph.teaching_ports(node)
         )
 
-    def _engine(
-        self, weights: Weights, settings: EngineSettings, writers: tuple[str, ...]
-    ) -> Engine:
+    def _engine(self, weights: Weights, settings: EnginePlan, writers: tuple[str, ...]) -> Engine:
         pool = self.outline.machine.pool(settings.pool)
         sizes = [self.counts.of(node, "rollouts").mean for node in writers]
         new = max((one.max_new_tokens for one in self._rollouts(writers)), default=0)

@@ -105,7 +105,6 @@ def resolve_architecture(
 
 
 def named_by(model: Any) -> tuple[str, str]:
-    """The field that names a model, and what it says."""
     match model:
         case ScratchModel():
             return "model.architecture", model.architecture

@@ -40,8 +40,6 @@ FEW_ROWS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnSettings:
-    """What an update runs with."""
-
     micro_batch: int
     """Rows at once on one data-parallel place, all of them as long as the longest."""
     tokens_at_once: int
@@ -52,37 +50,16 @@ class LearnSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """One learn stage of a group: its load and its settings."""
+    """One learn stage of a group: what it learns and its settings."""
 
     weights: Weights
     settings: LearnSettings
-    sequences: float
-    """Texts learned in one run of the stage, repeats of epochs and updates apart."""
-    sides: int
-    """Texts of one row."""
-    length: float
-    """Their mean length in tokens."""
-    read: float
-    """Tokens that are read to learn each of them once."""
-    trained: float
-    """Tokens with a loss of their own, each once: what a run counts."""
-    measured: float
-    """Tokens that are read once before anything is learned from them, without a gradient."""
-    length_max: float
-    passes: float
-    """How often each text is learned in one run of the stage."""
-    mini_batches: float
-    """Optimizer steps of one run of the stage."""
+    work: "UpdateWork"
     peak: Instant
     host_bytes: float
     """Inputs of layers that rest in the host's memory, for one GPU."""
     is_dense: bool
     """Full rows of one length, as in pre-training; rollouts are short and of all lengths."""
-
-    @property
-    def tokens(self) -> float:
-        """Tokens learned in one run of the stage."""
-        return self.sequences * self.length * self.passes
 
 
 def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
@@ -90,49 +67,30 @@ def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
     taught = _taught(survey, weights)
     if not taught:
         return None
-    load = _load_of(survey, weights, taught)
-    sides, longest = load.sides, load.length_max
-    settings, peak = _settle(survey, weights, load, room)
-    filled = settings.micro_batch * sides * longest
+    work = _work_of(survey, weights, taught)
+    settings, peak = _settle(survey, weights, work, room)
     return Update(
         weights=weights,
         settings=settings,
-        sequences=load.sequences,
-        sides=sides,
-        length=load.length,
-        read=load.read,
-        trained=load.trained,
-        measured=load.measured,
-        length_max=longest,
-        passes=load.passes,
-        mini_batches=load.mini_batches,
+        work=work,
         peak=peak,
-        host_bytes=offloaded_bytes(_step(weights, settings, load)),
-        is_dense=load.is_even and filled >= DENSE_SHARE * survey.machine.tokens_at_once,
+        host_bytes=offloaded_bytes(_step(weights, settings, work)),
+        is_dense=_is_dense(survey, settings, work),
     )
 
 
 def update_in(survey: Survey, update: Update, phase: PhaseLoad) -> Update:
     """The update of a phase, which may teach less than the greatest does, with its settings."""
-    weights = update.weights
-    taught = _taught_in(survey, weights, phase)
+    taught = _taught_in(survey, update.weights, phase)
     if not taught:
         return update
-    load = _load_of(survey, weights, taught)
-    filled = update.settings.micro_batch * load.sides * load.length_max
-    return replace(
-        update,
-        sequences=load.sequences,
-        sides=load.sides,
-        length=load.length,
-        read=load.read,
-        trained=load.trained,
-        measured=load.measured,
-        length_max=load.length_max,
-        passes=load.passes,
-        mini_batches=load.mini_batches,
-        is_dense=load.is_even and filled >= DENSE_SHARE * survey.machine.tokens_at_once,
-    )
+    work = _work_of(survey, update.weights, taught)
+    return replace(update, work=work, is_dense=_is_dense(survey, update.settings, work))
+
+
+def _is_dense(survey: Survey, settings: LearnSettings, work: "UpdateWork") -> bool:
+    filled = settings.micro_batch * work.sides * work.length_max
+    return work.is_even and filled >= DENSE_SHARE * survey.machine.tokens_at_once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,26 +111,39 @@ class _Texts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Load:
-    """What an update is made of, in the words of `Update`."""
+class UpdateWork:
+    """What an update learns."""
 
     sequences: float
+    """Texts learned in one run of the stage, repeats of epochs and updates apart."""
     sides: int
+    """Texts of one row."""
     length: float
+    """Their mean length in tokens."""
     read: float
+    """Tokens that are read to learn each of them once."""
     trained: float
+    """Tokens with a loss of their own, each once: what a run counts."""
     measured: float
+    """Tokens that are read once before anything is learned from them, without a gradient."""
     length_max: float
     longest: _Texts
     passes: float
+    """How often each text is learned in one run of the stage."""
     mini_batches: float
+    """Optimizer steps of one run of the stage."""
     per_place: int
     """Rows of an optimizer step on each place."""
     is_even: bool
     """Whether no row was written by a model just now: those are of all lengths."""
 
+    @property
+    def tokens(self) -> float:
+        """Tokens learned in one run of the stage."""
+        return self.sequences * self.length * self.passes
 
-def _load_of(survey: Survey, weights: Weights, taught: dict[Port, TableSize]) -> _Load:
+
+def _work_of(survey: Survey, weights: Weights, taught: dict[Port, TableSize]) -> UpdateWork:
     tables = list(taught.values())
     training = weights.training
     rows = sum(table.rows for table in tables)
@@ -180,7 +151,7 @@ def _load_of(survey: Survey, weights: Weights, taught: dict[Port, TableSize]) ->
     texts = sum(t.rows * t.sides for t in tables)
     mini_batch = min(training.mini_batch or rows, rows) or 1.0
     passes = training.epochs * updates_of(survey.spec, {node for node, _ in taught})
-    return _Load(
+    return UpdateWork(
         sequences=rows * sides,
         sides=sides,
         length=sum(t.rows * t.sides * t.length for t in tables) / max(texts, 1.0),
@@ -265,13 +236,13 @@ def _load(tables: Iterable[TableSize]) -> float:
 
 
 def _settle(
-    survey: Survey, weights: Weights, load: _Load, room: float
+    survey: Survey, weights: Weights, work: UpdateWork, room: float
 ) -> tuple[LearnSettings, Instant]:
     """The fastest settings that fit, or the smallest where none does."""
     room *= SPARE
     fixed = weights.training.micro_batch
-    filled, sides = survey.machine.tokens_at_once, load.sides
-    most = fixed or _rows_in(load, filled)
+    filled, sides = survey.machine.tokens_at_once, work.sides
+    most = fixed or _rows_in(work, filled)
     choices = _choices(weights, on_cpu=survey.machine.is_cpu)
     for index, (checkpointing, chunk) in enumerate(choices):
         is_last = index == len(choices) - 1
@@ -281,11 +252,11 @@ def _settle(
             is_whole = fixed is not None or at_once == most
             settings = LearnSettings(
                 micro_batch=at_once,
-                tokens_at_once=filled if is_whole else ceil(load.longest.tokens(at_once * sides)),
+                tokens_at_once=filled if is_whole else ceil(work.longest.tokens(at_once * sides)),
                 checkpointing=checkpointing,
                 loss_chunk=chunk,
             )
-            peak = peak_instant(_step(weights, settings, load))
+            peak = peak_instant(_step(weights, settings, work))
             if peak.total + held_beside(weights, peak) <= room or (is_last and at_once <= least):
                 _note_decisions(survey, weights, settings)
                 return settings, peak
@@ -295,11 +266,11 @@ def _settle(
     raise AssertionError("the last choice is always used")
 
 
-def _rows_in(load: _Load, tokens: int) -> int:
+def _rows_in(work: UpdateWork, tokens: int) -> int:
     """Most rows of an optimizer step that take no more tokens than this; at least one."""
-    most = load.per_place
-    while most > 1 and load.longest.tokens(most * load.sides) > tokens:
-        most = min(most - 1, max(int(most * tokens / load.longest.tokens(most * load.sides)), 1))
+    most = work.per_place
+    while most > 1 and work.longest.tokens(most * work.sides) > tokens:
+        most = min(most - 1, max(int(most * tokens / work.longest.tokens(most * work.sides)), 1))
     return most
 
 
@@ -320,7 +291,7 @@ def _choices(weights: Weights, *, on_cpu: bool) -> list[tuple[Checkpointing, int
     return [(flag, chunk) for flag in flags]
 
 
-def _step(weights: Weights, settings: LearnSettings, load: _Load) -> TrainingStep:
+def _step(weights: Weights, settings: LearnSettings, work: UpdateWork) -> TrainingStep:
     """A group's update in the terms of the memory formulas."""
     casts = weights.trains_all and weights.precision.master_bytes != weights.precision.compute_bytes
     return TrainingStep(
@@ -329,8 +300,8 @@ def _step(weights: Weights, settings: LearnSettings, load: _Load) -> TrainingSte
         states=weights.states,
         scheme="fsdp2" if weights.scheme in WHOLE and casts else weights.scheme,
         shards=weights.shards,
-        tokens=ceil(load.longest.tokens(settings.micro_batch * load.sides)),
-        sequence_length=ceil(load.length_max),
+        tokens=ceil(work.longest.tokens(settings.micro_batch * work.sides)),
+        sequence_length=ceil(work.length_max),
         checkpointing=settings.checkpointing,
         compute_bytes=weights.precision.compute_bytes,
         has_logits=weights.has_logits,
@@ -342,7 +313,7 @@ def _step(weights: Weights, settings: LearnSettings, load: _Load) -> TrainingSte
         pipeline_parallel=weights.pipeline_parallel,
         context_parallel=weights.context_parallel,
         expert_parallel=weights.update.expert_parallel,
-        accumulates=load.per_place > settings.micro_batch,
+        accumulates=work.per_place > settings.micro_batch,
         offloads_states=weights.update.offload == "all",
     )
 

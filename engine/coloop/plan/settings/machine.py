@@ -46,8 +46,6 @@ class PoolShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """All hardware of a loop."""
-
     preset: HardwarePreset
     pools: dict[str, PoolShare]
     budget: float
@@ -57,7 +55,6 @@ class Machine:
 
     @property
     def is_cpu(self) -> bool:
-        """Whether there is no GPU."""
         return self.preset.gpus == 0
 
     @property
@@ -69,7 +66,6 @@ class Machine:
 
     @property
     def tokens_at_once(self) -> int:
-        """Padded tokens that fill a pass of an update."""
         return CPU_TOKENS_AT_ONCE if self.is_cpu else TOKENS_AT_ONCE
 
     def pool(self, name: str | None) -> PoolShare:
@@ -118,12 +114,7 @@ def lay_out(
     """
     hardware, notes = spec.hardware, []
     try:
-        if hardware.gpu is not None and hardware.nodes and hardware.gpus_per_node:
-            preset = presets.custom_hardware(
-                nodes=hardware.nodes, gpus_per_node=hardware.gpus_per_node, gpu=hardware.gpu
-            )
-        else:
-            preset = presets.hardware(hardware.preset_name or "cpu")
+        preset = presets.hardware_of(hardware)
     except PresetNotFound as missing:
         field = "hardware.gpu" if hardware.gpu else "hardware.preset"
         notes.append(Note(message=f"{missing}; estimated as `cpu`", field=field, is_gap=True))

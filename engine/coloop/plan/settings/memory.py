@@ -57,7 +57,7 @@ LEAST_WEIGHTS_SHARE = 0.05
 """Of a GPU, that the torch engine's weights take where they are worth moving."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Claim:
     """Bytes of one node on every place of a pool."""
 
@@ -72,8 +72,6 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolMemory:
-    """One pool: its claims and stages."""
-
     pool: PoolShare
     stages: tuple[str, ...]
     claims: tuple[Claim, ...]
@@ -81,8 +79,6 @@ class PoolMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """All pools, and what was decided on the way."""
-
     pools: tuple[PoolMemory, ...]
     updates: dict[str, Update]
     """By weights group."""
@@ -179,44 +175,19 @@ class _Layout:
         if not owners:
             return
         size = process_bytes(gpus=pool.gpus) if pool.gpus else CPU_PROCESS_BYTES
-        yield Claim(node=owners[0], part="overhead", bytes=size, stages=stages)
+        yield Claim(owners[0], "overhead", size, stages)
 
     def _resting(self, pool: PoolShare, stages: tuple[str, ...]) -> Iterator[Claim]:
         for weights in self._weights(pool):
+            name, states = weights.name, weights.states
             first = weights.scheme == "single" and weights.trains
+            if weights.trains or self._is_scored_with(weights):
+                yield Claim(name, "weights", states.weights, stages, first)
             if weights.trains:
-                states = weights.states
-                yield Claim(
-                    node=weights.name,
-                    part="weights",
-                    bytes=states.weights,
-                    stages=stages,
-                    first_only=first,
-                )
-                yield Claim(
-                    node=weights.name,
-                    part="optimizer",
-                    bytes=states.optimizer,
-                    stages=stages,
-                    first_only=first,
-                )
-            elif self._is_scored_with(weights):
-                yield Claim(
-                    node=weights.name,
-                    part="weights",
-                    bytes=weights.states.weights,
-                    stages=stages,
-                    first_only=first,
-                )
+                yield Claim(name, "optimizer", states.optimizer, stages, first)
         for engine in self._engines(pool):
-            if self._sleeps[engine.weights.name, pool.name] == "weights":
-                continue
-            yield Claim(
-                node=engine.writers[0],
-                part="weights",
-                bytes=_setup(engine).weights,
-                stages=stages,
-            )
+            if self._sleeps[engine.weights.name, pool.name] != "weights":
+                yield Claim(engine.writers[0], "weights", _setup(engine).weights, stages)
 
     def _is_scored_with(self, weights: Weights) -> bool:
         """Whether a member uses the weights without writing: then they rest beside any engine's."""
@@ -264,11 +235,11 @@ class _Layout:
             sleep = self._sleeps[engine.weights.name, pool.name]
             if sleep == "weights":
                 awake = self._awake(engine, written, stages)
-                yield Claim(node=node, part="weights", bytes=serving.weights, stages=awake)
+                yield Claim(node, "weights", serving.weights, awake)
             held = stages if sleep is None else written
-            yield Claim(node=node, part="weights", bytes=packed_bytes(engine), stages=held)
-            yield Claim(node=node, part="kv_cache", bytes=serving.kv_cache, stages=held)
-            yield Claim(node=node, part="activations", bytes=serving.workspace, stages=written)
+            yield Claim(node, "weights", packed_bytes(engine), held)
+            yield Claim(node, "kv_cache", serving.kv_cache, held)
+            yield Claim(node, "activations", serving.workspace, written)
             return
         visible = survey.machine.visible_bytes(pool)
         share = self._engine_share(engine, setup, rest, visible)
@@ -277,17 +248,17 @@ class _Layout:
         self._servings[node] = serving
         tensor = engine.tensor_parallel
         if not engine.is_colocated:
-            yield Claim(node=node, part="kv_cache", bytes=serving.kv_cache, stages=stages)
-            yield Claim(node=node, part="activations", bytes=serving.workspace, stages=stages)
-            yield Claim(node=node, part="overhead", bytes=library_bytes(tensor), stages=stages)
+            yield Claim(node, "kv_cache", serving.kv_cache, stages)
+            yield Claim(node, "activations", serving.workspace, stages)
+            yield Claim(node, "overhead", library_bytes(tensor), stages)
             return
         awake = self._awake(engine, written, stages)
         asleep = tuple(stage for stage in stages if stage not in awake)
-        yield Claim(node=node, part="weights", bytes=serving.weights, stages=awake)
-        yield Claim(node=node, part="kv_cache", bytes=serving.kv_cache, stages=written)
-        yield Claim(node=node, part="activations", bytes=serving.workspace, stages=written)
-        yield Claim(node=node, part="overhead", bytes=library_bytes(tensor), stages=awake)
-        yield Claim(node=node, part="overhead", bytes=asleep_bytes(tensor), stages=asleep)
+        yield Claim(node, "weights", serving.weights, awake)
+        yield Claim(node, "kv_cache", serving.kv_cache, written)
+        yield Claim(node, "activations", serving.workspace, written)
+        yield Claim(node, "overhead", library_bytes(tensor), awake)
+        yield Claim(node, "overhead", asleep_bytes(tensor), asleep)
 
     def _awake(
         self, engine: Engine, written: tuple[str, ...], stages: tuple[str, ...]
@@ -350,7 +321,7 @@ class _Layout:
             ("overhead", held_beside(weights, peak)),
         )
         for part, size in parts:
-            yield Claim(node=weights.name, part=part, bytes=size, stages=(stage,), first_only=first)
+            yield Claim(weights.name, part, size, (stage,), first)
 
     def _handing_on(self, weights: Weights) -> Iterator[Claim]:
         """What weights and running means need beside them while they are put together, portion by
@@ -369,9 +340,9 @@ class _Layout:
             whole = weights.precision.engine_bytes * weights.count.total
             bucket = min(float(GPU_BYTES), whole) if away else 0.0
             size = gathered + max(cast, bucket)
-            yield Claim(node=weights.name, part="transfer", bytes=size, stages=(sync,))
+            yield Claim(weights.name, "transfer", size, (sync,))
         saved = f"{weights.name}.checkpoint"
-        yield Claim(node=weights.name, part="transfer", bytes=gathered, stages=(saved,))
+        yield Claim(weights.name, "transfer", gathered, (saved,))
 
     def _is_put_together(self, weights: Weights) -> bool:
         """Whether each place of a GPU pool holds a part of them."""
@@ -398,9 +369,9 @@ class _Layout:
                 logits = SCORE_BYTES * words * min(tokens, loss_chunk(words, on_cpu=on_cpu))
             gathered = weights.scheme in ("fsdp2", "zero3") and weights.shards > 1
             layers = 2 * weights.count.layer * weights.precision.compute_bytes if gathered else 0.0
-            yield Claim(node=node, part="activations", bytes=activations, stages=(stage,))
-            yield Claim(node=node, part="logits", bytes=logits, stages=(stage,))
-            yield Claim(node=node, part="transfer", bytes=layers, stages=(stage,))
+            yield Claim(node, "activations", activations, (stage,))
+            yield Claim(node, "logits", logits, (stage,))
+            yield Claim(node, "transfer", layers, (stage,))
 
 
 def gathered_bytes(weights: Weights) -> float:

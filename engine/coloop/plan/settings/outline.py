@@ -20,8 +20,6 @@ Value = TypeVar("Value")
 
 
 class Outline:
-    """Spec, machine and weights groups of a loop."""
-
     def __init__(
         self, spec: LoopSpec, root: Path | None, conditions: Conditions, workers: int
     ) -> None:
@@ -41,7 +39,6 @@ class Outline:
         self.groups: dict[str, WeightsGroup] = weights_groups(spec)
 
     def home_of(self, group: str) -> PoolShare:
-        """The pool in which the weights of a group are held."""
         return self.machine.pool(holding_pool(self.spec, self.groups[group]))
 
     def decide(self, path: str, value: Value, reason: str) -> Value:

@@ -33,8 +33,6 @@ PATH = "hardware.pools"
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A loop over so many processes."""
-
     workers: int
     survey: Survey
     memory: Memory
@@ -68,7 +66,6 @@ class Trial:
 
     @property
     def fits(self) -> bool:
-        """Whether every process has the memory that it wants."""
         machine = self.survey.machine
         return all(
             peak_of(pool, is_first=True)[1] <= machine.usable_bytes(pool.pool)
@@ -154,7 +151,7 @@ def _against(alone: Trial, conditions: Conditions) -> str | None:
             return f"`training.backend` of {name} is set, but the number of processes is not"
     if survey.bases:
         return f"each would hold another copy of the frozen weights of {next(iter(survey.bases))}"
-    if any(one.engine == "vllm" for one in survey.settings):
+    if any(one.engine == "vllm" for one in survey.settings.values()):
         return "vLLM uses all cores by itself"
     if not alone.steps or not alone.step_seconds or any(one.is_gap for one in survey.notes):
         return "the duration of a step is not known here"

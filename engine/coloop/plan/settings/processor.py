@@ -39,8 +39,6 @@ OWN_GROUPS = Path("/proc/self/cgroup")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processor:
-    """What settings depend on."""
-
     cores: int
     """That may be used."""
     has_bf16: bool
@@ -185,6 +183,5 @@ class Conditions:
 
 
 def conditions_here() -> Conditions:
-    """Of a run that begins on this machine."""
     lacks_vllm = GPU_DRIVER.exists() and find_spec("vllm") is None
     return Conditions(processor=processor_here(), lacks_vllm=lacks_vllm)

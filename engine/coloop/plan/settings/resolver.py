@@ -16,7 +16,7 @@ from pathlib import Path
 from coloop.plan.settings.memory import Memory
 from coloop.plan.settings.processes import settle
 from coloop.plan.settings.processor import Conditions, conditions_here
-from coloop.plan.settings.settings import Decision, EngineSettings, UpdateSettings
+from coloop.plan.settings.settings import Decision, EnginePlan, UpdateSettings
 from coloop.plan.settings.survey import PhaseLoad, Survey
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.graph import LoopSpec
@@ -26,21 +26,15 @@ from coloop.spec.training import Training
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """What a loop runs with, and what that rests on."""
-
     updates: dict[str, UpdateSettings]
     """Of the weights groups that train, by their names."""
-    engines: tuple[EngineSettings, ...]
-    """By group and pool."""
+    engines: dict[tuple[str, str], EnginePlan]
+    """By weights group and pool."""
     dtypes: dict[str, Dtypes]
     """Of every weights group."""
     decisions: tuple[Decision, ...]
     survey: Survey
     memory: Memory
-
-    def engine_of(self, group: str, pool: str) -> EngineSettings:
-        """How a group writes in a pool."""
-        return next(one for one in self.engines if (one.group, one.pool) == (group, pool))
 
 
 def resolve(
@@ -66,14 +60,15 @@ def resolve(
     settled, processes = settle(spec, conditions, survey_of)
     survey, memory = settled.survey, settled.memory
     updates = {name: _with_memory(found, memory, name) for name, found in survey.updates.items()}
-    engines = tuple(
-        replace(
-            one,
-            gpu_memory_utilization=memory.shares.get((one.group, one.pool)),
-            sleep=memory.sleeps.get((one.group, one.pool)),
+    engines = {
+        key: plan.model_copy(
+            update={
+                "gpu_memory_utilization": memory.shares.get(key),
+                "sleep": memory.sleeps.get(key),
+            }
         )
-        for one in survey.settings
-    )
+        for key, plan in survey.settings.items()
+    }
     return Resolved(
         updates=updates,
         engines=engines,

@@ -34,8 +34,6 @@ ANSWERS = ("target", "completion", "chosen", "rejected", "answer")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What rows show, lengths in characters."""
-
     prompts: tuple[int, ...]
     answers: tuple[int, ...]
     """The longest of the texts that follow each prompt."""
@@ -132,8 +130,6 @@ target.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """How long the texts of a dataset are."""
-
     texts: TableSize
     """Lengths in tokens; what is written is the longest text that follows a prompt."""
     reason: str = ""

@@ -37,7 +37,6 @@ class Serving:
 
     @property
     def total(self) -> float:
-        """All of it, in bytes."""
         return self.weights + self.workspace + self.kv_cache
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pydantic import BaseModel, ConfigDict
+
 from coloop.spec.rollout import Engine
 from coloop.spec.training import Backend, Checkpointing, Offload, Training
 
@@ -42,9 +44,14 @@ Channel = Literal["local", "files", "gloo", "nccl"]
 or carried by the driver; or from process to process, which are then at work together."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """A value that the loop left open."""
+class Planned(BaseModel):
+    """A part of a plan."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Decision(Planned):
+    """A value that the spec left to the compiler."""
 
     path: str
     value: Any
@@ -53,8 +60,6 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateSettings:
-    """How a weights group learns."""
-
     backend: Backend
     states: States = "spread"
     """How they lie over the processes of a pool."""
@@ -88,17 +93,16 @@ class UpdateSettings:
         return training.model_copy(update=is_open)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineSettings:
-    """How the members of a weights group write in one pool."""
+class EnginePlan(Planned):
+    """The home of a rollout engine with a copy of a group's weights."""
 
-    group: str
     pool: str
-    writers: tuple[str, ...]
     engine: Engine
-    tensor_parallel: int
+    writers: tuple[str, ...]
+    """Roles that write with it."""
     max_num_seqs: int
     """Sequences that it writes at once."""
+    tensor_parallel: int = 1
     gpu_memory_utilization: float | None = None
     """vLLM: its share of a GPU."""
     sleep: Sleep | None = None

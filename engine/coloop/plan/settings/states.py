@@ -32,8 +32,6 @@ QUANTIZED_BYTES = {"nf4": 0.53, "int8": 1.0, "fp8": 1.0, "mxfp4": 0.53}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
-    """In which types a group computes and keeps its weights."""
-
     compute_bytes: int
     """Of weights and activations while they are used."""
     master_bytes: int
@@ -60,7 +58,6 @@ class ModelStates:
 
     @property
     def total(self) -> float:
-        """All of it but what rests in the host's memory."""
         return self.weights + self.gradients + self.optimizer + self.step_temporary
 
 

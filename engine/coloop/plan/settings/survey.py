@@ -40,8 +40,6 @@ READ_WHOLE = {("tool", "documents"), ("verifier", "library"), ("evaluate", "pair
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseLoad:
-    """What a phase teaches and runs."""
-
     live: tuple[tuple[str, str], ...]
     """Teaching ports (node, port)."""
     stages: tuple[str, ...]
@@ -95,8 +93,8 @@ class Survey:
         vocabularies = [weights.arch.vocab_size for weights in self.weights.values()]
         self.counts = self._count(min(vocabularies, default=None))
         engines = Engines(outline=self._outline, weights=self.weights, counts=self.counts)
-        self.settings = tuple(engines.settle())
-        """Of every engine that a group writes with."""
+        self.settings = dict(engines.settle())
+        """By weights group and pool, of every engine that a group writes with."""
         self.engines = tuple(engines.known(self.settings))
         """Those of which memory and time are known."""
         self._engine_of = {node: engine for engine in self.engines for node in engine.writers}
@@ -173,7 +171,6 @@ class Survey:
         return (*named, *probes)
 
     def weights_of(self, node: str) -> Weights | None:
-        """The weights that a node uses, where they are known."""
         return self.weights.get(self.owners.get(node, ""))
 
     def writes_elsewhere(self, node: str) -> bool:
@@ -182,7 +179,6 @@ class Survey:
         return rollout is not None and rollout.engine == "remote"
 
     def engine_of(self, node: str) -> Engine | None:
-        """What writes for a node."""
         return self._engine_of.get(node)
 
     def pool_of(self, stage: str) -> PoolShare | None:
@@ -201,7 +197,6 @@ class Survey:
         return None
 
     def unknown_group(self, stage: str) -> str | None:
-        """The group of an unknown model that a stage runs, if any."""
         node, verb = stage.rsplit(".", 1)
         users = [node] if verb in ("generate", "score", "learn", "sync") else []
         if verb == "evaluate":
@@ -216,8 +211,7 @@ class Survey:
         return None
 
     def pools_of_unknown(self, group: str) -> frozenset[str]:
-        """The pools in which a group of an unknown model has weights."""
-        engines = [one for one in self.settings if one.group == group]
+        engines = [one for (owner, _), one in self.settings.items() if owner == group]
         found = {one.pool for one in engines if one.engine != "remote"}
         members = self._outline.groups[group].members
         if group in self.updates or not all(map(self.writes_elsewhere, members)):
@@ -225,7 +219,6 @@ class Survey:
         return frozenset(found)
 
     def engines_in(self, stage: str) -> tuple[Engine, ...]:
-        """What writes in a stage."""
         node, verb = stage.rsplit(".", 1)
         if verb == "evaluate":
             found = [self.engine_of(writer) for writer in self.probe_writers(node)]
@@ -243,7 +236,6 @@ class Survey:
         return None
 
     def probe_writers(self, node: str) -> tuple[str, ...]:
-        """Writers that run for an evaluation on rows of its own."""
         return tuple(one for one in self._probes.get(node, ()) if self.engine_of(one) is not None)
 
     def spreads_frozen(self, group: str) -> Backend | None:
@@ -252,7 +244,6 @@ class Survey:
         return self._settling.spreads_frozen(group)
 
     def decide(self, path: str, value: Value, reason: str) -> Value:
-        """Notes a value that the loop left open, and gives it back."""
         return self._outline.decide(path, value, reason)
 
 

@@ -77,8 +77,6 @@ class StageTime:
 
 
 class Clock:
-    """Times the stages of one loop."""
-
     def __init__(self, survey: Survey, memory: Memory) -> None:
         self._survey, self._memory = survey, memory
 
@@ -201,7 +199,6 @@ class Clock:
         return _timed(seconds, sequences, written, "compute")
 
     def _forward_seconds(self, weights: Weights, tokens: float, length: float) -> float:
-        """A pass without a gradient."""
         if self._survey.machine.is_cpu:
             return self._cpu_pass(weights, tokens, length)
         return self._gpu_pass(weights, tokens, length, forward_only=True)
@@ -233,16 +230,18 @@ class Clock:
         else:
             seconds, bound = self._gpu_learning(update)
         seconds += self._summed_seconds(update)
-        if update.measured:
-            seconds += self._forward_seconds(update.weights, update.measured, update.length)
-        return _timed(seconds, update.sequences, update.trained, bound)
+        if update.work.measured:
+            seconds += self._forward_seconds(
+                update.weights, update.work.measured, update.work.length
+            )
+        return _timed(seconds, update.work.sequences, update.work.trained, bound)
 
     def _gpu_learning(self, update: Update) -> tuple[float, Bound]:
         weights, machine = update.weights, self._survey.machine
         seconds = self._gpu_pass(
             weights,
-            update.tokens,
-            update.length,
+            update.work.tokens,
+            update.work.length,
             forward_only=False,
             recompute=RECOMPUTED[update.settings.checkpointing],
             is_dense=update.is_dense,
@@ -252,30 +251,30 @@ class Clock:
         if moved > seconds:
             seconds, bound = moved + 0.25 * seconds, "network"
         resting = weights.states.weights + weights.states.optimizer
-        steps = update.mini_batches * 3 * resting / machine.preset.bandwidth
-        steps += update.mini_batches * weights.states.host / HOST_BYTES_PER_SECOND
+        steps = update.work.mini_batches * 3 * resting / machine.preset.bandwidth
+        steps += update.work.mini_batches * weights.states.host / HOST_BYTES_PER_SECOND
         return seconds + steps, bound
 
     def _cpu_learning(self, update: Update) -> float:
         """Of one process, which has its part of the rows."""
         weights = update.weights
         core, places = self._core(weights, weights.pool), weights.pool.places
-        tokens = update.read * update.passes / places
+        tokens = update.work.read * update.work.passes / places
         micro_batches = tokens / update.settings.tokens_at_once
         if weights.training.micro_batch is not None:
-            rows = update.sequences / update.sides * update.passes / places
+            rows = update.work.sequences / update.work.sides * update.work.passes / places
             micro_batches = rows / weights.training.micro_batch
         seconds = learned_seconds(
             core,
             weights.arch,
             weights.count.active,
             tokens=tokens,
-            length=update.length,
+            length=update.work.length,
             recompute=RECOMPUTED[update.settings.checkpointing],
-            micro_batches=max(ceil(micro_batches), update.mini_batches),
+            micro_batches=max(ceil(micro_batches), update.work.mini_batches),
         )
         stepped = weights.trainable / (1 if weights.scheme in WHOLE else weights.shards)
-        seconds += update.mini_batches * stepped_seconds(core, stepped)
+        seconds += update.work.mini_batches * stepped_seconds(core, stepped)
         return seconds + self._moved_seconds(update)
 
     def _gpu_pass(
@@ -313,7 +312,7 @@ class Clock:
             return 0.0
         sums = weights.arch.layers * (4 + 2 * RECOMPUTED[update.settings.checkpointing])
         size = weights.arch.hidden_size * weights.precision.compute_bytes
-        moved = sums * update.tokens / weights.shards * size * 2 * (t - 1) / t
+        moved = sums * update.work.tokens / weights.shards * size * 2 * (t - 1) / t
         return moved / self._survey.machine.link(t)
 
     def _moved_seconds(self, update: Update) -> float:
@@ -325,9 +324,9 @@ class Clock:
             return 0.0
         if weights.scheme == "replicas":
             moved = 2 * 4 * weights.trainable * (n - 1) / n
-            return update.mini_batches * moved / machine.link(n)
+            return update.work.mini_batches * moved / machine.link(n)
         rows = update.settings.micro_batch * weights.shards
-        micro_batches = max(update.sequences * update.passes / rows, 1.0)
+        micro_batches = max(update.work.sequences * update.work.passes / rows, 1.0)
         gathers = 2 if weights.scheme in ("fsdp2", "zero3") else 0
         width = weights.precision.compute_bytes
         moved = (gathers * width + 4) * weights.total / weights.model_parallel * (n - 1) / n

@@ -181,7 +181,6 @@ class Instant:
 
     @property
     def total(self) -> float:
-        """All of it, in bytes."""
         return self.gradients + self.activations + self.logits + self.transfer + self.temporary
 
 

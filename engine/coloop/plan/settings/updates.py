@@ -29,8 +29,6 @@ ROOM_FOR_STATES = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learners:
-    """By weights group that learns."""
-
     backends: dict[str, Backend]
     states: dict[str, States]
 
@@ -52,7 +50,6 @@ def settle_learners(outline: Outline) -> Learners:
 
 
 def _backend(outline: Outline, owner: str) -> Backend:
-    """What runs the updates of a group."""
     named = training_of(outline.spec, owner).backend
     if named is not None:
         return named
@@ -113,8 +110,6 @@ def _room(outline: Outline, backends: dict[str, Backend], pool: PoolShare) -> fl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updates:
-    """Settles the updates of one loop."""
-
     outline: Outline
     learners: Learners
     dtypes: Mapping[str, Dtypes]

@@ -36,8 +36,6 @@ from coloop.spec.training import Backend, Training
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """What an adapter stands on."""
-
     lora: Lora
     holder: str
     """The group that brings it."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
 
-from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.graph import Edge, LoopSpec, reach
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.ports import HANDLES, PORTS
 
@@ -228,13 +228,7 @@ def _by_first(links: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
 
 
 def _reach(starts: Iterable[str], links: Mapping[str, list[str]]) -> set[str]:
-    reached, waiting = set(starts), list(starts)
-    while waiting:
-        for name in links.get(waiting.pop(), ()):
-            if name not in reached:
-                reached.add(name)
-                waiting.append(name)
-    return reached
+    return set(reach(starts, lambda name: links.get(name, ())))
 
 
 # What each port means for lineage: which inputs bring the rows that a node works on, which bring

@@ -1,0 +1,229 @@
+"""Whether `run` accepts a valid loop, and if not, why: one finding for each cause.
+
+Each check looks at one part, so one cause can produce several findings: a node of an unsupported
+kind also has an unsupported algorithm and edges, and several actors may use the same unsupported
+engine. Consequences of another finding are dropped, and equal findings are merged.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from coloop.plan.compile import compile_plan
+from coloop.plan.refusals import LATER, cause_of, check_parts, refusal
+from coloop.plan.settings.facts import resolve_architecture
+from coloop.plan.settings.settings import SPLIT_FAMILIES, EnginePlan
+from coloop.plan.types import Plan, WeightsPlan
+from coloop.plan.unrolled import Unrolled
+from coloop.plan.unused import check_unused, unused_by_backend, unused_by_engine
+from coloop.spec.diagnostics import Diagnostic, Fix
+from coloop.spec.graph import LoopSpec
+from coloop.spec.nodes import model_of
+from coloop.spec.runnable import RUNNABLE_BACKENDS, RUNNABLE_ENGINES
+
+BEYOND_BACKENDS: Final[Mapping[str, tuple[object, ...]]] = {
+    "gradient_checkpointing": ("selective", "offload"),
+    "dtype": ("fp8", "float16"),
+}
+"""Values of `training` that no backend carries out: float16 would want its losses scaled."""
+INSTEAD: Final = {"dtype": "leave it unset, or use `bfloat16`"}
+"""By field, what does run."""
+WITH_FILES: Final = ("pretrained", "scratch")
+"""Types of models that bring a tokenizer of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCheck:
+    """The plan of a valid loop, and the reasons for which `run` would refuse it."""
+
+    plan: Plan
+    refusals: tuple[Diagnostic, ...]
+    """Empty where a run would start."""
+
+    @property
+    def sentence(self) -> str | None:
+        """One line for a person, or nothing where a run would start."""
+        return f"valid, but {refused_words(self.refusals)}" if self.refusals else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The same for programs."""
+        refusals = [one.model_dump(mode="json", exclude_none=True) for one in self.refusals]
+        return {"runs": not refusals, "refusals": refusals}
+
+
+def check_run(
+    spec: LoopSpec, unrolled: Unrolled | None = None, *, root: Path | None = None
+) -> RunCheck:
+    """The plan of a valid loop, and what stands against a run; see `compile_plan`."""
+    plan = compile_plan(spec, unrolled, root=root)
+    return RunCheck(plan=plan, refusals=_one_per_cause(spec, check_runs(spec, plan)))
+
+
+def refused_words(refusals: Sequence[Diagnostic]) -> str:
+    """The reasons for a refusal in one sentence, the same everywhere. No flag overrides them."""
+    return refused_because(*(one.message for one in refusals))
+
+
+def refused_because(*messages: str) -> str:
+    """Like `refused_words`, from the messages of the findings."""
+    return f"`run` refuses it: {'; '.join(map(cause_of, messages))}"
+
+
+def check_runs(spec: LoopSpec, plan: Plan | None = None) -> list[Diagnostic]:
+    """What a run refuses.
+
+    Args:
+        plan: where the caller has it already; else the loop is compiled here.
+    """
+    return [*check_drawn(spec), *check_machine(spec, plan or compile_plan(spec))]
+
+
+def check_drawn(spec: LoopSpec) -> list[Diagnostic]:
+    """Parts of the loop that no run carries out, on whatever machine."""
+    return [*check_parts(spec), *check_unused(spec)]
+
+
+def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
+    """Engines, backends, pools and settings of theirs that are not there."""
+    several = {pool.name: pool.workers for pool in plan.pools if pool.workers > 1}
+    return [
+        *(one for weights in plan.weights for one in _check_weights(spec, weights)),
+        *(one for weights in plan.weights for one in _check_ranks(weights, several)),
+    ]
+
+
+def _check_weights(spec: LoopSpec, weights: WeightsPlan) -> Iterator[Diagnostic]:
+    for home in weights.engines:
+        for node in home.writers:
+            rollout = getattr(spec.nodes[node], "rollout", None)
+            if home.engine not in RUNNABLE_ENGINES:
+                names = ", ".join(f"`{name}`" for name in sorted(RUNNABLE_ENGINES))
+                what = f"rollout engine `{home.engine}`; supported here: {names}"
+                yield refusal(what, f"nodes.{node}.rollout.engine")
+                continue
+            yield from unused_by_engine(node, rollout, home.engine)
+            if home.engine == "remote":
+                yield from _elsewhere(spec, weights, node)
+            else:
+                yield from _spread(home, node, rollout)
+    if weights.update is None:
+        return
+    backend, at = weights.update.backend, f"nodes.{weights.name}.training"
+    if backend not in RUNNABLE_BACKENDS:
+        names = ", ".join(f"`{name}`" for name in sorted(RUNNABLE_BACKENDS))
+        yield refusal(f"training backend `{backend}`; supported here: {names}", f"{at}.backend")
+        return
+    training = getattr(spec.nodes[weights.name], "training", None)
+    if backend == "fsdp2":
+        yield from _check_tensor(spec, weights.name, weights.update.tensor_parallel)
+    yield from unused_by_backend(weights.name, training, backend)
+    for field, values in BEYOND_BACKENDS.items():
+        if (value := getattr(training, field, None)) in values:
+            what, hint = f"`training.{field}: {value}`", INSTEAD.get(field, LATER)
+            yield refusal(what, f"{at}.{field}", hint)
+
+
+def _check_ranks(weights: WeightsPlan, several: Mapping[str, int]) -> Iterator[Diagnostic]:
+    """What the processes of a pool cannot do together.
+
+    Args:
+        several: processes of the pools that have more than one.
+    """
+    update, ranks = weights.update, several.get(weights.pool)
+    if update is not None and update.backend == "single" and ranks is not None:
+        what = (
+            f"`training.backend: single`, which trains `{weights.name}` in one process, in pool "
+            f"`{weights.pool}` with {ranks} processes; `fsdp2` and `deepspeed` train in all of "
+            "them, and a pool with one process needs neither"
+        )
+        hint = "use `fsdp2` or `deepspeed`, leave it unset, or give the pool one process"
+        at = f"nodes.{weights.name}.training.backend"
+        yield refusal(what, at, hint, Fix.set("Train with fsdp2", at, "fsdp2"))
+
+
+def _elsewhere(spec: LoopSpec, weights: WeightsPlan, node: str) -> Iterator[Diagnostic]:
+    """What wants weights of a policy for which a service writes."""
+    remote, at = "`rollout.engine: remote`", f"nodes.{node}"
+    if weights.trains:
+        what = f"{remote} of `{node}`, which learns: a service does not receive new weights"
+        hint = "use `torch` or `vllm`; a remote engine generates for policies that do not learn"
+        yield refusal(what, f"{at}.rollout.engine", hint)
+    model = model_of(spec.nodes[weights.name])
+    if model is None or model.type not in WITH_FILES or getattr(model, "lora", None) is not None:
+        what = f"{remote} of `{node}`, whose `model` does not name the model of the service"
+        hint = "set `model: {type: pretrained, path: ...}`; only its tokenizer is loaded"
+        yield refusal(what, f"{at}.model", hint)
+    others = [name for name in weights.members if name != node] + [
+        name
+        for name, other in spec.nodes.items()
+        if getattr(model_of(other), "of", None) in weights.members and name not in weights.members
+    ]
+    if others:
+        names = ", ".join(f"`{name}`" for name in others)
+        what = f"{remote} of `{node}`, whose weights {names} needs here"
+        yield refusal(what, f"{at}.rollout.engine", "give it its own model")
+    section = spec.nodes[node]
+    if getattr(getattr(section, "read", None), "score", None) == "probability":
+        what = f"{remote} of `{node}`, which reads probabilities of labels"
+        yield refusal(what, f"{at}.read.score", "parse its text instead (`score: text`)")
+    if getattr(getattr(section, "rollout", None), "turns", None) is not None:
+        what = f"`rollout.turns` with {remote}, which generates a text in one request"
+        yield refusal(what, f"{at}.rollout.turns", "use `torch` or `vllm`")
+
+
+def _spread(home: EnginePlan, node: str, rollout: object) -> Iterator[Diagnostic]:
+    """An engine over several GPUs, which was decided because one has no room for the weights."""
+    if home.tensor_parallel > 1 and getattr(rollout, "tensor_parallel", None) is None:
+        what = (
+            f"an engine over {home.tensor_parallel} GPUs, which the weights of `{node}` need; each "
+            f"process of pool `{home.pool}` has its own engine on one GPU"
+        )
+        hint = "use GPUs with more memory, a smaller model, or fewer other nodes in its pool"
+        yield refusal(what, f"nodes.{node}.rollout.tensor_parallel", hint)
+
+
+def _check_tensor(spec: LoopSpec, name: str, degree: int) -> Iterator[Diagnostic]:
+    """Models whose layers cannot be shared."""
+    if degree == 1:
+        return
+    arch, _ = resolve_architecture(spec, name)
+    field, hint = "training.tensor_parallel", "leave it unset: `fsdp2` shards weights without it"
+    at = f"nodes.{name}.{field}"
+    fix = Fix.remove("Shard weights without splitting layers", at)
+    if arch is not None and arch.model_type not in SPLIT_FAMILIES:
+        names = ", ".join(f"`{family}`" for family in SPLIT_FAMILIES)
+        what = f"`{field}: {degree}` with a model of type `{arch.model_type}`; supported types: "
+        yield refusal(f"{what}{names}", at, hint, fix)
+    if getattr(model_of(spec.nodes[name]), "lora", None) is not None:
+        what = f"`{field}: {degree}` with an adapter (`model.lora`), whose layers cannot be split"
+        yield refusal(what, at, hint, fix)
+
+
+def _one_per_cause(spec: LoopSpec, findings: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Findings without those that follow from others; the same about several nodes is one."""
+    kinds = {one.node for one in findings if one.field == "kind"}
+    alike: dict[str, list[Diagnostic]] = {}
+    for finding in findings:
+        follows = finding.node in kinds and finding.field != "kind"
+        if not follows and not _touches(spec, finding, kinds):
+            alike.setdefault(finding.message, []).append(finding)
+    return tuple(_together(group) for group in alike.values())
+
+
+def _touches(spec: LoopSpec, finding: Diagnostic, nodes: set[str | None]) -> bool:
+    """Whether it is about an edge of one of these nodes."""
+    head, index, *_ = (*(finding.path or "").split("."), "", "")
+    if head != "edges" or not index.isdigit():
+        return False
+    edge = spec.edges[int(index)]
+    return edge.source.node in nodes or edge.target.node in nodes
+
+
+def _together(group: list[Diagnostic]) -> Diagnostic:
+    first, *others = group
+    nodes = list(dict.fromkeys(f"`{one.node}`" for one in others if one.node is not None))
+    if not nodes:
+        return first
+    message = f"{first.message} (`{first.node}`, {', '.join(nodes)})"
+    return first.model_copy(update={"message": message})
