@@ -25,7 +25,6 @@ from coloop.spec.algorithm import (
 from coloop.spec.algorithm import ResolvedPreference as Preference
 from coloop.spec.algorithm import ResolvedRewards as Rewards
 from coloop.spec.algorithms.registry import ALGORITHMS, family_of, title_of
-from coloop.spec.diagnostics import closest
 from coloop.spec.metrics import METRICS, OTHERWISE, OTHERWISE_WITHOUT_SCORES, Better
 
 
@@ -197,7 +196,3 @@ def _shown(formula: Formula) -> FormulaText:
 def algorithm_names() -> tuple[str, ...]:
     """All algorithms, presets of other frameworks included."""
     return tuple(ALGORITHMS)
-
-
-def near_algorithms(word: str) -> list[str]:
-    return closest(word, algorithm_names())

@@ -137,11 +137,6 @@ def load_new_text(mode: str) -> str:
     return _find("new", mode, "mode").read_text(encoding="utf-8")
 
 
-def is_loop(name: str) -> bool:
-    """Whether a loop preset has this name."""
-    return _lookup(_index("loops"), name) is not None
-
-
 def _read_loop(name: str, path: Path) -> LoopPreset:
     text = path.read_text(encoding="utf-8")
     comment = _leading_comment(text)
