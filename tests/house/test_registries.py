@@ -11,16 +11,11 @@ from coloop.data.rewards.checkers import CHECKERS as CHECKER_FILES
 from coloop.data.rewards.checkers import source_of
 from coloop.data.tasks import TASKS
 from coloop.plan.reads import OF_SEARCHES
-from coloop.spec.algorithm import PRESETS, family_of
-from coloop.spec.algorithm_fields import PORTS_OF
-from coloop.spec.algorithms.registry import (
-    ADVANTAGES,
-    ALGORITHMS,
-    FRAMEWORKS,
-    PREFERENCE_BASE,
-    REWARDS_BASE,
-    families,
-)
+from coloop.spec.algorithm import PORTS_OF
+from coloop.spec.algorithms.frameworks import FRAMEWORKS
+from coloop.spec.algorithms.policies import REWARDS_BASE
+from coloop.spec.algorithms.registry import ADVANTAGES, ALGORITHMS, PRESETS, families, family_of
+from coloop.spec.algorithms.supervised import PREFERENCE_BASE
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
 from coloop.spec.catalog_texts import KIND_TEXTS, PORT_TEXTS
 from coloop.spec.nodes import NODE_CLASSES, SearchNode

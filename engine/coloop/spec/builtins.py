@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from coloop.spec.base import Flag, NodeId, Number, Text, Whole, problem, setting
 from coloop.spec.installed import records
-from coloop.spec.plugin_records import Builtin, RewardPlugin
+from coloop.spec.plugins import Builtin, RewardPlugin
 from coloop.spec.regexes import says_no_number
 
 LanguageCode = Literal[

@@ -14,21 +14,16 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, get_args
 
-from coloop.spec.algorithm import deviation_of
-from coloop.spec.algorithm_fields import (
+from coloop.spec.algorithm import (
     PORTS_OF,
     PreferenceAlgorithm,
     RewardsAlgorithm,
+    deviation_of,
 )
-from coloop.spec.algorithms.registry import (
-    ALGORITHMS,
-    FRAMEWORKS,
-    PREFERENCE_BASE,
-    PRESETS,
-    REWARDS_BASE,
-    family_of,
-    title_of,
-)
+from coloop.spec.algorithms.frameworks import FRAMEWORKS
+from coloop.spec.algorithms.policies import REWARDS_BASE
+from coloop.spec.algorithms.registry import ALGORITHMS, PRESETS, family_of, title_of
+from coloop.spec.algorithms.supervised import PREFERENCE_BASE
 from coloop.spec.base import LEVELS, Section
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
 from coloop.spec.catalog_texts import (

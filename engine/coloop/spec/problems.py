@@ -15,7 +15,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from coloop.spec.algorithm_fields import PORTS_OF
+from coloop.spec.algorithm import PORTS_OF
 from coloop.spec.base import Section
 from coloop.spec.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.documents import join_path

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from coloop.algorithms.recipes import RECIPES, CreditOutput, LossOutput
-from coloop.spec.algorithm import family_of
+from coloop.spec.algorithms.registry import family_of
 
 WRONG: Final = 1.01
 METHODS: Final = {"advantage": "credit", "loss": "loss"}

@@ -15,13 +15,16 @@ from coloop.algorithms.batch import Batch, Pair, Sequence, collate, collate_pair
 from coloop.algorithms.recipes import RECIPES, CreditInput, EdgeScores, ModelOutputs, recipe_of
 from coloop.spec.algorithm import (
     REWARDS_NAMES,
+    Advantage,
+    Aggregation,
     BradleyTerry,
+    PolicyLoss,
     PreferenceAlgorithm,
+    PreferenceLoss,
     RewardsAlgorithm,
     resolve_pairs_algorithm,
     resolve_rewards_algorithm,
 )
-from coloop.spec.algorithm_fields import Advantage, Aggregation, PolicyLoss, PreferenceLoss
 from coloop.spec.algorithm_reads import READ_WHERE, unread_fields
 from coloop.spec.training import Credit
 

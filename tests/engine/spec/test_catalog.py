@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from coloop.explain.algorithm import explain_algorithm
-from coloop.spec.algorithm_fields import PORTS_OF
+from coloop.spec.algorithm import PORTS_OF
 from coloop.spec.algorithm_reads import READ_WHERE
 from coloop.spec.algorithms.registry import ALGORITHMS
 from coloop.spec.base import NODE_PATTERN

@@ -16,7 +16,7 @@ from coloop.algorithms.batch import TOKEN_FIELDS, Batch, Pair, PairBatch, collat
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.algorithms.recipes import RECIPES, ModelOutputs, Needs
 from coloop.algorithms.recipes.protocol import OF_WORDS
-from coloop.spec.algorithm_fields import PreferenceLoss
+from coloop.spec.algorithm import PreferenceLoss
 from coloop.spec.heads import Head
 from coloop.workers.training import SingleBackend, TrainBatch
 from coloop.workers.training.forward import ForwardOptions, TokenModel

@@ -19,7 +19,7 @@ from coloop.algorithms.recipes.protocol import (
     Recipe,
 )
 from coloop.algorithms.recipes.table import RECIPES
-from coloop.spec.algorithm import family_of
+from coloop.spec.algorithms.registry import family_of
 from coloop.spec.heads import Reading
 
 __all__ = [
