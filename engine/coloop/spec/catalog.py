@@ -93,6 +93,14 @@ def _fixed() -> dict[str, Any]:
     }
 
 
+LEARNS_BY = {
+    "algorithm": "algorithm",
+    "names": ["algorithm.name", "algorithm.*.name", "algorithm.*.*.name"],
+    "rate": "training.optimizer.lr",
+}
+"""Where the kinds that have weights say how they learn."""
+
+
 def _loop_schema() -> dict[str, Any]:
     """What the loop says of itself: no part that has a schema or a place of its own."""
     schema = section_schema(LoopSpec)
@@ -101,7 +109,7 @@ def _loop_schema() -> dict[str, Any]:
 
 
 def _kind(kind: str) -> dict[str, Any]:
-    text, ports = KIND_TEXTS[kind], PORTS[kind]
+    text = KIND_TEXTS[kind]
     return {
         "kind": kind,
         "title": text.title,
@@ -111,10 +119,10 @@ def _kind(kind: str) -> dict[str, Any]:
         "color": GROUPS[text.group].color,
         "synonyms": _synonyms(kind),
         "summary": list(text.summary),
-        "telling": [asdict(value) for value in text.telling],
-        "learning": asdict(text.learning) if text.learning else None,
-        "stages": list(ports.stages),
-        "inputs": [_in_port(name, port) for name, port in ports.inputs.items()],
+        "telling": [{"label": label, "paths": list(paths)} for label, paths in text.shown.items()],
+        "learning": LEARNS_BY if "algorithm" in NODE_CLASSES[kind].model_fields else None,
+        "stages": list(text.stages),
+        "inputs": [_in_port(name, port) for name, port in text.inputs.items()],
         "outputs": [
             {
                 "name": name,
@@ -122,7 +130,7 @@ def _kind(kind: str) -> dict[str, Any]:
                 "when": _when(port.when),
                 "help": port.help,
             }
-            for name, port in ports.outputs.items()
+            for name, port in text.outputs.items()
         ],
         "schema": _schema(kind),
         "template": copy.deepcopy(text.template),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from coloop.spec.base import FormSection
 from coloop.spec.nodes import NODE_CLASSES
-from coloop.spec.nodes.kind import KindText
+from coloop.spec.nodes.kind import NodeKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +54,13 @@ FORM_SECTIONS: dict[FormSection, SectionText] = {
 """Parts of a form, in order."""
 
 
-KIND_TEXTS: dict[str, KindText] = {
-    kind: node.about.text
+KIND_TEXTS: dict[str, NodeKind] = {
+    kind: node.about
     for group in GROUPS
     for kind, node in NODE_CLASSES.items()
-    if node.about.text.group == group
+    if node.about.group == group
 }
-"""Words of the kinds, in the order of the palette."""
+"""The kinds, in the order of the palette."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
