@@ -14,21 +14,22 @@ from coloop.plan.reads import OF_SEARCHES
 from coloop.spec.algorithm import PORTS_OF
 from coloop.spec.algorithms.frameworks import FRAMEWORKS
 from coloop.spec.algorithms.policies import REWARDS_BASE
-from coloop.spec.algorithms.registry import ADVANTAGES, ALGORITHMS, PRESETS, families, family_of
+from coloop.spec.algorithms.registry import (
+    ADVANTAGES,
+    ALGORITHMS,
+    PRESETS,
+    RUNNABLE_ALGORITHMS,
+    families,
+    family_of,
+)
 from coloop.spec.algorithms.supervised import PREFERENCE_BASE
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
 from coloop.spec.catalog_texts import KIND_TEXTS, PORT_TEXTS
-from coloop.spec.nodes import NODE_CLASSES, SearchNode
+from coloop.spec.nodes import NODE_CLASSES, RUNNABLE_KINDS, SearchNode
 from coloop.spec.ports import PORTS, PortType
-from coloop.spec.rollout import Engine
-from coloop.spec.runnable import (
-    RUNNABLE_ALGORITHMS,
-    RUNNABLE_BACKENDS,
-    RUNNABLE_ENGINES,
-    RUNNABLE_KINDS,
-)
+from coloop.spec.rollout import RUNNABLE_ENGINES, Engine
 from coloop.spec.tasks import TASK_COLUMNS, TaskSource
-from coloop.spec.training import Backend
+from coloop.spec.training import RUNNABLE_BACKENDS, Backend
 from coloop.validate.placement import CHECKERS
 
 TASK_CLASSES: dict[str, Any] = {

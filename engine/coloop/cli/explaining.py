@@ -12,8 +12,8 @@ from coloop.cli.app import Json
 from coloop.cli.output import complain, print_json
 from coloop.explain.algorithm import algorithm_names, explain_algorithm
 from coloop.explain.codes import explain, list_codes, near
+from coloop.spec.catalog import json_schema
 from coloop.spec.diagnostics import closest
-from coloop.spec.schema import json_schema
 from coloop.spec.text.reader import data_of
 
 NOT_FOUND = 2

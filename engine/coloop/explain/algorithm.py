@@ -25,7 +25,8 @@ from coloop.spec.algorithm import (
 from coloop.spec.algorithm import ResolvedPreference as Preference
 from coloop.spec.algorithm import ResolvedRewards as Rewards
 from coloop.spec.algorithms.registry import ALGORITHMS, family_of, title_of
-from coloop.spec.metrics import METRICS, OTHERWISE, OTHERWISE_WITHOUT_SCORES, Better
+from coloop.spec.catalog_types import Better
+from coloop.spec.metrics import METRICS, OTHERWISE, OTHERWISE_WITHOUT_SCORES
 
 
 class Curve(BaseModel):

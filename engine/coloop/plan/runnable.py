@@ -15,18 +15,15 @@ from coloop.plan.settings.settings import SPLIT_FAMILIES
 from coloop.plan.types import EnginePlan, Plan, WeightsPlan
 from coloop.plan.unread import check_unread, unread_by_backend, unread_by_engine
 from coloop.spec.algorithm import ValueLoss, node_algorithms
+from coloop.spec.algorithms.registry import RUNNABLE_ALGORITHMS, family_of
 from coloop.spec.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.heads import head_of, heads_of_group
-from coloop.spec.nodes import EvaluateNode, ToolNode, model_of
-from coloop.spec.runnable import (
-    RUNNABLE_BACKENDS,
-    RUNNABLE_ENGINES,
-    RUNNABLE_KINDS,
-    RUNNABLE_REWARD_SOURCES,
-    is_runnable_algorithm,
-)
+from coloop.spec.nodes import RUNNABLE_KINDS, EvaluateNode, ToolNode, model_of
+from coloop.spec.reward import RUNNABLE_REWARD_SOURCES
+from coloop.spec.rollout import RUNNABLE_ENGINES
+from coloop.spec.training import RUNNABLE_BACKENDS
 
 TOOL_HANDLES = frozenset({("tool", "tools"), ("policy", "policy")})
 WRITER_HANDLES = frozenset({("tool", "tools")})
@@ -294,7 +291,7 @@ def _check_algorithms(spec: LoopSpec) -> Iterator[Diagnostic]:
             for entry in entries:
                 name = str(entry.name)
                 field = f"algorithm.{port}"
-                if not is_runnable_algorithm(name):
+                if family_of(name) not in RUNNABLE_ALGORITHMS:
                     yield refusal(f"algorithm `{name}`", node=node, field=f"{field}.name")
 
 

@@ -4,26 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from coloop.spec.catalog_types import Metric
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.text.reader import data_of
-
-Better = Literal["higher", "lower", "steady", "none"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """One number of a run."""
-
-    title: str
-    help: str
-    expect: str
-    better: Better = "none"
-    unit: str | None = None
-
 
 _TEXTS: dict[str, dict[str, dict[str, Any]]] = data_of(
     Path(__file__).with_suffix(".yaml").read_text("utf-8")

@@ -71,6 +71,7 @@ class RemoteSource(Section):
 RewardSource = Annotated[
     BuiltinSource | PythonSource | ModelSource | RemoteSource, Field(discriminator="type")
 ]
+RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model", "remote"})
 
 
 class ScoreAs(Section, title="score"):

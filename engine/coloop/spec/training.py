@@ -14,6 +14,7 @@ from coloop.spec.base import Flag, Name, NodeId, Number, Section, Whole, setting
 from coloop.spec.model import ComputeDtype
 
 Backend = Literal["single", "fsdp2", "deepspeed", "megatron"]
+RUNNABLE_BACKENDS = frozenset({"single", "fsdp2", "deepspeed"})
 Offload = Literal["none", "optimizer", "all"]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from coloop.errors import SpecProblem
+from coloop.spec.catalog import section_schema
 from coloop.spec.changes import locate
 from coloop.spec.diagnostics import Change, Diagnostic
 from coloop.spec.graph import LoopSpec
@@ -17,7 +18,6 @@ from coloop.spec.io import parse
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.paths import apply_overrides, check_path, field_info, get_value
 from coloop.spec.schedule import Schedule
-from coloop.spec.schema import section_schema
 from coloop.spec.text.patch import patch
 
 LOOP = """\

@@ -123,3 +123,6 @@ AFTER_BASELINE: frozenset[str] = frozenset(
     record.name for record in ALGORITHMS.values() if record.framework == "openrlhf"
 )
 """Presets whose rewards are clipped, and lose the KL of each token, after the baseline."""
+
+RUNNABLE_ALGORITHMS = frozenset(record.name for record in families() if record.recipe is not None)
+"""Algorithms that `run` carries out; the others can be drawn, checked and planned."""
