@@ -32,7 +32,7 @@ from coloop.spec import presets
 from coloop.spec.diagnostics import Change, Report
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
-from coloop.spec.paths import field_info
+from coloop.spec.paths import find
 from coloop.spec.text.reader import Reading, read
 from coloop.validate import validate
 
@@ -114,7 +114,7 @@ def _change(loop: Source, path: str, text: str) -> Change:
     value = reading.data
     spec = parse(loop.text).spec
     with suppress(SpecProblem):
-        if isinstance(value, str) and spec and field_info(path, spec).widget == "path":
+        if isinstance(value, str) and spec and find(spec, path).facts.get("x-widget") == "path":
             here = Path(value).expanduser()
             if here.exists() and not (loop.root / here).exists():
                 value = str(here.resolve())

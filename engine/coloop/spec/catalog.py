@@ -42,10 +42,10 @@ from coloop.spec.catalog_texts import (
 )
 from coloop.spec.catalog_types import Catalog, InputInfo, PresetInfo
 from coloop.spec.diagnostics import CODES, UNFINISHED
+from coloop.spec.documents import VERSION
 from coloop.spec.fields import field_type
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.metrics import CHART_ORDER, METRICS, PROBE_METRICS
-from coloop.spec.migrate import VERSION
 from coloop.spec.modes import MODES, Mode, begins_as
 from coloop.spec.nodes import NODE_CLASSES, RUNNABLE_KINDS
 from coloop.spec.placement import Hardware, Run

@@ -23,11 +23,10 @@ from pydantic import BaseModel, ValidationError
 
 from coloop.errors import SpecProblem, SpecUnreadable
 from coloop.spec.base import Section
-from coloop.spec.changes import apply_changes, diff
+from coloop.spec.changes import apply_changes, diff, locate
 from coloop.spec.diagnostics import Diagnostic, Report
-from coloop.spec.documents import edge_names, split_path, words_of_key
+from coloop.spec.documents import migrate, split_path
 from coloop.spec.graph import Edge, LoopSpec, PortRef
-from coloop.spec.migrate import migrate
 from coloop.spec.nodes import BaseNode
 from coloop.spec.problems import at, translate
 from coloop.spec.schedule import Phase, PhaseGroup
@@ -87,7 +86,11 @@ class Parsed:
         path = diagnostic.path
         if self.reading is None or path is None or diagnostic.line is not None:
             return diagnostic
-        found = self.reading.find(_positions(path, self.document))
+        try:
+            parts = locate(self.document or {}, path)
+        except SpecProblem:
+            parts = split_path(path)
+        found = self.reading.find(parts)
         if found is None:
             return diagnostic
         return diagnostic.model_copy(update={"line": found[0], "column": found[1]})
@@ -159,32 +162,6 @@ def _with_spec(parsed: Parsed) -> Parsed:
         locate = parsed.reading.find if parsed.reading is not None else None
         found = translate(error, LoopSpec, parsed.document, locate=locate)
         return replace(parsed, diagnostics=found)
-
-
-def _positions(path: str, document: Any) -> tuple[str | int, ...]:
-    """A path as keys and list positions, edges by id found in the document."""
-    parts: list[str | int] = []
-    here: Any = document
-    words = split_path(path)
-    while words:
-        if isinstance(here, list):
-            index = int(words[0]) if words[0].isdigit() else _edge_index(here, words[0])
-            parts.append(index)
-            here, words = here[index] if 0 <= index < len(here) else None, words[1:]
-            continue
-        known = here if isinstance(here, dict) else {}
-        count = words_of_key(known, words, tuple(parts))
-        key = ".".join(words[:count])
-        parts.append(key)
-        here, words = known.get(key), words[count:]
-    return tuple(parts)
-
-
-def _edge_index(edges: list[Any], edge: str) -> int:
-    for index, item in enumerate(edges):
-        if edge in edge_names(item):
-            return index
-    return len(edges)
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
