@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -24,16 +26,15 @@ from pydantic import BaseModel, ValidationError
 from coloop.errors import SpecProblem, SpecUnreadable
 from coloop.spec.base import Section
 from coloop.spec.changes import apply_changes, diff, locate
-from coloop.spec.diagnostics import Diagnostic, Report
+from coloop.spec.diagnostics import Diagnostic, Report, at
 from coloop.spec.documents import migrate, split_path
 from coloop.spec.graph import Edge, LoopSpec, PortRef
 from coloop.spec.nodes import BaseNode
-from coloop.spec.problems import at, translate
+from coloop.spec.problems import translate
 from coloop.spec.schedule import Phase, PhaseGroup
 from coloop.spec.text.emit import to_yaml
 from coloop.spec.text.patch import patch
-from coloop.spec.text.plain import find_unfit
-from coloop.spec.text.reader import Reading, read
+from coloop.spec.text.reader import MAX_DEPTH, MAX_VALUES, Reading, read
 
 __all__ = [
     "Parsed",
@@ -141,7 +142,9 @@ def _document_of(data: Any, reading: Reading | None) -> Parsed:
     if not isinstance(data, dict):
         what = "a list" if isinstance(data, (list, tuple)) else "a single value"
         hint = "a loop starts with `coloop: 1`, `name: ...`, `nodes: ...`"
-        found = at((), "yaml.not_a_mapping", f"the document is {what}, no mapping", hint, locate)
+        place = locate(()) if locate is not None else None
+        message = f"the document is {what}, no mapping"
+        found = at((), "yaml.not_a_mapping", message, hint, place=place)
         return Parsed(spec=None, diagnostics=(found,))
     document, problem = migrate(data)
     if problem is None:
@@ -162,6 +165,52 @@ def _with_spec(parsed: Parsed) -> Parsed:
         locate = parsed.reading.find if parsed.reading is not None else None
         found = translate(error, LoopSpec, parsed.document, locate=locate)
         return replace(parsed, diagnostics=found)
+
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a character: it cannot be written as UTF-8."""
+
+
+def find_unfit(data: Any) -> tuple[tuple[str | int, ...], str, str] | None:
+    """The first value of plain data that breaks a limit that holds for text as well: its place, a
+    code, a message. The walk uses a list, not the stack of Python."""
+    waiting: list[tuple[Any, tuple[str | int, ...]]] = [([data], ())]
+    seen = 0
+    while waiting:
+        holder, place = waiting.pop()
+        seen += len(holder)
+        if seen > MAX_VALUES:
+            return (), "yaml.too_many_values", f"the loop has more than {MAX_VALUES:,} values"
+        if len(place) > MAX_DEPTH:
+            return place[1:4], "yaml.too_deep", f"values are nested more than {MAX_DEPTH} deep"
+        is_mapping = isinstance(holder, dict)
+        for key, value in holder.items() if is_mapping else enumerate(holder):
+            if is_mapping and not isinstance(key, str):
+                return place[1:], "yaml.key", f"the key {key!r} is not a text"[:100]
+            if is_mapping and not key.isascii() and SURROGATE.search(key):
+                return place[1:], "yaml.character", "a key contains half of a character"
+            if isinstance(value, (dict, list, tuple)):
+                waiting.append((value, (*place, key)))
+            elif (found := _unfit(value)) is not None:
+                return (*place, key)[1:], *found
+    return None
+
+
+def _unfit(value: Any) -> tuple[str, str] | None:
+    """Code and message for a single value that cannot be read."""
+    match value:
+        case None | bool():
+            return None
+        case str():
+            is_whole = value.isascii() or SURROGATE.search(value) is None
+            return None if is_whole else ("yaml.character", "the text contains half of a character")
+        case int():
+            is_fit = -(2**63) < value < 2**63
+            return None if is_fit else ("yaml.not_finite", "the number is too large")
+        case float():
+            is_fit = math.isfinite(value)
+            return None if is_fit else ("yaml.not_finite", f"{value} is not a finite number")
+    return "structure.wrong_type", f"a value of type {type(value).__name__} is not a plain value"
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})

@@ -8,7 +8,7 @@ it (an empty table downstream) is not reported.
 from collections.abc import Mapping
 
 from coloop.spec.algorithm import off_policy_of
-from coloop.spec.diagnostics import Change, Diagnostic, Fix
+from coloop.spec.diagnostics import Diagnostic, Fix, fix
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.levels import Levels, Relation
 from coloop.spec.lineage.lineage import Attachment, Lineage, lineage_throughout
@@ -70,10 +70,9 @@ def _no_common_ancestor(
     first, second = apart
     fixes: list[Fix] = []
     if lineage.spec.nodes[name].about.is_concat_allowed:
-        change = Change(op="set", path=f"nodes.{name}.join", value="concat")
-        fixes.append(Fix(title="Put the inputs one after another", changes=(change,)))
-    removal = Change(op="remove_edge", path=f"edges.{numbers[id(second)]}")
-    fixes.append(Fix(title=f"Remove {second.label}", changes=(removal,)))
+        fixes.append(fix("Put the inputs one after another", f"nodes.{name}.join", "concat"))
+    path = f"edges.{numbers[id(second)]}"
+    fixes.append(fix(f"Remove {second.label}", path, op="remove_edge"))
     return Diagnostic(
         code="lineage.no_common_ancestor",
         message=(
@@ -119,13 +118,9 @@ def _is_off_policy(lineage: Lineage, edge: Edge) -> bool:
 def _missing_aggregate(edge: Edge, attachment: Attachment, number: int) -> Diagnostic:
     scored, receivers = _names(attachment.scored), _names(attachment.receivers)
     where = "descend from" if attachment.relation is Relation.UP else "stand beside"
-    value = {"from": str(edge.source), "to": str(edge.target)}
-    value |= edge.model_dump(by_alias=True, exclude_defaults=True, exclude={"source", "target"})
+    value = edge.model_dump(by_alias=True, exclude_defaults=True)
     fixes = tuple(
-        Fix(
-            title=f"Add `aggregate: {how}`",
-            changes=(Change(op="set", path=f"edges.{number}", value={**value, "aggregate": how}),),
-        )
+        fix(f"Add `aggregate: {how}`", f"edges.{number}", {**value, "aggregate": how})
         for how in ("mean", "max", "min")
     )
     return Diagnostic(
@@ -147,9 +142,7 @@ def _unrelated_scores(
 ) -> Diagnostic:
     own = edge.target.port == OWN_ROLLOUT_INPUTS
     receivers = f"what `{edge.target.node}` wrote" if own else "the rows that receive them"
-    removal = Fix(
-        title="Remove the edge", changes=(Change(op="remove_edge", path=f"edges.{number}"),)
-    )
+    removal = fix("Remove the edge", f"edges.{number}", op="remove_edge")
     return Diagnostic(
         code="lineage.no_common_ancestor",
         message=(
@@ -171,26 +164,14 @@ def _aggregate_without_rows(lineage: Lineage, edge: Edge, number: int) -> Diagno
     others = lineage.walk.score_edges(target.node)
     if any(other.aggregate is None for other in others) or others[0] is not edge:
         return None
-    value = {"from": str(edge.source), "to": str(target)}
-    value |= edge.model_dump(
-        by_alias=True, exclude_defaults=True, exclude={"source", "target", "aggregate"}
-    )
-    fix = Fix(
-        title="Remove `aggregate`",
-        changes=(
-            Change(
-                op="set",
-                path=f"edges.{number}",
-                value=value if len(value) > 2 else f"{edge.label}",
-            ),
-        ),
-    )
+    value = edge.model_dump(by_alias=True, exclude_defaults=True, exclude={"aggregate"})
+    new = value if len(value) > 2 else edge.label
     return Diagnostic(
         code="lineage.aggregate_without_rows",
         message=f"`{edge.label}` has an `aggregate`, but `{target.node}` has no rows to receive it",
         hint="connect the rows that should receive the scores, or remove `aggregate`",
         field=f"edges.{number}",
-        fixes=(fix,),
+        fixes=(fix("Remove `aggregate`", f"edges.{number}", new),),
     )
 
 
