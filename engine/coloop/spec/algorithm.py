@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -73,6 +73,14 @@ else:
     Advantage = Literal[tuple(ADVANTAGES)]
     RewardsName = Literal[REWARDS_NAMES]
     PreferenceName = Literal[PREFERENCE_NAMES]
+
+
+Weight = Annotated[
+    Number,
+    setting(
+        ge=0, level="advanced", hot=True, description="Weight of this loss among the learner's."
+    ),
+]
 
 
 class Kl(Section, title="KL"):
@@ -180,8 +188,7 @@ class RewardsAlgorithm(Section):
     """Clip-Cov and KL-Cov: share of tokens that are dropped or held back."""
     allow_group_of_one: Flag = setting(False, level="expert")
     """Accept groups of one row where the baseline needs more: their advantage is 0."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
+    weight: Weight = 1.0
 
     @model_validator(mode="after")
     def _settings_fit_together(self) -> Self:
@@ -224,8 +231,7 @@ class PreferenceAlgorithm(Section):
     """Share a of imitation of the chosen side: a * sft + (1 - a) * loss."""
     gamma: Number | None = setting(None, ge=0, level="advanced")
     """SimPO: margin that the chosen side must lead by."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
+    weight: Weight = 1.0
 
 
 class BradleyTerry(Section):
@@ -243,8 +249,7 @@ class BradleyTerry(Section):
     """Read the pair's `probability` as a soft label."""
     label_smoothing: Number = setting(0.0, ge=0, lt=0.5, level="advanced")
     """Share of pairs taken to be labelled the wrong way round."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
+    weight: Weight = 1.0
 
 
 class LabelCrossEntropy(Section):
@@ -258,8 +263,7 @@ class LabelCrossEntropy(Section):
     """Labels between 0 and 1 are probabilities."""
     labels: tuple[Text, ...] | None = setting(None, level="advanced")
     """Label words; null: those of `read`."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
+    weight: Weight = 1.0
 
 
 class Regression(Section):
@@ -267,8 +271,7 @@ class Regression(Section):
 
     name: Literal["regression"] = setting(title="Algorithm name", choices="algorithms", short="{}")
     """Mean squared error to the labels."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
+    weight: Weight = 1.0
 
 
 class Outcome(Section):
@@ -278,8 +281,7 @@ class Outcome(Section):
     """Binary cross-entropy of the score, whole or step by step."""
     soft: Flag = setting(False, level="advanced")
     """Labels between 0 and 1 are probabilities; else they are rounded."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
+    weight: Weight = 1.0
 
 
 class ImplicitPrm(Section, title="Implicit PRM"):
@@ -293,8 +295,7 @@ class ImplicitPrm(Section, title="Implicit PRM"):
     """Scale of the log ratio."""
     soft: Flag = setting(False, level="advanced")
     """Labels between 0 and 1 are probabilities."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
+    weight: Weight = 1.0
 
 
 class Sft(Section, title="SFT"):
@@ -305,8 +306,7 @@ class Sft(Section, title="SFT"):
     chat what the assistant says in it."""
     mask: tuple[Name, ...] = setting((), level="advanced")
     """Tags whose content is not trained."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
+    weight: Weight = 1.0
 
 
 class ValueLoss(Section):
@@ -318,8 +318,7 @@ class ValueLoss(Section):
     """Greatest move of a value that counts; null: no clip."""
     gae_lambda: Number | None = setting(None, ge=0, le=1, level="advanced")
     """Lambda of the returns it learns; null: the actor's."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
+    weight: Weight = 1.0
 
 
 PairsAlgorithm = Annotated[
@@ -390,15 +389,22 @@ def _short_or_by_port(value: Any) -> str:
     return "<short>" if hasattr(value, "name") else "<by_port>"
 
 
-_ActorShort = Annotated[RewardsAlgorithm | Sft | PreferenceAlgorithm, Field(discriminator="name")]
-_CriticShort = Annotated[
-    ValueLoss | Regression | Outcome | ImplicitPrm | LabelCrossEntropy, Field(discriminator="name")
+ShortForm = TypeVar("ShortForm")
+ByPort = TypeVar("ByPort")
+_ShortOrByPort = Annotated[
+    Annotated[ShortForm, Field(discriminator="name"), Tag("<short>"), Field(title="one algorithm")]
+    | Annotated[ByPort, Tag("<by_port>")],
+    Discriminator(_short_or_by_port),
 ]
-_RewardShort = Annotated[
-    BradleyTerry | LabelCrossEntropy | Regression | Outcome | ImplicitPrm,
-    Field(discriminator="name"),
+
+ActorAlgorithm = _ShortOrByPort[RewardsAlgorithm | Sft | PreferenceAlgorithm, ActorAlgorithms]
+CriticAlgorithm = _ShortOrByPort[
+    ValueLoss | Regression | Outcome | ImplicitPrm | LabelCrossEntropy, CriticAlgorithms
 ]
-_VerifierShort = Annotated[
+RewardAlgorithm = _ShortOrByPort[
+    BradleyTerry | LabelCrossEntropy | Regression | Outcome | ImplicitPrm, RewardAlgorithms
+]
+VerifierAlgorithm = _ShortOrByPort[
     RewardsAlgorithm
     | Sft
     | PreferenceAlgorithm
@@ -407,27 +413,7 @@ _VerifierShort = Annotated[
     | Regression
     | Outcome
     | ImplicitPrm,
-    Field(discriminator="name"),
-]
-
-_ONE = Field(title="one algorithm")
-
-ActorAlgorithm = Annotated[
-    Annotated[_ActorShort, Tag("<short>"), _ONE] | Annotated[ActorAlgorithms, Tag("<by_port>")],
-    Discriminator(_short_or_by_port),
-]
-CriticAlgorithm = Annotated[
-    Annotated[_CriticShort, Tag("<short>"), _ONE] | Annotated[CriticAlgorithms, Tag("<by_port>")],
-    Discriminator(_short_or_by_port),
-]
-RewardAlgorithm = Annotated[
-    Annotated[_RewardShort, Tag("<short>"), _ONE] | Annotated[RewardAlgorithms, Tag("<by_port>")],
-    Discriminator(_short_or_by_port),
-]
-VerifierAlgorithm = Annotated[
-    Annotated[_VerifierShort, Tag("<short>"), _ONE]
-    | Annotated[VerifierAlgorithms, Tag("<by_port>")],
-    Discriminator(_short_or_by_port),
+    VerifierAlgorithms,
 ]
 
 PORTS_OF: dict[type[Section], tuple[str, ...]] = {

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Discriminator, Tag
+from pydantic import BeforeValidator
 
-from coloop.spec.base import Flag, Name, NodeId, Number, Section, Whole, setting
+from coloop.spec.base import Flag, Name, NodeId, Number, PlainOr, Section, Whole, setting
 from coloop.spec.model import ComputeDtype
 
 Backend = Literal["single", "fsdp2", "deepspeed", "megatron"]
@@ -192,13 +192,5 @@ class Gather(Section, title="gather"):
     """The node whose rows gather their descendants; null: the parent."""
 
 
-def _join_shape(value: object) -> str:
-    return "<word>" if isinstance(value, str) else "<gather>"
-
-
-Join = Annotated[
-    Annotated[Literal["align", "cross", "concat"], Tag("<word>")]
-    | Annotated[Gather, Tag("<gather>")],
-    Discriminator(_join_shape),
-]
+Join = PlainOr[Literal["align", "cross", "concat"], Gather]
 """How a node's inputs are joined into the rows it works on."""
