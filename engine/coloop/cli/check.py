@@ -16,14 +16,7 @@ import typer
 from rich.markup import escape
 
 from coloop.cli.app import Json, Settings, Spec
-from coloop.cli.output import (
-    complain,
-    console,
-    count,
-    print_diagnostics,
-    print_json,
-    print_refusal,
-)
+from coloop.cli.output import complain, console, count, print_diagnostics, print_json, print_refusal
 from coloop.errors import PresetNotFound, SpecProblem, SpecUnreadable
 from coloop.plan.cost import Explanation, explain
 from coloop.plan.refused import Outlook, outlook_of

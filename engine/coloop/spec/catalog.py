@@ -13,12 +13,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, get_args
 
-from coloop.spec.algorithm import (
-    PORTS_OF,
-    PreferenceAlgorithm,
-    RewardsAlgorithm,
-    deviation_of,
-)
+from coloop.spec.algorithm import PORTS_OF, PreferenceAlgorithm, RewardsAlgorithm, deviation_of
 from coloop.spec.algorithm_reads import READ_WHERE
 from coloop.spec.algorithms.frameworks import FRAMEWORKS
 from coloop.spec.algorithms.policies import REWARDS_BASE

@@ -35,13 +35,7 @@ from coloop.spec.documents import (
     split_path,
     words_of_key,
 )
-from coloop.spec.fields import (
-    Type,
-    fields_by_key,
-    inside,
-    look,
-    narrow,
-)
+from coloop.spec.fields import Type, fields_by_key, inside, look, narrow
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.nodes import Node
 from coloop.spec.placement import Hardware, Run

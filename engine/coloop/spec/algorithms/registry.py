@@ -10,10 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from coloop.spec.algorithms.frameworks import (
-    PREFERENCES_OF_FRAMEWORKS,
-    REWARDS_OF_FRAMEWORKS,
-)
+from coloop.spec.algorithms.frameworks import PREFERENCES_OF_FRAMEWORKS, REWARDS_OF_FRAMEWORKS
 from coloop.spec.algorithms.policies import ADVANTAGES as _ADVANTAGES
 from coloop.spec.algorithms.policies import POLICIES, REWARDS_BASE
 from coloop.spec.algorithms.supervised import OF_OWN_SECTION, PREFERENCE_BASE, PREFERENCES

@@ -11,15 +11,7 @@ from coloop.spec.base import Text, Whole, problem, setting
 from coloop.spec.data import BufferBalance, BufferClear
 from coloop.spec.levels import LevelsByPort, born
 from coloop.spec.names import NamesByPort, rooted
-from coloop.spec.nodes.kind import (
-    BaseNode,
-    InMode,
-    InPort,
-    NodeKind,
-    OutPort,
-    PortType,
-    Stage,
-)
+from coloop.spec.nodes.kind import BaseNode, InMode, InPort, NodeKind, OutPort, PortType, Stage
 from coloop.spec.row_counts import Count, Counts
 
 if TYPE_CHECKING:

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from coloop.spec.base import Flag, NodeId, Number, PortName, Text, Whole, setting
-from coloop.spec.nodes.kind import (
-    BaseNode,
-    InMode,
-    InPort,
-    NodeKind,
-    PortType,
-    Stage,
-)
+from coloop.spec.nodes.kind import BaseNode, InMode, InPort, NodeKind, PortType, Stage
 
 
 class EvaluateNode(BaseNode):

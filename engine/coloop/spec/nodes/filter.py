@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from coloop.spec.base import Whole, setting
 from coloop.spec.levels import LevelsByPort
 from coloop.spec.names import NamesByPort, NamesOf, merged
-from coloop.spec.nodes.kind import (
-    BaseNode,
-    InMode,
-    InPort,
-    NodeKind,
-    OutPort,
-    PortType,
-    Stage,
-)
+from coloop.spec.nodes.kind import BaseNode, InMode, InPort, NodeKind, OutPort, PortType, Stage
 from coloop.spec.row_counts import Count, Counts, at_most, times
 from coloop.spec.shaping import Fill, PerGroup, Resample, Rule
 from coloop.spec.table_sizes import TableSize

@@ -6,15 +6,7 @@ from typing import ClassVar, Literal
 
 from coloop.spec.base import setting
 from coloop.spec.model import Model
-from coloop.spec.nodes.kind import (
-    MODEL_PATHS,
-    BaseNode,
-    InPort,
-    NodeKind,
-    OutPort,
-    PortType,
-    Stage,
-)
+from coloop.spec.nodes.kind import MODEL_PATHS, BaseNode, InPort, NodeKind, OutPort, PortType, Stage
 
 
 class ReferenceNode(BaseNode):

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 from coloop.spec.base import Flag, Number, Text, setting
 from coloop.spec.levels import LevelsByPort, children
 from coloop.spec.names import NOTHING, NamesByPort, NamesOf
-from coloop.spec.nodes.kind import (
-    BaseNode,
-    InPort,
-    NodeKind,
-    OutPort,
-    PortType,
-    Stage,
-    When,
-)
+from coloop.spec.nodes.kind import BaseNode, InPort, NodeKind, OutPort, PortType, Stage, When
 from coloop.spec.rollout import Rollout
 from coloop.spec.row_counts import UNKNOWN, Counts, add_up
 from coloop.spec.search import Budget, Completions, Expand, Select, StepLabels

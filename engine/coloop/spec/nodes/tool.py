@@ -9,14 +9,7 @@ from pydantic import model_validator
 from coloop.spec.base import Name, Number, Text, Whole, problem, setting
 from coloop.spec.levels import LevelsByPort
 from coloop.spec.names import NamesByPort
-from coloop.spec.nodes.kind import (
-    BaseNode,
-    InPort,
-    NodeKind,
-    OutPort,
-    PortType,
-    When,
-)
+from coloop.spec.nodes.kind import BaseNode, InPort, NodeKind, OutPort, PortType, When
 from coloop.spec.reading import PromptTemplate
 from coloop.spec.tools import ENVIRONMENT_SIGNATURE, Pack, ToolType
 
