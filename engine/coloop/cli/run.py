@@ -67,8 +67,7 @@ def run_command(
         ),
     ] = None,
     root: Annotated[
-        Path | None,
-        typer.Option(help="Folder that the loop's relative paths refer to."),
+        Path | None, typer.Option(help="Folder that the loop's relative paths refer to.")
     ] = None,
     threads: Annotated[
         int | None,

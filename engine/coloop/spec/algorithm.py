@@ -49,17 +49,7 @@ PolicyLoss = Literal[
 Aggregation = Literal["token_mean", "sequence_mean", "sequence_sum", "constant"]
 Estimator = Literal["k1", "k2", "k3"]
 PreferenceLoss = Literal[
-    "sigmoid",
-    "hinge",
-    "ipo",
-    "robust",
-    "exo",
-    "nca",
-    "bco",
-    "sppo",
-    "aot",
-    "apo",
-    "discopop",
+    "sigmoid", "hinge", "ipo", "robust", "exo", "nca", "bco", "sppo", "aot", "apo", "discopop"
 ]
 
 REWARDS_NAMES: tuple[str, ...] = names_with("rewards")

@@ -350,9 +350,7 @@ BuiltinSource = Annotated[
 
 _OWN: tuple[type[Builtin], ...] = get_args(get_args(BuiltinSource)[0])
 PLUGINS: dict[str, RewardPlugin] = records(
-    "coloop.rewards",
-    RewardPlugin,
-    [get_args(c.model_fields["name"].annotation)[0] for c in _OWN],
+    "coloop.rewards", RewardPlugin, [get_args(c.model_fields["name"].annotation)[0] for c in _OWN]
 )
 """Rewards of installed packages."""
 

@@ -254,9 +254,6 @@ CHARTS: tuple[ChartInfo, ...] = (
         ports=["rewards"],
     ),
     _chart(
-        name="calibration",
-        title="Calibration",
-        metrics=["calibration", "brier"],
-        ports=["labels"],
+        name="calibration", title="Calibration", metrics=["calibration", "brier"], ports=["labels"]
     ),
 )

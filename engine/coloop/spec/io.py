@@ -241,12 +241,7 @@ def to_dict(section: Section, *, is_bare: bool = False) -> dict[str, Any]:
 def _fields(section: type[Section]) -> tuple[tuple[str, str, bool, Any], ...]:
     """Of every field: its name, its key in a document, whether it must be there, its default."""
     return tuple(
-        (
-            name,
-            info.alias or name,
-            info.is_required(),
-            info.get_default(call_default_factory=True),
-        )
+        (name, info.alias or name, info.is_required(), info.get_default(call_default_factory=True))
         for name, info in section.model_fields.items()
     )
 

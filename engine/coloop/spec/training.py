@@ -124,11 +124,7 @@ class Training(Section):
     expert_parallel: Whole | None = setting(None, ge=1, level="expert", section="placement")
     """GPUs over which experts are spread; null: decided by the compiler."""
     reshard_after_forward: Flag | None = setting(
-        None,
-        level="expert",
-        when={"backend": ("fsdp2",)},
-        section="placement",
-        solver=True,
+        None, level="expert", when={"backend": ("fsdp2",)}, section="placement", solver=True
     )
     """FSDP: free gathered weights after the forward pass; null: decided by the compiler."""
 

@@ -39,10 +39,7 @@ REWARDS_BASE: dict[str, Any] = {
 """What every algorithm of port `rewards` starts from."""
 
 PLAIN: Final[dict[str, Any]] = {"loss": "policy_gradient", "clip_low": None, "clip_high": None}
-BY_SEQUENCE: Final[dict[str, Any]] = {
-    "loss": "sequence_clipped",
-    "aggregation": "sequence_mean",
-}
+BY_SEQUENCE: Final[dict[str, Any]] = {"loss": "sequence_clipped", "aggregation": "sequence_mean"}
 
 ADVANTAGES: Final = (
     AdvantageRecord(name="gae", needs="values"),

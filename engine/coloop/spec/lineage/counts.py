@@ -312,11 +312,7 @@ class RowCounts:
         )
 
     def _each(
-        self,
-        ways: Sequence[tuple[Level, ...] | None],
-        *,
-        is_crossed: bool,
-        is_whole: bool = False,
+        self, ways: Sequence[tuple[Level, ...] | None], *, is_crossed: bool, is_whole: bool = False
     ) -> int | None:
         """Rows that meet under one row from which these ways lead down.
 

@@ -47,9 +47,7 @@ class DatasetNode(BaseNode):
     """A dataset has no inputs."""
 
     about: ClassVar[NodeKind] = NodeKind(
-        stages={
-            "load": Stage(gives=("rows", "pairs")),
-        },
+        stages={"load": Stage(gives=("rows", "pairs"))},
         inputs={},
         outputs={
             "rows": OutPort(PortType.ROWS, "The rows of the step."),
@@ -72,10 +70,9 @@ class DatasetNode(BaseNode):
         title="Dataset",
         group="data",
         icon="database",
-        help="Rows from a built-in task, a file, the hub or the loop itself. Each step it "
-        "provides `rows_per_step` rows at `rows`; rows with `chosen` and `rejected` are "
-        "also provided as `pairs`. `columns` maps the source's columns to `prompt`, "
-        "`target` and `answer`.",
+        help="Rows from a built-in task, a file, the hub or the loop itself. Each step it provides "
+        "`rows_per_step` rows at `rows`; rows with `chosen` and `rejected` are also provided as "
+        "`pairs`. `columns` maps the source's columns to `prompt`, `target` and `answer`.",
         template={
             "kind": "dataset",
             "source": {"type": "task", "task": "arithmetic", "split": "train"},

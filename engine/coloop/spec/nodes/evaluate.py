@@ -32,7 +32,7 @@ class EvaluateNode(BaseNode):
 
     about: ClassVar[NodeKind] = NodeKind(
         stages={
-            "evaluate": Stage(reads=("rows", "rollouts", "scores", "selectors", "labels", "pairs")),
+            "evaluate": Stage(reads=("rows", "rollouts", "scores", "selectors", "labels", "pairs"))
         },
         inputs={
             "rows": InPort(PortType.ROWS, "score", "Held-out rows for `instead_of`.", max=1),

@@ -40,7 +40,7 @@ class FilterNode(BaseNode):
             "prepare": Stage(
                 reads=("rows", "rollouts", "pairs", "scores", "by", "spare"),
                 gives=("rows", "rollouts", "pairs", "scores"),
-            ),
+            )
         },
         inputs={
             "rows": InPort(PortType.ROWS, "score", "Rows to sift.", max=1),
@@ -61,9 +61,7 @@ class FilterNode(BaseNode):
         is_concat_allowed=False,
         sifts=True,
         metrics=("kept", "groups_kept"),
-        modes={
-            "offline": InMode(fields=("fill", "resample")),
-        },
+        modes={"offline": InMode(fields=("fill", "resample"))},
         title="Filter",
         group="shaping",
         icon="filter",

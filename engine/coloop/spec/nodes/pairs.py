@@ -58,7 +58,7 @@ class PairsNode(BaseNode):
             "prepare": Stage(
                 reads=("rollouts", "scores", "chosen", "rejected", "pairs", "preference"),
                 gives=("pairs",),
-            ),
+            )
         },
         inputs={
             "rollouts": InPort(PortType.ROLLOUTS, "score", "Siblings to pair up.", when=_SIBLINGS),
@@ -87,8 +87,7 @@ class PairsNode(BaseNode):
         group="shaping",
         icon="columns-2",
         help="Chosen against rejected: best and worst of siblings, all combinations, two inputs "
-        "against each other, or new labels for existing pairs. Pairs of equal texts are "
-        "dropped.",
+        "against each other, or new labels for existing pairs. Pairs of equal texts are dropped.",
         template={"kind": "pairs", "method": "best_worst"},
         synonyms="preference, preferences, chosen, rejected, comparison, best worst, margin",
         summary=("method",),

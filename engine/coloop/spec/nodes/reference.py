@@ -20,9 +20,7 @@ class ReferenceNode(BaseNode):
     """Inputs stand one after another."""
 
     about: ClassVar[NodeKind] = NodeKind(
-        stages={
-            "score": Stage(reads=("rollouts", "pairs"), gives=("log_probs",)),
-        },
+        stages={"score": Stage(reads=("rollouts", "pairs"), gives=("log_probs",))},
         inputs={
             "rollouts": InPort(PortType.ROLLOUTS, "score", "Rollouts to score."),
             "pairs": InPort(PortType.PAIRS, "score", "Pairs to score, both sides."),

@@ -49,10 +49,7 @@ class RewardNode(BaseNode):
     per: Literal["row"] | None = setting(None, level="advanced")
     """With `join: gather`: a number for each row gathered; null: one for the gathered row."""
     model: Model | None = setting(
-        None,
-        when={"source.type": ("model",)},
-        needed={"source.type": ("model",)},
-        section="model",
+        None, when={"source.type": ("model",)}, needed={"source.type": ("model",)}, section="model"
     )
     """Where the weights of a model reward come from."""
     template: PromptTemplate | None = setting(

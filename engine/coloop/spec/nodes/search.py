@@ -62,7 +62,7 @@ class SearchNode(BaseNode):
         stages={
             "generate": Stage(
                 reads=("rows",), gives=("rollouts", "scores", "step_scores"), calls=True
-            ),
+            )
         },
         inputs={
             "rows": InPort(PortType.ROWS, "generate", "Rows to search from.", max=1, required=True),

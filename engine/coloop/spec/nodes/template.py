@@ -49,9 +49,7 @@ class TemplateNode(BaseNode):
     """Python instead of text: `def write(**columns) -> dict | None`, run in a limited process."""
 
     about: ClassVar[NodeKind] = NodeKind(
-        stages={
-            "prepare": Stage(reads=("rows", "scores", "library"), gives=("rows",)),
-        },
+        stages={"prepare": Stage(reads=("rows", "scores", "library"), gives=("rows",))},
         inputs={
             "rows": InPort(
                 PortType.ROWS, "generate", "Rows that fill the template.", required=True

@@ -101,8 +101,7 @@ class ToolNode(BaseNode):
         group="tools",
         icon="wrench",
         help="A tool that a policy may call while it generates: Python, a calculator, a search "
-        "over documents, an environment, or another policy. Its results are never trained "
-        "on.",
+        "over documents, an environment, or another policy. Its results are never trained on.",
         template={"kind": "tool", "type": "calculator"},
         synonyms="function, call, python, calculator, retrieval, rag, environment, sandbox, agent",
         summary=("type",),

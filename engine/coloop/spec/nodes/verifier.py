@@ -68,10 +68,7 @@ class VerifierNode(BaseNode):
     training: Training | None = setting(None, when={"method": _WITH_MODEL}, section="learning")
     """How its weights are updated; null: the defaults, where it owns weights that learn."""
     template: PromptTemplate | None = setting(
-        None,
-        when={"method": _WITH_MODEL},
-        needed={"method": ("generative",)},
-        section="reading",
+        None, when={"method": _WITH_MODEL}, needed={"method": ("generative",)}, section="reading"
     )
     """What it reads."""
     read: Read = setting(default_factory=Read, section="reading")
@@ -81,11 +78,7 @@ class VerifierNode(BaseNode):
     )
     """Which proof checker, e.g. `proof`."""
     by: OneOrMany[Name] | None = setting(
-        None,
-        level="advanced",
-        when={"method": ("vote",)},
-        choices="groupings",
-        reference="node",
+        None, level="advanced", when={"method": ("vote",)}, choices="groupings", reference="node"
     )
     """What the voters share, as `credit.group_by`; null: their prompt row."""
     answer: Text | None = setting(None, when={"method": ("vote",)}, widget="regex")
