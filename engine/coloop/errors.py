@@ -3,34 +3,6 @@
 Mistakes in a loop are `Diagnostic`s, which are collected and never raised. An exception of this
 tree ends an operation: a file that cannot be read, a worker that died, user code that raised.
 
-    ColoopError
-      SpecUnreadable          a loop file is missing or not a valid loop
-      SpecProblem             an override or a patch does not fit the spec (carries the diagnostics)
-      PresetNotFound          no loop, hardware or model preset of that name
-      SettingInvalid          an environment variable has an invalid value
-      RunFolderExists         a run folder would be overwritten
-      RunNotFound             no such run, or it cannot be resumed
-      RunBusy                 another process writes to the run folder
-      PlanRefused             the compiler refuses a valid spec (carries the diagnostics)
-      PlanInconsistent        the compiler made an invalid plan (a bug in coloop)
-      PlacementTimeout        the cluster did not provide what the plan needs in time
-      WorkerDied              a process of a pool ended
-      StageStalled            a process of a pool is alive but makes no progress
-      WeightsNotUpdated       after a sync the engine does not have the trainer's weights
-      ModelUnavailable        a model is missing or cannot be loaded safely
-      RequestRefused          a prompt cannot be completed: empty, too long, unknown characters
-      BackendMissing          a library that the loop needs is not installed
-      DataError               a dataset cannot be read as the loop describes it
-      UserCodeError           a reward, filter, template or environment of the user failed
-      ServiceFailed           a service is not allowed, does not answer, or answers invalid data
-      StageFailed             a stage failed with an error that is not listed here
-        OutOfMemory             a stage needs more memory than available
-      NothingLearned          many steps in a row made no progress towards a goal of the phase
-      RowsMissing             a stage got no rows in its first step, though the plan requires some
-      StorageFull             a checkpoint or sample file could not be written
-      CheckpointError         a checkpoint is missing, damaged or of another loop
-      StopRequested           a stop of the run was requested (control flow, not a failure)
-
 Each class keeps its arguments in `args`, so that `pickle` rebuilds it in another process.
 """
 
@@ -49,24 +21,42 @@ class ColoopError(Exception):
         return str(self.args[0]) if self.args else self.__class__.__name__
 
 
-class SpecUnreadable(ColoopError):
-    """A loop file is missing, not text, or not a valid loop. `diagnostics` says why."""
+class LoopRefused(ColoopError):
+    """A loop cannot be read, changed or run; `diagnostics` says why, each with its code."""
+
+    def __init__(self, message: str, diagnostics: Sequence[object] = ()) -> None:
+        super().__init__(message, tuple(diagnostics))
+        self.diagnostics = tuple(diagnostics)
+
+
+class WorkerFailed(ColoopError):
+    """A process of a pool does not go on; `rank` is None if its pool had already ended."""
+
+    def __init__(self, message: str, pool: str | None = None, rank: int | None = None) -> None:
+        super().__init__(message, pool, rank)
+        self.pool = pool
+        self.rank = rank
+
+
+class NodeFailed(ColoopError):
+    """Something that a node names cannot be used; `node` and `field` are given where known."""
+
+    def __init__(self, message: str, node: str | None = None, field: str | None = None) -> None:
+        super().__init__(message, node, field)
+        self.node = node
+        self.field = field
+
+
+class SpecUnreadable(LoopRefused):
+    """A loop file is missing, not text, or not a valid loop."""
 
     code = "spec.unreadable"
 
-    def __init__(self, message: str, diagnostics: Sequence[object] = ()) -> None:
-        super().__init__(message, tuple(diagnostics))
-        self.diagnostics = tuple(diagnostics)
 
-
-class SpecProblem(ColoopError, ValueError):
-    """An override, a patch or a dict does not fit the loop language. `diagnostics` says where."""
+class SpecProblem(LoopRefused, ValueError):
+    """An override, a patch or a dict does not fit the loop language."""
 
     code = "spec.problem"
-
-    def __init__(self, message: str, diagnostics: Sequence[object] = ()) -> None:
-        super().__init__(message, tuple(diagnostics))
-        self.diagnostics = tuple(diagnostics)
 
 
 class PresetNotFound(ColoopError):
@@ -99,14 +89,10 @@ class RunBusy(ColoopError):
     code = "run.busy"
 
 
-class PlanRefused(ColoopError):
-    """A run refuses the loop. `diagnostics` says why, each with its code."""
+class PlanRefused(LoopRefused):
+    """A run refuses the loop."""
 
     code = "plan.refused"
-
-    def __init__(self, message: str, diagnostics: Sequence[object] = ()) -> None:
-        super().__init__(message, tuple(diagnostics))
-        self.diagnostics = tuple(diagnostics)
 
 
 class PlanInconsistent(ColoopError):
@@ -134,26 +120,16 @@ class ClusterNotReached(ColoopError):
     code = "cluster.not_reached"
 
 
-class WorkerDied(ColoopError):
-    """A worker process ended during a call; `rank` is None if its pool had already ended."""
+class WorkerDied(WorkerFailed):
+    """A worker process ended during a call."""
 
     code = "cluster.worker_died"
 
-    def __init__(self, message: str, pool: str | None = None, rank: int | None = None) -> None:
-        super().__init__(message, pool, rank)
-        self.pool = pool
-        self.rank = rank
 
-
-class StageStalled(ColoopError):
+class StageStalled(WorkerFailed):
     """A worker made no progress within the cluster's deadline."""
 
     code = "cluster.stage_stalled"
-
-    def __init__(self, message: str, pool: str | None = None, rank: int | None = None) -> None:
-        super().__init__(message, pool, rank)
-        self.pool = pool
-        self.rank = rank
 
 
 class WeightsNotUpdated(ColoopError):
@@ -162,16 +138,10 @@ class WeightsNotUpdated(ColoopError):
     code = "sync.weights_not_updated"
 
 
-class ModelUnavailable(ColoopError):
-    """A model is missing, unsafe to load, or not what the spec says; the message says which, and
-    names node and field where they are known."""
+class ModelUnavailable(NodeFailed):
+    """A model is missing, unsafe to load, or not what the spec says; the message says which."""
 
     code = "model.unavailable"
-
-    def __init__(self, message: str, node: str | None = None, field: str | None = None) -> None:
-        super().__init__(message, node, field)
-        self.node = node
-        self.field = field
 
 
 class RequestRefused(ColoopError):
@@ -186,15 +156,10 @@ class BackendMissing(ColoopError):
     code = "backend.missing"
 
 
-class DataError(ColoopError):
+class DataError(NodeFailed):
     """A dataset does not match its description; the message names node, field, file and line."""
 
     code = "data.unreadable"
-
-    def __init__(self, message: str, node: str | None = None, field: str | None = None) -> None:
-        super().__init__(message, node, field)
-        self.node = node
-        self.field = field
 
 
 class UserCodeError(ColoopError):
@@ -215,16 +180,11 @@ class UserCodeError(ColoopError):
         self.traceback = traceback
 
 
-class ServiceFailed(ColoopError):
+class ServiceFailed(NodeFailed):
     """A service of a node is not allowed, does not answer, or answers with invalid data; the
     message names node, field and address, and contains no secret."""
 
     code = "service.failed"
-
-    def __init__(self, message: str, node: str | None = None, field: str | None = None) -> None:
-        super().__init__(message, node, field)
-        self.node = node
-        self.field = field
 
 
 class StageFailed(ColoopError):

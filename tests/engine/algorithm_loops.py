@@ -11,7 +11,8 @@ from typing import Any
 
 from tests.engine.shuffles import scores_of_other_rows
 
-from coloop.spec.algorithm import REWARDS_NAMES, RewardsAlgorithm, family_of, reads
+from coloop.spec.algorithm import REWARDS_NAMES, RewardsAlgorithm, reads
+from coloop.spec.algorithms.registry import family_of
 
 OWN_REWARDS = tuple(name for name in REWARDS_NAMES if name == family_of(name))
 """Algorithms of port `rewards`, parity presets left out."""

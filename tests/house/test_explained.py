@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from coloop.explain.codes import explain
-from coloop.explain.pages import all_codes
+from coloop.explain.codes import all_codes, explain
 from coloop.runtime.health.symptoms import BY_CODE
 from coloop.spec.diagnostics import CODES
 

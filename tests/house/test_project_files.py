@@ -13,8 +13,7 @@ from hatchling.metadata.core import ProjectMetadata
 from hatchling.plugin.manager import PluginManager
 from ruamel.yaml import YAML
 
-from coloop.cli.app import app
-from coloop.cli.lazy import DELEGATED, build_command
+from coloop.cli.app import app, build_command
 from coloop.spec.io import parse, patch
 from coloop.validate import validate
 
@@ -81,11 +80,11 @@ def wrong_in(command: str) -> str | None:
     words = shlex.split(command.partition(" > ")[0].partition(" | ")[0])[1:]
     group: Any = typer.main.get_command(app)
     while words and hasattr(group, "commands"):
-        known = set(group.commands) | (set(DELEGATED) if group.name == "coloop" else set())
+        known = set(group.commands)
         if words[0] not in known:
             break
         name = words.pop(0)
-        group = build_command(name) if name in DELEGATED else group.commands[name]
+        group = build_command(name) if group.name == "coloop" else group.commands[name]
     if hasattr(group, "commands") and (group.name == "coloop" or is_word(words)):
         return f"{command}: no such command"
     options = {option for param in group.params for option in param.opts} | {"--help"}

@@ -11,29 +11,25 @@ from coloop.data.rewards.checkers import CHECKERS as CHECKER_FILES
 from coloop.data.rewards.checkers import source_of
 from coloop.data.tasks import TASKS
 from coloop.plan.unused import OF_SEARCHES
-from coloop.spec.algorithm import PRESETS, family_of
-from coloop.spec.algorithm_fields import PORTS_OF
+from coloop.spec.algorithm import PORTS_OF
+from coloop.spec.algorithms.frameworks import FRAMEWORKS
+from coloop.spec.algorithms.policies import REWARDS_BASE
 from coloop.spec.algorithms.registry import (
     ADVANTAGES,
     ALGORITHMS,
-    FRAMEWORKS,
-    PREFERENCE_BASE,
-    REWARDS_BASE,
+    PRESETS,
+    RUNNABLE_ALGORITHMS,
     families,
+    family_of,
 )
+from coloop.spec.algorithms.supervised import PREFERENCE_BASE
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
 from coloop.spec.catalog_texts import KIND_TEXTS, PORT_TEXTS
-from coloop.spec.nodes import NODE_CLASSES, SearchNode
+from coloop.spec.nodes import NODE_CLASSES, RUNNABLE_KINDS, SearchNode
 from coloop.spec.ports import PORTS, PortType
-from coloop.spec.rollout import Engine
-from coloop.spec.runnable import (
-    RUNNABLE_ALGORITHMS,
-    RUNNABLE_BACKENDS,
-    RUNNABLE_ENGINES,
-    RUNNABLE_KINDS,
-)
+from coloop.spec.rollout import RUNNABLE_ENGINES, Engine
 from coloop.spec.tasks import TASK_COLUMNS, TaskSource
-from coloop.spec.training import Backend
+from coloop.spec.training import RUNNABLE_BACKENDS, Backend
 from coloop.validate.placement import CHECKERS
 
 TASK_CLASSES: dict[str, Any] = {

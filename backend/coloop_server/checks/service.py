@@ -16,8 +16,8 @@ from coloop.spec.changes import diff
 from coloop.spec.diagnostics import Change, Diagnostic, Severity
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import Parsed, content_hash, dump, from_dict, parse
+from coloop.spec.modes import mode_of
 from coloop.spec.presets import patched
-from coloop.spec.purpose import mode_of
 from coloop.spec.text.emit import to_yaml
 from coloop.validate import validate
 from coloop_server.checks.machine import missing_here

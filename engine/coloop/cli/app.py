@@ -1,29 +1,83 @@
-"""The command `coloop`: names, arguments and help of its sub-commands.
+"""The command `coloop`: names and help of its sub-commands, each imported when it is called.
 
-Imports nothing but typer, so that `coloop --help` is fast; each command imports its
-implementation when it runs. Exit codes: 0 success, 1 the loop has errors or does not fit, 2 it
-cannot be read, 3 a run failed, 4 another process writes to its folder, 130 it was stopped.
+Imports nothing but typer, so that `coloop --help` is fast. Exit codes: 0 success, 1 the loop has
+errors or does not fit, 2 it cannot be read, 3 a run failed, 4 another process writes to its folder,
+130 it was stopped.
 """
 
+import re
 import sys
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer import _click
+from typer.core import TyperGroup
 
-from coloop.cli.lazy import LazyGroup
+from coloop.errors import SettingInvalid
+from coloop.workers import collecting
 
-app = typer.Typer(
-    name="coloop",
-    cls=LazyGroup,
-    help="Compose, validate, estimate, run and watch training loops.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-presets_app = typer.Typer(help="Loops that ship with coloop.", invoke_without_command=True)
-app.add_typer(presets_app, name="presets")
+COMMANDS: dict[str, tuple[str, str]] = {
+    "validate": (
+        "coloop.cli.check:validate_command",
+        "Validate a loop: report every problem with its location and fix.",
+    ),
+    "estimate": (
+        "coloop.cli.predict:estimate_command",
+        "Predict the memory of every GPU and the time of every stage.",
+    ),
+    "fit": ("coloop.cli.predict:fit_command", "Find settings that make a loop fit into memory."),
+    "plan": (
+        "coloop.cli.predict:plan_command",
+        "Compile a loop: what runs where, in which order, and why.",
+    ),
+    "explain": (
+        "coloop.cli.explaining:explain_command",
+        "Explain a finding, an alert or an algorithm. Without a name, list all of them.",
+    ),
+    "new": (
+        "coloop.cli.begin:new_command",
+        "Create a small loop to start from: online, offline or reward modeling.",
+    ),
+    "run": ("coloop.cli.run:run_command", "Run a loop headless, with a live progress display."),
+    "rehearse": (
+        "coloop.cli.rehearse:rehearse_command",
+        "Dry-run a loop: tiny models, a few steps, on the CPU.",
+    ),
+    "watch": ("coloop.cli.watch:watch_command", "Follow a run from its start until it ends."),
+    "runs": ("coloop.cli.watch:runs_app", "List runs; `runs check RUN` verifies a run folder."),
+    "export": (
+        "coloop.cli.export:export_command",
+        "Export the trained weights of a node as a model folder.",
+    ),
+    "backup": (
+        "coloop.cli.serving:backup_command",
+        "Back up loops and run records to a file; the server may keep running.",
+    ),
+    "restore": (
+        "coloop.cli.serving:restore_command",
+        "Restore loops and run records from a backup.",
+    ),
+    "schema": (
+        "coloop.cli.explaining:schema_command",
+        "Print the JSON Schema of the loop language.",
+    ),
+    "doctor": (
+        "coloop.cli.doctor:doctor_command",
+        "Report what this machine supports and what is missing.",
+    ),
+    "serve": (
+        "coloop.cli.serving:serve_command",
+        "Start the composer: web page, API and run launcher.",
+    ),
+    "presets": ("coloop.cli.begin:presets_app", "Loops that ship with coloop."),
+}
+"""Name to `module:function`, or a group of commands, and its line of help. A function returns the
+exit code, or None for 0."""
 
 Spec = Annotated[
     str,
@@ -36,6 +90,70 @@ Settings = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Run = Annotated[str, typer.Argument(help="Id or folder of a run.")]
+RunsDir = Annotated[Path, typer.Option(help="Folder that contains the run folders.")]
+
+
+class LazyGroup(TyperGroup):
+    """A group that builds its commands when they are called."""
+
+    def invoke(self, ctx: _click.Context) -> Any:
+        """Run the command. An invalid environment variable or a missing library of an extra gives
+        one line on standard error and exit code 1."""
+        try:
+            return super().invoke(ctx)
+        except SettingInvalid as invalid:
+            raise _click.ClickException(str(invalid)) from invalid
+        except ModuleNotFoundError as missing:
+            name = (missing.name or "").partition(".")[0]
+            extra = extra_of(name)
+            if extra is None:
+                raise
+            message = f"this command needs `{name}`: pip install 'coloop[{extra}]'"
+            raise _click.ClickException(message) from missing
+
+    def resolve_command(
+        self, ctx: _click.Context, args: list[str]
+    ) -> tuple[str | None, _click.Command | None, list[str]]:
+        """The command that the arguments call."""
+        if args and args[0] in COMMANDS:
+            self.commands[args[0]] = build_command(args[0])
+        return super().resolve_command(ctx, args)
+
+
+def build_command(name: str) -> _click.Command:
+    """The command of a name, with its own arguments."""
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    with collecting.not_while_loading():
+        command = getattr(import_module(module), attribute)
+    if isinstance(command, typer.Typer):
+        return typer.main.get_command(command)
+    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    single.command(name)(exiting(command))
+    return typer.main.get_command(single)
+
+
+def exiting(command: Callable[..., int | None]) -> Callable[..., None]:
+    """A command that ends the program with the exit code that it returns."""
+
+    @wraps(command)
+    def exits(*arguments: Any, **options: Any) -> None:
+        raise typer.Exit(command(*arguments, **options) or 0)
+
+    return exits
+
+
+app = typer.Typer(
+    name="coloop",
+    cls=LazyGroup,
+    help="Compose, validate, estimate, run and watch training loops.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _name, (_, _help) in COMMANDS.items():
+    app.command(_name, help=_help)(lambda: None)
 
 
 def main() -> None:
@@ -51,8 +169,6 @@ def main() -> None:
 
 def _print_version(requested: bool) -> None:
     if requested:
-        from importlib.metadata import PackageNotFoundError, version
-
         try:
             typer.echo(f"coloop {version('coloop')}")
         except PackageNotFoundError:
@@ -72,187 +188,34 @@ def _options(
     """Compose, validate, estimate, run and watch training loops."""
 
 
-@app.command()
-def validate(
-    spec: Spec,
-    settings: Settings = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
-    json: Json = False,
-) -> None:
-    """Validate a loop: report every problem with its location and fix."""
-    from coloop.cli.check import validate_command
-
-    raise typer.Exit(validate_command(spec, settings or (), strict=strict, as_json=json))
-
-
-@app.command()
-def estimate(
-    spec: Spec,
-    settings: Settings = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Also print the assumptions behind the numbers.")
-    ] = False,
-    json: Json = False,
-) -> None:
-    """Predict the memory of every GPU and the time of every stage."""
-    from coloop.cli.predict import estimate_command
-
-    raise typer.Exit(estimate_command(spec, settings or (), explain=explain, as_json=json))
+LIBRARIES: tuple[tuple[str, str | None], ...] = (
+    ("pydantic", None),
+    ("torch", "engine"),
+    ("transformers", "engine"),
+    ("tokenizers", "engine"),
+    ("ray", "engine"),
+    ("pyarrow", "engine"),
+    ("fastapi", "server"),
+    ("uvicorn", "server"),
+    ("sqlalchemy", "server"),
+    ("websockets", "server"),
+    ("vllm", "vllm"),
+    ("deepspeed", "deepspeed"),
+    ("peft", "lora"),
+)
+"""Module (its distribution has the same name) and the extra that installs it."""
 
 
-@app.command()
-def fit(
-    spec: Spec,
-    settings: Settings = None,
-    budget_gib: Annotated[
-        float | None, typer.Option("--budget-gib", min=0.0, help="Memory of each GPU, in GiB.")
-    ] = None,
-    budget_fraction: Annotated[
-        float | None,
-        typer.Option("--budget-fraction", min=0.0, max=1.0, help="Share of each GPU's memory."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", help="Write the fitted loop to this file; `-` prints it."),
-    ] = None,
-) -> None:
-    """Find settings that make a loop fit into memory."""
-    from coloop.cli.fitting import fit_command
-
-    if budget_gib is not None and budget_fraction is not None:
-        raise typer.BadParameter("give --budget-gib or --budget-fraction, not both")
-    raise typer.Exit(
-        fit_command(spec, settings or (), budget_gib=budget_gib, fraction=budget_fraction, out=out)
-    )
-
-
-@app.command()
-def plan(spec: Spec, settings: Settings = None, json: Json = False) -> None:
-    """Compile a loop: what runs where, in which order, and why."""
-    from coloop.cli.predict import plan_command
-
-    raise typer.Exit(plan_command(spec, settings or (), as_json=json))
-
-
-@app.command()
-def explain(
-    what: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="Code of a finding or alert, or an algorithm."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="FIELD=VALUE", help="Override a setting of the algorithm."),
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Explain a finding, an alert or an algorithm. Without a name, list all of them."""
-    from coloop.cli.explaining import explain_command
-
-    raise typer.Exit(explain_command(what, settings=settings or [], as_json=json))
-
-
-def _delegate(name: str, text: str, *, hidden: bool = False) -> None:
-    """Register the help line of a command that is imported when it is called."""
-
-    def unreachable() -> None:
-        raise typer.Exit(1)
-
-    app.command(name, help=text, hidden=hidden)(unreachable)
-
-
-_delegate("new", "Create a small loop to start from: online, offline or reward modeling.")
-_delegate("run", "Run a loop headless, with a live progress display.")
-_delegate("rehearse", "Dry-run a loop: tiny models, a few steps, on the CPU.")
-_delegate("watch", "Follow a run from its start until it ends.")
-_delegate("runs", "List runs; `runs check RUN` verifies a run folder.")
-_delegate("export", "Export the trained weights of a node as a model folder.")
-_delegate("backup", "Back up loops and run records to a file; the server may keep running.")
-_delegate("restore", "Restore loops and run records from a backup.")
-
-
-@app.command()
-def schema() -> None:
-    """Print the JSON Schema of the loop language."""
-    from coloop.cli.explaining import schema_command
-
-    raise typer.Exit(schema_command())
-
-
-@app.command()
-def doctor(json: Json = False) -> None:
-    """Report what this machine supports and what is missing."""
-    from coloop.cli.doctor import doctor_command
-
-    raise typer.Exit(doctor_command(as_json=json))
-
-
-@app.command()
-def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8321,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Do not open a browser.")
-    ] = False,
-    data: Annotated[
-        Path | None, typer.Option("--data", help="Folder for the database and runs.")
-    ] = None,
-    allow_remote_code: Annotated[
-        bool,
-        typer.Option(
-            "--allow-remote-code",
-            help="Let loops run Python from model folders, after confirmation.",
-        ),
-    ] = False,
-) -> None:
-    """Start the composer: web page, API and run launcher."""
-    from coloop.cli.serving import serve_command
-
-    raise typer.Exit(
-        serve_command(
-            host=host,
-            port=port,
-            open_browser=not no_browser,
-            data=data,
-            allow_remote_code=allow_remote_code,
-        )
-    )
-
-
-@presets_app.callback()
-def _presets(context: typer.Context) -> None:
-    """Loops that ship with coloop."""
-    if context.invoked_subcommand is None:
-        from coloop.cli.begin import list_command
-
-        raise typer.Exit(list_command(as_json=False))
-
-
-@presets_app.command("list")
-def _list_presets(json: Json = False) -> None:
-    """List the presets."""
-    from coloop.cli.begin import list_command
-
-    raise typer.Exit(list_command(as_json=json))
-
-
-@presets_app.command("show")
-def _show_preset(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
-    """Print the YAML of a preset."""
-    from coloop.cli.begin import show_command
-
-    raise typer.Exit(show_command(name))
-
-
-@presets_app.command("copy")
-def _copy_preset(
-    name: Annotated[str, typer.Argument(metavar="NAME")],
-    target: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="Target file; the current folder by default."),
-    ] = None,
-) -> None:
-    """Copy a preset to a file, together with its data files."""
-    from coloop.cli.begin import copy_command
-
-    raise typer.Exit(copy_command(name, target))
+def extra_of(module: str) -> str | None:
+    """The extra that installs a module; None if no extra does."""
+    if module in dict(LIBRARIES):
+        return dict(LIBRARIES)[module]
+    try:
+        demands = requires("coloop") or []
+    except PackageNotFoundError:
+        return None
+    for demand in demands:
+        match = re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", demand)
+        if match and match[1].replace("-", "_").lower() == module and match[2] != "all":
+            return match[2]
+    return None

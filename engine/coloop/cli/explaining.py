@@ -1,28 +1,49 @@
-"""`coloop explain`: help for a code, or for an algorithm with its formulas and curves."""
+"""`coloop explain`: help for a code, or for an algorithm with its formulas and curves; `coloop
+schema`."""
 
 import sys
 from collections.abc import Iterable
+from typing import Annotated
 
+import typer
+from pydantic import ValidationError
+
+from coloop.cli.app import Json
 from coloop.cli.output import complain, print_json
+from coloop.explain.algorithm import algorithm_names, explain_algorithm
+from coloop.explain.codes import explain, list_codes, near
+from coloop.spec.catalog import json_schema
+from coloop.spec.diagnostics import closest
+from coloop.spec.text.reader import data_of
 
 NOT_FOUND = 2
 
 
-def explain_command(what: str | None, *, settings: list[str], as_json: bool) -> int:
-    """Print the help for a code or an algorithm; without a name, list all of them."""
-    from coloop.explain.algorithm import algorithm_names
-    from coloop.explain.codes import explain
-
+def explain_command(
+    what: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Code of a finding or alert, or an algorithm."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", help="Override a setting of the algorithm."),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Explain a finding, an alert or an algorithm. Without a name, list all of them."""
     if what is None:
         return _list(as_json=as_json)
     if what in algorithm_names():
-        return _algorithm(what, settings, as_json=as_json)
+        return _algorithm(what, settings or [], as_json=as_json)
     if settings:
         complain(f"`{what}` is not an algorithm and has no settings")
         return NOT_FOUND
     page = explain(what)
     if page is None:
-        return _unknown(what)
+        names = list(dict.fromkeys([*near(what), *closest(what, algorithm_names())]))[:4]
+        hint = f" Did you mean {' or '.join(f'`{name}`' for name in names)}?" if names else ""
+        complain(f"there is no help for `{what}`.{hint} `coloop explain` lists all names")
+        return NOT_FOUND
     if as_json:
         print_json(page.model_dump(mode="json"))
         return 0
@@ -37,9 +58,6 @@ def explain_command(what: str | None, *, settings: list[str], as_json: bool) -> 
 
 
 def _list(*, as_json: bool) -> int:
-    from coloop.explain.algorithm import algorithm_names
-    from coloop.explain.codes import list_codes
-
     codes = list_codes()
     if as_json:
         dumped = [code.model_dump() for code in codes]
@@ -51,21 +69,7 @@ def _list(*, as_json: bool) -> int:
     return 0
 
 
-def _unknown(what: str) -> int:
-    from coloop.explain.algorithm import near_algorithms
-    from coloop.explain.codes import near
-
-    names = list(dict.fromkeys([*near(what), *near_algorithms(what)]))[:4]
-    hint = f" Did you mean {' or '.join(f'`{name}`' for name in names)}?" if names else ""
-    complain(f"there is no help for `{what}`.{hint} `coloop explain` lists all names")
-    return NOT_FOUND
-
-
 def _algorithm(name: str, settings: list[str], *, as_json: bool) -> int:
-    from pydantic import ValidationError
-
-    from coloop.explain.algorithm import explain_algorithm
-
     try:
         algorithm = explain_algorithm({"name": name, **_nested(settings)})
     except (ValidationError, ValueError) as error:
@@ -90,8 +94,6 @@ def _algorithm(name: str, settings: list[str], *, as_json: bool) -> int:
 
 def _nested(settings: Iterable[str]) -> dict[str, object]:
     """Settings such as `kl.coefficient=0.01` as the nested mapping of a loop."""
-    from ruamel.yaml import YAML
-
     nested: dict[str, object] = {}
     for setting in settings:
         path, has_value, value = setting.partition("=")
@@ -104,7 +106,7 @@ def _nested(settings: Iterable[str]) -> dict[str, object]:
             if not isinstance(inner, dict):
                 raise ValueError(f"`{part}` has no fields in `{setting}`")
             here = inner
-        here[last] = YAML(typ="safe").load(value)
+        here[last] = data_of(value) if value.strip() else None
     return nested
 
 
@@ -116,9 +118,6 @@ def _indented(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines())
 
 
-def schema_command() -> int:
-    """Prints the schema."""
-    from coloop.spec.schema import json_schema
-
+def schema_command() -> None:
+    """Print the JSON Schema of the loop language."""
     print_json(json_schema())
-    return 0

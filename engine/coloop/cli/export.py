@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
+from coloop.cli.app import Run, RunsDir
+from coloop.cli.watch import run_folder
 from coloop.errors import ColoopError
 from coloop.models.folder import (
     ADAPTER_FILES,
@@ -24,16 +26,14 @@ from coloop.models.pretrained import load_pretrained
 
 
 def export_command(
-    run: Annotated[str, typer.Argument(help="Id or folder of a run.")],
+    run: Run,
     node: Annotated[str, typer.Argument(help="Node whose weights to export.")],
     out: Annotated[Path, typer.Argument(help="Folder to write; it must not exist.")],
     at: Annotated[
         Literal["last", "best"],
         typer.Option(help="Export the last checkpoint, or the best by `run.best`."),
     ] = "last",
-    runs_dir: Annotated[Path, typer.Option(help="Folder that contains the run folders.")] = Path(
-        "runs"
-    ),
+    runs_dir: RunsDir = Path("runs"),
 ) -> None:
     """Export the trained weights of a node as a model in Hugging Face format. Adapters are merged,
     and also saved separately beside it."""
@@ -51,7 +51,7 @@ def _export(run: str, node: str, out: Path, at: str, runs_dir: Path) -> Path:
     from coloop.spec.groups import owner_of
     from coloop.spec.io import parse
 
-    folder = next((f for f in (Path(run), runs_dir / run) if (f / "spec.yaml").exists()), None)
+    folder = run_folder(run, runs_dir)
     if folder is None:
         raise ColoopError(f"run {run!r} not found, neither as a folder nor in {runs_dir}")
     checkpoints = [
@@ -81,14 +81,9 @@ def _export(run: str, node: str, out: Path, at: str, runs_dir: Path) -> Path:
     return out
 
 
-# What a checkpoint has learned, for other programs: a model folder in Hugging Face format.
-#
-# OUT/            the model, an adapter merged into what it stands on OUT/adapter/    the adapter
-# by itself, as peft reads it
-
-
 def export_model(folder: Path, out: Path) -> None:
-    """Writes the weights of a checkpoint's folder to another one, which it replaces.
+    """Write the weights of a checkpoint's folder as a model folder, which is replaced; an adapter
+    is merged into it, and stands in `adapter/` by itself, as peft reads it.
 
     Raises `CheckpointError`, `StorageFull`, `ModelUnavailable`.
     """

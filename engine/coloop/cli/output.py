@@ -2,11 +2,12 @@
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
+from rich.table import Table
 
 from coloop.spec.diagnostics import Diagnostic, Severity
 
@@ -19,6 +20,15 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else WIDTH_WITHOUT_TERMINAL
     return Console(file=stream, width=width, highlight=False, soft_wrap=True)
+
+
+def table_of(*columns: str, right: Iterable[str] = ()) -> Table:
+    """A table without lines; the first column is not wrapped, those in `right` are aligned so."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for index, column in enumerate(columns):
+        justify: JustifyMethod = "right" if column in right else "left"
+        table.add_column(column, justify=justify, no_wrap=index == 0)
+    return table
 
 
 def print_json(value: Any) -> None:
@@ -47,6 +57,18 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], *, stderr: bool = False
             out.print(f"    [dim]at {where}[/]")
         if finding.hint:
             out.print(f"    [dim]{escape(finding.hint)}[/]")
+
+
+def print_refusal(message: str, findings: Sequence[object], *, as_json: bool) -> int:
+    """Print why a loop is refused, with the diagnostics that an exception carries; returns 1."""
+    diagnostics = [finding for finding in findings if isinstance(finding, Diagnostic)]
+    if as_json:
+        dumped = [finding.model_dump(mode="json") for finding in diagnostics]
+        print_json({"ok": False, "message": message, "diagnostics": dumped})
+    else:
+        complain(message)
+        print_diagnostics(diagnostics, stderr=True)
+    return 1
 
 
 def count(number: int, word: str) -> str:

@@ -1,29 +1,34 @@
-"""`coloop estimate`: memory of every GPU, time of every stage, and with `--explain` the assumptions
-behind them.
-"""
+"""`coloop estimate`, `coloop fit` and `coloop plan`: what a loop needs, and how it would run."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from coloop.cli.check import checked_spec, print_run_check
-from coloop.cli.output import console, gib, print_json, rate, seconds
+from coloop.cli.app import Json, Settings, Spec
+from coloop.cli.check import UNREADABLE, checked_spec, print_run_check
+from coloop.cli.output import complain, console, gib, print_json, rate, seconds, table_of
+from coloop.data.files.marks import write_whole
 from coloop.plan.cost import Estimate, Explanation
+from coloop.plan.cost.fit import Fit, fit
 from coloop.plan.cost.missing import unknown_hint
-from coloop.plan.cost.report import GpuEstimate
-from coloop.plan.run_check import check_run
+from coloop.plan.cost.report import GpuEstimate, NoteEstimate
+from coloop.plan.cost.solving import solve
+from coloop.plan.cost.ways import Way, ways_of
+from coloop.plan.run_check import check_run, refused_because, refused_words
+from coloop.spec.diagnostics import Change
+from coloop.spec.graph import LoopSpec
+from coloop.spec.presets import patched
+from coloop.spec.solvable import locks_of
+from coloop.validate import validate
 
 PARTS = (
-    "weights",
-    "gradients",
-    "optimizer",
-    "activations",
-    "logits",
-    "kv_cache",
-    "transfer",
-    "overhead",
+    *("weights", "gradients", "optimizer", "activations"),
+    *("logits", "kv_cache", "transfer", "overhead"),
 )
 DOES_NOT_FIT = 1
 UNKNOWN = "unknown"
@@ -32,39 +37,43 @@ VERDICTS = {True: "[green]fits[/]", False: "[bold red]too much[/]", None: "[yell
 
 
 def estimate_command(
-    spec: str, settings: Sequence[str] = (), *, explain: bool, as_json: bool
+    spec: Spec,
+    settings: Settings = None,
+    with_assumptions: Annotated[
+        bool, typer.Option("--explain", help="Also print the assumptions behind the numbers.")
+    ] = False,
+    as_json: Json = False,
 ) -> int:
-    """Print the estimate of SPEC."""
-    checked, code = checked_spec(spec, settings, as_json=as_json)
-    if checked is None or checked.spec is None or checked.explanation is None:
-        return code
+    """Predict the memory of every GPU and the time of every stage."""
+    checked, loop = checked_spec(spec, settings, as_json=as_json)
     explanation = checked.explanation
-    estimate, run_check = (
-        explanation.estimate,
-        check_run(checked.spec, checked.unrolled, root=checked.source.root),
-    )
+    assert explanation is not None
+    estimate = explanation.estimate
+    run_check = check_run(loop, checked.unrolled, root=checked.source.root)
     if as_json:
         document = estimate.model_dump(mode="json") | run_check.to_json()
-        if explain:
-            rest = explanation.model_dump(mode="json", exclude={"estimate"})
-            document["explain"] = rest
+        if with_assumptions:
+            document["explain"] = explanation.model_dump(mode="json", exclude={"estimate"})
         print_json(document)
     else:
         out = console()
-        print_estimate(out, estimate)
-        if explain:
-            print_explanation(out, explanation)
+        _print_estimate(out, estimate)
+        if with_assumptions:
+            _print_explanation(out, explanation)
         else:
             shown = {node for gap in estimate.unknown for node in gap.nodes}
-            gaps = [note for note in explanation.notes if note.is_gap and note.node not in shown]
-            for note in gaps:
-                where = f"{note.node}: " if note.node else ""
-                out.print(f"[yellow]not counted[/] {escape(where + note.message)}")
+            for note in explanation.notes:
+                if note.is_gap and note.node not in shown:
+                    out.print(f"[yellow]not counted[/] {_note(note)}")
         print_run_check(run_check)
     return 0 if estimate.fits else DOES_NOT_FIT
 
 
-def print_estimate(out: Console, estimate: Estimate) -> None:
+def _note(note: NoteEstimate) -> str:
+    return escape(f"{note.node}: {note.message}" if note.node else note.message)
+
+
+def _print_estimate(out: Console, estimate: Estimate) -> None:
     """Print GPUs, stages and caches as tables."""
     out.print(_gpu_table(estimate.gpus))
     out.print(_stage_table(estimate))
@@ -104,13 +113,7 @@ def _print_missing(out: Console, estimate: Estimate) -> None:
 
 
 def _gpu_table(gpus: Iterable[GpuEstimate]) -> Table:
-    table = Table(title=None, box=None, pad_edge=False, header_style="dim")
-    table.add_column("GPU")
-    table.add_column("peak", justify="right")
-    table.add_column("usable", justify="right")
-    table.add_column("")
-    table.add_column("at")
-    table.add_column("parts")
+    table = table_of("GPU", "peak", "usable", "", "at", "parts", right=("peak", "usable"))
     for label, gpu in _alike(gpus):
         table.add_row(
             escape(label),
@@ -149,29 +152,24 @@ def _shares(gpu: GpuEstimate) -> str:
 
 
 def _stage_table(estimate: Estimate) -> Table:
-    table = Table(title=None, box=None, pad_edge=False, header_style="dim")
-    table.add_column("stage")
-    table.add_column("time", justify="right")
-    table.add_column("samples/s", justify="right")
-    table.add_column("tokens/s", justify="right")
-    table.add_column("bound by")
+    numbers = ("time", "samples/s", "tokens/s")
+    table = table_of("stage", *numbers, "bound by", right=numbers)
     for stage in estimate.stages:
         if stage.seconds is None:
             table.add_row(escape(stage.stage), UNKNOWN, "", "", "")
             continue
-        style = "bold" if stage.stage == estimate.bottleneck else ""
         table.add_row(
             escape(stage.stage),
             seconds(stage.seconds),
             rate(stage.samples_per_second),
             rate(stage.tokens_per_second),
             stage.bound,
-            style=style,
+            style="bold" if stage.stage == estimate.bottleneck else "",
         )
     return table
 
 
-def print_explanation(out: Console, explanation: Explanation) -> None:
+def _print_explanation(out: Console, explanation: Explanation) -> None:
     """Print phases, decisions, assumptions, accuracy and advice."""
     _heading(out, "phases")
     for phase in explanation.phases:
@@ -190,8 +188,7 @@ def print_explanation(out: Console, explanation: Explanation) -> None:
     if explanation.notes:
         _heading(out, "assumptions and gaps")
         for note in explanation.notes:
-            where = f"{note.node}: " if note.node else ""
-            out.print(f"  {escape(where + note.message)}")
+            out.print(f"  {_note(note)}")
     low, high = explanation.memory_band
     fast, slow = explanation.time_band
     _heading(out, "accuracy")
@@ -213,19 +210,129 @@ def _millions(count: int) -> str:
     return f"{count / 1e9:.2f}B" if count >= 1e9 else f"{count / 1e6:.2f}M"
 
 
-def plan_command(spec: str, settings: Sequence[str] = (), *, as_json: bool) -> int:
-    """Compile SPEC and print the plan."""
-    from coloop.plan.run_check import check_run
-
-    checked, code = checked_spec(spec, settings, as_json=as_json)
-    if checked is None or checked.spec is None:
-        return code
-    run_check = check_run(checked.spec, checked.unrolled, root=checked.source.root)
+def plan_command(spec: Spec, settings: Settings = None, as_json: Json = False) -> None:
+    """Compile a loop: what runs where, in which order, and why."""
+    checked, loop = checked_spec(spec, settings, as_json=as_json)
+    run_check = check_run(loop, checked.unrolled, root=checked.source.root)
     if as_json:
         print_json(run_check.plan.model_dump(mode="json") | run_check.to_json())
-        return 0
+        return
     out = console()
     for line in run_check.plan.explain:
         out.print(escape(line))
     print_run_check(run_check)
+
+
+def fit_command(
+    spec: Spec,
+    settings: Settings = None,
+    budget_gib: Annotated[
+        float | None, typer.Option("--budget-gib", min=0.0, help="Memory of each GPU, in GiB.")
+    ] = None,
+    budget_fraction: Annotated[
+        float | None,
+        typer.Option("--budget-fraction", min=0.0, max=1.0, help="Share of each GPU's memory."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Write the fitted loop to this file; `-` prints it."),
+    ] = None,
+) -> int:
+    """Find settings that make a loop fit into memory."""
+    if budget_gib is not None and budget_fraction is not None:
+        raise typer.BadParameter("give --budget-gib or --budget-fraction, not both")
+    checked, loop = checked_spec(spec, settings, as_json=False)
+    root, locks = checked.source.root, locks_of(loop)
+    fitted = fit(
+        loop, budget_gib=budget_gib, budget_fraction=budget_fraction, root=root, locks=locks
+    )
+    printer = console(stderr=str(out) == "-")
+    _print_changes(printer, fitted)
+    if not fitted.fits:
+        if not fitted.after.estimate.unknown:
+            _print_ways(printer, loop, fitted, root, locks)
+        return DOES_NOT_FIT
+    if out is None:
+        return 0
+    changes = [Change(op="set", path=change.path, value=change.new) for change in fitted.changes]
+    return _write(patched(checked.source.text, changes), out)
+
+
+def _print_changes(out: Console, fitted: Fit) -> None:
+    for change in fitted.changes:
+        before = "not set" if change.old is None else _show(change.old)
+        out.print(
+            f"{escape(change.path)}: {before} → [bold]{_show(change.new)}[/] "
+            f"[dim]({escape(change.reason)})[/]"
+        )
+    was, now = fitted.before.estimate.step_seconds, fitted.after.estimate.step_seconds
+    gpu = fitted.binding
+    unknown = fitted.after.estimate.unknown
+    if unknown:
+        for gap in unknown:
+            text = f"{' and '.join(gap.nodes)} ({gap.reason}; {unknown_hint(gap)})"
+            out.print(f"[bold yellow]unknown[/]: {escape(text)}")
+        out.print("[bold yellow]not known[/]: cannot tell whether it fits")
+        return
+    if gpu is not None and gpu.peak_bytes is not None:
+        state = f"{gpu.pool} {gpu.index} peaks at {gib(gpu.peak_bytes)} in {gpu.peak_stage}"
+        out.print(f"{escape(state)}; {gib(gpu.usable_bytes)} are usable")
+    if fitted.fits and now is not None:
+        before = "" if was is None else f" (was {seconds(was)})"
+        out.print(f"[green]fits[/]; a step takes {seconds(now)}{before}")
+    elif fitted.over_bytes:
+        least = fitted.least_over_bytes
+        still = f"; {gib(least)} over with every setting that may change" if least else ""
+        out.print(f"[bold red]does not fit[/]: {gib(fitted.over_bytes)} over{still}")
+    elif gpu is not None:
+        out.print(f"[bold red]does not fit[/]: {escape(gpu.reason or '')}")
+    if fitted.refusals:
+        out.print(f"[bold red]does not run[/]: {escape(refused_words(fitted.refusals))}")
+
+
+def _print_ways(
+    out: Console, spec: LoopSpec, fitted: Fit, root: Path, locks: Sequence[str]
+) -> None:
+    """Print what a user could change instead, one at a time."""
+    budget = fitted.spec.hardware.memory_budget
+    failed = solve(spec, budget_fraction=budget, root=root, locks=locks)
+    ways = ways_of(spec, failed, locks, root, lambda other: _refusal(other, root))
+    if not ways:
+        out.print("[dim]neither larger known hardware nor an adapter gets closer[/]")
+    for way in ways:
+        out.print(f"  {escape(way.title)}: {escape(_outcome(way))} [dim]({escape(way.reason)})[/]")
+
+
+def _outcome(way: Way) -> str:
+    """Whether it fits, and the time of a step if it does."""
+    left = f"still {gib(way.over_bytes)} over" if way.over_bytes else "fits"
+    if way.refusal is not None:
+        return f"{left}, but {refused_because(way.refusal)}"
+    return left if way.step_seconds is None else f"{left}, a step takes {seconds(way.step_seconds)}"
+
+
+def _refusal(spec: LoopSpec, root: Path) -> str | None:
+    """Why a run would refuse a loop, or None."""
+    errors = validate(spec, root=root).errors
+    if errors:
+        return errors[0].message
+    refusals = check_run(spec, root=root).refusals
+    return refusals[0].message if refusals else None
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "none" if value is None else str(value)
+
+
+def _write(text: str, out: Path) -> int:
+    if str(out) == "-":
+        console().file.write(text)
+        return 0
+    try:
+        write_whole(out, text)
+    except OSError as error:
+        complain(f"{out} cannot be written: {error.strerror or error}")
+        return UNREADABLE
     return 0

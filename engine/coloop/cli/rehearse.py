@@ -6,61 +6,50 @@ run failed, 2 it cannot be read.
 
 import os
 import tempfile
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
+from coloop.cli.app import Json, Settings, Spec
 from coloop.cli.check import checked_spec
-from coloop.cli.output import complain, console, count, print_diagnostics, print_json, seconds
+from coloop.cli.output import console, count, print_json, print_refusal, seconds, table_of
 from coloop.errors import PlanRefused, SpecProblem
 from coloop.explain.rehearsal import STEPS, Rehearsal, RehearsalResult, rehearsed, tell
 from coloop.plan.run_check import check_run
 from coloop.sandbox.memory import keep_private
-from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import dump
 
 
 def rehearse_command(
-    spec: Annotated[
-        str,
-        typer.Argument(
-            metavar="SPEC", help="Loop file, `-` for standard input, or name of a preset."
-        ),
-    ],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Override one field: path=value. May be repeated."),
-    ] = None,
+    spec: Spec,
+    settings: Settings = None,
     steps: Annotated[int, typer.Option(min=1, max=100, help="Maximum steps per phase.")] = STEPS,
     show: Annotated[
         bool, typer.Option("--show", help="Print the loop that would run, without running it.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+    as_json: Json = False,
+) -> int:
     """Dry-run a loop: tiny models, a few steps, on the CPU."""
     keep_private()
-    checked, code = checked_spec(spec, settings or (), as_json=as_json)
-    if checked is None or checked.spec is None:
-        raise typer.Exit(code)
+    checked, loop = checked_spec(spec, settings, as_json=as_json)
+    root = checked.source.root
     try:
-        rehearsal = rehearsed(checked.spec, steps=steps, root=checked.source.root)
+        rehearsal = rehearsed(loop, steps=steps, root=root)
         if show:
             console().print(dump(rehearsal.spec), markup=False, end="")
-            raise typer.Exit(0)
-        result = rehearse(checked.spec, rehearsal, root=checked.source.root)
+            return 0
+        result = rehearse(loop, rehearsal, root=root)
     except (PlanRefused, SpecProblem) as refused:
-        _refuse(str(refused), refused.diagnostics, as_json=as_json)
+        return print_refusal(str(refused), refused.diagnostics, as_json=as_json)
     if as_json:
-        print_json(_as_json(rehearsal, result))
+        print_json({"ok": result.ok, "notes": list(rehearsal.notes), **asdict(result)})
     else:
         _print(rehearsal, result)
-    raise typer.Exit(0 if result.ok else 1)
+    return 0 if result.ok else 1
 
 
 def rehearse(spec: LoopSpec, rehearsal: Rehearsal, *, root: Path) -> RehearsalResult:
@@ -98,9 +87,8 @@ def _print(rehearsal: Rehearsal, result: RehearsalResult) -> None:
     out = console()
     for note in rehearsal.notes:
         out.print(f"[dim]{escape(note)}[/]")
-    table = Table(box=None, pad_edge=False)
-    for title in ("stage", "runs", "rows", "tokens", "time"):
-        table.add_column(title, justify="left" if title == "stage" else "right")
+    numbers = ("runs", "rows", "tokens", "time")
+    table = table_of("stage", *numbers, right=numbers)
     for stage in result.stages:
         counts = (stage.runs, stage.rows, stage.tokens)
         table.add_row(stage.stage, *(str(value) for value in counts), seconds(stage.seconds))
@@ -114,18 +102,3 @@ def _print(rehearsal: Rehearsal, result: RehearsalResult) -> None:
     phases = count(len(result.phases), "phase")
     verdict = f"[green]ok[/]: {phases}" if result.ok else f"[bold red]failed[/]: {phases}"
     out.print(f"{verdict}, {count(len(result.learned), 'learner')}")
-
-
-def _as_json(rehearsal: Rehearsal, result: RehearsalResult) -> dict[str, Any]:
-    return {"ok": result.ok, "notes": list(rehearsal.notes), **asdict(result)}
-
-
-def _refuse(message: str, findings: Sequence[object], *, as_json: bool) -> NoReturn:
-    diagnostics = [finding for finding in findings if isinstance(finding, Diagnostic)]
-    if as_json:
-        dumped = [finding.model_dump(mode="json", exclude_none=True) for finding in diagnostics]
-        print_json({"ok": False, "message": message, "diagnostics": dumped})
-    else:
-        complain(message)
-        print_diagnostics(diagnostics, stderr=True)
-    raise typer.Exit(1)

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -19,14 +19,14 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from coloop.cli.display import RunDisplay, print_event
+from coloop.cli.app import RunsDir, Settings
+from coloop.cli.check import Source, read_source, with_settings
 from coloop.cli.output import print_diagnostics
-from coloop.cli.source import Source, read_source, with_settings
+from coloop.cli.watch import RunDisplay, print_event
 from coloop.errors import (
     ColoopError,
     PlanRefused,
     RunBusy,
-    RunNotFound,
     SpecProblem,
     SpecUnreadable,
 )
@@ -51,10 +51,7 @@ MARKED_LINES = "COLOOP_MARKED_LINES"
 
 def run_command(
     spec: Annotated[str | None, typer.Argument(help="Loop file, `-`, or name of a preset.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Override one field: path=value. May be repeated."),
-    ] = None,
+    settings: Settings = None,
     address: Annotated[
         str | None,
         typer.Option(
@@ -65,9 +62,7 @@ def run_command(
     local: Annotated[
         bool, typer.Option("--local", help="Run without Ray, in this process.")
     ] = False,
-    runs_dir: Annotated[Path, typer.Option(help="Folder that contains the run folders.")] = Path(
-        "runs"
-    ),
+    runs_dir: RunsDir = Path("runs"),
     run_id: Annotated[str | None, typer.Option(help="Name of the run folder.")] = None,
     resume: Annotated[
         str | None,
@@ -77,8 +72,7 @@ def run_command(
         ),
     ] = None,
     root: Annotated[
-        Path | None,
-        typer.Option(help="Folder that the loop's relative paths refer to."),
+        Path | None, typer.Option(help="Folder that the loop's relative paths refer to.")
     ] = None,
     threads: Annotated[
         int | None,
@@ -90,7 +84,7 @@ def run_command(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each event as a line of JSON.")
     ] = False,
-) -> None:
+) -> int:
     """Run a loop."""
     keep_private()
     console = Console(stderr=as_json, soft_wrap=True)
@@ -98,38 +92,38 @@ def run_command(
     if resume is not None:
         folder, checkpoint = _resumed(console, resume, runs_dir)
         if (writer := patient_holder(folder)) is not None:  # checked before anything is loaded
-            _refuse(console, busy_words(folder, writer), [], as_json, BUSY)
+            _refuse(console, RunBusy(busy_words(folder, writer)), as_json)
     try:
         loop = _loop(spec, settings or [], folder)
-    except (SpecUnreadable, SpecProblem) as problem:
-        _refuse(console, str(problem), _findings(problem.diagnostics), as_json)
-    try:
         origin = read_base_folder(folder) if root is None and folder is not None else loop.root
-    except RunNotFound as error:
-        _refuse(console, str(error), [], as_json)
-    loop = replace(loop, root=root or origin)
-    checked, warnings = _checked(console, loop, force=force, as_json=as_json)
-    if address is not None and address.startswith("http"):
-        if resume is not None:
-            message = (
-                "--resume needs the run folder on this machine; it cannot be submitted as a job"
+        loop = replace(loop, root=root or origin)
+        checked, warnings = _checked(loop, force=force)
+        if warnings and not as_json:
+            print_diagnostics(warnings, stderr=True)
+        if address is not None and address.startswith("http"):
+            if resume is not None:
+                raise ColoopError(
+                    "--resume needs the run folder on this machine; it cannot be submitted as a job"
+                )
+            return _submit(
+                console, loop, checked, address, runs_dir, run_id, force=force, as_json=as_json
             )
-            _refuse(console, message, [], as_json)
-        _submit(console, loop, checked, address, runs_dir, run_id, force=force, as_json=as_json)
-    _run(
-        console,
-        loop,
-        checked,
-        warnings,
-        runs_dir=runs_dir,
-        run_id=run_id,
-        folder=folder,
-        checkpoint=checkpoint,
-        cluster="local" if local else "ray",
-        address=address,
-        threads=threads,
-        as_json=as_json,
-    )
+        return _run(
+            console,
+            loop,
+            checked,
+            warnings,
+            runs_dir=runs_dir,
+            run_id=run_id,
+            folder=folder,
+            checkpoint=checkpoint,
+            is_local=local,
+            address=address,
+            threads=threads,
+            as_json=as_json,
+        )
+    except ColoopError as error:
+        _refuse(console, error, as_json)
 
 
 def _run(
@@ -142,18 +136,19 @@ def _run(
     run_id: str | None,
     folder: Path | None,
     checkpoint: int | None,
-    cluster: str,
+    is_local: bool,
     address: str | None,
     threads: int | None,
     as_json: bool,
-) -> None:
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads or 1) if cluster == "local" else "1")
+) -> int:
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads or 1) if is_local else "1")
     with collecting.not_while_loading():
         from coloop.runtime.checkpoints.run_folder import RunRequest
         from coloop.runtime.run_files.recorder import CallbackSink, MarkedLinesSink, Sink
         from coloop.runtime.start import run
 
     display = RunDisplay(console)
+    cluster = "local" if is_local else "ray"
     waiting = Waiting(
         lambda line: console.print(line, highlight=False, markup=False),
         lambda: awaited(cluster, address),
@@ -161,10 +156,8 @@ def _run(
     sinks: list[Sink] = [CallbackSink(waiting.take)]
     if os.environ.get(MARKED_LINES):
         sinks.append(MarkedLinesSink())
-    elif as_json:
-        sinks.append(CallbackSink(print_event))
     else:
-        sinks.append(CallbackSink(display.take))
+        sinks.append(CallbackSink(print_event if as_json else display.take))
     request = RunRequest(
         spec=spec,
         text=loop.text,
@@ -173,7 +166,7 @@ def _run(
         run_id=run_id,
         resume=folder,
         checkpoint=checkpoint,
-        cluster="local" if cluster == "local" else "ray",
+        cluster="local" if is_local else "ray",
         address=address,
         sinks=sinks,
         warnings=warnings,
@@ -183,22 +176,16 @@ def _run(
     try:
         with display, waiting:
             result = run(request)
-    except PlanRefused as refused:
-        _refuse(console, str(refused), _findings(refused.diagnostics), as_json)
     except KeyboardInterrupt:
         console.print(
             "stopped immediately; `coloop run --resume` continues from the last checkpoint"
         )
-        raise typer.Exit(EXIT["stopped"]) from None
-    except RunBusy as busy:
-        _refuse(console, str(busy), [], as_json, BUSY)
-    except ColoopError as error:
-        _refuse(console, str(error), [], as_json)
+        return EXIT["stopped"]
     if result.error is not None and not display.has_ended and not as_json:
         console.print(f"[red]{escape(result.error.message)}[/]", highlight=False)
     if not as_json:
         console.print(f"run folder: {result.folder}", highlight=False)
-    raise typer.Exit(EXIT[result.state.value])
+    return EXIT[result.state.value]
 
 
 def _submit(
@@ -211,26 +198,20 @@ def _submit(
     *,
     force: bool,
     as_json: bool,
-) -> NoReturn:
+) -> int:
     from coloop.cli.submit import submit
 
-    try:
-        if refusals := check_runs(spec):
-            raise PlanRefused(refusals[0].message, refusals)
-        code = submit(
-            console,
-            loop,
-            address,
-            runs_dir=runs_dir,
-            run_id=run_id or new_run_id(spec.name),
-            force=force,
-            as_json=as_json,
-        )
-    except PlanRefused as refused:
-        _refuse(console, str(refused), _findings(refused.diagnostics), as_json)
-    except ColoopError as error:
-        _refuse(console, str(error), [], as_json)
-    raise typer.Exit(code)
+    if refusals := check_runs(spec):
+        raise PlanRefused(refusals[0].message, refusals)
+    return submit(
+        console,
+        loop,
+        address,
+        runs_dir=runs_dir,
+        run_id=run_id or new_run_id(spec.name),
+        force=force,
+        as_json=as_json,
+    )
 
 
 def _resumed(console: Console, resume: str, runs_dir: Path) -> tuple[Path, int | None]:
@@ -269,9 +250,8 @@ def _hash(loop: Source) -> str | None:
     return content_hash(parsed.spec) if parsed.spec is not None else None
 
 
-def _checked(
-    console: Console, loop: Source, *, force: bool, as_json: bool
-) -> tuple[LoopSpec, list[Diagnostic]]:
+def _checked(loop: Source, *, force: bool) -> tuple[LoopSpec, list[Diagnostic]]:
+    """The loop and its findings that do not stop a run; raises `PlanRefused` for the others."""
     parsed = parse(loop.text)
     findings = list(parsed.diagnostics)
     if parsed.spec is not None:
@@ -279,37 +259,27 @@ def _checked(
         findings += [parsed.locate(finding) for finding in report.diagnostics]
     errors = [finding for finding in findings if finding.is_error]
     if parsed.spec is None or errors:
-        _refuse(console, f"{loop.name} is not valid", errors or findings, as_json)
+        raise PlanRefused(f"{loop.name} is not valid", errors or findings)
     over = [finding for finding in findings if finding.code == OVER_BUDGET]
     if over and not force:
         # `--force` is suggested only for a loop that can run.
         if refused := check_run(parsed.spec, root=loop.root).refusals:
-            _refuse(console, refused[0].message, [*refused], as_json)
-        _refuse(console, "over the memory budget; use --force to run it anyway", over, as_json)
-    if findings and not as_json:
-        print_diagnostics(findings, stderr=True)
-    assert parsed.spec is not None
+            raise PlanRefused(refused[0].message, refused)
+        raise PlanRefused("over the memory budget; use --force to run it anyway", over)
     return parsed.spec, findings
 
 
-def _refuse(
-    console: Console,
-    message: str,
-    diagnostics: list[Diagnostic],
-    as_json: bool,
-    code: int = INVALID,
-) -> NoReturn:
+def _refuse(console: Console, error: ColoopError, as_json: bool) -> NoReturn:
+    """Print why the loop does not run, with the diagnostics that the error carries, and exit."""
+    carried = getattr(error, "diagnostics", ())
+    diagnostics = [finding for finding in carried if isinstance(finding, Diagnostic)]
     if as_json:
         dumped = [finding.model_dump(mode="json", exclude_none=True) for finding in diagnostics]
-        print(json.dumps({"ok": False, "message": message, "diagnostics": dumped}))
+        print(json.dumps({"ok": False, "message": str(error), "diagnostics": dumped}))
     else:
-        console.print(f"[red]{escape(message)}[/]", highlight=False)
+        console.print(f"[red]{escape(str(error))}[/]", highlight=False)
         print_diagnostics(diagnostics, stderr=True)
-    raise typer.Exit(code)
-
-
-def _findings(carried: Sequence[object]) -> list[Diagnostic]:
-    return [finding for finding in carried if isinstance(finding, Diagnostic)]
+    raise typer.Exit(BUSY if isinstance(error, RunBusy) else INVALID)
 
 
 PATIENCE_SECONDS = 10.0

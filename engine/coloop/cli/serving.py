@@ -1,7 +1,8 @@
-"""`coloop serve`: start the server package."""
+"""`coloop serve`, `coloop backup` and `coloop restore`: commands of the server package."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -15,19 +16,28 @@ from coloop.workers import collecting
 if TYPE_CHECKING:
     from coloop_server.settings import Settings
 
-
-MISSING = 1
+FAILED = 1
 
 
 def serve_command(
-    *, host: str, port: int, open_browser: bool, data: Path | None, allow_remote_code: bool
-) -> int:
-    """Start the composer and return when it ends."""
-    for module in ("fastapi", "uvicorn", "sqlalchemy", "coloop_server"):
-        if find_spec(module) is None:
-            complain(f"the server needs `{module}`: pip install 'coloop[server]'")
-            return MISSING
-
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8321,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Do not open a browser.")
+    ] = False,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder for the database and runs.")
+    ] = None,
+    allow_remote_code: Annotated[
+        bool,
+        typer.Option(
+            "--allow-remote-code",
+            help="Let loops run Python from model folders, after confirmation.",
+        ),
+    ] = False,
+) -> None:
+    """Start the composer: web page, API and run launcher."""
+    _need("the server", "fastapi", "uvicorn", "sqlalchemy", "coloop_server")
     with collecting.not_while_loading():
         from coloop_server.cli import serve
 
@@ -35,11 +45,18 @@ def serve_command(
     serve(
         host=host,
         port=port,
-        open_browser=open_browser,
+        open_browser=not no_browser,
         data_dir=data,
         allow_remote_code=allow_remote_code or None,
     )
-    return 0
+
+
+def _need(what: str, *modules: str) -> None:
+    """End the program where one of these modules is not installed."""
+    for module in modules:
+        if find_spec(module) is None:
+            complain(f"{what} needs `{module}`: pip install 'coloop[server]'")
+            raise typer.Exit(FAILED)
 
 
 # Secret settings from files: `coloop_token` in COLOOP_SECRETS_DIR sets COLOOP_TOKEN.
@@ -78,8 +95,6 @@ def _text_of(file: Path) -> str:
 
 # `coloop backup` and `coloop restore`: loops and run records of a server, as one file.
 
-FAILED = 1
-
 Data = Annotated[
     Path | None,
     typer.Option("--data", help="Data folder of the server; defaults to COLOOP_DATA_DIR."),
@@ -92,18 +107,11 @@ def backup_command(
 ) -> None:
     """Back up loops, their history and the run records to a file; the server may keep running.
     Run folders are not part of the backup."""
-
-    def work(settings: "Settings") -> None:
+    with _server_settings(data) as settings:
         from coloop_server.backups.service import make_backup
 
         rows = make_backup(settings, file).rows
-        console().print(
-            f"written: {file} ({rows.get('loops', 0)} loops, {rows.get('runs', 0)} runs)",
-            markup=False,
-            soft_wrap=True,
-        )
-
-    _with_server(data, work)
+        _say(f"written: {file} ({rows.get('loops', 0)} loops, {rows.get('runs', 0)} runs)")
 
 
 def restore_command(
@@ -114,34 +122,31 @@ def restore_command(
     data: Data = None,
 ) -> None:
     """Restore the loops and run records of a backup. Stop the server first."""
-
-    def work(settings: "Settings") -> None:
+    with _server_settings(data) as settings:
         from coloop_server.backups.service import restore_backup
 
         done = restore_backup(settings, file, force=force)
         rows = done.manifest.rows
         kept = f"; the previous data is kept in {done.kept}" if done.kept else ""
-        console().print(
+        _say(
             f"restored: {rows.get('loops', 0)} loops, {rows.get('runs', 0)} runs from "
-            f"{done.manifest.made_at}{kept}",
-            markup=False,
-            soft_wrap=True,
+            f"{done.manifest.made_at}{kept}"
         )
 
-    _with_server(data, work)
 
-
-def _with_server(data: Path | None, work: Callable[["Settings"], None]) -> None:
-    for module in ("fastapi", "sqlalchemy", "coloop_server"):
-        if find_spec(module) is None:
-            complain(f"this command needs `{module}`: pip install 'coloop[server]'")
-            raise typer.Exit(FAILED)
+@contextmanager
+def _server_settings(data: Path | None) -> "Iterator[Settings]":
+    _need("this command", "fastapi", "sqlalchemy", "coloop_server")
     from coloop_server.cli import read_settings
     from coloop_server.errors import ServerError
 
     take_secrets()
     try:
-        work(read_settings(data_dir=data))
+        yield read_settings(data_dir=data)
     except ServerError as error:
         complain(str(error))
         raise typer.Exit(FAILED) from None
+
+
+def _say(line: str) -> None:
+    console().print(line, markup=False, soft_wrap=True)

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from coloop.cli.display import Listener, RunDisplay, print_event
-from coloop.cli.source import Source
-from coloop.cli.watch import follow_run
+from coloop.cli.check import Source
+from coloop.cli.watch import Listener, RunDisplay, follow_run, print_event
 from coloop.errors import RunFolderExists
 from coloop.runtime.run_files.events import StopRequest
 from coloop_server.launchers.protocol import Handle, LaunchFailed, Order

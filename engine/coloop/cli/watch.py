@@ -1,37 +1,203 @@
-"""`coloop watch` and `coloop runs`: follow and list run folders."""
+"""`coloop watch` and `coloop runs`: follow and list run folders, and the display of a run.
+
+The display shows phase, steps, throughput, latest metrics and alerts. It reads only events and
+gauges, so `coloop watch` shows a run as `coloop run` does.
+"""
 
 import json
 import re
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.markup import escape
+from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
-from coloop.cli.display import FINAL, Listener, RunDisplay
+from coloop.cli.app import Json, Run, RunsDir
 from coloop.runtime.run_files.event_file import event_of
 
-# `coloop runs check`: verify a run folder. Exit codes: 0 intact, 1 damaged, 2 no such run.
+Listener = Callable[[str, str], None]
+"""Called with `event` or `gauges` and the JSON text."""
+ALERT_COLOURS = {"info": "cyan", "warning": "yellow", "error": "red"}
+FINAL = {"finished": "green", "stopped": "yellow", "failed": "red"}
+SHOWN_METRICS = (
+    *("reward/mean", "accuracy", "score", "loss", "kl", "entropy"),
+    *("rollout/length", "mismatch_kl"),
+)
 
 
-def check_command(
-    run: Annotated[str, typer.Argument(help="Id or folder of a run.")],
-    runs_dir: Annotated[Path, typer.Option(help="Folder that contains the run folders.")] = Path(
-        "runs"
-    ),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+def print_event(what: str, text: str) -> None:
+    """Print an event as one line of JSON (`--json`)."""
+    if what == "event":
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+
+class RunDisplay:
+    """A live display on a terminal, plain lines elsewhere."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._gauges: dict[str, Any] = {}
+        self._metrics: dict[str, dict[str, float]] = {}
+        self._state = "starting"
+        self._open: dict[tuple[str, ...], None] = {}
+        """Unresolved alerts of the health checks: code and node."""
+        self._live = (
+            Live(console=console, refresh_per_second=4, get_renderable=self._render)
+            if console.is_terminal
+            else None
+        )
+
+    def __enter__(self) -> "RunDisplay":
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the run has reached its final state."""
+        return self._state in FINAL
+
+    def take(self, what: str, text: str) -> None:
+        """Handle an event or the gauges, as JSON text."""
+        payload = json.loads(text)
+        if what == "gauges":
+            self._gauges = payload
+        else:
+            self._event(payload)
+
+    def _event(self, event: dict[str, Any]) -> None:
+        match event["type"]:
+            case "run.state":
+                self._state = event["state"]
+                if event["state"] in FINAL:
+                    if self._open:
+                        held = ", ".join(" of ".join(filter(None, key)) for key in self._open)
+                        self._say(f"[yellow]{len(self._open)} unresolved[/]: {held}")
+                    colour = FINAL[event["state"]]
+                    has_words = event.get("message") and not event.get("error")
+                    best = f"; {escape(event['message'])}" if has_words else ""
+                    self._say(f"[{colour}]{event['state']}[/] at step {event.get('step', 0)}{best}")
+                if event.get("error"):
+                    self._say(f"[red]{escape(event['error']['message'])}[/]")
+            case "phase" if event["state"] == "started":
+                steps = f", {event['steps']} steps" if event.get("steps") else ""
+                learn = ", ".join(event["learn"]) or "no training"
+                self._say(f"phase [bold]{event['phase']}[/]{steps}: {learn}")
+            case "metrics" if event.get("node"):
+                known = self._metrics.setdefault(event["node"], {})
+                known.update({k: v for k, v in event["metrics"].items() if v is not None})
+                if event.get("evaluation"):
+                    self._say(
+                        f"  step {event['step']}: {event['node']} {_numbers(event['metrics'])}"
+                    )
+            case "checkpoint" if not event.get("best"):
+                self._say(f"  checkpoint {event['path']}")
+            case "alert":
+                self._alert(event)
+            case "edit":
+                self._say(f"  edit: {event['changes']}")
+
+    def _alert(self, event: Mapping[str, Any]) -> None:
+        if event.get("metric"):
+            key = (event["code"], event.get("node") or "")
+            if event.get("cleared"):
+                self._open.pop(key, None)
+            else:
+                self._open[key] = None
+        colour = "green" if event.get("cleared") else ALERT_COLOURS[event["level"]]
+        step = f"step {event['step']}: " if event.get("step") else ""
+        self._say(f"  [{colour}]{event['code']}[/]: {step}{escape(event['message'])}")
+        if event.get("hint"):
+            self._say(f"    → {escape(event['hint'])}")
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, highlight=False)
+
+    def _render(self) -> RenderableType:
+        gauges = self._gauges
+        step, total = gauges.get("step", 0), gauges.get("steps_total")
+        head = Text(f"{self._state}  {gauges.get('phase') or ''}  ", style="bold")
+        of = " of at most" if gauges.get("is_bound") else " of"
+        head.append(f"step {step}" + (f"{of} {total}" if total else ""), style="default")
+        if gauges.get("step_seconds"):
+            head.append(f"  {gauges['step_seconds']:.2f} s/step")
+        if gauges.get("eta_seconds"):
+            most = "at most " if gauges.get("is_bound") else ""
+            head.append(f"  {most}{_duration(gauges['eta_seconds'])} left")
+        bar = ProgressBar(total=total or 100, completed=step if total else 0, width=60)
+        return Group(head, bar, self._stages(), self._readings())
+
+    def _stages(self) -> Table:
+        table = Table(box=None, pad_edge=False)
+        for column in ("stage", "seconds", "share", "rows/s", "tokens/s"):
+            table.add_column(column, justify="left" if column == "stage" else "right")
+        for name, stage in self._gauges.get("stages", {}).items():
+            mark = " ◀ bottleneck" if name == self._gauges.get("bottleneck") else ""
+            mark += " (evaluation)" if stage.get("evaluation") else ""
+            table.add_row(
+                name + mark,
+                f"{stage['seconds']:.3f}",
+                f"{stage['share']:.0%}",
+                _rate(stage.get("wall_samples_per_second")),
+                _rate(stage.get("wall_tokens_per_second")),
+            )
+        return table
+
+    def _readings(self) -> Table:
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for node, metrics in self._metrics.items():
+            shown = {name: metrics[name] for name in SHOWN_METRICS if name in metrics}
+            table.add_row(node, _numbers(shown))
+        return table
+
+
+def _numbers(metrics: Mapping[str, float | None]) -> str:
+    return "  ".join(f"{k} {v:.4g}" for k, v in metrics.items() if v is not None)
+
+
+def _rate(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def run_folder(run: str, runs_dir: Path, files: Iterable[str] = ("spec.yaml",)) -> Path | None:
+    """The folder of a run, given as an id or as a folder, that has one of these files."""
+    folders = (Path(run), runs_dir / run)
+    return next((f for f in folders if any((f / name).exists() for name in files)), None)
+
+
+runs_app = typer.Typer(
+    invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False
+)
+
+
+@runs_app.command("check")
+def _check_run(run: Run, runs_dir: RunsDir = Path("runs"), as_json: Json = False) -> None:
     """Verify a run folder and report what is damaged: loop, plan, events, samples, checkpoints
     and their copies, by size and SHA-256. Read-only."""
     from coloop.runtime.checkpoints.checkup import check_run
 
     console = Console(soft_wrap=True, stderr=as_json)
-    folder = next((path for path in (Path(run), runs_dir / run) if _is_run(path)), None)
+    folder = run_folder(run, runs_dir, ("spec.yaml", "events.jsonl", "checkpoints"))
     if folder is None:
         console.print(f"run {run!r} not found, neither as a folder nor in {runs_dir}")
         raise typer.Exit(2)
@@ -48,23 +214,14 @@ def check_command(
     raise typer.Exit(0 if is_intact else 1)
 
 
-def _is_run(folder: Path) -> bool:
-    return any((folder / name).exists() for name in ("spec.yaml", "events.jsonl", "checkpoints"))
-
-
 POLL_SECONDS = 0.25
 CHECK_SECONDS = 5.0
 
 
-def watch_command(
-    run: Annotated[str, typer.Argument(help="Id or folder of a run.")],
-    runs_dir: Annotated[Path, typer.Option(help="Folder that contains the run folders.")] = Path(
-        "runs"
-    ),
-) -> None:
+def watch_command(run: Run, runs_dir: RunsDir = Path("runs")) -> None:
     """Follow a run from its start until it ends."""
     console = Console(soft_wrap=True)
-    folder = next((f for f in (Path(run), runs_dir / run) if (f / "spec.yaml").exists()), None)
+    folder = run_folder(run, runs_dir)
     if folder is None:
         console.print(f"run {run!r} not found, neither as a folder nor in {runs_dir}")
         raise typer.Exit(1)
@@ -72,24 +229,16 @@ def watch_command(
         follow_run(folder, display.take)
 
 
-runs_app = typer.Typer(
-    invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False
-)
-runs_app.command("check")(check_command)
-
-
 @runs_app.callback()
-def runs_command(
-    context: typer.Context,
-    runs_dir: Annotated[Path, typer.Option(help="Folder that contains the run folders.")] = Path(
-        "runs"
-    ),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+def _list_runs(
+    context: typer.Context, runs_dir: RunsDir = Path("runs"), as_json: Json = False
 ) -> None:
     """List runs, newest first."""
     if context.invoked_subcommand is not None:
         return
-    summaries = [_summary(folder) for folder in _folders(runs_dir)]
+    folders = [path.parent for path in runs_dir.glob("*/spec.yaml")]
+    folders.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
+    summaries = [_summary(folder) for folder in folders]
     if as_json:
         print(json.dumps(summaries))
         return
@@ -149,11 +298,6 @@ def _lines_from(events: Path, offset: int) -> list[bytes]:
     with events.open("rb") as file:
         file.seek(offset)
         return file.read().split(b"\n")[:-1]
-
-
-def _folders(runs_dir: Path) -> list[Path]:
-    folders = [path.parent for path in runs_dir.glob("*/spec.yaml")]
-    return sorted(folders, key=lambda folder: folder.stat().st_mtime, reverse=True)
 
 
 def _name_of(folder: Path) -> str:

@@ -23,8 +23,7 @@ from coloop.spec.algorithm import node_algorithms
 from coloop.spec.algorithms.registry import title_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
-from coloop.spec.modes import ModeName
-from coloop.spec.purpose import mode_of
+from coloop.spec.modes import ModeName, mode_of
 from coloop.spec.text.reader import data_of
 
 Number = TypeVar("Number", int, float)

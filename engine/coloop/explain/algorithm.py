@@ -25,13 +25,8 @@ from coloop.spec.algorithm import (
 from coloop.spec.algorithm import ResolvedPreference as Preference
 from coloop.spec.algorithm import ResolvedRewards as Rewards
 from coloop.spec.algorithms.registry import ALGORITHMS, family_of, title_of
-from coloop.spec.diagnostics import closest
-from coloop.spec.metrics import METRICS, Better
-
-# Which curves belong to an algorithm, how they should look, and what to do where they do not.
-#
-# What a curve should look like is said once, in `spec.metrics`; what to do is the hint of the
-# learning doctor where it watches the metric, and is said here for the others.
+from coloop.spec.catalog_types import Better
+from coloop.spec.metrics import METRICS, OTHERWISE, OTHERWISE_WITHOUT_SCORES
 
 
 class Curve(BaseModel):
@@ -49,106 +44,25 @@ class Curve(BaseModel):
     """What to do where it looks different."""
 
 
-OTHERWISE: dict[str, str] = {
-    "loss/policy": (
-        "A drift away from 0 often comes with clipped tokens or a high KL: lower the learning "
-        "rate, and check these two curves."
-    ),
-    "loss/demonstrations": (
-        "If it does not fall, raise the learning rate or check the target column. If it falls to 0 "
-        "and held-out accuracy does not rise, stop earlier or use more rows."
-    ),
-    "loss/pairs": (
-        "If it stays at 0.69, the model does not distinguish the sides: raise the learning rate or "
-        "beta, and read some pairs. If it is near 0 at once, chosen and rejected differ in their "
-        "format."
-    ),
-    "loss/labels": (
-        "If it does not move, check the labels: are there both kinds? Does the judge see the whole "
-        "text?"
-    ),
-    "loss/returns": "If it does not fall, raise the critic's learning rate or its updates, or let "
-    "it learn alone before the policy.",
-    "reward/mean": (
-        "If it does not move, check the groups without variance and read samples: can the problems "
-        "be solved at all, and does the scorer find the answer? If it jumps, read the texts with "
-        "the highest rewards."
-    ),
-    "kl/penalty": "If it outweighs the reward, lower `kl.coefficient`.",
-    "kl/coefficient": "If it keeps rising or falling, choose another `kl.target`.",
-    "advantage/std": "At 0 nothing is learned: check the groups without variance.",
-    "rollout/length": (
-        "If it grows to the limit, add a length penalty or raise `max_new_tokens`; if it falls to "
-        "almost nothing, the reward favors short texts."
-    ),
-    "accuracy": (
-        "At 0.5 the model does not distinguish the sides: raise the learning rate, check the data. "
-        "At 1 from the start the two sides are trivial to tell apart, by their length or their "
-        "format."
-    ),
-    "margin": (
-        "If it does not rise, raise the learning rate; if it keeps rising while held-out accuracy "
-        "falls, stop earlier or raise beta."
-    ),
-    "log_ratio/chosen": "If it falls as fast as that of rejected sides, both are unlearned: lower "
-    "the learning rate, raise beta, or add a share of imitation (`sft`).",
-    "log_ratio/rejected": "If it runs away, lower the learning rate or raise beta.",
-    "log_prob/chosen": "If it falls, lower the learning rate or raise the share of imitation.",
-    "log_prob/rejected": "If it does not fall below that of chosen sides, raise the learning rate.",
-    "divergence": "If it is far above both sides, lower the learning rate.",
-    "shift": "If it runs away, lower the learning rate.",
-    "score/chosen": (
-        "If it stays with that of rejected sides, raise the learning rate and check the pairs."
-    ),
-    "score/rejected": "If it stays with that of chosen sides, raise the learning rate.",
-    "score/mean": "At one of its extremes all labels are of one kind: balance them.",
-    "log_ratio": "If it does not rise, raise `beta` or the learning rate.",
-    "value/mean": "If it lags far behind the returns, raise the critic's learning rate.",
-    "return/mean": "It follows the reward: check that one.",
-    "grad_norm": (
-        "Spikes call for a lower learning rate or a lower `gradient_clip`; 0 means that no reward "
-        "differs within any group."
-    ),
-}
-"""For metrics that the learning doctor does not watch, or of which there is more to say."""
-
-
-WITHOUT_SCORES: dict[str, str] = {
-    "entropy": (
-        "If it drops sharply while held-out numbers stay, stop earlier, lower the learning rate, "
-        "or use more rows."
-    ),
-    "kl": "If it rises fast, lower the learning rate, or raise beta.",
-    "grad_norm": (
-        "Spikes call for a lower learning rate or a lower `gradient_clip`; near 0 there is nothing "
-        "left to learn."
-    ),
-}
-"""The same of learners that are taught by no scores, where that differs."""
-
-
 def curves_of(entry: Algorithm) -> list[Curve]:
     """The curves of one algorithm, the most telling first."""
-    own = {} if isinstance(entry, RewardsAlgorithm) else WITHOUT_SCORES
-    return [_curve(metric, own) for metric in _metrics(entry)]
+    is_scored = isinstance(entry, RewardsAlgorithm)
+    advice = OTHERWISE if is_scored else OTHERWISE | OTHERWISE_WITHOUT_SCORES
+    return [
+        Curve(
+            metric=name,
+            title=METRICS[name].title,
+            help=METRICS[name].help,
+            expect=METRICS[name].expect,
+            better=METRICS[name].better,
+            otherwise=advice.get(name) or _hint_of(name),
+        )
+        for name in _metrics(entry)
+    ]
 
 
-def _curve(name: str, own: Mapping[str, str]) -> Curve:
-    metric = METRICS[name]
-    return Curve(
-        metric=name,
-        title=metric.title,
-        help=metric.help,
-        expect=metric.expect,
-        better=metric.better,
-        otherwise=own.get(name) or otherwise(name),
-    )
-
-
-def otherwise(metric: str) -> str:
-    """What to do where a curve does not look as it should."""
-    if metric in OTHERWISE:
-        return OTHERWISE[metric]
+def _hint_of(metric: str) -> str:
+    """What the health check says that watches a metric."""
     hint = next(symptom.hint for symptom in SYMPTOMS if symptom.metric == metric)
     return f"{hint[0].upper()}{hint[1:]}."
 
@@ -283,7 +197,3 @@ def _shown(formula: Formula) -> FormulaText:
 def algorithm_names() -> tuple[str, ...]:
     """All algorithms, presets of other frameworks included."""
     return tuple(ALGORITHMS)
-
-
-def near_algorithms(word: str) -> list[str]:
-    return closest(word, algorithm_names())

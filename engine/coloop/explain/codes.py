@@ -1,34 +1,124 @@
-"""Help of one code, as the command line prints it and the service gives it."""
+"""Help of one code, as the command line prints it and the service gives it.
+
+Texts are files of `pages/`, one a family of codes. A wrong and a right example is what differs
+between two loops, two texts or two readings: it is cut out of the loops themselves (`loops/` with
+the changes that a page names), so nothing is shown that was not checked.
+"""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
+from ruamel.yaml import YAML
 
-from coloop.explain.pages import Page, all_codes, fixes_of, page_of, title_of
-from coloop.spec.diagnostics import closest
+from coloop.runtime.health.symptoms import BY_CODE
+from coloop.spec.changes import apply_change, as_edge, locate
+from coloop.spec.diagnostics import CODES, Change, closest
+from coloop.spec.documents import join_path, look_along, split_path
 from coloop.spec.text.emit import to_yaml
 from coloop.spec.text.reader import data_of
 
-# A wrong and a right example of a code: what differs between two loops, two texts or two
-# readings.
-#
-# What is shown is cut out of the loops themselves, so nothing is shown that was not checked.
+PAGES = Path(__file__).parent / "pages"
+OTHER_FAMILIES = "failures"
+"""The file of the families that have none of their own."""
 
-# Loops to explain with, and ways to change them.
-#
-# A change is written as data, so that it can stand in a file: `[set, path, value]`, `[del,
-# path]`, `[add, edge]`, `[cut, edge]`, `[edge, edge, options]`; an option that is null is taken
-# away.
+
+class Repeated(BaseModel):
+    """A text that is too long to be written out."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    before: str = ""
+    repeat: str
+    times: int
+    then: str = ""
+    after: str = ""
+
+    @property
+    def whole(self) -> str:
+        return self.before + self.repeat * self.times + self.then * self.times + self.after
+
+    @property
+    def shown(self) -> str:
+        """The beginning, and how it goes on."""
+        return f"{self.before}{self.repeat}\n# ... {self.times} times"
+
+
+class Page(BaseModel):
+    """What is written of one code; how its example is made up is for `examples`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str = ""
+    """Empty: what `CODES` says."""
+    means: str
+    matters: str
+    fix: tuple[str, ...] = ()
+    """Of a symptom of the learning doctor its hint comes first."""
+    source: str | None = None
+
+    loop: str | None = None
+    wrong: tuple[tuple[Any, ...], ...] = ()
+    right: tuple[tuple[Any, ...], ...] = ()
+    """Empty: the loop as it is."""
+    files: Mapping[str, str] = {}
+    files_of: Mapping[str, Repeated] = {}
+    right_files: Mapping[str, str] = {}
+    confined: bool = False
+    """Checked as a service does that may read this folder only."""
+
+    text: str | None = None
+    text_of: Repeated | None = None
+    fixed: str | None = None
+
+    readings: Mapping[str, float] = {}
+    first: Mapping[str, float] = {}
+    best: Mapping[str, float] = {}
+    sound: Mapping[str, float] = {}
+
+
+@cache
+def _file(name: str) -> dict[str, Page]:
+    path = PAGES / f"{name}.yaml"
+    if not path.exists():
+        return {}
+    loaded = YAML(typ="safe").load(path.read_text("utf-8"))  # `.nan` is in an example
+    return {code: Page.model_validate(page) for code, page in loaded.items()}
+
+
+def page_of(code: str) -> Page | None:
+    """The page of a code; None where there is none."""
+    family = code.partition(".")[0]
+    return _file(family).get(code) or _file(OTHER_FAMILIES).get(code)
+
+
+def _fixes_of(code: str, page: Page) -> tuple[str, ...]:
+    symptom = BY_CODE.get(code)
+    if symptom is None:
+        return page.fix
+    hint = symptom.hint
+    return (f"{hint[0].upper()}{hint[1:]}.", *page.fix)
+
+
+def all_codes() -> tuple[str, ...]:
+    """Every code that has a page, in the order of the files."""
+    return tuple(code for name in _files_of_pages() for code in _file(name))
+
+
+def _files_of_pages() -> list[str]:
+    return [path.stem for path in sorted(PAGES.glob("*.yaml"))]
+
 
 LOOPS = Path(__file__).parent / "loops"
+"""Loops to explain with."""
 
 Edit = Sequence[Any]
+"""A change as a page writes it: `[set, path, value]`, `[del, path]`, `[add, edge]`, `[cut, edge]`,
+`[edge, edge, options]`; an option that is null is taken away."""
 Document = dict[str, Any]
 
 
@@ -38,66 +128,32 @@ def _load(name: str) -> Document:
     return loaded
 
 
-def ends(edge: Any) -> str:
-    """An edge without its options, `node.port -> node.port`."""
-    if isinstance(edge, str):
-        return " -> ".join(side.strip() for side in edge.split("->"))
-    return f"{edge['from']} -> {edge['to']}"
-
-
-def split(path: str) -> list[str]:
-    """Parts of a path; a quoted part (`set."nodes.a.b"`) is one."""
-    parts: list[str] = []
-    for index, chunk in enumerate(path.split('"')):
-        parts += [chunk] if index % 2 else [part for part in chunk.split(".") if part]
-    return parts
-
-
 def changed(loop: str, *edits: Edit) -> Document:
     """A loop of `loops/` with changes."""
-    document = copy.deepcopy(_load(loop))
-    for edit in edits:
-        _apply(document, *edit)
+    document = _load(loop)
+    for what, where, *rest in edits:
+        value = rest[0] if rest else None
+        match what:
+            case "add":
+                change = Change(op="add_edge", path="edges", value=where)
+            case "cut":
+                change = Change(op="remove_edge", path="edges", value=where)
+            case "edge":
+                place = locate(document, f"edges.{where}")
+                new = {**as_edge(look_along(document, place)), **value}
+                kept = {key: option for key, option in new.items() if option is not None}
+                change = Change(op="set", path=join_path(place), value=kept)
+            case _:
+                op: Literal["set", "remove"] = "remove" if what == "del" else "set"
+                change = Change(op=op, path=where, value=value)
+        document = apply_change(document, change)
     return document
 
 
-def _apply(document: Document, what: str, where: Any, value: Any = None) -> None:
-    edges = document["edges"]
-    match what:
-        case "add":
-            edges.append(where)
-        case "cut":
-            edges.remove(edges[_place(edges, where)])
-        case "edge":
-            place = _place(edges, where)
-            edges[place] = _with_options(edges[place], value)
-        case _:
-            owner, key = _owner(document, where)
-            if what == "del":
-                del owner[key]
-            else:
-                owner[key] = copy.deepcopy(value)
-
-
-def _place(edges: Sequence[Any], wanted: str) -> int:
-    found = next((i for i, edge in enumerate(edges) if ends(edge) == wanted), None)
-    assert found is not None, f"no edge {wanted}"
-    return found
-
-
-def _with_options(edge: Any, options: Document) -> Document:
-    source, target = ends(edge).split(" -> ")
-    old = edge if isinstance(edge, dict) else {"from": source, "to": target}
-    return {key: value for key, value in {**old, **options}.items() if value is not None}
-
-
-def _owner(document: Any, path: str) -> tuple[Any, Any]:
-    """The mapping or list that holds the last part of a path, and that part."""
-    here, parts = document, split(path)
-    for part in parts[:-1]:
-        here = here[int(part)] if isinstance(here, list) else here.setdefault(part, {})
-    last: Any = parts[-1]
-    return here, int(last) if isinstance(here, list) else last
+def ends(edge: Any) -> str:
+    """An edge without its options, `node.port -> node.port`."""
+    edge = as_edge(edge)
+    return f"{edge['from']} -> {edge['to']}" if isinstance(edge, dict) else str(edge)
 
 
 def touched_edges(edits: Iterable[Edit]) -> tuple[str, ...]:
@@ -105,16 +161,10 @@ def touched_edges(edits: Iterable[Edit]) -> tuple[str, ...]:
     found: list[str] = []
     for what, where, *rest in edits:
         if what in ("add", "cut", "edge"):
-            old = ends(where) if "->" in str(where) or isinstance(where, dict) else str(where)
-            found.append(old)
-            if what == "edge":
-                found.append(ends(_with_options(where, rest[0])))
+            found.append(ends(where))
+        if what == "edge":
+            found.append(ends({**as_edge(where), **rest[0]}))
     return tuple(dict.fromkeys(found))
-
-
-def touched_paths(edits: Iterable[Edit]) -> tuple[str, ...]:
-    """Paths of the values that changes name."""
-    return tuple(edit[1] for edit in edits if edit[0] in ("set", "del"))
 
 
 WITHOUT = "# the loop without them"
@@ -157,7 +207,7 @@ def _of_loop(page: Page, edits: tuple[Edit, ...], files: Mapping[str, str]) -> s
     assert page.loop is not None
     document = changed(page.loop, *edits)
     both = (*page.wrong, *page.right)
-    kept = _values(document, touched_paths(both))
+    kept = _values(document, [edit[1] for edit in both if edit[0] in ("set", "del")])
     lines = _edges(document, touched_edges(both))
     parts = [to_yaml(kept).rstrip("\n")] if kept else []
     if lines:
@@ -170,16 +220,18 @@ def _of_loop(page: Page, edits: tuple[Edit, ...], files: Mapping[str, str]) -> s
     return "\n".join(parts)
 
 
-def _values(document: Document, paths: tuple[str, ...]) -> Document:
+def _values(document: Document, paths: Iterable[str]) -> Document:
     """The touched values with the kind of their node, and the keys above them."""
     kept: Document = {}
     for path in paths:
-        parts = split(path)
+        parts = split_path(path)
         if parts[0] == "nodes":
             node = document["nodes"].get(parts[1])
             if node is not None:
                 own = kept.setdefault("nodes", {}).setdefault(parts[1], {})
-                _keep(own, node, parts[2:] or list(node))
+                own["kind"] = node.get("kind")
+                names = parts[2:3] if parts[2:] and parts[2] in node else parts[2:] or node
+                own |= {name: node[name] for name in names if name in node}
         elif parts[0] == "schedule":
             # Phases stand in a list: one alone would say nothing of its place.
             kept["schedule"] = document["schedule"]
@@ -188,25 +240,9 @@ def _values(document: Document, paths: tuple[str, ...]) -> Document:
     return kept
 
 
-def _keep(own: Document, node: Document, rest: list[str]) -> None:
-    own["kind"] = node.get("kind")
-    names = rest[:1] if len(rest) > 1 and rest[0] in node else rest
-    if rest == list(node):
-        names = rest
-    for name in names:
-        if name in node:
-            own[name] = node[name]
-
-
 def _edges(document: Document, wanted: tuple[str, ...]) -> list[str]:
-    lines = []
-    there: dict[str, list[Any]] = {}
-    for edge in document["edges"]:
-        key = ends(edge) if isinstance(edge, dict) or "->" in edge else edge
-        there.setdefault(key, []).append(edge)
-    for key in wanted:
-        lines += [f"  - {_edge_text(edge)}" for edge in there.get(key, ())]
-    return lines
+    edges = document["edges"]
+    return [f"  - {_edge_text(edge)}" for key in wanted for edge in edges if ends(edge) == key]
 
 
 def _edge_text(edge: Any) -> str:
@@ -253,10 +289,10 @@ def explain(code: str) -> Explanation | None:
         return None
     return Explanation(
         code=code,
-        title=title_of(code, page),
+        title=page.title or CODES[code],
         means=page.means,
         matters=page.matters,
-        fix=list(fixes_of(code, page)),
+        fix=list(_fixes_of(code, page)),
         example=example_of(page),
         source=page.source,
     )
@@ -264,12 +300,8 @@ def explain(code: str) -> Explanation | None:
 
 def list_codes() -> list[CodeEntry]:
     """All codes that have help."""
-    found = []
-    for code in all_codes():
-        page = page_of(code)
-        assert page is not None
-        found.append(CodeEntry(code=code, title=title_of(code, page)))
-    return found
+    pages = {code: page for file in _files_of_pages() for code, page in _file(file).items()}
+    return [CodeEntry(code=code, title=page.title or CODES[code]) for code, page in pages.items()]
 
 
 def near(word: str) -> list[str]:

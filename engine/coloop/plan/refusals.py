@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from coloop.spec.algorithm import LabelCrossEntropy, ValueLoss, node_algorithms
+from coloop.spec.algorithms.registry import RUNNABLE_ALGORITHMS, family_of
 from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.diagnostics import Diagnostic, Fix, error
 from coloop.spec.graph import LoopSpec
@@ -14,6 +15,7 @@ from coloop.spec.groups import turns_of, weights_groups
 from coloop.spec.heads import head_of, heads_of_group, label_words
 from coloop.spec.lineage import Lineage, compute_lineage
 from coloop.spec.nodes import (
+    RUNNABLE_KINDS,
     EvaluateNode,
     Node,
     RewardNode,
@@ -23,7 +25,7 @@ from coloop.spec.nodes import (
     model_of,
 )
 from coloop.spec.ports import PORTS, is_of_use
-from coloop.spec.runnable import RUNNABLE_KINDS, RUNNABLE_REWARD_SOURCES, is_runnable_algorithm
+from coloop.spec.reward import RUNNABLE_REWARD_SOURCES
 from coloop.spec.search import CompletionsByRate, RelativeProgress
 
 NOT_YET: Final = "not yet runnable: "
@@ -190,7 +192,7 @@ def _check_algorithms(spec: LoopSpec, name: str) -> Iterator[Diagnostic]:
     at, algorithms = f"nodes.{name}", node_algorithms(spec, name)
     for port, entries in algorithms.items():
         for entry in entries:
-            if not is_runnable_algorithm(str(entry.name)):
+            if family_of(str(entry.name)) not in RUNNABLE_ALGORITHMS:
                 yield refusal(f"algorithm `{entry.name}`", f"{at}.algorithm.{port}.name")
         if any(isinstance(entry, LabelCrossEntropy) for entry in entries):
             yield from _check_choices(spec, name, port)

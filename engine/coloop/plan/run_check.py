@@ -20,7 +20,8 @@ from coloop.plan.unused import check_unused, unused_by_backend, unused_by_engine
 from coloop.spec.diagnostics import Diagnostic, Fix
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import model_of
-from coloop.spec.runnable import RUNNABLE_BACKENDS, RUNNABLE_ENGINES
+from coloop.spec.rollout import RUNNABLE_ENGINES
+from coloop.spec.training import RUNNABLE_BACKENDS
 
 BEYOND_BACKENDS: Final[Mapping[str, tuple[object, ...]]] = {
     "gradient_checkpointing": ("selective", "offload"),

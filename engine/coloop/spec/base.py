@@ -129,6 +129,7 @@ FullName = Annotated[str, _formed(r"[a-z][a-z0-9_]*\.full", "buffer.full")]
 MetricName = Annotated[str, _formed(r"[a-z][a-z0-9_]*\.[A-Za-z0-9_@./-]+", "node.metric")]
 
 T = TypeVar("T")
+S = TypeVar("S")
 
 
 def _one_or_many(value: Any) -> str:
@@ -140,6 +141,11 @@ OneOrMany = Annotated[
     | Annotated[tuple[T, ...], Tag("<many>"), Field(title="several")],
     Discriminator(_one_or_many),
 ]
+PlainOr = Annotated[
+    Annotated[T, Tag("<plain>")] | Annotated[S, Tag("<section>")],
+    Discriminator(lambda value: "<section>" if isinstance(value, dict | BaseModel) else "<plain>"),
+]
+"""A single value, or a section instead of it: `PlainOr[Count, EpochsOf]`."""
 Range = Annotated[
     Annotated[Whole, Tag("<one>")] | Annotated[tuple[Whole, Whole], Tag("<many>")],
     Discriminator(_one_or_many),

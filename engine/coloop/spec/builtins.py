@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from coloop.spec.base import Flag, NodeId, Number, Text, Whole, problem, setting
 from coloop.spec.installed import records
-from coloop.spec.plugin_records import Builtin, RewardPlugin
+from coloop.spec.plugins import Builtin, RewardPlugin
 from coloop.spec.regexes import says_no_number
 
 LanguageCode = Literal[
@@ -350,9 +350,7 @@ BuiltinSource = Annotated[
 
 _OWN: tuple[type[Builtin], ...] = get_args(get_args(BuiltinSource)[0])
 PLUGINS: dict[str, RewardPlugin] = records(
-    "coloop.rewards",
-    RewardPlugin,
-    [get_args(c.model_fields["name"].annotation)[0] for c in _OWN],
+    "coloop.rewards", RewardPlugin, [get_args(c.model_fields["name"].annotation)[0] for c in _OWN]
 )
 """Rewards of installed packages."""
 

@@ -1,8 +1,8 @@
-"""The catalog: everything a form, a palette or a document needs to know about the language.
+"""The catalog and the JSON Schema: all that forms, palettes and documents need to know.
 
-It is derived: ports from the port table, schemas and help from the sections, words and looks from
-`catalog_texts`, what is offered for what from `modes`, what runs from `runnable`. A new kind,
-reward, task or algorithm appears here without a change of this module or of the page.
+They are derived: ports from the port table, schemas and help from the sections, words and looks
+from `catalog_texts`, what is offered for what from `modes`. A new kind, reward, task or algorithm
+appears here without a change of this module or of the page.
 """
 
 from __future__ import annotations
@@ -10,49 +10,48 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, get_args
 
-from coloop.spec.algorithm import deviation_of
-from coloop.spec.algorithm_fields import (
-    PORTS_OF,
-    PreferenceAlgorithm,
-    RewardsAlgorithm,
-)
+from coloop.spec.algorithm import PORTS_OF, PreferenceAlgorithm, RewardsAlgorithm, deviation_of
+from coloop.spec.algorithm_reads import READ_WHERE
+from coloop.spec.algorithms.frameworks import FRAMEWORKS
+from coloop.spec.algorithms.policies import REWARDS_BASE
 from coloop.spec.algorithms.registry import (
     ALGORITHMS,
-    FRAMEWORKS,
-    PREFERENCE_BASE,
     PRESETS,
-    REWARDS_BASE,
+    RUNNABLE_ALGORITHMS,
     family_of,
     title_of,
 )
+from coloop.spec.algorithms.supervised import PREFERENCE_BASE
 from coloop.spec.base import LEVELS, Section
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
 from coloop.spec.catalog_texts import (
+    CHARTS,
     FORM_SECTIONS,
     GROUPS,
     KIND_TEXTS,
     PORT_TEXTS,
+    REMEDIES,
 )
-from coloop.spec.catalog_types import Catalog, PresetInfo
+from coloop.spec.catalog_types import Catalog, InputInfo, PresetInfo
 from coloop.spec.diagnostics import CODES, UNFINISHED
+from coloop.spec.documents import VERSION
+from coloop.spec.fields import field_type
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.metrics import CHART_ORDER, METRICS, PROBE_METRICS
-from coloop.spec.migrate import VERSION
 from coloop.spec.modes import MODES, Mode, begins_as
-from coloop.spec.nodes import NODE_CLASSES
+from coloop.spec.nodes import NODE_CLASSES, RUNNABLE_KINDS
 from coloop.spec.placement import Hardware, Run
-from coloop.spec.ports import HANDLES, PORTS, InPort, PortType, When, accepts
-from coloop.spec.remedies import REMEDIES
-from coloop.spec.runnable import RUNNABLE_KINDS, is_runnable_algorithm
+from coloop.spec.ports import HANDLES, PORTS, PortType, accepts
 from coloop.spec.schedule import Schedule
-from coloop.spec.schema import section_schema
 from coloop.spec.tasks import TASK_COLUMNS, TaskSource
 
-_TASKS: tuple[type[Section], ...] = get_args(get_args(TaskSource)[0])
+_TASKS: dict[str, type[Section]] = {
+    get_args(section.model_fields["task"].annotation)[0]: section
+    for section in get_args(get_args(TaskSource)[0])
+}
 
 
 def catalog(
@@ -73,21 +72,21 @@ def _fixed() -> dict[str, Any]:
     return {
         "version": VERSION,
         "levels": list(LEVELS),
-        "groups": [{"name": name, **asdict(text)} for name, text in GROUPS.items()],
-        "form_sections": [{"name": name, **asdict(one)} for name, one in FORM_SECTIONS.items()],
+        "groups": list(GROUPS.values()),
+        "form_sections": list(FORM_SECTIONS),
         "kinds": {kind: _kind(kind) for kind in KIND_TEXTS},
         "modes": [_mode(name, mode) for name, mode in MODES.items()],
         "port_types": {str(port): _port_type(port) for port in PortType},
         "algorithms": _algorithms(),
         "rewards": [_builtin(name, section) for name, section in BUILTINS.items()],
-        "tasks": [_task(section) for section in _TASKS],
-        "metrics": {name: asdict(metric) for name, metric in METRICS.items()},
-        "probe_metrics": {name: asdict(metric) for name, metric in PROBE_METRICS.items()},
+        "tasks": [_task(name, section) for name, section in _TASKS.items()],
+        "metrics": METRICS,
+        "probe_metrics": PROBE_METRICS,
         "chart_order": list(CHART_ORDER),
-        "remedies": [asdict(one) for one in REMEDIES],
-        "charts": [asdict(chart) for chart in CHARTS],
+        "remedies": list(REMEDIES),
+        "charts": list(CHARTS),
         "schema": {
-            "loop": _loop_schema(),
+            "loop": _schema_beside_parts(),
             "edge": section_schema(Edge),
             "schedule": section_schema(Schedule),
             "hardware": section_schema(Hardware),
@@ -98,7 +97,15 @@ def _fixed() -> dict[str, Any]:
     }
 
 
-def _loop_schema() -> dict[str, Any]:
+LEARNS_BY = {
+    "algorithm": "algorithm",
+    "names": ["algorithm.name", "algorithm.*.name", "algorithm.*.*.name"],
+    "rate": "training.optimizer.lr",
+}
+"""Where the kinds that have weights say how they learn."""
+
+
+def _schema_beside_parts() -> dict[str, Any]:
     """What the loop says of itself: no part that has a schema or a place of its own."""
     schema = section_schema(LoopSpec)
     schema["properties"] = {name: schema["properties"][name] for name in ("mode", "description")}
@@ -106,41 +113,36 @@ def _loop_schema() -> dict[str, Any]:
 
 
 def _kind(kind: str) -> dict[str, Any]:
-    text, ports = KIND_TEXTS[kind], PORTS[kind]
+    about = KIND_TEXTS[kind]
     return {
+        **_facts(about, "title", "help", "group", "icon", "summary", "template"),
         "kind": kind,
-        "title": text.title,
-        "help": text.help,
-        "group": text.group,
-        "icon": text.icon,
-        "color": GROUPS[text.group].color,
+        "color": GROUPS[about.group].color,
         "synonyms": _synonyms(kind),
-        "summary": list(text.summary),
-        "telling": [asdict(value) for value in text.telling],
-        "learning": asdict(text.learning) if text.learning else None,
-        "stages": list(ports.stages),
-        "inputs": [_in_port(name, port) for name, port in ports.inputs.items()],
+        "telling": [{"label": label, "paths": paths} for label, paths in about.shown.items()],
+        "learning": LEARNS_BY if "algorithm" in NODE_CLASSES[kind].model_fields else None,
+        "stages": list(about.stages),
+        "inputs": [
+            {"name": name, **_facts(port, *(InputInfo.model_fields.keys() - {"name"}))}
+            for name, port in about.inputs.items()
+        ],
         "outputs": [
-            {
-                "name": name,
-                "type": str(port.type),
-                "when": _when(port.when),
-                "help": port.help,
-            }
-            for name, port in ports.outputs.items()
+            {"name": name, **_facts(port, "type", "when", "help")}
+            for name, port in about.outputs.items()
         ],
         "schema": _schema(kind),
-        "template": copy.deepcopy(text.template),
         "runnable": kind in RUNNABLE_KINDS,
     }
 
 
+def _facts(record: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
+
+
 def _mode(name: str, mode: Mode) -> dict[str, Any]:
     return {
+        **_facts(mode, "title", "help", "kinds"),
         "name": name,
-        "title": mode.title,
-        "help": mode.help,
-        "kinds": list(mode.kinds),
         "of_kind": {kind: _kind_in(mode, kind) for kind in KIND_TEXTS},
     }
 
@@ -148,13 +150,13 @@ def _mode(name: str, mode: Mode) -> dict[str, Any]:
 def _kind_in(mode: Mode, kind: str) -> dict[str, Any]:
     return {
         "ports": [port for port in PORTS[kind].inputs if mode.hides_port(kind, port)],
-        "outputs": list(mode.of(kind).outputs),
-        "fields": list(mode.hidden_fields(kind)),
+        "outputs": mode.of(kind).outputs,
+        "fields": mode.hidden_fields(kind),
         "algorithms": [
             name
             for section in _learns(kind)
             for name in _names(section)
-            if mode.hides_algorithm(name) or _serves_only_hidden(mode, kind, section)
+            if family_of(name) in mode.algorithms or _serves_only_hidden(mode, kind, section)
         ],
         "template": begins_as(mode, kind),
     }
@@ -185,35 +187,17 @@ def _synonyms(kind: str) -> list[str]:
     if kind == "reward":
         words += BUILTINS
     if kind == "dataset":
-        words += [_task_name(section) for section in _TASKS]
+        words += _TASKS
     return list(dict.fromkeys(words))
 
 
-def _in_port(name: str, port: InPort) -> dict[str, Any]:
-    return {
-        "name": name,
-        "type": str(port.type),
-        "max": port.max,
-        "phase": port.phase,
-        "teaching": port.teaching,
-        "required": port.required,
-        "of": port.of,
-        "when": _when(port.when),
-        "help": port.help,
-    }
-
-
-def _when(when: When) -> dict[str, list[str | None]]:
-    return {path: list(values) for path, values in when.items()}
-
-
 def _port_type(port: PortType) -> dict[str, Any]:
-    text = PORT_TEXTS[str(port)]
+    color, shape, text = PORT_TEXTS[str(port)]
     return {
-        "color": text.color,
-        "shape": text.shape,
+        "color": color,
+        "shape": shape,
         "handle": port in HANDLES,
-        "help": text.help,
+        "help": text,
         "accepts": [str(source) for source in PortType if accepts(port, source)],
     }
 
@@ -222,8 +206,8 @@ def _algorithms() -> dict[str, list[dict[str, Any]]]:
     by_port: dict[str, list[dict[str, Any]]] = {}
     for section, ports in PORTS_OF.items():
         for port in ports:
-            by_port.setdefault(port, [])
-            by_port[port] += [_algorithm(name, section) for name in _names(section)]
+            entries = by_port.setdefault(port, [])
+            entries += [_algorithm(name, section) for name in _names(section)]
     return by_port
 
 
@@ -242,7 +226,7 @@ def _algorithm(name: str, section: type[Section]) -> dict[str, Any]:
         "help": f"{record.help} With the defaults of {framework}." if framework else record.help,
         "formula": record.formula,
         "defaults": _defaults(name, section),
-        "runnable": is_runnable_algorithm(name),
+        "runnable": family_of(name) in RUNNABLE_ALGORITHMS,
     }
 
 
@@ -254,14 +238,10 @@ def _defaults(name: str, section: type[Section]) -> dict[str, Any]:
     if section is PreferenceAlgorithm:
         return {**PREFERENCE_BASE, **PRESETS[name]}
     return {
-        info.alias or field: _plain(info.get_default())
+        info.alias or field: info.get_default()
         for field, info in section.model_fields.items()
         if not info.is_required()
     }
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _builtin(name: str, section: type[Section]) -> dict[str, Any]:
@@ -273,13 +253,7 @@ def _builtin(name: str, section: type[Section]) -> dict[str, Any]:
     }
 
 
-def _task_name(section: type[Section]) -> str:
-    name: str = get_args(section.model_fields["task"].annotation)[0]
-    return name
-
-
-def _task(section: type[Section]) -> dict[str, Any]:
-    name = _task_name(section)
+def _task(name: str, section: type[Section]) -> dict[str, Any]:
     return {
         "name": name,
         "help": inspect.getdoc(section) or "",
@@ -293,67 +267,66 @@ def _task(section: type[Section]) -> dict[str, Any]:
     }
 
 
-# The charts that a run opens with: which metrics stand together, and for which learning.
+# JSON Schema, for forms, editors and `coloop schema`.
 #
-# A chart is shown where one of its metrics was told, and where a node of the loop learns at one
-# of its ports. Metrics of evaluations count by their own name, whatever stands before it.
+# It says what fields, types and bounds there are; conditions between fields stand as `x-when` and
+# `x-needed`, and by what a field is read as `x-read-when`; forms use them, JSON Schema does not.
+
+EDGE_PATTERN = r"^\s*[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*\s*->\s*[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*\s*$"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
-    """Metrics of all nodes on one axis."""
-
-    name: str
-    title: str
-    metrics: tuple[str, ...]
-    ports: tuple[str, ...] = ()
-    """Teaching ports for whose algorithms it is; none: for every loop."""
+def json_schema() -> dict[str, Any]:
+    """The schema of a whole loop document."""
+    return copy.deepcopy(_loop_schema())
 
 
-CHARTS: tuple[Chart, ...] = (
-    Chart(
-        name="accuracy",
-        title="Accuracy",
-        metrics=("accuracy", "score", "agreement", "pair_accuracy", "label_accuracy"),
-    ),
-    Chart(name="reward", title="Reward", metrics=("reward/mean",), ports=("rewards",)),
-    Chart(
-        name="loss",
-        title="Loss",
-        metrics=("loss/demonstrations", "loss/pairs", "loss/labels", "loss/returns"),
-        ports=("demonstrations", "pairs", "labels", "returns"),
-    ),
-    Chart(name="kl", title="KL to the reference", metrics=("kl",), ports=("rewards",)),
-    Chart(name="length", title="Length", metrics=("rollout/length",), ports=("rewards",)),
-    Chart(
-        name="recall",
-        title="Recall and false verdicts",
-        metrics=("class_recall", "false_positive_rate", "false_negative_rate"),
-    ),
-    Chart(name="entropy", title="Entropy", metrics=("entropy",), ports=("rewards",)),
-    Chart(
-        name="margin",
-        title="Chosen and rejected",
-        metrics=("margin", "log_ratio/chosen", "log_ratio/rejected"),
-        ports=("pairs",),
-    ),
-    Chart(
-        name="explained",
-        title="Explained variance",
-        metrics=("explained_variance",),
-        ports=("returns",),
-    ),
-    Chart(name="clip", title="Clip share", metrics=("clip_fraction",), ports=("rewards",)),
-    Chart(
-        name="groups",
-        title="Groups without variance",
-        metrics=("group/zero_variance",),
-        ports=("rewards",),
-    ),
-    Chart(
-        name="calibration",
-        title="Calibration",
-        metrics=("calibration", "brier"),
-        ports=("labels",),
-    ),
-)
+@lru_cache(maxsize=1)
+def _loop_schema() -> dict[str, Any]:
+    schema = section_schema(LoopSpec)
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = f"coloop loop, version {VERSION}"
+    edges = schema["properties"]["edges"]
+    edges["items"] = {"anyOf": [{"type": "string", "pattern": EDGE_PATTERN}, edges["items"]]}
+    return schema
+
+
+def section_schema(section: type[Section]) -> dict[str, Any]:
+    """The schema of one section, what it refers to under `$defs`."""
+    schema = section.model_json_schema(by_alias=True, mode="validation")
+    _keep_references(schema)
+    _mark_readers(schema.get("$defs", {}))
+    return schema
+
+
+def _mark_readers(parts: dict[str, Any]) -> None:
+    """Say by which of its siblings a field is read, and at which of their values; none: at any."""
+    for section, fields in READ_WHERE.items():
+        for field, readers in fields.items():
+            if section.__name__ not in parts:
+                continue
+            place, _, name = field.rpartition(".")
+            holder = parts[_section_at(section, place)] if place else parts[section.__name__]
+            holder["properties"][name]["x-read-when"] = {
+                reader.by.removeprefix(f"{place}."): sorted(reader.values, key=str)
+                for reader in readers
+            }
+
+
+def _section_at(section: type[Section], field: str) -> str:
+    found = field_type(section.model_fields[field]).section
+    assert found is not None
+    return found.__name__
+
+
+def _keep_references(part: Any) -> None:
+    """A discriminator maps to references only; pydantic also maps to unions within a union."""
+    if isinstance(part, list):
+        for item in part:
+            _keep_references(item)
+    elif isinstance(part, dict):
+        union = part.get("discriminator")
+        if isinstance(union, dict) and isinstance(union.get("mapping"), dict):
+            mapping = union["mapping"]
+            union["mapping"] = {tag: to for tag, to in mapping.items() if isinstance(to, str)}
+        for item in part.values():
+            _keep_references(item)

@@ -1,20 +1,16 @@
-"""The shapes of the catalog: what a form, a palette, a chart or a document is told of the language.
-
-They are the contract between the language and the page: the service describes them in its API, and
-the page's types are generated from that. How they are filled is the business of `catalog`.
-"""
+"""The types of the catalog: the service describes them in its API, and the page's types are
+generated from that."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal, NotRequired
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from typing_extensions import TypedDict
 
 from coloop.spec.base import Choices, FormSection, Level, Reference, Widget
-from coloop.spec.metrics import Metric
-from coloop.spec.modes import ModeName
-from coloop.spec.ports import PortPhase
+from coloop.spec.nodes.kind import ModeName, PortPhase
 
 
 class Discriminator(TypedDict):
@@ -275,6 +271,20 @@ class ChartInfo(Part):
     """Of learners, and of probes whatever stands before the name."""
     ports: list[str]
     """Teaching ports for whose algorithms it is; none: for every loop."""
+
+
+Better = Literal["higher", "lower", "steady", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One number of a run."""
+
+    title: str
+    help: str
+    expect: str
+    better: Better = "none"
+    unit: str | None = None
 
 
 class RewardInfo(Part):

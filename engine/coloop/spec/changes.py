@@ -15,13 +15,15 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from coloop.errors import SpecProblem
-from coloop.spec.diagnostics import Change, Diagnostic, did_you_mean
+from coloop.spec.diagnostics import Change
 from coloop.spec.documents import (
     Parts,
     edge_names,
     insert_in,
     join_path,
     look_along,
+    path_problem,
+    position_of,
     remove_in,
     set_in,
     split_path,
@@ -39,13 +41,17 @@ def locate(document: Mapping[str, Any], path: str) -> Parts:
     while words:
         word, count = words[0], 1
         if isinstance(here, list):
-            part: str | int = _position(here, word, path)
-        elif parts and parts[-1] == "algorithm" and _is_short_form(here) and word in TEACHING:
+            index = position_of(here, word)
+            if index is None or index > len(here):
+                known = [name for item in here for name in edge_names(item)[:1] if name]
+                message = f"the path `{path}` does not exist: there is no `{word}`"
+                raise path_problem(message, path, word, known)
+            part: str | int = index
+        elif parts[-1:] == ["algorithm"] and word in TEACHING and "name" in _mapping(here):
             words = words[1:]
             continue
         else:
-            known = here if isinstance(here, Mapping) else {}
-            count = words_of_key(known, words, tuple(parts))
+            count = words_of_key(_mapping(here), words, tuple(parts))
             part = ".".join(words[:count])
         words = words[count:]
         parts.append(part)
@@ -53,25 +59,8 @@ def locate(document: Mapping[str, Any], path: str) -> Parts:
     return tuple(parts)
 
 
-def _is_short_form(section: Any) -> bool:
-    return isinstance(section, dict) and "name" in section
-
-
-def _position(items: list[Any], word: str, path: str) -> int:
-    if word.isdigit() and int(word) <= len(items):
-        return int(word)
-    for index, item in enumerate(items):
-        names = edge_names(item)
-        if word in names or (isinstance(item, dict) and item.get("name") == word):
-            return index
-    known = [name for item in items for name in edge_names(item)[:1] if name]
-    raise _wrong(f"the path `{path}` does not exist: there is no `{word}`", path, known)
-
-
-def _wrong(message: str, path: str, known: Iterable[str] = ()) -> SpecProblem:
-    hint = did_you_mean(path.rpartition(".")[2], known)
-    diagnostic = Diagnostic(code="structure.unknown_path", message=message, hint=hint, field=path)
-    return SpecProblem(diagnostic.describe(), (diagnostic,))
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def apply_changes(document: dict[str, Any], changes: Sequence[Change]) -> dict[str, Any]:
@@ -86,21 +75,15 @@ def apply_change(document: dict[str, Any], change: Change) -> dict[str, Any]:
     op, parts = normal_change(document, change)
     if op == "rename":
         return _renamed(document, parts, str(change.value))
+    new: dict[str, Any]
     try:
-        return _applied(document, op, parts, change.value)
+        if op == "remove":
+            new = remove_in(document, parts)
+        else:
+            new = (set_in if op == "set" else insert_in)(document, parts, change.value)
     except SpecProblem:
-        raise _wrong(f"the path `{change.path}` has no place here", change.path) from None
-
-
-def _applied(document: dict[str, Any], op: str, parts: Parts, value: Any) -> dict[str, Any]:
-    match op:
-        case "set":
-            return set_in(document, parts, value)  # type: ignore[no-any-return]
-        case "insert":
-            return insert_in(document, parts, value)  # type: ignore[no-any-return]
-        case "remove":
-            return remove_in(document, parts)  # type: ignore[no-any-return]
-    raise AssertionError(op)
+        raise path_problem(f"the path `{change.path}` has no place here", change.path) from None
+    return new
 
 
 def normal_change(document: dict[str, Any], change: Change) -> tuple[str, Parts]:
@@ -119,13 +102,13 @@ def normal_change(document: dict[str, Any], change: Change) -> tuple[str, Parts]
     if not parts:
         if change.op == "set" and isinstance(change.value, dict):
             return "set", parts
-        raise _wrong("the whole loop can only be set, to a mapping", change.path)
+        raise path_problem("the whole loop can only be set, to a mapping", change.path)
     if change.op == "set" and isinstance(parts[-1], int):
         items = look_along(document, parts[:-1])
         if isinstance(items, list) and parts[-1] == len(items):
             return "insert", parts
     if change.op in ("remove", "rename") and not _exists(document, parts):
-        raise _wrong(f"the path `{change.path}` does not exist", change.path)
+        raise path_problem(f"the path `{change.path}` does not exist", change.path)
     return change.op, parts
 
 
@@ -134,7 +117,7 @@ def _edge_position(document: dict[str, Any], edge: Any) -> int:
     for index, item in enumerate(document.get("edges") or []):
         if wanted & set(edge_names(item)):
             return index
-    raise _wrong(f"there is no edge {edge!r}"[:200], "edges")
+    raise path_problem(f"there is no edge {edge!r}"[:200], "edges")
 
 
 def _exists(document: Any, parts: Parts) -> bool:
@@ -147,7 +130,7 @@ def _exists(document: Any, parts: Parts) -> bool:
 def _renamed(document: dict[str, Any], parts: Parts, name: str) -> dict[str, Any]:
     holder = look_along(document, parts[:-1])
     if not isinstance(holder, dict) or name in holder:
-        raise _wrong(f"`{join_path(parts)}` cannot become `{name}`", join_path(parts))
+        raise path_problem(f"`{join_path(parts)}` cannot become `{name}`", join_path(parts))
     new = {(name if key == parts[-1] else key): value for key, value in holder.items()}
     return set_in(document, parts[:-1], new)  # type: ignore[no-any-return]
 

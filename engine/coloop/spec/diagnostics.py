@@ -17,6 +17,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
+Op = Literal["set", "remove", "insert", "rename", "add_edge", "remove_edge"]
+
 
 class Severity(StrEnum):
     """How much a finding weighs."""
@@ -31,7 +33,7 @@ class Change(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    op: Literal["set", "remove", "insert", "rename", "add_edge", "remove_edge"]
+    op: Op
     """`set`, `remove` a value; `insert` before a list position; `rename` a key; edges by text."""
     path: str
     """What is changed, e.g. `nodes.actor.training.optimizer.lr`, `edges.3`."""
@@ -170,6 +172,34 @@ def error(
         node=node,
         field=field,
         text_line=text_line,
+        fixes=fixes,
+    )
+
+
+def fix(title: str, path: str, value: Any = None, op: Op = "set") -> Fix:
+    """A fix of one change."""
+    return Fix(title=title, changes=(Change(op=op, path=path, value=value),))
+
+
+def at(
+    path: tuple[str | int, ...],
+    code: str,
+    message: str,
+    hint: str | None = None,
+    *,
+    place: tuple[int, int] | None = None,
+    fixes: tuple[Fix, ...] = (),
+) -> Diagnostic:
+    """A diagnostic at a full path; under `nodes` it names the node. `place`: line and column."""
+    is_node = len(path) >= 2 and path[0] == "nodes"
+    return Diagnostic(
+        code=code,
+        message=message,
+        hint=hint,
+        node=str(path[1]) if is_node else None,
+        field=".".join(map(str, path[2:] if is_node else path)) or None,
+        line=None if place is None else place[0],
+        column=None if place is None else place[1],
         fixes=fixes,
     )
 

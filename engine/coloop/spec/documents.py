@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from coloop.errors import SpecProblem
-from coloop.spec.diagnostics import Diagnostic
+from coloop.spec.diagnostics import Diagnostic, closest, did_you_mean
 from coloop.spec.fields import look
 from coloop.spec.graph import Edge
 
@@ -66,6 +66,27 @@ def edge_names(item: Any) -> tuple[str, ...]:
     if isinstance(item, Mapping) and "from" in item and "to" in item:
         return (str(item.get("id") or ""), f"{item['from']}->{item['to']}")
     return ()
+
+
+def position_of(items: Sequence[Any], word: str) -> int | None:
+    """Where the item of a list stands that a word of a path names: by its position, the names of an
+    edge, or its `name`; None: nothing has this name."""
+    if word.isdigit():
+        return int(word)
+    return next((i for i, item in enumerate(items) if word in names_of(item)), None)
+
+
+def names_of(item: Any) -> tuple[str, ...]:
+    """The names of an item of a list: of an edge, or its `name`."""
+    name = look(item, "name")
+    return (*edge_names(item), name) if isinstance(name, str) else edge_names(item)
+
+
+def path_problem(message: str, path: str, word: str = "", known: Iterable[str] = ()) -> SpecProblem:
+    """A path that does not exist, with what `word` in it probably means."""
+    hint = did_you_mean(word, known)
+    diagnostic = Diagnostic(code="structure.unknown_path", message=message, hint=hint, field=path)
+    return SpecProblem(diagnostic.describe(), (diagnostic,))
 
 
 def set_in(data: Any, parts: Parts, value: Any) -> Any:
@@ -126,7 +147,80 @@ def look_along(data: Any, parts: Parts) -> Any:
 
 def _no_place(parts: Parts) -> SpecProblem:
     path = ".".join(map(str, parts))
-    diagnostic = Diagnostic(
-        code="structure.unknown_path", message=f"there is no path `{path}`", field=path
-    )
-    return SpecProblem(diagnostic.describe(), (diagnostic,))
+    return path_problem(f"there is no path `{path}`", path)
+
+
+# Versions of the language: a document of an older version is brought up to date, step by step.
+
+VERSION = 1
+"""The version that this program reads and writes."""
+
+
+def migrate(document: dict[str, Any]) -> tuple[dict[str, Any], Diagnostic | None]:
+    """The document in the present version, or why it cannot be had."""
+    problem = check_version(document)
+    if problem is not None:
+        return document, problem
+    version = document["coloop"]
+    while version < VERSION:
+        document = MIGRATIONS[version](document)
+        version += 1
+    return document, None
+
+
+def check_version(document: dict[str, Any]) -> Diagnostic | None:
+    """Why the version of a document cannot be read, or nothing."""
+    if "coloop" not in document:
+        near = closest("coloop", [key for key in document if isinstance(key, str)])
+        instead = f"; found `{near[0]}`" if near else ""
+        return Diagnostic(
+            code="version.missing",
+            message=f"`coloop`, the version of the language, is missing{instead}",
+            hint=f"write `coloop: {VERSION}` as the first line",
+            field="coloop",
+        )
+    version = document["coloop"]
+    if isinstance(version, bool) or not isinstance(version, int) or version < 0:
+        return Diagnostic(
+            code="version.unknown",
+            message=f"found {version!r}, expected a whole number up to {VERSION}"[:200],
+            hint=f"write `coloop: {VERSION}`",
+            field="coloop",
+        )
+    if version > VERSION:
+        return Diagnostic(
+            code="version.newer",
+            message=f"the file is of version {version}; this program reads up to {VERSION}",
+            hint="install a newer coloop",
+            field="coloop",
+        )
+    return None
+
+
+def _from_0(document: dict[str, Any]) -> dict[str, Any]:
+    """0, the draft of the language, to 1: `type` of a node is `kind`, `rollout.group_size` is
+    `completions_per_prompt`."""
+    nodes = document.get("nodes")
+    renamed = {
+        name: _node_from_0(node) if isinstance(node, dict) else node
+        for name, node in (nodes.items() if isinstance(nodes, dict) else ())
+    }
+    return {**document, "coloop": 1, "nodes": renamed if isinstance(nodes, dict) else nodes}
+
+
+def _node_from_0(node: dict[str, Any]) -> dict[str, Any]:
+    if "kind" not in node and "type" in node:
+        node = {("kind" if key == "type" else key): value for key, value in node.items()}
+    rollout = node.get("rollout")
+    if isinstance(rollout, dict) and "group_size" in rollout:
+        new = {
+            ("completions_per_prompt" if key == "group_size" else key): value
+            for key, value in rollout.items()
+        }
+        node = {**node, "rollout": new}
+    return node
+
+
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {0: _from_0}
+"""By version n, the pure function from its document to that of n + 1. Old files load for ever; each
+version has a fixture."""

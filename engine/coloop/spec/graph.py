@@ -25,8 +25,8 @@ from coloop.spec.base import (
     problem,
     setting,
 )
-from coloop.spec.modes import ModeName
 from coloop.spec.nodes import Node
+from coloop.spec.nodes.kind import ModeName
 from coloop.spec.placement import Hardware, Run
 from coloop.spec.ports import HANDLES, PORTS, InPort, OutPort
 from coloop.spec.schedule import Phase, PhaseGroup, Schedule

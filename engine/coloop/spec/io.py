@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -23,18 +25,16 @@ from pydantic import BaseModel, ValidationError
 
 from coloop.errors import SpecProblem, SpecUnreadable
 from coloop.spec.base import Section
-from coloop.spec.changes import apply_changes, diff
-from coloop.spec.diagnostics import Diagnostic, Report
-from coloop.spec.documents import edge_names, split_path, words_of_key
+from coloop.spec.changes import apply_changes, diff, locate
+from coloop.spec.diagnostics import Diagnostic, Report, at
+from coloop.spec.documents import migrate, split_path
 from coloop.spec.graph import Edge, LoopSpec, PortRef
-from coloop.spec.migrate import migrate
 from coloop.spec.nodes import BaseNode
-from coloop.spec.problems import at, translate
+from coloop.spec.problems import translate
 from coloop.spec.schedule import Phase, PhaseGroup
 from coloop.spec.text.emit import to_yaml
 from coloop.spec.text.patch import patch
-from coloop.spec.text.plain import find_unfit
-from coloop.spec.text.reader import Reading, read
+from coloop.spec.text.reader import MAX_DEPTH, MAX_VALUES, Reading, read
 
 __all__ = [
     "Parsed",
@@ -87,7 +87,11 @@ class Parsed:
         path = diagnostic.path
         if self.reading is None or path is None or diagnostic.line is not None:
             return diagnostic
-        found = self.reading.find(_positions(path, self.document))
+        try:
+            parts = locate(self.document or {}, path)
+        except SpecProblem:
+            parts = split_path(path)
+        found = self.reading.find(parts)
         if found is None:
             return diagnostic
         return diagnostic.model_copy(update={"line": found[0], "column": found[1]})
@@ -138,7 +142,9 @@ def _document_of(data: Any, reading: Reading | None) -> Parsed:
     if not isinstance(data, dict):
         what = "a list" if isinstance(data, (list, tuple)) else "a single value"
         hint = "a loop starts with `coloop: 1`, `name: ...`, `nodes: ...`"
-        found = at((), "yaml.not_a_mapping", f"the document is {what}, no mapping", hint, locate)
+        place = locate(()) if locate is not None else None
+        message = f"the document is {what}, no mapping"
+        found = at((), "yaml.not_a_mapping", message, hint, place=place)
         return Parsed(spec=None, diagnostics=(found,))
     document, problem = migrate(data)
     if problem is None:
@@ -161,30 +167,50 @@ def _with_spec(parsed: Parsed) -> Parsed:
         return replace(parsed, diagnostics=found)
 
 
-def _positions(path: str, document: Any) -> tuple[str | int, ...]:
-    """A path as keys and list positions, edges by id found in the document."""
-    parts: list[str | int] = []
-    here: Any = document
-    words = split_path(path)
-    while words:
-        if isinstance(here, list):
-            index = int(words[0]) if words[0].isdigit() else _edge_index(here, words[0])
-            parts.append(index)
-            here, words = here[index] if 0 <= index < len(here) else None, words[1:]
-            continue
-        known = here if isinstance(here, dict) else {}
-        count = words_of_key(known, words, tuple(parts))
-        key = ".".join(words[:count])
-        parts.append(key)
-        here, words = known.get(key), words[count:]
-    return tuple(parts)
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a character: it cannot be written as UTF-8."""
 
 
-def _edge_index(edges: list[Any], edge: str) -> int:
-    for index, item in enumerate(edges):
-        if edge in edge_names(item):
-            return index
-    return len(edges)
+def find_unfit(data: Any) -> tuple[tuple[str | int, ...], str, str] | None:
+    """The first value of plain data that breaks a limit that holds for text as well: its place, a
+    code, a message. The walk uses a list, not the stack of Python."""
+    waiting: list[tuple[Any, tuple[str | int, ...]]] = [([data], ())]
+    seen = 0
+    while waiting:
+        holder, place = waiting.pop()
+        seen += len(holder)
+        if seen > MAX_VALUES:
+            return (), "yaml.too_many_values", f"the loop has more than {MAX_VALUES:,} values"
+        if len(place) > MAX_DEPTH:
+            return place[1:4], "yaml.too_deep", f"values are nested more than {MAX_DEPTH} deep"
+        is_mapping = isinstance(holder, dict)
+        for key, value in holder.items() if is_mapping else enumerate(holder):
+            if is_mapping and not isinstance(key, str):
+                return place[1:], "yaml.key", f"the key {key!r} is not a text"[:100]
+            if is_mapping and not key.isascii() and SURROGATE.search(key):
+                return place[1:], "yaml.character", "a key contains half of a character"
+            if isinstance(value, (dict, list, tuple)):
+                waiting.append((value, (*place, key)))
+            elif (found := _unfit(value)) is not None:
+                return (*place, key)[1:], *found
+    return None
+
+
+def _unfit(value: Any) -> tuple[str, str] | None:
+    """Code and message for a single value that cannot be read."""
+    match value:
+        case None | bool():
+            return None
+        case str():
+            is_whole = value.isascii() or SURROGATE.search(value) is None
+            return None if is_whole else ("yaml.character", "the text contains half of a character")
+        case int():
+            is_fit = -(2**63) < value < 2**63
+            return None if is_fit else ("yaml.not_finite", "the number is too large")
+        case float():
+            is_fit = math.isfinite(value)
+            return None if is_fit else ("yaml.not_finite", f"{value} is not a finite number")
+    return "structure.wrong_type", f"a value of type {type(value).__name__} is not a plain value"
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
@@ -215,12 +241,7 @@ def to_dict(section: Section, *, is_bare: bool = False) -> dict[str, Any]:
 def _fields(section: type[Section]) -> tuple[tuple[str, str, bool, Any], ...]:
     """Of every field: its name, its key in a document, whether it must be there, its default."""
     return tuple(
-        (
-            name,
-            info.alias or name,
-            info.is_required(),
-            info.get_default(call_default_factory=True),
-        )
+        (name, info.alias or name, info.is_required(), info.get_default(call_default_factory=True))
         for name, info in section.model_fields.items()
     )
 

@@ -198,9 +198,7 @@ def join_levels(parts: Iterable[Level]) -> Level:
     return lowest[0] if len(lowest) == 1 else joined(ordered(lowest))
 
 
-def align(
-    tables: Sequence[Levels],
-) -> tuple[tuple[tuple[Level, ...], ...], tuple[int, int] | None]:
+def align(tables: Sequence[Levels]) -> tuple[tuple[tuple[Level, ...], ...], tuple[int, int] | None]:
     """The combinations of levels whose rows meet when tables are joined, one level of each table.
 
     Levels of tables that were put together meet their nearest kin only: of `{alice, bob}` and

@@ -1,31 +1,34 @@
-"""What a loop is made for, and what a form or a palette offers for it: the table of modes.
+"""Modes: what a loop is made for, what forms and palettes offer for it, and which mode a loop has.
 
-A mode decides what is offered first and what a node begins as; it forbids nothing. Everything that
-is not named here is offered in every mode. `purpose` says which mode a loop is of.
+A mode decides what is offered first and what a node begins as; it forbids nothing. What neither it
+nor a kind names is offered in every mode.
+
+A policy that learns from texts which are written while it learns makes a loop online; one that
+learns from what was there before makes it offline. Where only scorers learn, or a policy does no
+more than imitate for them, it is reward modeling.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, get_args
 
-from coloop.spec.algorithms.registry import family_of
+from coloop.spec.base import as_tuple
 from coloop.spec.catalog_texts import KIND_TEXTS
+from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.nodes import NODE_CLASSES
-from coloop.spec.nodes.kind import InMode, ModeName
-from coloop.spec.ports import PORTS
-
-__all__ = ["MODES", "Mode", "ModeName", "begins_as"]
-
-_AS_EVER = InMode()
+from coloop.spec.nodes.kind import InMode
+from coloop.spec.nodes.kind import ModeName as ModeName
+from coloop.spec.ports import PORTS, PortType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
     """What such a loop is for, and what it does without."""
 
+    name: ModeName
     title: str
     help: str
     """One sentence."""
@@ -33,20 +36,14 @@ class Mode:
     """Node kinds that are offered, in the order in which such a loop is drawn."""
     algorithms: tuple[str, ...] = ()
     """Families of algorithms that are not offered though their port is."""
-    of_kind: Mapping[str, InMode] = field(default_factory=dict)
-    """What is another for a kind."""
 
     def of(self, kind: str) -> InMode:
-        """What is another for a kind in such loops."""
-        return self.of_kind.get(kind, _AS_EVER)
+        """What is different for a kind in such loops."""
+        return NODE_CLASSES[kind].about.modes.get(self.name, InMode())
 
     def hides_port(self, kind: str, port: str) -> bool:
         """Whether an input of a kind is not offered."""
         return port in self.of(kind).ports
-
-    def hides_algorithm(self, name: str) -> bool:
-        """Whether an algorithm is not offered, whatever its port."""
-        return family_of(name) in self.algorithms
 
     def hidden_fields(self, kind: str) -> tuple[str, ...]:
         """Paths of settings that are not offered: its own, and those of ports that are not."""
@@ -57,17 +54,9 @@ class Mode:
         return (*own, *(f"algorithm.{port}" for port in teaching))
 
 
-def _of_kinds(mode: ModeName) -> dict[str, InMode]:
-    """What the kinds say of themselves for a mode."""
-    return {
-        kind: node.about.modes[mode]
-        for kind, node in NODE_CLASSES.items()
-        if mode in node.about.modes
-    }
-
-
 MODES: dict[ModeName, Mode] = {
     "online": Mode(
+        name="online",
         title="Online",
         help="A policy generates texts, the texts are scored, and it learns from the scores.",
         kinds=(
@@ -75,25 +64,24 @@ MODES: dict[ModeName, Mode] = {
             *("template", "filter", "pairs", "tool", "search", "evaluate"),
         ),
         algorithms=("kto", "orpo", "simpo", "spin"),
-        of_kind=_of_kinds("online"),
     ),
     "offline": Mode(
+        name="offline",
         title="Offline",
         help="A policy learns from texts that are there already: examples or preferences.",
         kinds=(
             *("dataset", "template", "pairs", "filter", "buffer"),
             *("actor", "reference", "reward", "verifier", "evaluate"),
         ),
-        of_kind=_of_kinds("offline"),
     ),
     "reward_modeling": Mode(
+        name="reward_modeling",
         title="Reward modelling",
         help="A reward model or a verifier learns to judge: from preferences, labels or verdicts.",
         kinds=(
             *("dataset", "reward", "verifier", "pairs", "template", "filter", "actor"),
             *("reference", "buffer", "search", "tool", "evaluate"),
         ),
-        of_kind=_of_kinds("reward_modeling"),
     ),
 }
 
@@ -104,3 +92,79 @@ def begins_as(mode: Mode, kind: str) -> dict[str, Any]:
     """What a node of a kind begins with in a mode, besides its `kind`."""
     begins = {**KIND_TEXTS[kind].template, **mode.of(kind).begins}
     return copy.deepcopy({key: value for key, value in begins.items() if value is not None})
+
+
+SCORERS = frozenset({"reward", "verifier"})
+_ROWS = frozenset({PortType.ROWS, PortType.ROLLOUTS, PortType.PAIRS})
+
+
+def mode_of(spec: LoopSpec) -> ModeName:
+    """The mode that a loop names, else the one that its graph shows."""
+    return spec.mode or _shown_mode(spec)
+
+
+def _shown_mode(spec: LoopSpec) -> ModeName:
+    taught = {node: set(spec.graph.teaching_ports(node)) for node in spec.graph.learners()}
+    kinds = {spec.kind_of(node) for node in taught}
+    policies = [node for node in taught if spec.kind_of(node) == "actor"]
+    if not taught or "critic" in kinds or any(_learns_live(spec, one) for one in policies):
+        return "online"
+    imitates_at_most = all(taught[one] <= {"demonstrations"} for one in policies)
+    return "reward_modeling" if kinds & SCORERS and imitates_at_most else "offline"
+
+
+def _learns_live(spec: LoopSpec, policy: str) -> bool:
+    """Whether a policy learns from scores of its texts, or from texts written while it learns."""
+    for edge in spec.graph.edges_into(policy):
+        if not spec.graph.teaches(edge) or spec.graph.is_dead_throughout(edge):
+            continue
+        if edge.target.port == "rewards" or _is_written_meanwhile(spec, edge):
+            return True
+    return False
+
+
+def _is_written_meanwhile(spec: LoopSpec, edge: Edge) -> bool:
+    """Whether rows of the edge go back to a node that writes in the steps that learn them."""
+    kept = _kept_rows(spec)
+    seen, waiting = {edge.source.node}, [edge]
+    while waiting:
+        source = waiting.pop().source
+        if source.node in kept:
+            continue
+        if _writes(spec, source.node, source.port):
+            return True
+        for before in _rows_into(spec, source.node):
+            if before.source.node not in seen:
+                seen.add(before.source.node)
+                waiting.append(before)
+    return False
+
+
+def _writes(spec: LoopSpec, node: str, port: str) -> bool:
+    return port == "rollouts" and spec.kind_of(node) not in ("buffer", "filter")
+
+
+def _rows_into(spec: LoopSpec, node: str) -> Iterator[Edge]:
+    """Edges that bring a node the rows that it hands on."""
+    for edge in spec.graph.edges_into(node):
+        port = spec.graph.in_port(edge.target)
+        if port is not None and port.type in _ROWS:
+            yield edge
+
+
+def _kept_rows(spec: LoopSpec) -> frozenset[str]:
+    """Buffers that are not filled in a phase that learns: their rows are there before."""
+    buffers = {node for node in spec.nodes if spec.kind_of(node) == "buffer"}
+    return frozenset(buffers.difference(_filled_while_learning(spec)))
+
+
+def _filled_while_learning(spec: LoopSpec) -> Iterable[str]:
+    phases = spec.schedule.flat_phases()
+    if not phases:
+        return as_tuple(spec.schedule.fill)
+    return [
+        name.removesuffix(".full")
+        for phase in phases
+        if phase.learn
+        for name in (*as_tuple(phase.fill), *as_tuple(phase.until))
+    ]

@@ -12,8 +12,8 @@ validated.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,23 +23,19 @@ from pydantic.fields import FieldInfo
 from coloop.errors import SpecProblem
 from coloop.spec.algorithm import PORTS_OF
 from coloop.spec.base import Section
-from coloop.spec.diagnostics import Diagnostic, did_you_mean
+from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.documents import (
     Parts,
-    edge_names,
     holds_paths,
+    look_along,
+    names_of,
+    path_problem,
+    position_of,
     set_in,
     split_path,
     words_of_key,
 )
-from coloop.spec.fields import (
-    Type,
-    describe_type,
-    fields_by_key,
-    inside,
-    look,
-    narrow,
-)
+from coloop.spec.fields import Type, fields_by_key, inside, look, narrow
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.nodes import Node
 from coloop.spec.placement import Hardware, Run
@@ -51,72 +47,54 @@ from coloop.spec.schedule import Schedule
 class Found:
     """What a path names."""
 
-    path: str
-    """As it was asked for."""
     parts: Parts
     """Keys and positions, edges and phases by position."""
-    kind: Type
-    """The type at the place."""
     field: FieldInfo | None
     """The nearest field of a section on the way."""
-    owner: type[Section] | None
-    """The section that has that field."""
     value: Any
     """What is there; `None` where nothing is written."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldFacts:
-    """What the language says about a field."""
-
-    path: str
-    level: str
-    hot: bool
-    docs: str
-    unit: str | None
-    widget: str | None
-    expected: str
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the field says of itself for forms (`base.setting`), `x-hot` and others."""
+        extra = self.field.json_schema_extra if self.field is not None else None
+        return extra if isinstance(extra, dict) else {}
 
 
 def find(spec: LoopSpec | Mapping[str, Any], path: str) -> Found:
     """What a path names in a spec or a plain document; raises `SpecProblem` for a wrong path."""
     here: Any = spec
-    found = Type(LoopSpec)
+    kind = Type(LoopSpec)
     parts: list[str | int] = []
     field: FieldInfo | None = None
-    owner: type[Section] | None = None
     words = split_path(path) or (path,)
     while words:
-        found = narrow(found, here)
-        word, words = _next_key(found, here, words, tuple(parts))
-        if _is_port_of_short_form(found, word):
+        kind = narrow(kind, here)
+        word, words = _next_key(kind, here, words, tuple(parts))
+        if kind.section in PORTS_OF and word in PORTS_OF[kind.section]:  # of the short form
             continue
-        part = _position(found, here, word)
-        step, info = inside(found, part) if part is not None else (None, None)
-        is_missing = _is_open(found) and not holds_paths(tuple(parts))
+        is_list = kind.section is None and isinstance(here, (list, tuple))
+        part = position_of(here, word) if is_list else word
+        step, info = inside(kind, part) if part is not None else (None, None)
+        is_missing = kind.section is None and not holds_paths(tuple(parts))
         if part is None or step is None or (is_missing and not _is_there(here, part)):
-            raise _unknown(path, tuple(parts), word, found, here)
-        if info is not None:
-            field, owner = info, found.section
+            place = ".".join(map(str, parts)) or "the loop"
+            message = f"the path `{path}` does not exist: there is no `{word}` in {place}"
+            raise path_problem(message, path, word, _known_words(kind, here))
+        field = info or field
         parts.append(part)
-        found, here = step, look(here, part)
-    narrowed = narrow(found, here)
-    return Found(path=path, parts=tuple(parts), kind=narrowed, field=field, owner=owner, value=here)
+        kind, here = step, look(here, part)
+    return Found(parts=tuple(parts), field=field, value=here)
 
 
 def _next_key(
-    found: Type, here: Any, words: tuple[str, ...], parts: Parts
+    kind: Type, here: Any, words: tuple[str, ...], parts: Parts
 ) -> tuple[str, tuple[str, ...]]:
     """The key or position that comes next, and the words after it."""
-    is_mapping = found.section is None and not isinstance(here, (list, tuple))
+    is_mapping = kind.section is None and not isinstance(here, (list, tuple))
     known = here if isinstance(here, Mapping) else {}
     count = words_of_key(known, words, parts) if is_mapping and parts else 1
     return ".".join(words[:count]), words[count:]
-
-
-def _is_open(found: Type) -> bool:
-    """Whether only entries that exist can be named: a mapping of ids or a list."""
-    return found.section is None
 
 
 def _is_there(here: Any, part: str | int) -> bool:
@@ -125,65 +103,15 @@ def _is_there(here: Any, part: str | int) -> bool:
     return isinstance(here, (list, tuple)) and isinstance(part, int) and 0 <= part < len(here)
 
 
-def _is_port_of_short_form(found: Type, word: str) -> bool:
-    section = found.section
-    return section is not None and section in PORTS_OF and word in PORTS_OF[section]
-
-
-def _position(found: Type, here: Any, word: str) -> str | int | None:
-    """A word as key or position; names of edges and phases become positions."""
-    if found.section is not None or not isinstance(here, (list, tuple)):
-        return word
-    if word.isdigit():
-        return int(word)
-    for index, item in enumerate(here):
-        if word in _names_of(item):
-            return index
-    return None
-
-
-def _names_of(item: Any) -> tuple[str, ...]:
-    name = look(item, "name")
-    return (*edge_names(item), name) if isinstance(name, str) else edge_names(item)
-
-
-def _unknown(path: str, parts: Parts, word: str, found: Type, here: Any) -> SpecProblem:
-    known = _known_words(found, here)
-    place = ".".join(map(str, parts)) or "the loop"
-    diagnostic = Diagnostic(
-        code="structure.unknown_path",
-        message=f"the path `{path}` does not exist: there is no `{word}` in {place}",
-        hint=did_you_mean(word, known),
-        field=path,
-    )
-    return SpecProblem(diagnostic.describe(), (diagnostic,))
-
-
-def _known_words(found: Type, here: Any) -> list[str]:
-    if found.section is not None:
-        return list(fields_by_key(found.section))
+def _known_words(kind: Type, here: Any) -> list[str]:
+    if kind.section is not None:
+        return list(fields_by_key(kind.section))
     if isinstance(here, Mapping):
         return [str(key) for key in here]
     if isinstance(here, (list, tuple)):
-        names = [name for item in here for name in _names_of(item) if name and "->" not in name]
+        names = [name for item in here for name in names_of(item) if name and "->" not in name]
         return names or [str(index) for index in range(len(here))]
     return []
-
-
-def field_info(path: str, spec: LoopSpec | Mapping[str, Any]) -> FieldFacts:
-    """Level, hotness, docs of the field that a path names; raises `SpecProblem`."""
-    found = find(spec, path)
-    extra = found.field.json_schema_extra if found.field is not None else None
-    facts: Any = extra if isinstance(extra, dict) else {}
-    return FieldFacts(
-        path=path,
-        level=facts.get("x-level", "expert"),
-        hot=bool(facts.get("x-hot", False)),
-        docs=(found.field.description or "") if found.field is not None else "",
-        unit=facts.get("x-unit"),
-        widget=facts.get("x-widget"),
-        expected=describe_type(found.kind),
-    )
 
 
 def check_path(
@@ -191,11 +119,11 @@ def check_path(
 ) -> Diagnostic | None:
     """Why a path cannot be used, or nothing. `field` says where the path itself is written."""
     try:
-        facts = field_info(path, spec)
+        found = find(spec, path)
     except SpecProblem as problem:
         diagnostic: Diagnostic = problem.diagnostics[0]  # type: ignore[assignment]
         return diagnostic.model_copy(update={"field": field or path})
-    if not hot or facts.hot:
+    if not hot or found.facts.get("x-hot"):
         return None
     return Diagnostic(
         code="structure.not_hot",
@@ -207,23 +135,17 @@ def check_path(
 
 def get_value(spec: LoopSpec, path: str) -> Any:
     """The value of a path, defaults included; raises `SpecProblem` where it names nothing."""
-    found = find(spec, path)
     here: Any = spec
-    step = Type(LoopSpec)
-    for part in found.parts:
-        step = inside(narrow(step, here), part)[0] or step
+    kind = Type(LoopSpec)
+    *way, last = find(spec, path).parts
+    for part in way:
+        kind = inside(narrow(kind, here), part)[0] or kind
         here = look(here, part)
-        if here is None:
-            here = _empty(narrow(step, None)) if part != found.parts[-1] else None
-    return here
-
-
-def _empty(found: Type) -> Any:
-    """A section with nothing written, where that is possible."""
-    try:
-        return found.section() if found.section is not None else None
-    except ValidationError:
-        return None
+        section = narrow(kind, None).section
+        if here is None and section is not None:
+            with suppress(ValidationError):  # it needs fields that are not written
+                here = section()
+    return look(here, last)
 
 
 _NODE: TypeAdapter[Any] = TypeAdapter(Node)
@@ -234,25 +156,25 @@ def apply_overrides(spec: LoopSpec, overrides: Mapping[str, Any]) -> LoopSpec:
     """The spec with other values at these paths, validated; raises `SpecProblem`."""
     if not overrides:
         return spec
-    touched: dict[Parts, list[tuple[Parts, str, Any]]] = {}
-    for path, value in overrides.items():
+    touched: dict[Parts, list[tuple[Parts, str]]] = {}
+    for path in overrides:
         parts = find(spec, path).parts
-        depth = 2 if parts[0] in ("nodes", "edges") and len(parts) > 1 else 1
-        if len(parts) == depth and parts[0] in ("nodes", "edges"):
-            depth = 1
-        touched.setdefault(parts[:depth], []).append((parts[depth:], path, value))
+        depth = 2 if parts[0] in ("nodes", "edges") and len(parts) > 2 else 1
+        touched.setdefault(parts[:depth], []).append((parts[depth:], path))
     changed: dict[str, Any] = {}
-    for head, settings in touched.items():
-        new = _rebuilt(spec, head, settings)
-        name = str(head[0])
-        if name == "nodes" and len(head) == 2:
-            changed[name] = {**changed.get(name, spec.nodes), head[1]: new}
-        elif name == "edges" and len(head) == 2:
-            edges = list(changed.get(name, spec.edges))
-            edges[int(head[1])] = new
-            changed[name] = tuple(edges)
-        else:
-            changed[name] = new
+    for head, places in touched.items():
+        data: Any = _plain(look_along(spec, head))
+        for rest, path in places:
+            data = set_in(data, rest, overrides[path])
+        new = _validated(spec, head, data, ", ".join(path for _, path in places))
+        match head:
+            case ("nodes", name):
+                changed["nodes"] = {**changed.get("nodes", spec.nodes), name: new}
+            case ("edges", int() as index):
+                edges = list(changed.get("edges", spec.edges))
+                changed["edges"] = (*edges[:index], new, *edges[index + 1 :])
+            case _:
+                changed[str(head[0])] = new
     return with_parts(spec, **changed)
 
 
@@ -262,48 +184,24 @@ def with_parts(spec: LoopSpec, **parts: Any) -> LoopSpec:
     return LoopSpec.model_construct(spec.model_fields_set | set(parts), **values)
 
 
-def _rebuilt(spec: LoopSpec, head: Parts, settings: list[tuple[Parts, str, Any]]) -> Any:
-    """One node, edge or top-level part with new values, validated."""
-    old: Any = spec
-    for part in head:
-        old = look(old, part)
-    data: Any = _plain(old)
-    for rest, _, value in settings:
-        data = set_in(data, rest, value) if rest else copy.deepcopy(value)
-    try:
-        if head[0] == "nodes" and len(head) == 2:
-            return _NODE.validate_python(data)
-        if head[0] == "edges" and len(head) == 2:
-            return Edge.model_validate(data)
-        if head[0] in _SECTIONS:
-            return _SECTIONS[str(head[0])].model_validate(data)
-        document = {**spec.model_dump(by_alias=True, exclude_unset=True), str(head[0]): data}
-        return getattr(LoopSpec.model_validate(document), str(head[0]))
+def _validated(spec: LoopSpec, head: Parts, data: Any, paths: str) -> Any:
+    """One node, edge or top-level part from plain data."""
+    with suppress(ValidationError):
+        match head:
+            case ("nodes", _):
+                return _NODE.validate_python(data)
+            case ("edges", _):
+                return Edge.model_validate(data)
+            case (("schedule" | "hardware" | "run") as name,):
+                return _SECTIONS[name].model_validate(data)
+    document = set_in(spec.model_dump(by_alias=True, exclude_unset=True), head, data)
+    try:  # as a whole, so that diagnostics have places in the loop
+        return look_along(LoopSpec.model_validate(document), head)
     except ValidationError as error:
-        raise _override_problem(error, spec, head, data, settings) from None
-
-
-def _override_problem(
-    error: ValidationError,
-    spec: LoopSpec,
-    head: Parts,
-    data: Any,
-    settings: list[tuple[Parts, str, Any]],
-) -> SpecProblem:
-    """The error of a part as diagnostics of the loop, by validating the whole with that part."""
-    document = spec.model_dump(by_alias=True, exclude_unset=True)
-    document = set_in(document, head, data)
-    try:
-        LoopSpec.model_validate(document)
-    except ValidationError as whole:
-        found = translate(whole, LoopSpec, document)
-    else:
-        found = (Diagnostic(code="structure.bad_value", message=str(error)[:300]),)
-    paths = ", ".join(path for _, path, _ in settings)
+        found = translate(error, LoopSpec, document)
     first = found[0]
-    return SpecProblem(
-        f"{paths}: {first.message}" + (f" ({first.hint})" if first.hint else ""), found
-    )
+    message = f"{paths}: {first.message}" + (f" ({first.hint})" if first.hint else "")
+    raise SpecProblem(message, found)
 
 
 def _plain(value: Any) -> Any:

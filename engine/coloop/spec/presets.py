@@ -11,7 +11,7 @@ path.
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -39,16 +39,18 @@ class LoopPreset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GpuFacts:
-    """One accelerator."""
+class DeviceFacts:
+    """What is known of an accelerator, or of a machine's processor and memory."""
 
     name: str
     capacity_bytes: int
+    """Memory of one GPU, or of the whole machine where there is none."""
     usable_bytes: int
     bandwidth: float
-    """Bytes of device memory read or written per second."""
+    """Bytes of that memory read or written per second."""
     bf16_flops: float
-    """Dense floating-point operations per second."""
+    """Dense floating-point operations per second of one GPU; in fp32 and of one core where there
+    is none."""
     link_bandwidth: float
     """Bytes per second to a neighbour in the same machine, one way."""
     training_share: float
@@ -59,31 +61,21 @@ class GpuFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HardwarePreset:
-    """Machines of one kind. Without GPUs, the numbers are those of the machine's processor and
-    memory.
-    """
+class HardwarePreset(DeviceFacts):
+    """Machines of one kind, with the facts of one of their GPUs."""
 
-    name: str
     title: str
     description: str
     nodes: int
     gpus_per_node: int
     gpu: str | None
-    capacity_bytes: int
-    """Memory of one GPU, or of the whole machine where there is none."""
-    usable_bytes: int
-    bandwidth: float
-    """Bytes per second of that memory."""
-    bf16_flops: float
-    """Operations per second of one GPU; in fp32 and of one core where there is none."""
-    link_bandwidth: float
-    training_share: float
-    supports_bf16: bool
-    verified: bool
-    unverified: tuple[str, ...]
     workers: int
     """Worker processes that pools may ask for where there are no GPUs; 0 otherwise."""
+
+    @property
+    def verified(self) -> bool:
+        """Whether every fact was measured or is from a data sheet."""
+        return not self.unverified
 
     @property
     def gpus(self) -> int:
@@ -138,23 +130,13 @@ def load_new_text(mode: str) -> str:
     return _find("new", mode, "mode").read_text(encoding="utf-8")
 
 
-def is_loop(name: str) -> bool:
-    """Whether a loop preset has this name."""
-    return _lookup(_index("loops"), name) is not None
-
-
 def _read_loop(name: str, path: Path) -> LoopPreset:
     text = path.read_text(encoding="utf-8")
     comment = _leading_comment(text)
     head, *rest = re.split(r": |\.(?:\s|$)", " ".join(comment), maxsplit=1)
     title = PAPER.sub("", head) or name.replace("-", " ").capitalize()
     description = _description_field(text) or "".join(rest)
-    return LoopPreset(
-        name=name,
-        title=title,
-        description=description,
-        path=path,
-    )
+    return LoopPreset(name=name, title=title, description=description, path=path)
 
 
 def _leading_comment(text: str) -> list[str]:
@@ -235,23 +217,26 @@ def list_gpus() -> tuple[str, ...]:
     return tuple(sorted(_gpu_table()))
 
 
-def gpu_facts(name: str) -> GpuFacts:
+def gpu_facts(name: str) -> DeviceFacts:
     """Facts of one accelerator by its name."""
     table = _gpu_table()
     if (found := _lookup(table, name)) is None:
         raise PresetNotFound(_unknown("GPU", name, table))
-    raw = table[found]
-    return GpuFacts(
-        name=found,
-        capacity_bytes=_gib(raw["memory_gib"]),
-        usable_bytes=_gib(raw["usable_gib"]),
-        bandwidth=raw["bandwidth"] * 1e9,
-        bf16_flops=raw["bf16_tflops"] * 1e12,
-        link_bandwidth=raw["link"] * 1e9,
-        training_share=raw["training_share"],
-        supports_bf16=raw.get("supports_bf16", True),
-        unverified=tuple(raw.get("unverified", ())),
-    )
+    return DeviceFacts(name=found, **_device_facts(table[found]))
+
+
+def _device_facts(raw: Mapping[str, Any]) -> dict[str, Any]:
+    flops = raw["bf16_tflops"] * 1e12 if "bf16_tflops" in raw else raw["gflops_per_core"] * 1e9
+    return {
+        "capacity_bytes": round(raw["memory_gib"] * GIB),
+        "usable_bytes": round(raw["usable_gib"] * GIB),
+        "bandwidth": raw["bandwidth"] * 1e9,
+        "bf16_flops": flops,
+        "link_bandwidth": raw.get("link", raw["bandwidth"]) * 1e9,
+        "training_share": raw.get("training_share", 1.0),
+        "supports_bf16": raw.get("supports_bf16", True),
+        "unverified": tuple(raw.get("unverified", ())),
+    }
 
 
 @lru_cache(maxsize=256)
@@ -261,7 +246,8 @@ def hardware(name: str) -> HardwarePreset:
     raw = _load_yaml(path)
     texts = {"name": path.stem, "title": raw["title"], "description": raw["description"]}
     if "cpu" in raw:
-        return _cpu_hardware(texts, raw["nodes"], raw["cpu"])
+        facts = {**_device_facts(raw["cpu"]), "workers": raw["cpu"]["workers"]}
+        return HardwarePreset(**texts, **facts, nodes=raw["nodes"], gpus_per_node=0, gpu=None)
     return _gpu_hardware(texts, raw["nodes"], raw["gpus_per_node"], raw["gpu"])
 
 
@@ -280,52 +266,18 @@ def hardware_of(section: Hardware) -> HardwarePreset:
 def custom_hardware(*, nodes: int, gpus_per_node: int, gpu: str) -> HardwarePreset:
     """Hardware that a loop describes itself, from the facts of one GPU."""
     name = f"{nodes * gpus_per_node}x{gpu}"
-    texts = {
-        "name": name,
-        "title": name,
-        "description": f"{gpus_per_node} {gpu} in each of {nodes}",
-    }
+    description = f"{gpus_per_node} {gpu} in each of {nodes}"
+    texts = {"name": name, "title": name, "description": description}
     return _gpu_hardware(texts, nodes, gpus_per_node, gpu)
 
 
 def _gpu_hardware(
     texts: Mapping[str, str], nodes: int, gpus_per_node: int, gpu: str
 ) -> HardwarePreset:
-    facts = gpu_facts(gpu)
+    facts = asdict(gpu_facts(gpu))
+    gpu = facts.pop("name")
     return HardwarePreset(
-        **texts,
-        nodes=nodes,
-        gpus_per_node=gpus_per_node,
-        gpu=facts.name,
-        capacity_bytes=facts.capacity_bytes,
-        usable_bytes=facts.usable_bytes,
-        bandwidth=facts.bandwidth,
-        bf16_flops=facts.bf16_flops,
-        link_bandwidth=facts.link_bandwidth,
-        training_share=facts.training_share,
-        supports_bf16=facts.supports_bf16,
-        verified=not facts.unverified,
-        unverified=facts.unverified,
-        workers=0,
-    )
-
-
-def _cpu_hardware(texts: Mapping[str, str], nodes: int, cpu: Mapping[str, Any]) -> HardwarePreset:
-    return HardwarePreset(
-        **texts,
-        nodes=nodes,
-        gpus_per_node=0,
-        gpu=None,
-        capacity_bytes=_gib(cpu["memory_gib"]),
-        usable_bytes=_gib(cpu["usable_gib"]),
-        bandwidth=cpu["bandwidth"] * 1e9,
-        bf16_flops=cpu["gflops_per_core"] * 1e9,
-        link_bandwidth=cpu["bandwidth"] * 1e9,
-        training_share=1.0,
-        supports_bf16=True,
-        verified=not cpu.get("unverified"),
-        unverified=tuple(cpu.get("unverified", ())),
-        workers=cpu["workers"],
+        **texts, **facts, nodes=nodes, gpus_per_node=gpus_per_node, gpu=gpu, workers=0
     )
 
 
@@ -423,7 +375,3 @@ def _unknown(title: str, name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)
     hint = " or ".join(lower[key] for key in close)
     return f"no {title} is named {name!r}" + (f"; did you mean {hint}?" if hint else "")
-
-
-def _gib(value: float) -> int:
-    return round(value * GIB)

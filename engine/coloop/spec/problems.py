@@ -15,9 +15,9 @@ from typing import Any, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from coloop.spec.algorithm_fields import PORTS_OF
+from coloop.spec.algorithm import PORTS_OF
 from coloop.spec.base import Section
-from coloop.spec.diagnostics import Change, Diagnostic, Fix
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, at, closest, did_you_mean, fix
 from coloop.spec.documents import join_path
 from coloop.spec.fields import (
     describe_type,
@@ -32,7 +32,6 @@ from coloop.spec.fields import (
     words_of,
 )
 from coloop.spec.installed import problem_with
-from coloop.spec.meanings import Meaning, meant_key, meant_word
 
 Path = tuple[str | int, ...]
 Locate = Callable[[Path], tuple[int, int] | None]
@@ -75,30 +74,6 @@ def translate(
         diagnostic = _translate(detail, root, data, locate)
         found.setdefault((diagnostic.path, diagnostic.code), diagnostic)
     return tuple(found.values())
-
-
-def at(
-    path: Path,
-    code: str,
-    message: str,
-    hint: str | None = None,
-    locate: Locate | None = None,
-    fixes: tuple[Fix, ...] = (),
-) -> Diagnostic:
-    """A diagnostic at a full path; under `nodes` it names the node."""
-    place = locate(path) if locate is not None else None
-    is_node = len(path) >= 2 and path[0] == "nodes"
-    rest = path[2:] if is_node else path
-    return Diagnostic(
-        code=code,
-        message=message,
-        hint=hint,
-        node=str(path[1]) if is_node else None,
-        field=".".join(map(str, rest)) or None,
-        line=None if place is None else place[0],
-        column=None if place is None else place[1],
-        fixes=fixes,
-    )
 
 
 def _translate(
@@ -181,7 +156,9 @@ class _Error:
         more: Path = (),
         fixes: tuple[Fix, ...] = (),
     ) -> Diagnostic:
-        return at((*self.path, *more), code, message, hint, self.locate, fixes)
+        path = (*self.path, *more)
+        place = self.locate(path) if self.locate is not None else None
+        return at(path, code, message, hint, place=place, fixes=fixes)
 
     def section(self) -> type[Section] | None:
         """The section that holds the field."""
@@ -206,8 +183,7 @@ class _Error:
         if len(ports) != 2:
             return ()
         edge = " -> ".join(ports)
-        change = Change(op="set", path=join_path(self.path), value=edge)
-        return (Fix(title=f"Write `{edge}`", changes=(change,)),)
+        return (fix(f"Write `{edge}`", join_path(self.path), edge),)
 
     def bad_key(self) -> Diagnostic:
         name = str(self.path[-1])
@@ -226,8 +202,7 @@ class _Error:
         """Write the value under the key that was meant."""
         old = join_path(self.path)
         if "." not in instead:
-            rename = Change(op="rename", path=old, value=instead)
-            return Fix(title=f"Rename to `{instead}`", changes=(rename,))
+            return fix(f"Rename to `{instead}`", old, instead, "rename")
         new = ".".join(filter(None, (join_path(self.path[:-1]), instead)))
         changes = (Change(op="set", path=new, value=self.value), Change(op="remove", path=old))
         return Fix(title=f"Move to `{instead}`", changes=changes)
@@ -274,8 +249,7 @@ class _Error:
         path = join_path((*self.path, *more))
         fixes: tuple[Fix, ...] = ()
         if meaning.instead is not None:
-            change = Change(op="set", path=path, value=meaning.instead)
-            fixes = (Fix(title=f"Use `{meaning.instead}`", changes=(change,)),)
+            fixes = (fix(f"Use `{meaning.instead}`", path, meaning.instead),)
         return self.say(code, message, meaning.hint, more, fixes)
 
     def bad_length(self) -> Diagnostic:
@@ -310,8 +284,7 @@ class _Error:
         hint, value = self._other_spelling(kind)
         fixes: tuple[Fix, ...] = ()
         if value is not None:
-            change = Change(op="set", path=join_path(self.path), value=value)
-            fixes = (Fix(title=f"Write {value!r}", changes=(change,)),)
+            fixes = (fix(f"Write {value!r}", join_path(self.path), value),)
         return self.say("structure.wrong_type", message, hint, (), fixes)
 
     def _other_spelling(self, kind: str) -> tuple[str | None, Any]:
@@ -349,4 +322,103 @@ def _other_port(name: Any) -> str | None:
     for section, ports in PORTS_OF.items():
         if name in get_args(section.model_fields["name"].annotation):
             return f"`{name}` belongs to port " + " or ".join(f"`{port}`" for port in ports)
+    return None
+
+
+# What was probably meant: names of other frameworks, deeper keys, words that look alike.
+
+OTHER_NAMES: dict[str, str] = {
+    "batch_size": "rows_per_step",
+    "train_batch_size": "mini_batch",
+    "mini_batch_size": "mini_batch",
+    "ppo_mini_batch_size": "mini_batch",
+    "micro_batch_size": "micro_batch",
+    "per_device_train_batch_size": "micro_batch",
+    "learning_rate": "lr",
+    "lr_scheduler": "schedule",
+    "lr_scheduler_type": "schedule",
+    "warmup_steps": "warmup",
+    "warmup_ratio": "warmup",
+    "max_grad_norm": "gradient_clip",
+    "grad_clip": "gradient_clip",
+    "num_generations": "completions_per_prompt",
+    "group_size": "completions_per_prompt",
+    "n": "completions_per_prompt",
+    "n_samples": "completions_per_prompt",
+    "max_tokens": "max_new_tokens",
+    "max_completion_length": "max_new_tokens",
+    "max_length": "max_new_tokens",
+    "kl_coef": "kl",
+    "kl_beta": "kl",
+    "lam": "gae_lambda",
+    "lambda": "gae_lambda",
+    "clip_range": "clip_low",
+    "cliprange": "clip_low",
+    "clip_ratio": "clip_low",
+    "epsilon_high": "clip_high",
+    "num_train_epochs": "epochs",
+    "num_epochs": "epochs",
+    "max_steps": "steps",
+    "total_steps": "steps",
+    "save_steps": "checkpoint_every",
+    "save_every": "checkpoint_every",
+    "eval_every": "every",
+    "gradient_accumulation_steps": "micro_batch",
+    "prompt_template": "text",
+    "system_prompt": "messages",
+}
+"""Names that other frameworks use, and ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a wrong word probably stands for."""
+
+    hint: str | None
+    """The sentence for people."""
+    instead: str | None = None
+    """The one right word, or key below this section, if there is one."""
+
+
+def meant_key(section: type[Section] | None, key: str) -> Meaning:
+    """What an unknown key of a section stands for."""
+    if section is None:
+        return Meaning(None)
+    known = list(fields_by_key(section))
+    other = OTHER_NAMES.get(key.lower())
+    if other in known:
+        return Meaning(f"did you mean `{other}`?", other)
+    for wanted in (key, other):
+        deeper = None if wanted is None else _deeper(section, wanted)
+        if deeper is not None:
+            return Meaning(f"did you mean `{deeper}`?", deeper)
+    return _alike(key, known, did_you_mean(key, known))
+
+
+def meant_word(word: object, words: list[str]) -> Meaning:
+    """What a word that is not among the allowed ones stands for."""
+    if not isinstance(word, str):
+        return Meaning(None)
+    hint = did_you_mean(word, words)
+    is_near = hint is not None and hint.startswith("did you")
+    return _alike(word, words, hint if is_near else None)
+
+
+def _alike(word: str, words: list[str], hint: str | None) -> Meaning:
+    near = closest(word, words, 1)
+    is_one = hint is not None and " or " not in hint
+    return Meaning(hint, near[0] if near and is_one else None)
+
+
+def _deeper(section: type[Section], key: str, depth: int = 2) -> str | None:
+    """Where a key stands in the sections below, e.g. `rollout.temperature`."""
+    for name, info in fields_by_key(section).items():
+        inner = field_type(info).section
+        if inner is None or depth == 0:
+            continue
+        if key in fields_by_key(inner):
+            return f"{name}.{key}"
+        found = _deeper(inner, key, depth - 1)
+        if found is not None:
+            return f"{name}.{found}"
     return None

@@ -107,10 +107,7 @@ def refusal(url: str, allowed: AllowedRemotes) -> Refused | None:
     except ValueError as error:
         return Refused(found=f"it is not an address: {error}", hint="write `https://host/path`")
     if parts.scheme not in ("http", "https") or not host or _has_blanks(url):
-        return Refused(
-            found="it is not the address of a service",
-            hint="write `https://host/path`",
-        )
+        return Refused(found="it is not the address of a service", hint="write `https://host/path`")
     if parts.username is not None or parts.password is not None:
         return Refused(
             found="it contains a user name or a password, which every copy of the loop would show",

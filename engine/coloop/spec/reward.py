@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Field, model_validator
 
-from coloop.spec.base import Name, Number, Section, Text, Whole, problem, setting
+from coloop.spec.base import Name, Number, PlainOr, Section, Text, Whole, problem, setting
 from coloop.spec.builtins import BuiltinSource
 
 REWARD_SIGNATURE = '''def reward(prompts, completions, **columns):
@@ -71,6 +71,7 @@ class RemoteSource(Section):
 RewardSource = Annotated[
     BuiltinSource | PythonSource | ModelSource | RemoteSource, Field(discriminator="type")
 ]
+RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model", "remote"})
 
 
 class ScoreAs(Section, title="score"):
@@ -80,12 +81,5 @@ class ScoreAs(Section, title="score"):
     """The score of a row whose scoring failed."""
 
 
-def _on_error_shape(value: object) -> str:
-    return "<word>" if isinstance(value, str) else "<score>"
-
-
-OnError = Annotated[
-    Annotated[Literal["stop", "skip_row"], Tag("<word>")] | Annotated[ScoreAs, Tag("<score>")],
-    Discriminator(_on_error_shape),
-]
+OnError = PlainOr[Literal["stop", "skip_row"], ScoreAs]
 """What a failure does: stop the run, give the row no score, or give it a fixed one."""

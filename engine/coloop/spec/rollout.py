@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from coloop.spec.base import Flag, Name, Number, OneOrMany, Section, Text, Whole, setting
 
 Engine = Literal["torch", "vllm", "remote"]
+RUNNABLE_ENGINES = frozenset(get_args(Engine))
 OnSync = Literal["finish", "resume", "drop"]
 
 

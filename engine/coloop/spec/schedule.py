@@ -17,6 +17,7 @@ from coloop.spec.base import (
     NodeId,
     Number,
     OneOrMany,
+    PlainOr,
     PlainValue,
     Section,
     Text,
@@ -38,14 +39,7 @@ class EpochsOf(Section, title="of one dataset"):
     """How many passes."""
 
 
-def _epochs_shape(value: Any) -> str:
-    return "<of>" if isinstance(value, (dict, EpochsOf)) else "<count>"
-
-
-Epochs = Annotated[
-    Annotated[Count, Tag("<count>")] | Annotated[EpochsOf, Tag("<of>")],
-    Discriminator(_epochs_shape),
-]
+Epochs = PlainOr[Count, EpochsOf]
 """Passes over the one source, or `{of: node, count: n}`."""
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Discriminator, Tag, model_validator
+from pydantic import model_validator
 
-from coloop.spec.base import Count, Number, Section, Whole, problem, setting
+from coloop.spec.base import Count, Number, PlainOr, Section, Whole, problem, setting
 
 
 class CompletionBand(Section):
@@ -89,22 +89,7 @@ class Budget(Section):
         return self
 
 
-def _completions_shape(value: Any) -> str:
-    return "<by_rate>" if isinstance(value, (dict, CompletionsByRate)) else "<number>"
+Completions = PlainOr[Count, CompletionsByRate]
 
 
-Completions = Annotated[
-    Annotated[Count, Tag("<number>")] | Annotated[CompletionsByRate, Tag("<by_rate>")],
-    Discriminator(_completions_shape),
-]
-
-
-def _labels_shape(value: Any) -> str:
-    return "<word>" if isinstance(value, str) else "<progress>"
-
-
-StepLabels = Annotated[
-    Annotated[Literal["soft", "hard"], Tag("<word>")]
-    | Annotated[RelativeProgress, Tag("<progress>")],
-    Discriminator(_labels_shape),
-]
+StepLabels = PlainOr[Literal["soft", "hard"], RelativeProgress]

@@ -13,6 +13,7 @@ from coloop.spec.base import (
     NodeId,
     Number,
     OneOrMany,
+    PlainOr,
     Section,
     Text,
     Whole,
@@ -77,17 +78,32 @@ Parse = Annotated[
 """A regular expression with one group, `{json: path}` or `{tag: name}`."""
 
 
+RuleScorer = Annotated[
+    NodeId | None,
+    setting(
+        widget="node",
+        level="advanced",
+        description="A scorer at port `by`; null: the one at `scores`.",
+    ),
+]
+RuleGroups = Annotated[
+    OneOrMany[Name] | None,
+    setting(
+        level="advanced",
+        choices="groupings",
+        reference="node",
+        description="What rows of a group share, as `credit.group_by`; null: their prompt row.",
+    ),
+]
+
+
 class AccuracyBand(Section):
     """Keep groups whose share of right rows lies in a band."""
 
     rule: Literal["accuracy_band"]
     """Groups whose share of right rows lies in a band."""
-    of: NodeId | None = setting(None, widget="node", level="advanced")
-    """A scorer at port `by`; null: the one at `scores`."""
-    by: OneOrMany[Name] | None = setting(
-        None, level="advanced", choices="groupings", reference="node"
-    )
-    """What rows of a group share, as `credit.group_by`; null: their prompt row."""
+    of: RuleScorer = None
+    by: RuleGroups = None
     min: Number = setting(0.0, ge=0, le=1, hot=True)
     """Least share."""
     max: Number = setting(1.0, ge=0, le=1, hot=True)
@@ -103,12 +119,8 @@ class NonzeroVariance(Section):
 
     rule: Literal["nonzero_variance"]
     """Groups whose scores differ."""
-    of: NodeId | None = setting(None, widget="node", level="advanced")
-    """A scorer at port `by`; null: the one at `scores`."""
-    by: OneOrMany[Name] | None = setting(
-        None, level="advanced", choices="groupings", reference="node"
-    )
-    """What rows of a group share, as `credit.group_by`; null: their prompt row."""
+    of: RuleScorer = None
+    by: RuleGroups = None
 
 
 class GroupMean(Section):
@@ -116,12 +128,8 @@ class GroupMean(Section):
 
     rule: Literal["group_mean"]
     """Groups by their mean score."""
-    of: NodeId | None = setting(None, widget="node", level="advanced")
-    """A scorer at port `by`; null: the one at `scores`."""
-    by: OneOrMany[Name] | None = setting(
-        None, level="advanced", choices="groupings", reference="node"
-    )
-    """What rows of a group share, as `credit.group_by`; null: their prompt row."""
+    of: RuleScorer = None
+    by: RuleGroups = None
     min: Number | None = setting(None, hot=True)
     """Least mean."""
     max: Number | None = setting(None, hot=True)
@@ -133,8 +141,7 @@ class ScoreRule(Section):
 
     rule: Literal["score"]
     """Rows by their score; a row without one is cut."""
-    of: NodeId | None = setting(None, widget="node", level="advanced")
-    """A scorer at port `by`; null: the one at `scores`."""
+    of: RuleScorer = None
     min: Number | None = setting(None, hot=True)
     """Least score."""
     max: Number | None = setting(None, hot=True)
@@ -270,11 +277,4 @@ class SideColumns(Section):
     """Column of the rejected side; null: `completion`, else `target`."""
 
 
-def _soft_shape(value: Any) -> str:
-    return "<flag>" if isinstance(value, bool) else "<scale>"
-
-
-Soft = Annotated[
-    Annotated[Flag, Tag("<flag>")] | Annotated[SoftLabels, Tag("<scale>")],
-    Discriminator(_soft_shape),
-]
+Soft = PlainOr[Flag, SoftLabels]

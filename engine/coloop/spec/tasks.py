@@ -15,7 +15,7 @@ from pydantic import Field
 
 from coloop.spec.base import Flag, Number, Range, Whole, setting
 from coloop.spec.installed import records
-from coloop.spec.plugin_records import Task, TaskPlugin
+from coloop.spec.plugins import Task, TaskPlugin
 
 
 class ArithmeticTask(Task):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from coloop.spec.base import Section, Whole, setting
 from coloop.spec.installed import records
-from coloop.spec.plugin_records import ToolPlugin
+from coloop.spec.plugins import ToolPlugin
 
 ENVIRONMENT_SIGNATURE = (
     "class Environment:\n"

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Discriminator, Tag
+from pydantic import BeforeValidator
 
-from coloop.spec.base import Flag, Name, NodeId, Number, Section, Whole, setting
+from coloop.spec.base import Flag, Name, NodeId, Number, PlainOr, Section, Whole, setting
 from coloop.spec.model import ComputeDtype
 
 Backend = Literal["single", "fsdp2", "deepspeed", "megatron"]
+RUNNABLE_BACKENDS = frozenset({"single", "fsdp2", "deepspeed"})
 Offload = Literal["none", "optimizer", "all"]
 
 
@@ -123,11 +124,7 @@ class Training(Section):
     expert_parallel: Whole | None = setting(None, ge=1, level="expert", section="placement")
     """GPUs over which experts are spread; null: decided by the compiler."""
     reshard_after_forward: Flag | None = setting(
-        None,
-        level="expert",
-        when={"backend": ("fsdp2",)},
-        section="placement",
-        solver=True,
+        None, level="expert", when={"backend": ("fsdp2",)}, section="placement", solver=True
     )
     """FSDP: free gathered weights after the forward pass; null: decided by the compiler."""
 
@@ -191,13 +188,5 @@ class Gather(Section, title="gather"):
     """The node whose rows gather their descendants; null: the parent."""
 
 
-def _join_shape(value: object) -> str:
-    return "<word>" if isinstance(value, str) else "<gather>"
-
-
-Join = Annotated[
-    Annotated[Literal["align", "cross", "concat"], Tag("<word>")]
-    | Annotated[Gather, Tag("<gather>")],
-    Discriminator(_join_shape),
-]
+Join = PlainOr[Literal["align", "cross", "concat"], Gather]
 """How a node's inputs are joined into the rows it works on."""

@@ -12,9 +12,8 @@ from coloop.spec.algorithm import PORTS_OF
 from coloop.spec.catalog_texts import KIND_TEXTS
 from coloop.spec.diagnostics import Change, Fix
 from coloop.spec.graph import PortRef
-from coloop.spec.modes import MODES, begins_as
+from coloop.spec.modes import MODES, begins_as, mode_of
 from coloop.spec.ports import PORTS, accepts, is_of_use
-from coloop.spec.purpose import mode_of
 from coloop.validate.facts import Facts, a
 
 MOST = 6

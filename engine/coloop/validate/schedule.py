@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from coloop.errors import SpecProblem
 from coloop.spec.base import as_tuple
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, closest, error, warning
-from coloop.spec.modes import ModeName
+from coloop.spec.modes import ModeName, mode_of
 from coloop.spec.nodes import EvaluateNode
 from coloop.spec.paths import apply_overrides, check_path
-from coloop.spec.purpose import mode_of
 from coloop.spec.schedule import EpochsOf
 from coloop.validate import next_steps
 from coloop.validate.facts import Facts, PhaseFacts

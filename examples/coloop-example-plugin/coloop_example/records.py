@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from coloop.plugins import (
+from coloop.spec.plugins import (
     AdvantageRecord,
     AlgorithmPlugin,
     AlgorithmRecord,

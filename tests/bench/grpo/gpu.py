@@ -32,7 +32,7 @@ def why_not() -> str | None:
     return None
 
 
-def facts() -> presets.GpuFacts | None:
+def facts() -> presets.DeviceFacts | None:
     """What is known of the GPU."""
     name = torch.cuda.get_device_name()
     for known in presets.list_gpus():

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from coloop.cli.display import RunDisplay
+from coloop.cli.watch import RunDisplay
 
 
 def lines_of(*events: dict[str, Any]) -> list[str]:

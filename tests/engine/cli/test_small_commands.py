@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from coloop.cli import doctor, lazy
+from coloop.cli import app, doctor
 from coloop.explain import about
 from coloop.spec import presets
 from coloop.spec.io import parse
@@ -322,7 +322,7 @@ def test_output_that_is_no_terminal_has_no_colours(loop):
 @pytest.mark.parametrize("module", ["numpy", "torch"])
 def test_a_command_without_its_libraries_names_what_brings_them(module, coloop, loop, monkeypatch):
     missing = ModuleNotFoundError(f"No module named {module!r}", name=module)
-    monkeypatch.setattr(lazy, "import_module", Mock(side_effect=missing))
+    monkeypatch.setattr(app, "import_module", Mock(side_effect=missing))
 
     outcome = coloop("run", str(loop()))
 
@@ -332,7 +332,7 @@ def test_a_command_without_its_libraries_names_what_brings_them(module, coloop, 
 
 def test_another_module_that_is_missing_keeps_its_traceback(coloop, loop, monkeypatch):
     missing = ModuleNotFoundError("No module named 'elsewhere'", name="elsewhere")
-    monkeypatch.setattr(lazy, "import_module", Mock(side_effect=missing))
+    monkeypatch.setattr(app, "import_module", Mock(side_effect=missing))
 
     with pytest.raises(ModuleNotFoundError, match="elsewhere"):
         coloop("run", str(loop()))

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from coloop.explain.codes import Document, Edit, changed, explain
-from coloop.explain.pages import Page, all_codes, page_of
+from coloop.explain.codes import Document, Edit, Page, all_codes, changed, explain, page_of
 from coloop.plan.run_check import check_run
 from coloop.runtime.health.symptom import Look
 from coloop.runtime.health.symptoms import BY_CODE

@@ -20,7 +20,7 @@ from coloop.explain.algorithm import explain_algorithm
 from coloop.cli.doctor import examine
 from coloop.spec.catalog import catalog
 from coloop.spec.io import parse
-from coloop.spec.schema import json_schema
+from coloop.spec.catalog import json_schema
 from coloop.validate import validate
 
 told, schema = catalog(), json.dumps(json_schema())

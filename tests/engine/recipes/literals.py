@@ -15,7 +15,7 @@ import pytest
 
 from coloop.algorithms.recipes import RECIPES
 from coloop.algorithms.recipes.protocol import CreditOutput, LossOutput
-from coloop.spec.algorithm import family_of
+from coloop.spec.algorithms.registry import family_of
 
 WRONG: Final = 1.01
 METHODS: Final = {"advantage": "credit", "loss": "loss"}

@@ -25,7 +25,8 @@ from tests.presets.test_loops import SHORT
 
 from coloop.algorithms.recipes import RECIPES
 from coloop.spec import presets
-from coloop.spec.algorithm import PORTS_OF, family_of, node_algorithms
+from coloop.spec.algorithm import PORTS_OF, node_algorithms
+from coloop.spec.algorithms.registry import family_of
 from coloop.spec.io import parse, require
 
 for _file in sorted(Path(__file__).parent.glob("test_*.py")):

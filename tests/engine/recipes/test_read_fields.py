@@ -16,13 +16,16 @@ from coloop.algorithms.recipes import RECIPES, recipe_of
 from coloop.algorithms.recipes.protocol import CreditInput, EdgeScores, ModelOutputs
 from coloop.spec.algorithm import (
     REWARDS_NAMES,
+    Advantage,
+    Aggregation,
     BradleyTerry,
+    PolicyLoss,
     PreferenceAlgorithm,
+    PreferenceLoss,
     RewardsAlgorithm,
     resolve_pairs_algorithm,
     resolve_rewards_algorithm,
 )
-from coloop.spec.algorithm_fields import Advantage, Aggregation, PolicyLoss, PreferenceLoss
 from coloop.spec.algorithm_reads import READ_WHERE, unread_fields
 from coloop.spec.training import Credit
 

@@ -24,8 +24,7 @@ from coloop.spec.algorithm import (
     resolve_pairs_algorithm,
     resolve_rewards_algorithm,
 )
-from coloop.spec.algorithms.registry import ALGORITHMS
-from coloop.spec.runnable import RUNNABLE_ALGORITHMS
+from coloop.spec.algorithms.registry import ALGORITHMS, RUNNABLE_ALGORITHMS
 
 OLD = [[-1.0, -2.0, -0.5], [-0.7, -1.5, -3.0, -0.2]]
 NEW = [[-0.6, -2.5, -0.5], [-0.2, -1.4, -4.5, -0.3]]

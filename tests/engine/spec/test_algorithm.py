@@ -8,7 +8,6 @@ import pytest
 
 from coloop.spec.algorithm import (
     PREFERENCE_NAMES,
-    PRESETS,
     REWARDS_NAMES,
     BradleyTerry,
     Correction,
@@ -16,15 +15,15 @@ from coloop.spec.algorithm import (
     PreferenceAlgorithm,
     ResolvedPreference,
     RewardsAlgorithm,
+    RewardsName,
     Sft,
-    family_of,
     node_algorithms,
     reads,
     resolve_algorithm,
     resolve_pairs_algorithm,
     resolve_rewards_algorithm,
 )
-from coloop.spec.algorithm_fields import RewardsName
+from coloop.spec.algorithms.registry import PRESETS, family_of
 from coloop.spec.io import parse
 
 

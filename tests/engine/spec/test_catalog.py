@@ -13,20 +13,19 @@ import jsonschema
 import pytest
 
 from coloop.explain.algorithm import explain_algorithm
-from coloop.spec.algorithm_fields import PORTS_OF
+from coloop.spec.algorithm import PORTS_OF
 from coloop.spec.algorithm_reads import READ_WHERE
 from coloop.spec.algorithms.registry import ALGORITHMS
 from coloop.spec.base import NODE_PATTERN
 from coloop.spec.builtins import BUILTIN_NAMES
 from coloop.spec.catalog import _algorithms, catalog
-from coloop.spec.catalog_texts import GROUPS, KIND_TEXTS
-from coloop.spec.catalog_types import PresetInfo
+from coloop.spec.catalog_texts import GROUPS, KIND_TEXTS, REMEDIES
+from coloop.spec.catalog_types import PresetInfo, RemedyInfo
 from coloop.spec.diagnostics import CODES
 from coloop.spec.io import from_dict
 from coloop.spec.metrics import METRICS, PROBE_METRICS, metric_of, samples_of
 from coloop.spec.nodes import KINDS
 from coloop.spec.ports import PortType
-from coloop.spec.remedies import REMEDIES, Remedy
 from coloop.spec.solvable import SECTIONS, SOLVABLE
 from coloop.spec.tasks import TASK_COLUMNS, TaskSource
 
@@ -314,7 +313,7 @@ def test_the_first_charts_are_of_metrics_that_are_known() -> None:
 
 
 @pytest.mark.parametrize("remedy", REMEDIES, ids=lambda one: f"{one.bound}, {one.label}")
-def test_a_remedy_names_a_field_of_kinds_that_have_its_stage(remedy: Remedy) -> None:
+def test_a_remedy_names_a_field_of_kinds_that_have_its_stage(remedy: RemedyInfo) -> None:
     assert f"`{remedy.path.removeprefix('nodes.{node}.')}" in remedy.reason
     if remedy.when == "pools_wait":
         assert leads_to_a_field(told()["schema"]["schedule"], remedy.path.split(".")[1:])

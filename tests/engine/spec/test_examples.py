@@ -9,10 +9,10 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
+from coloop.spec.catalog import json_schema
 from coloop.spec.io import content_hash, dump, from_dict, parse, patch, rewrite, to_dict
 from coloop.spec.paths import apply_overrides, check_path
 from coloop.spec.schedule import PhaseGroup
-from coloop.spec.schema import json_schema
 
 
 def test_it_reads_without_a_finding(example: Path) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from coloop.errors import BackendMissing
-from coloop.plugins import AdvantageRecord, AlgorithmPlugin, AlgorithmRecord
 from coloop.spec import installed
 from coloop.spec.algorithms.registry import _refusal
 from coloop.spec.io import parse
+from coloop.spec.plugins import AdvantageRecord, AlgorithmPlugin, AlgorithmRecord
 
 GROUP = "coloop.rewards"
 

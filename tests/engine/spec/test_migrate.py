@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from coloop.spec.documents import MIGRATIONS, VERSION, migrate
 from coloop.spec.io import content_hash, parse, patch
-from coloop.spec.migrate import MIGRATIONS, VERSION, migrate
 
 VERSIONS = Path(__file__).parent / "versions"
 

@@ -13,11 +13,10 @@ from coloop.spec.catalog import catalog
 from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict, parse, patch, require
-from coloop.spec.modes import MODES
+from coloop.spec.modes import MODES, mode_of
 from coloop.spec.nodes import KINDS, NODE_CLASSES
 from coloop.spec.ports import PORTS
 from coloop.spec.presets import load_new_text
-from coloop.spec.purpose import mode_of
 from coloop.spec.text.reader import read
 from coloop.validate import validate
 
@@ -187,7 +186,7 @@ def test_algorithms_are_those_of_the_ports_that_are_offered(
 
 def test_what_is_hidden_is_there() -> None:
     for mode in MODES.values():
-        for kind, hidden in mode.of_kind.items():
+        for kind, hidden in ((kind, mode.of(kind)) for kind in KINDS):
             assert set(hidden.ports) <= set(PORTS[kind].inputs)
             assert set(hidden.outputs) <= set(PORTS[kind].outputs)
             schema = CATALOG.kinds[kind].json_schema

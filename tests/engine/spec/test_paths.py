@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from coloop.errors import SpecProblem
+from coloop.spec.catalog import section_schema
 from coloop.spec.changes import locate
 from coloop.spec.diagnostics import Change, Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.nodes import NODE_CLASSES
-from coloop.spec.paths import apply_overrides, check_path, field_info, get_value
+from coloop.spec.paths import apply_overrides, check_path, find, get_value
 from coloop.spec.schedule import Schedule
-from coloop.spec.schema import section_schema
 from coloop.spec.text.patch import patch
 
 LOOP = """\
@@ -126,7 +126,7 @@ def test_a_wrong_path_is_told_with_what_was_meant(spec: LoopSpec, path: str, wor
     ],
 )
 def test_some_fields_may_change_in_a_run(spec: LoopSpec, path: str, hot: bool) -> None:
-    assert field_info(path, spec).hot is hot
+    assert find(spec, path).facts["x-hot"] is hot
 
     found = check_path(spec, path, hot=True)
     assert (found is None) is hot
@@ -134,18 +134,19 @@ def test_some_fields_may_change_in_a_run(spec: LoopSpec, path: str, hot: bool) -
 
 
 def test_a_path_knows_what_the_language_says_about_its_field(spec: LoopSpec) -> None:
-    facts = field_info("nodes.problems.rows_per_step", spec)
+    found = find(spec, "nodes.problems.rows_per_step")
 
-    assert (facts.level, facts.unit, facts.expected) == ("simple", "rows", "a whole number")
-    assert facts.docs == "Rows of one step; null: all of them."
+    assert (found.facts["x-level"], found.facts["x-unit"]) == ("simple", "rows")
+    assert found.field is not None
+    assert found.field.description == "Rows of one step; null: all of them."
 
 
 def test_paths_work_on_plain_documents_too() -> None:
     document = parse(LOOP).document
     assert document is not None
 
-    assert field_info("edges.outcome.weight", document).hot
-    assert field_info("nodes.policy.training.optimizer.lr", document).hot
+    assert find(document, "edges.outcome.weight").facts["x-hot"]
+    assert find(document, "nodes.policy.training.optimizer.lr").facts["x-hot"]
 
 
 def test_overrides_give_another_spec_and_leave_the_old_one(spec: LoopSpec) -> None:
@@ -253,7 +254,7 @@ def test_a_spec_takes_other_values_in_a_phases_set() -> None:
         "nodes.policy.rollout.top_k": 4,
     }
     assert get_value(changed, IN_A_SET) == 0.7
-    assert not field_info(IN_A_SET, changed).hot
+    assert not find(changed, IN_A_SET).facts["x-hot"]
 
 
 def test_a_finding_in_a_phases_set_has_its_line() -> None:

@@ -17,7 +17,7 @@ from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.algorithms.batch.sequences import TOKEN_FIELDS
 from coloop.algorithms.recipes import RECIPES
 from coloop.algorithms.recipes.protocol import OF_WORDS, ModelOutputs, Needs
-from coloop.spec.algorithm_fields import PreferenceLoss
+from coloop.spec.algorithm import PreferenceLoss
 from coloop.spec.heads import Head
 from coloop.workers.training import SingleBackend, TrainBatch
 from coloop.workers.training.forward import ForwardOptions, TokenModel

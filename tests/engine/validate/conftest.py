@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from coloop.explain.codes import LOOPS, changed, ends, split
+from coloop.explain.codes import LOOPS, changed, ends
 from coloop.spec.diagnostics import Diagnostic, Report
 from coloop.spec.io import parse
 from coloop.validate import validate
 
-__all__ = ["LOOPS", "as_text", "changed", "ends", "split"]
+__all__ = ["LOOPS", "as_text", "changed", "ends"]
 
 Check = Callable[..., Report]
 

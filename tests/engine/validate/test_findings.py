@@ -105,7 +105,7 @@ def test_clashing_numbers_are_named_with_their_neighbours(finding: Finding) -> N
     found = finding(
         "grpo",
         ("set", "nodes.actor.training.mini_batch", 60),
-        ("del", 'schedule.phases.0.set."nodes.problems.rows_per_step"'),
+        ("del", "schedule.phases.0.set.nodes.problems.rows_per_step"),
     )
 
     assert "256 rows (32 rows of `problems` x 8 completions)" in found.message

@@ -11,10 +11,9 @@ from coloop.algorithms.recipes.policy import PolicyRecipe
 from coloop.algorithms.recipes.preference import BradleyTerryRecipe, PreferenceRecipe
 from coloop.algorithms.recipes.protocol import Recipe
 from coloop.algorithms.recipes.value import ValueRecipe
-from coloop.spec.algorithm import family_of
-from coloop.spec.algorithms.record import RecipeName
-from coloop.spec.algorithms.registry import families
+from coloop.spec.algorithms.registry import families, family_of
 from coloop.spec.heads import Reading
+from coloop.spec.plugins import RecipeName
 
 _OF_NAME: Final[Mapping[RecipeName, Callable[..., Recipe]]] = {
     "policy": PolicyRecipe,

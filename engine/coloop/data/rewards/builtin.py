@@ -15,7 +15,7 @@ from coloop.data.rewards.user_code import OnError, RowFailure
 from coloop.errors import DataError
 from coloop.spec.builtins import PLUGINS
 from coloop.spec.installed import WithPlugins
-from coloop.spec.plugin_records import Builtin
+from coloop.spec.plugins import Builtin
 from coloop.spec.reward import ScoreAs
 
 Reads = Literal["rollouts", "rows", "scores"]

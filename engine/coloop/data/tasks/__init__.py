@@ -29,7 +29,7 @@ from coloop.data.tasks.proof import PROOF
 from coloop.data.tasks.read_debate import READ_DEBATE
 from coloop.data.tasks.sorting import SORTING
 from coloop.data.tasks.two_halves import TWO_HALVES
-from coloop.spec import plugin_records as spec_tasks
+from coloop.spec import plugins as spec_tasks
 from coloop.spec.installed import WithPlugins
 from coloop.spec.tasks import PLUGINS
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from coloop.spec import plugin_records as spec_tasks
+from coloop.spec import plugins as spec_tasks
 
 Split = Literal["train", "test"]
 

@@ -15,14 +15,7 @@ from coloop.explain.rehearsal.patterns import SENTENCE, group_count, text_around
 from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import rollout_of
-from coloop.spec.nodes import (
-    FilterNode,
-    Node,
-    RewardNode,
-    TemplateNode,
-    ToolNode,
-    VerifierNode,
-)
+from coloop.spec.nodes import FilterNode, Node, RewardNode, TemplateNode, ToolNode, VerifierNode
 from coloop.spec.reading import Read
 from coloop.spec.shaping import ParseJson, ParseRegex, ParseTag
 from coloop.spec.tools import OWN_CALLS

@@ -17,7 +17,7 @@ from typing import Any
 from coloop.data.files import first_rows, start_of
 from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource
 from coloop.spec.nodes import DatasetNode
-from coloop.spec.plugin_records import Task
+from coloop.spec.plugins import Task
 from coloop.spec.table_sizes import CHARACTERS_PER_TOKEN, TableSize
 
 # The first rows of a file, read when a loop is planned: how long its texts are, and about how

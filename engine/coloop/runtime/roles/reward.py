@@ -25,7 +25,7 @@ from coloop.runtime.roles.verifiers.discriminative import Classifier, bounds_of
 from coloop.runtime.roles.verifiers.judge import finished
 from coloop.spec.builtins import Column
 from coloop.spec.nodes import RewardNode
-from coloop.spec.plugin_records import Builtin
+from coloop.spec.plugins import Builtin
 from coloop.spec.reward import ModelSource, PythonSource, RemoteSource, ScoreAs
 from coloop.workers.messages import TooLong
 

@@ -4,10 +4,11 @@
 source was read stand in `algorithms/recipes/README.md`.
 """
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from coloop.spec.algorithms.policies import BY_SEQUENCE
-from coloop.spec.algorithms.record import AlgorithmRecord
+from coloop.spec.plugins import AlgorithmRecord, Fields, RecipeName
 
 FRAMEWORKS: Final[dict[str, str]] = {
     "trl": "TRL",
@@ -17,169 +18,102 @@ FRAMEWORKS: Final[dict[str, str]] = {
 }
 """By prefix, the name of a framework."""
 
-_NO_CORRECTION: dict[str, Any] = {"correction": {"method": "none"}}
-_TRL: dict[str, Any] = {"correction": {"method": "sequence_mask", "max": 3.0}, "epsilon": 1.0e-4}
-_VERL: dict[str, Any] = {**_NO_CORRECTION, "dual_clip": 3.0}
-_OPENRLHF: dict[str, Any] = {
+Preset = Mapping[str, Any]
+
+_NO_CORRECTION: Preset = {"correction": {"method": "none"}}
+_NO_CLIP: Preset = {"clip_low": None, "clip_high": None}
+_KL_IN_REWARD: Preset = {"kl": {"coefficient": 0.05, "estimator": "k1", "into": "reward"}}
+_TRL: Preset = {"correction": {"method": "sequence_mask", "max": 3.0}, "epsilon": 1.0e-4}
+_OPENRLHF: Preset = {
     **_NO_CORRECTION,
     "reward_clip": 10.0,
     "whiten_deviation": "population",
     "kl": {"coefficient": 0.01, "estimator": "k1", "into": "reward"},
 }
-_NEMO: dict[str, Any] = {
+_NEMO: Preset = {
     **_NO_CORRECTION,
     "whiten_deviation": "population",
     "kl": {"coefficient": 0.01, "estimator": "k3", "into": "loss"},
 }
+_GROUP: Preset = {"advantage": "group_mean_std"}
+_OTHERS: Preset = {"advantage": "leave_one_out", "deviation": "leave_one_out"}
+_WHITENED_GAE: Preset = {"advantage": "gae", "whiten": True}
+_WHITENED_RETURN: Preset = {"advantage": "discounted_return", "whiten": True}
+_WHITENED_GROUP: Preset = {"advantage": "group_mean", "whiten": True}
+_CISPO: Preset = {**_GROUP, **_NO_CLIP, "loss": "cispo"}
+_DR_GRPO: Preset = {"advantage": "group_mean", "aggregation": "constant"}
+_TEXT_RATIO: Preset = {
+    **_NO_CORRECTION,
+    **BY_SEQUENCE,
+    **_KL_IN_REWARD,
+    "advantage": "leave_one_out",
+    "reduce": "sum",
+}
+_SAPO: Preset = {**_GROUP, **_NO_CLIP, "loss": "sapo", "aggregation": "sequence_mean"}
+_DUAL: Preset = {**_NO_CORRECTION, "dual_clip": 3.0}
+
+_REWARDS: Final[Mapping[str, Preset]] = {
+    "trl-grpo": {**_TRL, **_GROUP},
+    "trl-dr_grpo": {**_TRL, **_DR_GRPO},
+    "trl-gspo": {**_TRL, **BY_SEQUENCE, **_GROUP},
+    "trl-cispo": {**_TRL, **_CISPO, "ratio_min": 0.0, "ratio_max": 5.0},
+    "trl-sapo": {**_TRL, **_SAPO},
+    "trl-rloo": _TEXT_RATIO,
+    "trl-ppo": {**_NO_CORRECTION, **_WHITENED_GAE, **_KL_IN_REWARD, "gae_lambda": 0.95},
+    "verl-grpo": {**_DUAL, **_GROUP},
+    "verl-dr_grpo": {**_DUAL, **_DR_GRPO},
+    "verl-dapo": {**_NO_CORRECTION, **_GROUP, "clip_high": 0.28, "dual_clip": 10.0},
+    "verl-gspo": {**_NO_CORRECTION, **BY_SEQUENCE, **_GROUP},
+    "verl-cispo": {**_NO_CORRECTION, **_CISPO, "ratio_min": 0.8, "ratio_max": 1.2},
+    "verl-rloo": {**_DUAL, "advantage": "leave_one_out"},
+    "verl-opo": {**_DUAL, "advantage": "length_weighted"},
+    "verl-remax": {**_DUAL, "advantage": "greedy"},
+    "verl-reinforce_pp": {**_DUAL, **_WHITENED_RETURN},
+    "verl-reinforce_pp_baseline": {**_DUAL, **_WHITENED_GROUP},
+    "verl-ppo": {**_DUAL, **_WHITENED_GAE},
+    "openrlhf-ppo": {**_OPENRLHF, **_WHITENED_GAE},
+    "openrlhf-reinforce-pp": {**_OPENRLHF, **_WHITENED_RETURN},
+    "openrlhf-reinforce-pp-baseline": {**_OPENRLHF, **_WHITENED_GROUP},
+    "openrlhf-rloo": {**_OPENRLHF, "advantage": "leave_one_out"},
+    "openrlhf-grpo": {**_OPENRLHF, **_GROUP, "epsilon": 1.0e-9},
+    "openrlhf-dr_grpo": {**_OPENRLHF, "advantage": "group_mean"},
+    "openrlhf-gspo": {**_OPENRLHF, **BY_SEQUENCE, **_GROUP, "epsilon": 1.0e-9},
+    "nemo-grpo": {**_NEMO, **_OTHERS},
+    "nemo-gspo": {**_NEMO, **BY_SEQUENCE, **_OTHERS},
+    "nemo-reinforce_pp_baseline": {**_NEMO, **_WHITENED_GROUP},
+    "nemo-ppo": {**_NEMO, **_WHITENED_GAE},
+}
+_PREFERENCES: Final[Mapping[str, Preset]] = {
+    "trl-dpo": {},
+    "trl-ipo": {"loss": "ipo", "reduce": "mean"},
+    "trl-kto": {"loss": "kto"},
+    "openrlhf-dpo": {},
+    "openrlhf-ipo": {"loss": "ipo", "reduce": "sum"},
+    "nemo-dpo": {"beta": 0.05},
+    "verl-spin": {},
+}
+_FAMILIES: Final[Mapping[str, str]] = {
+    "trl-sapo": "grpo",
+    "openrlhf-reinforce-pp": "reinforce_pp",
+    "openrlhf-reinforce-pp-baseline": "reinforce_pp_baseline",
+}
+"""What an algorithm is called here, where the framework has another name for it."""
 
 
-def _as_in(
-    framework: str, own_name: str, preset: dict[str, Any], *, family: str | None = None
-) -> AlgorithmRecord:
-    """An algorithm of port `rewards` as in a framework.
-
-    Args:
-        own_name: what the framework calls it.
-        family: what it is called here, where that is another name.
-    """
-    return AlgorithmRecord(
-        name=f"{framework}-{own_name}",
-        family=family or own_name,
-        framework=framework,
-        fields="rewards",
-        recipe="policy",
-        preset=preset,
-    )
+def _records(
+    presets: Mapping[str, Preset], fields: Fields, recipe: RecipeName
+) -> Iterator[AlgorithmRecord]:
+    for name, preset in presets.items():
+        framework, _, own_name = name.partition("-")
+        yield AlgorithmRecord(
+            name=name,
+            family=_FAMILIES.get(name, own_name),
+            framework=framework,
+            fields=fields,
+            recipe=recipe,
+            preset=preset,
+        )
 
 
-def _pairs_as_in(framework: str, family: str, preset: dict[str, Any]) -> AlgorithmRecord:
-    """A preference algorithm as in a framework."""
-    return AlgorithmRecord(
-        name=f"{framework}-{family}",
-        family=family,
-        framework=framework,
-        fields="preference",
-        recipe="preference",
-        preset=preset,
-    )
-
-
-REWARDS_OF_FRAMEWORKS: Final = (
-    _as_in("trl", "grpo", {**_TRL, "advantage": "group_mean_std"}),
-    _as_in("trl", "dr_grpo", {**_TRL, "advantage": "group_mean", "aggregation": "constant"}),
-    _as_in("trl", "gspo", {**_TRL, **BY_SEQUENCE, "advantage": "group_mean_std"}),
-    _as_in(
-        "trl",
-        "cispo",
-        {
-            **_TRL,
-            "advantage": "group_mean_std",
-            "loss": "cispo",
-            "clip_low": None,
-            "clip_high": None,
-            "ratio_min": 0.0,
-            "ratio_max": 5.0,
-        },
-    ),
-    _as_in(
-        "trl",
-        "sapo",
-        {
-            **_TRL,
-            "advantage": "group_mean_std",
-            "loss": "sapo",
-            "aggregation": "sequence_mean",
-            "clip_low": None,
-            "clip_high": None,
-        },
-        family="grpo",
-    ),
-    _as_in(
-        "trl",
-        "rloo",
-        {
-            **_NO_CORRECTION,
-            "advantage": "leave_one_out",
-            "loss": "sequence_clipped",
-            "reduce": "sum",
-            "aggregation": "sequence_mean",
-            "kl": {"coefficient": 0.05, "estimator": "k1", "into": "reward"},
-        },
-    ),
-    _as_in(
-        "trl",
-        "ppo",
-        {
-            **_NO_CORRECTION,
-            "advantage": "gae",
-            "whiten": True,
-            "gae_lambda": 0.95,
-            "kl": {"coefficient": 0.05, "estimator": "k1", "into": "reward"},
-        },
-    ),
-    _as_in("verl", "grpo", {**_VERL, "advantage": "group_mean_std"}),
-    _as_in("verl", "dr_grpo", {**_VERL, "advantage": "group_mean", "aggregation": "constant"}),
-    _as_in(
-        "verl",
-        "dapo",
-        {**_VERL, "advantage": "group_mean_std", "clip_high": 0.28, "dual_clip": 10.0},
-    ),
-    _as_in("verl", "gspo", {**_NO_CORRECTION, **BY_SEQUENCE, "advantage": "group_mean_std"}),
-    _as_in(
-        "verl",
-        "cispo",
-        {
-            **_NO_CORRECTION,
-            "advantage": "group_mean_std",
-            "loss": "cispo",
-            "clip_low": None,
-            "clip_high": None,
-            "ratio_min": 0.8,
-            "ratio_max": 1.2,
-        },
-    ),
-    _as_in("verl", "rloo", {**_VERL, "advantage": "leave_one_out"}),
-    _as_in("verl", "opo", {**_VERL, "advantage": "length_weighted"}),
-    _as_in("verl", "remax", {**_VERL, "advantage": "greedy"}),
-    _as_in("verl", "reinforce_pp", {**_VERL, "advantage": "discounted_return", "whiten": True}),
-    _as_in("verl", "reinforce_pp_baseline", {**_VERL, "advantage": "group_mean", "whiten": True}),
-    _as_in("verl", "ppo", {**_VERL, "advantage": "gae", "whiten": True}),
-    _as_in("openrlhf", "ppo", {**_OPENRLHF, "advantage": "gae", "whiten": True}),
-    _as_in(
-        "openrlhf",
-        "reinforce-pp",
-        {**_OPENRLHF, "advantage": "discounted_return", "whiten": True},
-        family="reinforce_pp",
-    ),
-    _as_in(
-        "openrlhf",
-        "reinforce-pp-baseline",
-        {**_OPENRLHF, "advantage": "group_mean", "whiten": True},
-        family="reinforce_pp_baseline",
-    ),
-    _as_in("openrlhf", "rloo", {**_OPENRLHF, "advantage": "leave_one_out"}),
-    _as_in("openrlhf", "grpo", {**_OPENRLHF, "advantage": "group_mean_std", "epsilon": 1.0e-9}),
-    _as_in("openrlhf", "dr_grpo", {**_OPENRLHF, "advantage": "group_mean"}),
-    _as_in(
-        "openrlhf",
-        "gspo",
-        {**_OPENRLHF, **BY_SEQUENCE, "advantage": "group_mean_std", "epsilon": 1.0e-9},
-    ),
-    _as_in("nemo", "grpo", {**_NEMO, "advantage": "leave_one_out", "deviation": "leave_one_out"}),
-    _as_in(
-        "nemo",
-        "gspo",
-        {**_NEMO, **BY_SEQUENCE, "advantage": "leave_one_out", "deviation": "leave_one_out"},
-    ),
-    _as_in("nemo", "reinforce_pp_baseline", {**_NEMO, "advantage": "group_mean", "whiten": True}),
-    _as_in("nemo", "ppo", {**_NEMO, "advantage": "gae", "whiten": True}),
-)
-PREFERENCES_OF_FRAMEWORKS: Final = (
-    _pairs_as_in("trl", "dpo", {}),
-    _pairs_as_in("trl", "ipo", {"loss": "ipo", "reduce": "mean"}),
-    _pairs_as_in("trl", "kto", {"loss": "kto"}),
-    _pairs_as_in("openrlhf", "dpo", {}),
-    _pairs_as_in("openrlhf", "ipo", {"loss": "ipo", "reduce": "sum"}),
-    _pairs_as_in("nemo", "dpo", {"beta": 0.05}),
-    _pairs_as_in("verl", "spin", {}),
-)
+REWARDS_OF_FRAMEWORKS: Final = tuple(_records(_REWARDS, "rewards", "policy"))
+PREFERENCES_OF_FRAMEWORKS: Final = tuple(_records(_PREFERENCES, "preference", "preference"))

@@ -1,14 +1,13 @@
 """Algorithms of port `rewards`, and the advantages of which they are made.
 
 A is the advantage of a token, r the score of a row, g its group, G_t = r_t + γ G_{t+1} what a token
-earns from here on, ρ = π / π_old. The comment above each record says what the algorithm computes
-where its preset is not changed.
+earns from here on, ρ = π / π_old.
 """
 
 from functools import partial
 from typing import Any, Final
 
-from coloop.spec.algorithms.record import ARXIV, AdvantageRecord, AlgorithmRecord
+from coloop.spec.plugins import ARXIV, AdvantageRecord, AlgorithmRecord
 
 REWARDS_BASE: dict[str, Any] = {
     "advantage": "group_mean_std",
@@ -40,10 +39,7 @@ REWARDS_BASE: dict[str, Any] = {
 """What every algorithm of port `rewards` starts from."""
 
 PLAIN: Final[dict[str, Any]] = {"loss": "policy_gradient", "clip_low": None, "clip_high": None}
-BY_SEQUENCE: Final[dict[str, Any]] = {
-    "loss": "sequence_clipped",
-    "aggregation": "sequence_mean",
-}
+BY_SEQUENCE: Final[dict[str, Any]] = {"loss": "sequence_clipped", "aggregation": "sequence_mean"}
 
 ADVANTAGES: Final = (
     AdvantageRecord(name="gae", needs="values"),
@@ -95,9 +91,6 @@ ADVANTAGES: Final = (
 _policy = partial(AlgorithmRecord, fields="rewards", recipe="policy")
 
 POLICIES: Final = (
-    # A = (r − mean_g) / (std_g + ε) for all tokens of a row; clipped ρ, mean over the tokens of the
-    # optimizer step. std is unbiased, ε = 1e-6; a group of one gets 0 and an alert. arXiv
-    # 2402.03300
     _policy(
         name="grpo",
         title="GRPO",
@@ -109,8 +102,6 @@ POLICIES: Final = (
         paper=ARXIV + "2402.03300",
         preset={"advantage": "group_mean_std"},
     ),
-    # A = r − mean_g, so hard and easy prompts weigh alike; divided by rows times a constant, so a
-    # token weighs alike in long and short rows. arXiv 2503.20783
     _policy(
         name="dr_grpo",
         title="Dr. GRPO",
@@ -119,8 +110,6 @@ POLICIES: Final = (
         paper=ARXIV + "2503.20783",
         preset={"advantage": "group_mean", "aggregation": "constant"},
     ),
-    # the advantage of grpo, token mean, upper clip 0.28. Dynamic sampling is a filter that refills,
-    # the length penalty a reward. arXiv 2503.14476
     _policy(
         name="dapo",
         title="DAPO",
@@ -132,8 +121,6 @@ POLICIES: Final = (
         paper=ARXIV + "2503.14476",
         preset={"advantage": "group_mean_std", "clip_high": 0.28},
     ),
-    # s = exp(mean_t log ρ_t) of a sequence is clipped as one, by bounds of the order 3e-4; mean
-    # over sequences. arXiv 2507.18071
     _policy(
         name="gspo",
         title="GSPO",
@@ -147,8 +134,6 @@ POLICIES: Final = (
             "clip_high": 4.0e-4,
         },
     ),
-    # −sg(clip(ρ, ratio_min, ratio_max)) A log π: absolute bounds on a weight, so no token loses its
-    # gradient. arXiv 2506.13585
     _policy(
         name="cispo",
         title="CISPO",
@@ -164,8 +149,6 @@ POLICIES: Final = (
             "ratio_max": 5.0,
         },
     ),
-    # A = r − mean of the group's other rows; clipped ρ, in `trl-rloo` of the whole text. arXiv
-    # 2402.14740
     _policy(
         name="rloo",
         title="RLOO",
@@ -174,7 +157,6 @@ POLICIES: Final = (
         paper=ARXIV + "2402.14740",
         preset={"advantage": "leave_one_out"},
     ),
-    # A = r − Σ_j L_j r_j / Σ_j L_j over the group; −A log π. arXiv 2505.23585
     _policy(
         name="opo",
         title="OPO",
@@ -183,7 +165,6 @@ POLICIES: Final = (
         paper=ARXIV + "2505.23585",
         preset={"advantage": "length_weighted", **PLAIN},
     ),
-    # A = G_t − r(greedy text of the prompt); −A log π. arXiv 2310.10505
     _policy(
         name="remax",
         title="ReMax",
@@ -192,8 +173,7 @@ POLICIES: Final = (
         paper=ARXIV + "2310.10505",
         preset={"advantage": "greedy", **PLAIN},
     ),
-    # −G_t log π, no ratio, no clip; with `advantage: group_mean` the loss of MAGRPO (arXiv
-    # 2508.04652)
+    # with `advantage: group_mean` the loss of MAGRPO (arXiv 2508.04652)
     _policy(
         name="reinforce",
         title="REINFORCE",
@@ -202,8 +182,6 @@ POLICIES: Final = (
         paper="https://doi.org/10.1007/BF00992696",
         preset={"advantage": "discounted_return", **PLAIN},
     ),
-    # G_t, whitened over all tokens; clipped ρ. No group, so one completion a prompt will do. arXiv
-    # 2501.03262
     _policy(
         name="reinforce_pp",
         title="REINFORCE++",
@@ -212,8 +190,8 @@ POLICIES: Final = (
         paper=ARXIV + "2501.03262",
         preset={"advantage": "discounted_return", "whiten": True},
     ),
-    # A = r − mean_g, whitened over all tokens. Their mean is not that of rows, so a group of equal
-    # rewards gets a small advantage where lengths differ: that is the algorithm. arXiv 2501.03262
+    # The mean over tokens is not that of rows, so a group of equal rewards gets a small advantage
+    # where lengths differ: that is the algorithm.
     _policy(
         name="reinforce_pp_baseline",
         title="REINFORCE++ with baseline",
@@ -222,8 +200,7 @@ POLICIES: Final = (
         paper=ARXIV + "2501.03262",
         preset={"advantage": "group_mean", "whiten": True},
     ),
-    # A by GAE: δ_t = r_t + γ V_{t+1} − V_t, A_t = δ_t + γ λ A_{t+1}, whitened; clipped ρ. arXiv
-    # 1707.06347, 1506.02438
+    # GAE: arXiv 1506.02438
     _policy(
         name="ppo",
         title="PPO",
@@ -232,8 +209,6 @@ POLICIES: Final = (
         paper=ARXIV + "1707.06347",
         preset={"advantage": "gae", "whiten": True},
     ),
-    # ppo with λ = 1 − 1/(α L) by the length of the text, the critic's own λ for what it learns,
-    # upper clip 0.28, no whitening. arXiv 2504.05118
     _policy(
         name="vapo",
         title="VAPO",
@@ -242,8 +217,6 @@ POLICIES: Final = (
         paper=ARXIV + "2504.05118",
         preset={"advantage": "gae", "clip_high": 0.28, "length_alpha": 0.05},
     ),
-    # ppo of rows that a filter draws again with replacement by their scores; a row counts as often
-    # as it is drawn. arXiv 2409.06957
     _policy(
         name="pf_ppo",
         title="PF-PPO",
@@ -255,8 +228,7 @@ POLICIES: Final = (
         paper=ARXIV + "2409.06957",
         preset={"advantage": "gae", "whiten": True},
     ),
-    # A = (r − mean_g) / (mean_g + 1e-6) for rewards that are at least 0; clipped ρ. A group without
-    # any reward teaches nothing. arXiv 2602.02710
+    # A group without any reward teaches nothing.
     _policy(
         name="maxrl",
         title="MaxRL",

@@ -7,54 +7,26 @@ setting says it, and a test with literal numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from coloop.spec.algorithms.frameworks import (
-    FRAMEWORKS,
-    PREFERENCES_OF_FRAMEWORKS,
-    REWARDS_OF_FRAMEWORKS,
-)
+from coloop.spec.algorithms.frameworks import PREFERENCES_OF_FRAMEWORKS, REWARDS_OF_FRAMEWORKS
 from coloop.spec.algorithms.policies import ADVANTAGES as _ADVANTAGES
 from coloop.spec.algorithms.policies import POLICIES, REWARDS_BASE
-from coloop.spec.algorithms.preferences import PREFERENCE_BASE, PREFERENCES
-from coloop.spec.algorithms.record import AdvantageRecord, AlgorithmRecord, Fields
-from coloop.spec.algorithms.sections import OF_OWN_SECTION
+from coloop.spec.algorithms.supervised import OF_OWN_SECTION, PREFERENCE_BASE, PREFERENCES
 from coloop.spec.installed import records
-from coloop.spec.plugin_records import AlgorithmPlugin
+from coloop.spec.plugins import AdvantageRecord, AlgorithmPlugin, AlgorithmRecord, Fields
 
-__all__ = [
-    "ADVANTAGES",
-    "AFTER_BASELINE",
-    "ALGORITHMS",
-    "ESTIMATORS_OF_PLUGINS",
-    "FRAMEWORKS",
-    "PREFERENCE_BASE",
-    "PRESETS",
-    "REWARDS_BASE",
-    "AdvantageRecord",
-    "AlgorithmRecord",
-    "advantages_that_need",
-    "families",
-    "family_of",
-    "names_with",
-    "title_of",
-]
-
-
-def _by_name(records: Iterable[AlgorithmRecord]) -> dict[str, AlgorithmRecord]:
-    return {record.name: record for record in records}
-
-
-_OWN: Final = _by_name(
-    [
+_OWN: Final = {
+    record.name: record
+    for record in (
         *POLICIES,
         *REWARDS_OF_FRAMEWORKS,
         *PREFERENCES,
         *PREFERENCES_OF_FRAMEWORKS,
         *OF_OWN_SECTION,
-    ]
-)
+    )
+}
 _OWN_ADVANTAGES: Final = {record.name: record for record in _ADVANTAGES}
 
 
@@ -137,18 +109,17 @@ def advantages_that_need(what: str) -> frozenset[str]:
     return frozenset(record.name for record in ADVANTAGES.values() if record.needs == what)
 
 
-# What an algorithm's name stands for: presets of advantage, loss, aggregation and their numbers.
-#
-# A record (`spec.algorithms`) has the values that differ from `REWARDS_BASE` or
-# `PREFERENCE_BASE`. Our own defaults are deliberate: global token mean, unbiased group deviation
-# with 1e-6, dual clip off, KL off, token TIS with cap 2 where engine and trainer differ.
-
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     record.name: record.preset for record in ALGORITHMS.values() if record.fields != "own"
 }
-"""By name, what differs from `REWARDS_BASE` or `PREFERENCE_BASE`; the records have it."""
+"""By name, what differs from `REWARDS_BASE` or `PREFERENCE_BASE`. Our own defaults are deliberate:
+global token mean, unbiased group deviation with 1e-6, dual clip off, KL off, token TIS with cap 2
+where engine and trainer differ."""
 
 AFTER_BASELINE: frozenset[str] = frozenset(
     record.name for record in ALGORITHMS.values() if record.framework == "openrlhf"
 )
 """Presets whose rewards are clipped, and lose the KL of each token, after the baseline."""
+
+RUNNABLE_ALGORITHMS = frozenset(record.name for record in families() if record.recipe is not None)
+"""Algorithms that `run` carries out; the others can be drawn, checked and planned."""

@@ -13,9 +13,8 @@ from coloop.spec.levels import (
     relate_pair,
 )
 from coloop.spec.lineage.columns import Columns
-from coloop.spec.lineage.descent import Attachment
-from coloop.spec.lineage.joins import Join
-from coloop.spec.lineage.lineage import Lineage, Lineages, compute_lineage
+from coloop.spec.lineage.findings import compute_lineage
+from coloop.spec.lineage.lineage import Attachment, Join, Lineage, Lineages
 from coloop.spec.lineage.walk import RoundsRegion, Walk
 from coloop.spec.names import Names
 

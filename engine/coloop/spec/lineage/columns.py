@@ -7,17 +7,20 @@ nothing, then each pass starts from what the one before found, until nothing cha
 Invariant: a name that `Names` denies can be given by no ancestor in any round.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.levels import Level, Relation, ancestors, match
-from coloop.spec.lineage.descent import Descent
-from coloop.spec.lineage.joins import Join
 from coloop.spec.lineage.walk import ROW_OUTPUTS
 from coloop.spec.names import ANYTHING, NOTHING, Names, NamesOf, merged, shared
 from coloop.spec.written import ROLLOUT_COLUMNS
+
+if TYPE_CHECKING:
+    from coloop.spec.lineage.lineage import Join, Lineage
 
 MOST_PASSES: Final = 6
 
@@ -30,7 +33,7 @@ class Columns:
 
     def __init__(
         self,
-        lineage: Descent,
+        lineage: Lineage,
         known: Mapping[str, frozenset[str]] | None = None,
         stand_ins: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
@@ -81,11 +84,9 @@ class Columns:
     def _run_pass(self) -> None:
         self._outputs.clear()
         for name in self.walk.order:
-            node = self.spec.nodes[name]
-            names = self._joined(name)
-            self._inputs[name] = names
+            self._inputs[name] = self._joined(name)
             columns = self._stand_ins.get(name)
-            for port, table in node.columns_given(name, self, names):
+            for port, table in self.spec.nodes[name].columns_given(name, self):
                 if columns is not None:
                     table = {level: NOTHING.own(name, columns, level) for level in table}
                 self._outputs[name, port] = table
@@ -151,8 +152,9 @@ class Columns:
 
     # ---- what kinds ask for
 
-    def rollouts(self, name: str, names: NamesOf) -> NamesOf:
-        """Names of what a node writes; `names`: of its prompts."""
+    def rollouts(self, name: str) -> NamesOf:
+        """Names of what a node writes."""
+        names = self.inputs(name)
         table: NamesOf = {}
         for level in self.lineage.levels(name, "rollouts"):
             parent = level.parents[0] if level.parents else level

@@ -15,14 +15,7 @@ from typing import Any
 
 from coloop.spec.graph import Edge
 from coloop.spec.groups import observed_tokens
-from coloop.spec.levels import (
-    Level,
-    Levels,
-    Relation,
-    ancestors,
-    common_ancestor,
-    ordered,
-)
+from coloop.spec.levels import Level, Levels, Relation, ancestors, common_ancestor, ordered
 from coloop.spec.lineage.lineage import Lineage
 from coloop.spec.lineage.walk import ALWAYS_CONCAT, RoundsRegion, Walk, multiplied
 from coloop.spec.ports import PORTS, PortType
@@ -319,11 +312,7 @@ class RowCounts:
         )
 
     def _each(
-        self,
-        ways: Sequence[tuple[Level, ...] | None],
-        *,
-        is_crossed: bool,
-        is_whole: bool = False,
+        self, ways: Sequence[tuple[Level, ...] | None], *, is_crossed: bool, is_whole: bool = False
     ) -> int | None:
         """Rows that meet under one row from which these ways lead down.
 

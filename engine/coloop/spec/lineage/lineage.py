@@ -1,29 +1,169 @@
-"""`compute_lineage`: what descends from what in a loop, with the findings about it.
+"""Levels of every port of a loop, the rows that its nodes work on, and how scores reach them.
 
-The findings are those that only lineage can see: scores that would have to rise without
-`aggregate`, joins of rows that have nothing in common, gathering by a node that is no ancestor.
-Everything else about a loop is the validator's.
+Everything is decided here from the spec alone, never per row: the runtime asks which way an edge
+runs and only then looks at rows. Nodes are visited in the order of the walk, so nothing recurses,
+and a half-drawn graph (missing edges, cycles) gives empty sets instead of errors.
 
-Invariant: each problem is found once, at the first place where it shows; what merely follows from
-it (an empty table downstream) is not reported.
+Joins: `align` and `cross` meet in the same levels (they differ in which rows meet), `concat` puts
+levels side by side, `gather` makes a child of all descendants of one row. An input that brings no
+levels (nothing is connected further up) does not take part.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from coloop.spec.algorithm import off_policy_of
-from coloop.spec.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.graph import Edge, LoopSpec
-from coloop.spec.levels import Level, Levels, Relation
+from coloop.spec.levels import (
+    JOINED,
+    NO_LEVELS,
+    Level,
+    Levels,
+    Relation,
+    align,
+    ancestors,
+    born,
+    children,
+    common_ancestor,
+    gathered,
+    join_levels,
+    match,
+    ordered,
+    relate,
+)
 from coloop.spec.lineage.columns import Columns
-from coloop.spec.lineage.descent import Attachment, Descent
-from coloop.spec.lineage.walk import OWN_ROLLOUT_INPUTS
+from coloop.spec.lineage.walk import (
+    ALWAYS_CONCAT,
+    OWN_ROLLOUT_INPUTS,
+    ROW_OUTPUTS,
+    RoundsFlow,
+    RoundsRegion,
+    Take,
+    Walk,
+)
 from coloop.spec.training import Gather
 
+Table = tuple[Edge, Levels]
 
-class Lineage(Descent):
-    """Which table's rows descend from which, and which columns they can give."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """The rows that one node works on."""
+
+    levels: Levels
+    """Levels of the rows after the join."""
+    members: Levels
+    """The same before rows were gathered; equal to `levels` without `gather`."""
+    parts: tuple[tuple[Level, tuple[tuple[Edge, Level], ...]], ...] = ()
+    """For each level before gathering the levels of the inputs that meet in it."""
+    apart: tuple[Edge, Edge] | None = None
+    """Two inputs that share no ancestor, though the join needs one."""
+    gather_missing: Levels = NO_LEVELS
+    """Levels that have no ancestor at the node by which they should be gathered."""
+
+
+EMPTY_JOIN = Join(levels=NO_LEVELS, members=NO_LEVELS)
+
+
+def join_inputs(lineage: Lineage, name: str, edges: list[Edge]) -> Join:
+    """The join of what these edges bring to a node."""
+    node = lineage.spec.nodes[name]
+    tables = [(edge, levels) for edge in edges if (levels := lineage.edge_levels(edge))]
+    if not tables:
+        return EMPTY_JOIN
+    mode = "concat" if node.kind in ALWAYS_CONCAT else node.join
+    if node.sides:
+        return _join_sides(tables, node.sides)
+    apart = node.about.apart_without
+    is_apart = apart is not None and all(edge.target.port != apart for edge, _ in tables)
+    if mode == "concat" or is_apart:
+        return _side_by_side(tables)
+    join = _aligned(tables)
+    return _gather(lineage, mode.gather, join) if isinstance(mode, Gather) else join
+
+
+def _side_by_side(tables: list[Table]) -> Join:
+    parts = tuple((level, ((edge, level),)) for edge, table in tables for level in table)
+    levels = frozenset(level for level, _ in parts)
+    return Join(levels=levels, members=levels, parts=parts)
+
+
+def _aligned(tables: list[Table]) -> Join:
+    combinations, places = align([levels for _, levels in tables])
+    edges = [edge for edge, _ in tables]
+    parts = tuple((join_levels(met), tuple(zip(edges, met, strict=True))) for met in combinations)
+    levels = frozenset(level for level, _ in parts)
+    apart = None if places is None else (edges[places[0]], edges[places[1]])
+    return Join(levels=levels, members=levels, parts=parts, apart=apart)
+
+
+def _join_sides(tables: list[Table], ports: tuple[str, ...]) -> Join:
+    sides = [
+        NO_LEVELS.union(*(levels for edge, levels in tables if edge.target.port == port))
+        for port in ports
+    ]
+    if not all(sides):
+        return EMPTY_JOIN
+    combinations, places = align(sides)
+    levels = frozenset(join_levels(met) for met in combinations)
+    by_port = {edge.target.port: edge for edge, _ in reversed(tables)}
+    apart = None if places is None else (by_port[ports[0]], by_port[ports[1]])
+    return Join(levels=levels, members=levels, apart=apart)
+
+
+def _gather(lineage: Lineage, by: str | None, join: Join) -> Join:
+    found: dict[Level, list[Level]] = {}
+    missing: set[Level] = set()
+    for level in ordered(join.members):
+        above = _gathering_level(lineage, level, by)
+        if above is None:
+            missing.add(level)
+        else:
+            found.setdefault(above, []).append(level)
+    levels = frozenset(gathered(above.node, tuple(below)) for above, below in found.items())
+    return replace(join, levels=levels, gather_missing=frozenset(missing))
+
+
+def _gathering_level(lineage: Lineage, level: Level, by: str | None) -> Level | None:
+    if by is None:
+        return level.parents[0] if level.parents else None
+    rows = lineage.rows_of(by) if by in lineage.spec.nodes else NO_LEVELS
+    found = [(away, one) for one, away in ancestors(level).items() if away and one in rows]
+    return min(found, key=lambda item: item[0])[1] if found else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """How the scores of one edge reach the rows that receive them."""
+
+    relation: Relation
+    """The nearest relation of any receiving level to any scored level."""
+    receivers: Levels
+    scored: Levels
+    via: str | None = None
+    """`side`: the node whose rows are the nearest common ancestors (`join` for joined rows)."""
+
+    @property
+    def rises(self) -> bool:
+        """Whether scores have to go up somewhere, so that the edge needs an `aggregate`."""
+        return self.relation in (Relation.UP, Relation.SIDE)
+
+
+class Lineage:
+    """Levels of all tables, joins of all nodes, and the questions about them.
+
+    Invariants:
+    - A node's levels are those of round 1; a rounds region does not deepen them.
+    - Where a node has row inputs, only these make the rows that it works on; scores have to reach
+      them. Without row inputs the scored rows themselves are its rows, save those of edges with
+      `aggregate`.
+    """
+
+    relate = staticmethod(relate)
+    match = staticmethod(match)
 
     def __init__(
         self,
@@ -31,8 +171,20 @@ class Lineage(Descent):
         known_columns: Mapping[str, frozenset[str]] | None = None,
         dead: frozenset[str] = frozenset(),
     ) -> None:
-        super().__init__(spec, dead)
+        """
+        Args:
+            known_columns: by dataset node, the columns of a source that was looked into.
+            dead: keys of edges that bring nothing.
+        """
+        self.spec = spec
+        self.walk = Walk(spec, dead)
         self._known_columns = known_columns
+        self._joins: dict[str, Join] = {}
+        self._outputs: dict[tuple[str, str], Levels] = {}
+        for name in self.walk.order:
+            self._joins[name] = join_inputs(self, name, self._receiving_edges(name))
+            for port, levels in spec.nodes[name].levels_given(name, self):
+                self._outputs[name, port] = levels
 
     @cached_property
     def names(self) -> Columns:
@@ -40,11 +192,196 @@ class Lineage(Descent):
         return Columns(self, self._known_columns)
 
     def columns(self, node: str, port: str) -> frozenset[str]:
-        """Bare and dotted names that every row of an output can give.
-
-        Where a source's columns are not known before the run, more may be there; `names` tells.
-        """
+        """Bare and dotted names that every row of an output can give; where a source's columns are
+        not known before the run, more may be there (`names` tells)."""
         return self.names.given(node, port)
+
+    # ---- tables
+
+    def levels(self, node: str, port: str) -> Levels:
+        """Levels of the rows that this output gives, or that its scores, log-probs or values are
+        of."""
+        return self._outputs.get((node, port), NO_LEVELS)
+
+    def edge_levels(self, edge: Edge) -> Levels:
+        """Levels of what flows along an edge."""
+        return self.levels(edge.source.node, edge.source.port)
+
+    def input_levels(self, node: str) -> Levels:
+        """Levels of the rows that a node works on, after its join."""
+        return self.join(node).levels
+
+    def join(self, node: str) -> Join:
+        """The join at a node, with what is wrong with it."""
+        return self._joins.get(node, EMPTY_JOIN)
+
+    def later_join(self, node: str) -> Join | None:
+        """The join from round 2 on, where edges with `rounds` end at this node."""
+        edges = self.walk.row_edges(node)
+        if not any(edge.rounds for edge in edges):
+            return None
+        return join_inputs(self, node, edges)
+
+    def labels_texts(self, node: str) -> bool:
+        """Whether a search hands on the rows that it is given: it labels the texts that they
+        have."""
+        return self.levels(node, "rollouts") == self.input_levels(node)
+
+    def brings_texts(self, node: str) -> bool:
+        """Whether rows that a policy wrote, or that descend from such, come to a node."""
+        return any(self._carries_texts(edge) for edge in self.walk.into(node, "rows"))
+
+    def _carries_texts(self, edge: Edge) -> bool:
+        """Whether the rows of an edge are rollouts, or descend from some."""
+        source = edge.source.node
+        if self.spec.nodes[source].about.outlives_step:
+            return bool(self.walk.into(source, "rollouts"))
+        levels = self.edge_levels(edge)
+        return bool(levels) and all(
+            any(self._is_written(one) for one in ancestors(level)) for level in levels
+        )
+
+    def _is_written(self, level: Level) -> bool:
+        """Whether rows of a level are born where learners write."""
+        about = None if level.joined else self.spec.nodes[level.node].about
+        return about is not None and "credit" in about.stages
+
+    def called(self, node: str) -> Levels:
+        """Rows that a policy writes inside another's trajectory: children of the caller's."""
+        callers = self.walk.callers.get(node, ())
+        return NO_LEVELS.union(*(children(node, self.levels(one, "rollouts")) for one in callers))
+
+    def brought(self, edges: Iterable[Edge], port: str | None = None) -> Levels:
+        """Levels of what these edges bring together, or of a port of their sources."""
+        tables = (self.levels(e.source.node, port or e.source.port) for e in edges)
+        return NO_LEVELS.union(*tables)
+
+    def rows_of(self, node: str) -> Levels:
+        """Levels of the rows that a node hands on: what its bare id means in `group_by` and
+        `gather`."""
+        found = {level for port in ROW_OUTPUTS for level in self.levels(node, port)}
+        return frozenset(found) if found else self.input_levels(node)
+
+    def births_of(self, node: str) -> frozenset[str]:
+        """Nodes in which the rows that a node hands on are born (`join`: where siblings were
+        joined), and the node itself, under whose name a probe puts rows of its own."""
+        levels = self.rows_of(node)
+        return frozenset({node, *(JOINED if one.joined else one.node for one in levels)})
+
+    def own_levels(self, node: str) -> Levels:
+        """Levels of rows that this node wrote: its rollouts, searches with its policy, buffers of
+        both."""
+        return self._own_levels.get(node, NO_LEVELS)
+
+    def writers(self, level: Level) -> frozenset[str]:
+        """The policies that wrote rows of this level (a buffer's rows keep theirs)."""
+        return self._writers.get(level, frozenset())
+
+    # ---- questions
+
+    def attachment(self, edge: Edge) -> Attachment:
+        """How the scores (or log-probs) of an edge reach the rows of its target."""
+        receivers, scored = self._receivers(edge), self.edge_levels(edge)
+        relation = relate(receivers, scored)
+        via = None
+        if relation is Relation.SIDE:
+            bridge = next(
+                level
+                for receiver in ordered(receivers)
+                for one in ordered(scored)
+                if (level := common_ancestor(receiver, one)) is not None
+            )
+            via = JOINED if bridge.joined else bridge.node
+        return Attachment(relation=relation, receivers=receivers, scored=scored, via=via)
+
+    def ancestor_at(self, level: Level, node: str) -> Level | None:
+        """The nearest ancestor of `level` (or the level itself) that is a row of `node`."""
+        rows = self.rows_of(node)
+        found = [(away, one) for one, away in ancestors(level).items() if one in rows]
+        return min(found, key=lambda item: item[0])[1] if found else None
+
+    @property
+    def regions(self) -> tuple[RoundsRegion, ...]:
+        """The parts of the graph that run for several rounds."""
+        return self.walk.regions
+
+    def region_of(self, node: str) -> RoundsRegion | None:
+        """The rounds region that holds a node."""
+        return next((region for region in self.regions if node in region.nodes), None)
+
+    def take(self, edge: Edge) -> Take | None:
+        """Which rows an edge out of a region of rounds takes; None where it does not leave one."""
+        return self._rounds.take(edge)
+
+    def rounds_along(self, edge: Edge) -> frozenset[str]:
+        """Names of the regions of which an edge brings rows of several rounds."""
+        return self._rounds.along(edge)
+
+    def writes(self, node: str) -> bool:
+        """Whether a node writes text: an actor, or a generative verifier with `rollout`."""
+        return self.spec.nodes[node].writes_texts
+
+    def _receiving_edges(self, name: str) -> list[Edge]:
+        """Edges that make the rows of a node in round 1."""
+        rows = [edge for edge in self.walk.row_edges(name) if not edge.rounds]
+        if rows:
+            return rows
+        return [edge for edge in self.walk.score_edges(name) if edge.aggregate is None]
+
+    # ---- receivers
+
+    def _receivers(self, edge: Edge) -> Levels:
+        name, port = edge.target.node, edge.target.port
+        if port == OWN_ROLLOUT_INPUTS:
+            return self.own_levels(name)
+        node = self.spec.nodes[name]
+        apart = node.about.apart_without
+        if apart is not None and not self.walk.into(name, apart):
+            return self._graded(name, edge)
+        return self.join(name).members
+
+    def _graded(self, name: str, edge: Edge) -> Levels:
+        """What an `evaluate` without rollouts grades: its `scores` tables, or for an edge with
+        `aggregate` whatever else is there without one."""
+        ends = (edge.source, edge.target)
+        others = [e for e in self.walk.score_edges(name) if (e.source, e.target) != ends]
+        others = [e for e in others if e.aggregate is None]
+        grading = [e for e in others if e.target.port == "scores"] or others
+        if edge.aggregate is None and (edge.target.port == "scores" or not grading):
+            return self.edge_levels(edge)
+        return frozenset(level for e in grading for level in self.edge_levels(e))
+
+    @cached_property
+    def _rounds(self) -> RoundsFlow:
+        return RoundsFlow(self.walk)
+
+    @cached_property
+    def _writers(self) -> dict[Level, frozenset[str]]:
+        found: dict[Level, set[str]] = {}
+        for name in self.spec.nodes:
+            if self.writes(name):
+                for level in self.levels(name, "rollouts"):
+                    found.setdefault(level, set()).add(name)
+        for policy, searches in self.walk.driven.items():
+            for search in searches:
+                for level in self.levels(search, "rollouts"):
+                    found.setdefault(level, set()).add(policy)
+        buffers = [name for name, node in self.spec.nodes.items() if node.about.outlives_step]
+        for _ in buffers:
+            for name in buffers:
+                holds = found.setdefault(born(name), set())
+                for edge in self.walk.into(name, "rollouts", "scores"):
+                    for level in self.edge_levels(edge):
+                        holds |= found.get(level, set())
+        return {level: frozenset(names) for level, names in found.items()}
+
+    @cached_property
+    def _own_levels(self) -> dict[str, Levels]:
+        found: dict[str, set[Level]] = {}
+        for level, names in self._writers.items():
+            for name in names:
+                found.setdefault(name, set()).add(level)
+        return {name: frozenset(levels) for name, levels in found.items()}
 
 
 class Lineages:
@@ -68,190 +405,3 @@ def lineage_throughout(
     """The lineage of a loop over the edges that live in any phase."""
     dead = frozenset(edge.key for edge in spec.edges if spec.graph.is_dead_throughout(edge))
     return Lineage(spec, known_columns, dead)
-
-
-def compute_lineage(
-    spec: LoopSpec, known_columns: Mapping[str, frozenset[str]] | None = None
-) -> tuple[Lineage, list[Diagnostic]]:
-    """The lineage of a loop from its spec alone, over the edges that live in any phase, and what is
-    wrong with it.
-
-    Args:
-        known_columns: by dataset node, the columns of a source that somebody has looked into.
-    """
-    lineage = lineage_throughout(spec, known_columns)
-    numbers = {id(edge): index for index, edge in enumerate(spec.edges)}
-    found: list[Diagnostic] = []
-    for name in spec.nodes:
-        found.extend(_check_join(lineage, name, numbers))
-    for edge in lineage.walk.edges:
-        finding = _check_scores(lineage, edge, numbers[id(edge)])
-        if finding is not None:
-            found.append(finding)
-    return lineage, found
-
-
-def _check_join(lineage: Lineage, name: str, numbers: Mapping[int, int]) -> list[Diagnostic]:
-    node, join = lineage.spec.nodes[name], lineage.join(name)
-    apart = join.apart
-    if apart is None and (later := lineage.later_join(name)) is not None:
-        apart = later.apart
-    if apart is not None:
-        return [_no_common_ancestor(lineage, name, apart, numbers)]
-    if isinstance(node.join, Gather) and join.gather_missing:
-        by = node.join.gather
-        rows = _names(join.gather_missing)
-        message = (
-            f"its rows ({rows}) have no parent to be gathered under"
-            if by is None
-            else f"cannot gather by `{by}`: its rows ({rows}) do not descend from rows of `{by}`"
-        )
-        return [
-            Diagnostic(
-                code="lineage.gather_without_ancestor",
-                message=message,
-                hint="set a node further up, or use `join: concat`",
-                node=name,
-                field="join",
-            )
-        ]
-    return []
-
-
-def _no_common_ancestor(
-    lineage: Lineage, name: str, apart: tuple[Edge, Edge], numbers: Mapping[int, int]
-) -> Diagnostic:
-    first, second = apart
-    fixes: list[Fix] = []
-    if lineage.spec.nodes[name].about.is_concat_allowed:
-        change = Change(op="set", path=f"nodes.{name}.join", value="concat")
-        fixes.append(Fix(title="Put the inputs one after another", changes=(change,)))
-    removal = Change(op="remove_edge", path=f"edges.{numbers[id(second)]}")
-    fixes.append(Fix(title=f"Remove {second.label}", changes=(removal,)))
-    return Diagnostic(
-        code="lineage.no_common_ancestor",
-        message=(
-            f"`{first.label}` and `{second.label}` carry rows that share no ancestor "
-            f"({_names(lineage.edge_levels(first))}; {_names(lineage.edge_levels(second))}), so "
-            "they cannot be joined"
-        ),
-        hint="use `join: concat` to append them, each with its own lineage",
-        node=name,
-        field="join",
-        fixes=tuple(fixes),
-    )
-
-
-def _check_scores(lineage: Lineage, edge: Edge, number: int) -> Diagnostic | None:
-    if not _reaches_rows(lineage, edge):
-        return None
-    attachment = lineage.attachment(edge)
-    if not attachment.scored:
-        return None
-    if not attachment.receivers:
-        return _aggregate_without_rows(lineage, edge, number)
-    if attachment.relation is Relation.NONE:
-        return _unrelated_scores(lineage, edge, attachment, number)
-    if attachment.rises and edge.aggregate is None and not _is_off_policy(lineage, edge):
-        return _missing_aggregate(edge, attachment, number)
-    return None
-
-
-def _reaches_rows(lineage: Lineage, edge: Edge) -> bool:
-    return edge.target.port == OWN_ROLLOUT_INPUTS or edge.target.port in lineage.walk.score_inputs(
-        edge.target.node
-    )
-
-
-def _is_off_policy(lineage: Lineage, edge: Edge) -> bool:
-    """Rows that others wrote are taken as own completions, so nothing has to rise."""
-    if edge.target.port != OWN_ROLLOUT_INPUTS:
-        return False
-    return off_policy_of(lineage.spec, edge.target.node) is not None
-
-
-def _missing_aggregate(edge: Edge, attachment: Attachment, number: int) -> Diagnostic:
-    scored, receivers = _names(attachment.scored), _names(attachment.receivers)
-    where = "descend from" if attachment.relation is Relation.UP else "stand beside"
-    value = {"from": str(edge.source), "to": str(edge.target)}
-    value |= edge.model_dump(by_alias=True, exclude_defaults=True, exclude={"source", "target"})
-    fixes = tuple(
-        Fix(
-            title=f"Add `aggregate: {how}`",
-            changes=(Change(op="set", path=f"edges.{number}", value={**value, "aggregate": how}),),
-        )
-        for how in ("mean", "max", "min")
-    )
-    return Diagnostic(
-        code="lineage.missing_aggregate",
-        message=(
-            f"`{edge.label}` has no `aggregate`: it scores rows of {scored}, which {where} the "
-            f"rows of {receivers} that receive the score"
-        ),
-        hint=(
-            "set how several scores are reduced to one: `aggregate: mean | min | max | sum | last`"
-        ),
-        field=f"edges.{number}",
-        fixes=fixes,
-    )
-
-
-def _unrelated_scores(
-    lineage: Lineage, edge: Edge, attachment: Attachment, number: int
-) -> Diagnostic:
-    own = edge.target.port == OWN_ROLLOUT_INPUTS
-    receivers = f"what `{edge.target.node}` wrote" if own else "the rows that receive them"
-    removal = Fix(
-        title="Remove the edge", changes=(Change(op="remove_edge", path=f"edges.{number}"),)
-    )
-    return Diagnostic(
-        code="lineage.no_common_ancestor",
-        message=(
-            f"`{edge.label}` carries scores of {_names(attachment.scored)}, which share no "
-            f"ancestor with {receivers} ({_names(attachment.receivers)})"
-        ),
-        hint="score rows that descend from the same dataset or buffer",
-        field=f"edges.{number}",
-        fixes=(removal,),
-    )
-
-
-def _aggregate_without_rows(lineage: Lineage, edge: Edge, number: int) -> Diagnostic | None:
-    target = edge.target
-    if target.port == OWN_ROLLOUT_INPUTS or edge.aggregate is None:
-        return None
-    if lineage.walk.row_edges(target.node):
-        return None
-    others = lineage.walk.score_edges(target.node)
-    if any(other.aggregate is None for other in others) or others[0] is not edge:
-        return None
-    value = {"from": str(edge.source), "to": str(target)}
-    value |= edge.model_dump(
-        by_alias=True, exclude_defaults=True, exclude={"source", "target", "aggregate"}
-    )
-    fix = Fix(
-        title="Remove `aggregate`",
-        changes=(
-            Change(
-                op="set",
-                path=f"edges.{number}",
-                value=value if len(value) > 2 else f"{edge.label}",
-            ),
-        ),
-    )
-    return Diagnostic(
-        code="lineage.aggregate_without_rows",
-        message=f"`{edge.label}` has an `aggregate`, but `{target.node}` has no rows to receive it",
-        hint="connect the rows that should receive the scores, or remove `aggregate`",
-        field=f"edges.{number}",
-        fixes=(fix,),
-    )
-
-
-def _names(levels: Levels) -> str:
-    names = sorted({_name(level) for level in levels})
-    return ", ".join(f"`{name}`" for name in names)
-
-
-def _name(level: Level) -> str:
-    return str(level)

@@ -28,6 +28,7 @@ from coloop.spec.nodes.verifier import VerifierNode
 __all__ = [
     "KINDS",
     "NODE_CLASSES",
+    "RUNNABLE_KINDS",
     "ActorNode",
     "BaseNode",
     "BufferNode",
@@ -71,6 +72,8 @@ NODE_CLASSES: dict[str, type[BaseNode]] = {
     get_args(cls.model_fields["kind"].annotation)[0]: cls for cls in get_args(get_args(Node)[0])
 }
 KINDS: tuple[str, ...] = tuple(NODE_CLASSES)
+RUNNABLE_KINDS = frozenset(kind for kind, node in NODE_CLASSES.items() if node.about.runs)
+"""Kinds that `run` carries out; the others can be drawn, checked and planned."""
 
 
 def model_of(node: BaseNode) -> Any:

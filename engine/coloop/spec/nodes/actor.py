@@ -8,19 +8,16 @@ from coloop.spec.algorithm import ActorAlgorithm
 from coloop.spec.base import setting
 from coloop.spec.levels import LevelsByPort, children
 from coloop.spec.model import Model
-from coloop.spec.names import NamesByPort, NamesOf
+from coloop.spec.names import NamesByPort
 from coloop.spec.nodes.kind import (
-    LEARNS_BY,
     MODEL_PATHS,
     BaseNode,
     InMode,
     InPort,
-    KindText,
     NodeKind,
     OutPort,
     PortType,
     Stage,
-    Telling,
 )
 from coloop.spec.rollout import Rollout
 from coloop.spec.row_counts import Counts
@@ -29,8 +26,7 @@ from coloop.spec.training import Credit, Training
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns
     from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.descent import Descent
-    from coloop.spec.lineage.joins import Join
+    from coloop.spec.lineage.lineage import Lineage
 
 
 class ActorNode(BaseNode):
@@ -60,57 +56,45 @@ class ActorNode(BaseNode):
         },
         inputs={
             "prompts": InPort(
-                type=PortType.ROWS,
-                phase="generate",
+                PortType.ROWS,
+                "generate",
+                "Rows with a `prompt`; each gets its completions.",
                 required="where its rollouts or returns are used",
                 required_where_used=("rollouts", "returns"),
-                help="Rows with a `prompt`; each gets its completions.",
             ),
             "tools": InPort(
-                type=PortType.TOOL,
-                phase="generate",
-                help="Tools that the policy may call while it generates.",
+                PortType.TOOL, "generate", "Tools that the policy may call while it generates."
             ),
             "rewards": InPort(
-                type=PortType.SCORES,
-                phase="learn",
+                PortType.SCORES,
+                "learn",
+                "Scores of its own rollouts; edges are combined by weight.",
                 teaching=True,
                 of="own rollouts",
-                help="Scores of its own rollouts; edges are combined by weight.",
             ),
             "demonstrations": InPort(
-                type=PortType.ROWS,
-                phase="learn",
+                PortType.ROWS,
+                "learn",
+                "Rows whose `target`, or rollouts whose text, it is trained on (SFT).",
                 teaching=True,
-                help="Rows whose `target`, or rollouts whose text, it is trained on (SFT).",
             ),
             "pairs": InPort(
-                type=PortType.PAIRS,
-                phase="learn",
-                teaching=True,
-                help="Preferences it learns to follow.",
+                PortType.PAIRS, "learn", "Preferences it learns to follow.", teaching=True
             ),
             "reference": InPort(
-                type=PortType.LOG_PROBS,
+                PortType.LOG_PROBS,
+                "learn",
+                "Log-probs of the reference for KL and preference losses.",
                 max=1,
-                phase="learn",
-                help="Log-probs of the reference for KL and preference losses.",
             ),
-            "values": InPort(
-                type=PortType.VALUES,
-                max=1,
-                phase="learn",
-                help="Token values for advantages (GAE).",
-            ),
+            "values": InPort(PortType.VALUES, "learn", "Token values for advantages (GAE).", max=1),
         },
         outputs={
-            "rollouts": OutPort(
-                type=PortType.ROLLOUTS, help="Generated texts, with tokens and log-probs."
-            ),
+            "rollouts": OutPort(PortType.ROLLOUTS, "Generated texts, with tokens and log-probs."),
             "policy": OutPort(
-                type=PortType.POLICY, help="A handle for another node that calls it to generate."
+                PortType.POLICY, "A handle for another node that calls it to generate."
             ),
-            "returns": OutPort(type=PortType.VALUES, help="What a critic of it learns."),
+            "returns": OutPort(PortType.VALUES, "What a critic of it learns."),
         },
         rows=("prompts",),
         concat=("prompts",),
@@ -135,35 +119,28 @@ class ActorNode(BaseNode):
                 begins={"algorithm": {"demonstrations": {"name": "sft"}}},
             ),
         },
-        text=KindText(
-            title="Actor",
-            group="models",
-            icon="bot",
-            help=(
-                "Any policy that generates text: generator, proposer, solver, debater, assistant. "
-                "Prompts go in, rollouts come out. It learns from the rows connected to `rewards`, "
-                "`demonstrations` or `pairs` in the phases that name these ports; without a "
-                "teaching edge it is frozen."
-            ),
-            template={
-                "kind": "actor",
-                "model": {"type": "scratch", "architecture": "tiny-qwen3"},
-                "rollout": {"completions_per_prompt": 8, "max_new_tokens": 16},
-                "algorithm": {"rewards": {"name": "grpo"}},
-                "training": {"optimizer": {"name": "adamw", "lr": 3.0e-4}},
-            },
-            synonyms=(
-                "policy, generator, writer, agent, assistant, student, solver, proposer, learner, "
-                "rollout, sampler, language model, llm"
-            ),
-            summary=MODEL_PATHS,
-            telling=(
-                Telling("completions", ("rollout.completions_per_prompt",)),
-                Telling("max tokens", ("rollout.max_new_tokens",)),
-                Telling("temperature", ("rollout.temperature",)),
-            ),
-            learning=LEARNS_BY,
-        ),
+        title="Actor",
+        group="models",
+        icon="bot",
+        help="Any policy that generates text: generator, proposer, solver, debater, assistant. "
+        "Prompts go in, rollouts come out. It learns from the rows connected to `rewards`, "
+        "`demonstrations` or `pairs` in the phases that name these ports; without a "
+        "teaching edge it is frozen.",
+        template={
+            "kind": "actor",
+            "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+            "rollout": {"completions_per_prompt": 8, "max_new_tokens": 16},
+            "algorithm": {"rewards": {"name": "grpo"}},
+            "training": {"optimizer": {"name": "adamw", "lr": 3.0e-4}},
+        },
+        synonyms="policy, generator, writer, agent, assistant, student, solver, proposer, learner, "
+        "rollout, sampler, language model, llm",
+        summary=MODEL_PATHS,
+        shown={
+            "completions": ("rollout.completions_per_prompt",),
+            "max tokens": ("rollout.max_new_tokens",),
+            "temperature": ("rollout.temperature",),
+        },
     )
 
     @property
@@ -171,14 +148,14 @@ class ActorNode(BaseNode):
         """Always."""
         return True
 
-    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
         """A child of each prompt, also of those of tools that ask it."""
-        written = children(name, join.levels) | descent.called(name)
+        written = children(name, lineage.input_levels(name)) | lineage.called(name)
         yield from (("rollouts", written), ("returns", written))
 
-    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
         """What every rollout has, on what its prompt has."""
-        table = columns.rollouts(name, names)
+        table = columns.rollouts(name)
         yield from (("rollouts", table), ("returns", table))
 
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:

@@ -10,25 +10,14 @@ from pydantic import model_validator
 from coloop.spec.base import Text, Whole, problem, setting
 from coloop.spec.data import BufferBalance, BufferClear
 from coloop.spec.levels import LevelsByPort, born
-from coloop.spec.names import NamesByPort, NamesOf, rooted
-from coloop.spec.nodes.kind import (
-    BaseNode,
-    InMode,
-    InPort,
-    KindText,
-    NodeKind,
-    OutPort,
-    PortType,
-    Stage,
-    Telling,
-)
+from coloop.spec.names import NamesByPort, rooted
+from coloop.spec.nodes.kind import BaseNode, InMode, InPort, NodeKind, OutPort, PortType, Stage
 from coloop.spec.row_counts import Count, Counts
 
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns
     from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.descent import Descent
-    from coloop.spec.lineage.joins import Join
+    from coloop.spec.lineage.lineage import Lineage
 
 
 class BufferNode(BaseNode):
@@ -65,24 +54,19 @@ class BufferNode(BaseNode):
             "write": Stage(reads=("rows", "rollouts", "pairs", "scores")),
         },
         inputs={
-            "rows": InPort(type=PortType.ROWS, phase="score", help="Rows to keep."),
-            "rollouts": InPort(type=PortType.ROLLOUTS, phase="score", help="Rollouts to keep."),
-            "pairs": InPort(type=PortType.PAIRS, phase="score", help="Pairs to keep."),
-            "scores": InPort(
-                type=PortType.SCORES, phase="score", help="Scores to keep with their rows."
-            ),
+            "rows": InPort(PortType.ROWS, "score", "Rows to keep."),
+            "rollouts": InPort(PortType.ROLLOUTS, "score", "Rollouts to keep."),
+            "pairs": InPort(PortType.PAIRS, "score", "Pairs to keep."),
+            "scores": InPort(PortType.SCORES, "score", "Scores to keep with their rows."),
             "seed": InPort(
-                type=PortType.ROWS,
-                max=1,
-                phase="generate",
-                help="Rows it starts with when it is empty.",
+                PortType.ROWS, "generate", "Rows it starts with when it is empty.", max=1
             ),
         },
         outputs={
-            "rows": OutPort(type=PortType.ROWS, help="Rows drawn from it."),
-            "rollouts": OutPort(type=PortType.ROLLOUTS, help="Rollouts drawn from it."),
-            "pairs": OutPort(type=PortType.PAIRS, help="Pairs drawn from it."),
-            "scores": OutPort(type=PortType.SCORES, help="Scores of what was drawn."),
+            "rows": OutPort(PortType.ROWS, "Rows drawn from it."),
+            "rollouts": OutPort(PortType.ROLLOUTS, "Rollouts drawn from it."),
+            "pairs": OutPort(PortType.PAIRS, "Pairs drawn from it."),
+            "scores": OutPort(PortType.SCORES, "Scores of what was drawn."),
         },
         outlives_step=True,
         concat=("rows", "rollouts", "pairs", "scores", "seed"),
@@ -91,23 +75,16 @@ class BufferNode(BaseNode):
             "online": InMode(fields=("keep_iterations",)),
             "reward_modeling": InMode(fields=("keep_iterations",)),
         },
-        text=KindText(
-            title="Buffer",
-            group="data",
-            icon="archive",
-            help=(
-                "Rows that outlive a step: replay, a pool, an iteration. It is read when a step "
-                "starts and written when it ends, so a cycle through it is allowed. It is written "
-                "in phases that list it in `fill`; `seed` provides rows while it is empty."
-            ),
-            template={"kind": "buffer", "capacity": 1024, "rows_per_step": 32, "sample": "uniform"},
-            synonyms="replay, pool, memory, queue, experience, iteration, archive",
-            summary=("sample",),
-            telling=(
-                Telling("capacity", ("capacity",)),
-                Telling("rows a step", ("rows_per_step",)),
-            ),
-        ),
+        title="Buffer",
+        group="data",
+        icon="archive",
+        help="Rows that outlive a step: replay, a pool, an iteration. It is read when a step "
+        "starts and written when it ends, so a cycle through it is allowed. It is written "
+        "in phases that list it in `fill`; `seed` provides rows while it is empty.",
+        template={"kind": "buffer", "capacity": 1024, "rows_per_step": 32, "sample": "uniform"},
+        synonyms="replay, pool, memory, queue, experience, iteration, archive",
+        summary=("sample",),
+        shown={"capacity": ("capacity",), "rows a step": ("rows_per_step",)},
     )
 
     @model_validator(mode="after")
@@ -128,11 +105,11 @@ class BufferNode(BaseNode):
             )
         return self
 
-    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
         """Rows read from a buffer start a new lineage."""
         yield from ((port, frozenset({born(name)})) for port in self.about.outputs)
 
-    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
         """The columns of the rows that were written into the buffer."""
         root = born(name)
         table = {root: rooted(columns.kept(name), name, root)}

@@ -7,18 +7,7 @@ from typing import ClassVar, Literal
 from coloop.spec.algorithm import CriticAlgorithm
 from coloop.spec.base import setting
 from coloop.spec.model import Model
-from coloop.spec.nodes.kind import (
-    LEARNS_BY,
-    MODEL_PATHS,
-    BaseNode,
-    InPort,
-    KindText,
-    NodeKind,
-    OutPort,
-    PortType,
-    Stage,
-    Telling,
-)
+from coloop.spec.nodes.kind import MODEL_PATHS, BaseNode, InPort, NodeKind, OutPort, PortType, Stage
 from coloop.spec.training import Training
 
 
@@ -43,52 +32,37 @@ class CriticNode(BaseNode):
         },
         inputs={
             "rollouts": InPort(
-                type=PortType.ROLLOUTS,
-                phase="score",
+                PortType.ROLLOUTS,
+                "score",
+                "The rollouts it values token by token.",
                 required="where its values are used",
                 required_where_used=("values",),
-                help="The rollouts it values token by token.",
             ),
-            "returns": InPort(
-                type=PortType.VALUES, phase="learn", teaching=True, help="The returns of its actor."
-            ),
+            "returns": InPort(PortType.VALUES, "learn", "The returns of its actor.", teaching=True),
             "labels": InPort(
-                type=PortType.SCORES,
-                phase="learn",
-                teaching=True,
-                help="Numbers it learns directly.",
+                PortType.SCORES, "learn", "Numbers it learns directly.", teaching=True
             ),
         },
         outputs={
-            "values": OutPort(type=PortType.VALUES, help="One value a token."),
-            "check": OutPort(
-                type=PortType.CHECK, help=("A handle for a search that requests values.")
-            ),
+            "values": OutPort(PortType.VALUES, "One value a token."),
+            "check": OutPort(PortType.CHECK, "A handle for a search that requests values."),
         },
         rows=("rollouts",),
         concat=("rollouts", "returns", "labels"),
-        text=KindText(
-            title="Critic",
-            group="models",
-            icon="gauge",
-            help=(
-                "Values of tokens, for advantages with a learned baseline (PPO). It reads the "
-                "actor's rollouts, returns `values` to it and learns from the actor's `returns`."
-            ),
-            template={
-                "kind": "critic",
-                "model": {"type": "scratch", "architecture": "tiny-qwen3"},
-                "algorithm": {"name": "value"},
-                "training": {"optimizer": {"name": "adamw", "lr": 1.0e-5}},
-            },
-            synonyms="value, value function, value model, baseline, gae",
-            summary=MODEL_PATHS,
-            telling=(
-                Telling(
-                    "model",
-                    ("model.architecture", "model.path", "model.run", "model.of", "model.with"),
-                ),
-            ),
-            learning=LEARNS_BY,
-        ),
+        title="Critic",
+        group="models",
+        icon="gauge",
+        help="Values of tokens, for advantages with a learned baseline (PPO). It reads the "
+        "actor's rollouts, returns `values` to it and learns from the actor's `returns`.",
+        template={
+            "kind": "critic",
+            "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+            "algorithm": {"name": "value"},
+            "training": {"optimizer": {"name": "adamw", "lr": 1.0e-5}},
+        },
+        synonyms="value, value function, value model, baseline, gae",
+        summary=MODEL_PATHS,
+        shown={
+            "model": ("model.architecture", "model.path", "model.run", "model.of", "model.with")
+        },
     )

@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 from coloop.spec.base import Flag, Text, Whole, setting
 from coloop.spec.data import RowTokens, Source
 from coloop.spec.levels import LevelsByPort, born
-from coloop.spec.names import NOTHING, NamesByPort, NamesOf
-from coloop.spec.nodes.kind import (
-    BaseNode,
-    InMode,
-    KindText,
-    NodeKind,
-    OutPort,
-    PortType,
-    Stage,
-    Telling,
-)
+from coloop.spec.names import NOTHING, NamesByPort
+from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, OutPort, PortType, Stage
 from coloop.spec.row_counts import Count, Counts
 from coloop.spec.table_sizes import EMPTY
 from coloop.spec.written import own_columns
@@ -26,8 +17,7 @@ from coloop.spec.written import own_columns
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns
     from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.descent import Descent
-    from coloop.spec.lineage.joins import Join
+    from coloop.spec.lineage.lineage import Lineage
 
 
 USUAL_ROWS: Final = 64
@@ -57,15 +47,11 @@ class DatasetNode(BaseNode):
     """A dataset has no inputs."""
 
     about: ClassVar[NodeKind] = NodeKind(
-        stages={
-            "load": Stage(gives=("rows", "pairs")),
-        },
+        stages={"load": Stage(gives=("rows", "pairs"))},
         inputs={},
         outputs={
-            "rows": OutPort(type=PortType.ROWS, help="The rows of the step."),
-            "pairs": OutPort(
-                type=PortType.PAIRS, help="Its rows that have `chosen` and `rejected`."
-            ),
+            "rows": OutPort(PortType.ROWS, "The rows of the step."),
+            "pairs": OutPort(PortType.PAIRS, "Its rows that have `chosen` and `rejected`."),
         },
         modes={
             "offline": InMode(
@@ -81,39 +67,32 @@ class DatasetNode(BaseNode):
                 }
             ),
         },
-        text=KindText(
-            title="Dataset",
-            group="data",
-            icon="database",
-            help=(
-                "Rows from a built-in task, a file, the hub or the loop itself. Each step it "
-                "provides `rows_per_step` rows at `rows`; rows with `chosen` and `rejected` are "
-                "also provided as `pairs`. `columns` maps the source's columns to `prompt`, "
-                "`target` and `answer`."
-            ),
-            template={
-                "kind": "dataset",
-                "source": {"type": "task", "task": "arithmetic", "split": "train"},
-                "rows_per_step": 32,
-            },
-            synonyms=(
-                "data, rows, prompts, questions, problems, corpus, examples, file, jsonl, csv, "
-                "parquet, hub, hugging face, task, inline"
-            ),
-            summary=("source.split", "source.part", "source.type"),
-            telling=(
-                Telling("source", ("source.task", "source.path", "source.type")),
-                Telling("rows a step", ("rows_per_step",)),
-            ),
-        ),
+        title="Dataset",
+        group="data",
+        icon="database",
+        help="Rows from a built-in task, a file, the hub or the loop itself. Each step it provides "
+        "`rows_per_step` rows at `rows`; rows with `chosen` and `rejected` are also provided as "
+        "`pairs`. `columns` maps the source's columns to `prompt`, `target` and `answer`.",
+        template={
+            "kind": "dataset",
+            "source": {"type": "task", "task": "arithmetic", "split": "train"},
+            "rows_per_step": 32,
+        },
+        synonyms="data, rows, prompts, questions, problems, corpus, examples, file, jsonl, csv, "
+        "parquet, hub, hugging face, task, inline",
+        summary=("source.split", "source.part", "source.type"),
+        shown={
+            "source": ("source.task", "source.path", "source.type"),
+            "rows a step": ("rows_per_step",),
+        },
     )
 
-    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
         """New rows; unfolded ones are children of those of the source."""
         root = frozenset({born(name) if self.unfold is None else born(name, born(name))})
         yield from (("rows", root), ("pairs", root))
 
-    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
         """Those of the source; mapped names are certain."""
         root = next(iter(columns.lineage.levels(name, "rows")))
         known = columns.known.get(name) or self._source_columns()

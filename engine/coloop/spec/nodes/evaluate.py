@@ -5,16 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from coloop.spec.base import Flag, NodeId, Number, PortName, Text, Whole, setting
-from coloop.spec.nodes.kind import (
-    BaseNode,
-    InMode,
-    InPort,
-    KindText,
-    NodeKind,
-    PortType,
-    Stage,
-    Telling,
-)
+from coloop.spec.nodes.kind import BaseNode, InMode, InPort, NodeKind, PortType, Stage
 
 
 class EvaluateNode(BaseNode):
@@ -41,23 +32,15 @@ class EvaluateNode(BaseNode):
 
     about: ClassVar[NodeKind] = NodeKind(
         stages={
-            "evaluate": Stage(reads=("rows", "rollouts", "scores", "selectors", "labels", "pairs")),
+            "evaluate": Stage(reads=("rows", "rollouts", "scores", "selectors", "labels", "pairs"))
         },
         inputs={
-            "rows": InPort(
-                type=PortType.ROWS, max=1, phase="score", help="Held-out rows for `instead_of`."
-            ),
-            "rollouts": InPort(type=PortType.ROLLOUTS, phase="score", help="Rollouts to measure."),
-            "scores": InPort(type=PortType.SCORES, phase="score", help="Scores that grade."),
-            "selectors": InPort(
-                type=PortType.SCORES, phase="score", help="Scores that choose among k."
-            ),
-            "labels": InPort(
-                type=PortType.SCORES, max=1, phase="score", help="The truth to compare with."
-            ),
-            "pairs": InPort(
-                type=PortType.PAIRS, max=1, phase="score", help="Held-out pairs for `of`."
-            ),
+            "rows": InPort(PortType.ROWS, "score", "Held-out rows for `instead_of`.", max=1),
+            "rollouts": InPort(PortType.ROLLOUTS, "score", "Rollouts to measure."),
+            "scores": InPort(PortType.SCORES, "score", "Scores that grade."),
+            "selectors": InPort(PortType.SCORES, "score", "Scores that choose among k."),
+            "labels": InPort(PortType.SCORES, "score", "The truth to compare with.", max=1),
+            "pairs": InPort(PortType.PAIRS, "score", "Held-out pairs for `of`.", max=1),
         },
         outputs={},
         rows=("rollouts",),
@@ -82,31 +65,21 @@ class EvaluateNode(BaseNode):
                 }
             ),
         },
-        text=KindText(
-            title="Evaluate",
-            group="measuring",
-            icon="chart-line",
-            help=(
-                "Metrics. With `instead_of` it runs the stages after that node again on held-out "
-                "rows, after the weights were updated; with `of` it reads the loss of teaching "
-                "ports; otherwise it reads the step's own tables. It never trains anything."
-            ),
-            template={
-                "kind": "evaluate",
-                "instead_of": "dataset",
-                "every": 20,
-                "greedy": True,
-                "metrics": ["accuracy"],
-            },
-            synonyms=(
-                "probe, held-out, held out, test, eval, evaluation, validation, metric, benchmark, "
-                "accuracy, pass@k, measure"
-            ),
-            summary=("instead_of", "of.*"),
-            telling=(
-                Telling("every", ("every",)),
-                Telling("metrics", ("metrics.*",)),
-                Telling("instead of", ("instead_of",)),
-            ),
-        ),
+        title="Evaluate",
+        group="measuring",
+        icon="chart-line",
+        help="Metrics. With `instead_of` it runs the stages after that node again on held-out "
+        "rows, after the weights were updated; with `of` it reads the loss of teaching "
+        "ports; otherwise it reads the step's own tables. It never trains anything.",
+        template={
+            "kind": "evaluate",
+            "instead_of": "dataset",
+            "every": 20,
+            "greedy": True,
+            "metrics": ["accuracy"],
+        },
+        synonyms="probe, held-out, held out, test, eval, evaluation, validation, metric, "
+        "benchmark, accuracy, pass@k, measure",
+        summary=("instead_of", "of.*"),
+        shown={"every": ("every",), "metrics": ("metrics.*",), "instead of": ("instead_of",)},
     )

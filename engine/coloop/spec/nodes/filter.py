@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from coloop.spec.base import Whole, setting
 from coloop.spec.levels import LevelsByPort
 from coloop.spec.names import NamesByPort, NamesOf, merged
-from coloop.spec.nodes.kind import (
-    BaseNode,
-    InMode,
-    InPort,
-    KindText,
-    NodeKind,
-    OutPort,
-    PortType,
-    Stage,
-    Telling,
-)
+from coloop.spec.nodes.kind import BaseNode, InMode, InPort, NodeKind, OutPort, PortType, Stage
 from coloop.spec.row_counts import Count, Counts, at_most, times
 from coloop.spec.shaping import Fill, PerGroup, Resample, Rule
 from coloop.spec.table_sizes import TableSize
@@ -26,8 +16,7 @@ from coloop.spec.table_sizes import TableSize
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns
     from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.descent import Descent
-    from coloop.spec.lineage.joins import Join
+    from coloop.spec.lineage.lineage import Lineage
 
 
 class FilterNode(BaseNode):
@@ -51,72 +40,58 @@ class FilterNode(BaseNode):
             "prepare": Stage(
                 reads=("rows", "rollouts", "pairs", "scores", "by", "spare"),
                 gives=("rows", "rollouts", "pairs", "scores"),
-            ),
+            )
         },
         inputs={
-            "rows": InPort(type=PortType.ROWS, max=1, phase="score", help="Rows to sift."),
-            "rollouts": InPort(
-                type=PortType.ROLLOUTS, max=1, phase="score", help="Rollouts to sift."
-            ),
-            "pairs": InPort(type=PortType.PAIRS, max=1, phase="score", help="Pairs to sift."),
-            "scores": InPort(
-                type=PortType.SCORES, max=1, phase="score", help="Scores to sift by and hand on."
-            ),
-            "by": InPort(
-                type=PortType.SCORES, phase="score", help="More scores that rules may refer to."
-            ),
-            "spare": InPort(
-                type=PortType.ROWS, max=1, phase="score", help="Rows that fill it up to `up_to`."
-            ),
+            "rows": InPort(PortType.ROWS, "score", "Rows to sift.", max=1),
+            "rollouts": InPort(PortType.ROLLOUTS, "score", "Rollouts to sift.", max=1),
+            "pairs": InPort(PortType.PAIRS, "score", "Pairs to sift.", max=1),
+            "scores": InPort(PortType.SCORES, "score", "Scores to sift by and hand on.", max=1),
+            "by": InPort(PortType.SCORES, "score", "More scores that rules may refer to."),
+            "spare": InPort(PortType.ROWS, "score", "Rows that fill it up to `up_to`.", max=1),
         },
         outputs={
-            "rows": OutPort(type=PortType.ROWS, help="Rows that were kept."),
-            "rollouts": OutPort(type=PortType.ROLLOUTS, help="Rollouts that were kept."),
-            "pairs": OutPort(type=PortType.PAIRS, help="Pairs that were kept."),
-            "scores": OutPort(type=PortType.SCORES, help="Scores of what was kept."),
+            "rows": OutPort(PortType.ROWS, "Rows that were kept."),
+            "rollouts": OutPort(PortType.ROLLOUTS, "Rollouts that were kept."),
+            "pairs": OutPort(PortType.PAIRS, "Pairs that were kept."),
+            "scores": OutPort(PortType.SCORES, "Scores of what was kept."),
         },
         rows=("rows", "rollouts", "pairs"),
         scores=("scores", "by"),
         is_concat_allowed=False,
         sifts=True,
         metrics=("kept", "groups_kept"),
-        modes={
-            "offline": InMode(fields=("fill", "resample")),
+        modes={"offline": InMode(fields=("fill", "resample"))},
+        title="Filter",
+        group="shaping",
+        icon="filter",
+        help="Keeps rows by rules: scores, groups whose rewards differ, length, a regular "
+        "expression, Python. With `fill` it runs the nodes before it again until enough "
+        "rows are left. Its outputs are the kinds of table at its inputs.",
+        template={"kind": "filter", "keep": [{"rule": "nonzero_variance"}]},
+        synonyms="select, keep, drop, dynamic sampling, rejection, refill, resample, best of n, "
+        "cut",
+        summary=("keep.*.rule",),
+        shown={
+            "keep": ("keep.*.rule",),
+            "per group": ("per_group.pick",),
+            "resample": ("resample.weight",),
         },
-        text=KindText(
-            title="Filter",
-            group="shaping",
-            icon="filter",
-            help=(
-                "Keeps rows by rules: scores, groups whose rewards differ, length, a regular "
-                "expression, Python. With `fill` it runs the nodes before it again until enough "
-                "rows are left. Its outputs are the kinds of table at its inputs."
-            ),
-            template={"kind": "filter", "keep": [{"rule": "nonzero_variance"}]},
-            synonyms=(
-                "select, keep, drop, dynamic sampling, rejection, refill, resample, best of n, cut"
-            ),
-            summary=("keep.*.rule",),
-            telling=(
-                Telling("keep", ("keep.*.rule",)),
-                Telling("per group", ("per_group.pick",)),
-                Telling("resample", ("resample.weight",)),
-            ),
-        ),
     )
 
-    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
         """What comes in at a port leaves at the port of that name."""
-        spare = descent.brought(descent.walk.into(name, "spare"))
+        spare = lineage.brought(lineage.walk.into(name, "spare"))
         for port in self.about.rows:
-            edges = descent.walk.into(name, port)
+            edges = lineage.walk.into(name, port)
             if edges:
-                yield port, descent.brought(edges) | spare
-        if descent.walk.into(name, "scores"):
-            yield "scores", join.levels | spare
+                yield port, lineage.brought(edges) | spare
+        if lineage.walk.into(name, "scores"):
+            yield "scores", lineage.input_levels(name) | spare
 
-    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
         """What came in, and the scores by which it was sifted."""
+        names = columns.inputs(name)
         spare: NamesOf = {}
         for edge in columns.walk.into(name, "spare"):
             spare.update(columns.of_edge(edge))

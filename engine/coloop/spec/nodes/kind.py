@@ -8,21 +8,20 @@ aspect (`PORTS`, `READS`, `KIND_TEXTS`, ...) are collected from these.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from coloop.spec.base import Name, Section, setting
 from coloop.spec.levels import LevelsByPort
-from coloop.spec.names import NamesByPort, NamesOf
+from coloop.spec.names import NamesByPort
 from coloop.spec.row_counts import Counts
 from coloop.spec.training import Join
 
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns
     from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.descent import Descent
-    from coloop.spec.lineage.joins import Join as JoinedRows
+    from coloop.spec.lineage.lineage import Lineage
 
 
 # Ports: what flows along an edge, and what a node kind says of its inputs and outputs.
@@ -58,12 +57,14 @@ def accepts(target: PortType, source: PortType) -> bool:
     return source == target or (source == PortType.ROLLOUTS and target == PortType.ROWS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class InPort:
     """One input of a kind."""
 
     type: PortType
     phase: PortPhase
+    help: str
+    _: KW_ONLY
     max: int | None = None
     teaching: bool = False
     required: bool | str = False
@@ -71,16 +72,16 @@ class InPort:
     required_where_used: tuple[str, ...] = ()
     of: str | None = None
     when: When = field(default_factory=dict)
-    help: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class OutPort:
     """One output of a kind."""
 
     type: PortType
+    help: str
+    _: KW_ONLY
     when: When = field(default_factory=dict)
-    help: str = ""
 
 
 def is_of_use(port: InPort | OutPort, node: object) -> bool:
@@ -94,66 +95,6 @@ def is_of_use(port: InPort | OutPort, node: object) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KindPorts:
-    """The stages, inputs and outputs of one kind."""
-
-    stages: tuple[str, ...]
-    inputs: dict[str, InPort]
-    outputs: dict[str, OutPort]
-
-    @property
-    def teaching(self) -> tuple[str, ...]:
-        """The ports that a phase's `learn` may name."""
-        return tuple(name for name, port in self.inputs.items() if port.teaching)
-
-
-@dataclass(frozen=True, slots=True)
-class Telling:
-    """A value that a node shows on its card and lets people edit there."""
-
-    label: str
-    """One to three short words."""
-    paths: tuple[str, ...]
-    """Where the value may stand: the first of these that is set, else the first with a default."""
-
-
-@dataclass(frozen=True, slots=True)
-class Learning:
-    """Where a kind that can be taught says how it learns."""
-
-    algorithm: str
-    """The setting; without it and without a teaching edge the node is no learner."""
-    names: tuple[str, ...]
-    """Paths of the names of its algorithms; `*` is any key."""
-    rate: str
-    """Path of its learning rate."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KindText:
-    """How a node kind presents itself."""
-
-    title: str
-    group: str
-    icon: str
-    help: str
-    template: dict[str, Any]
-    synonyms: str
-    """Other words under which it is looked for, with commas between them."""
-    summary: tuple[str, ...]
-    """Paths of the values that stand beside the kind, most telling first; `*` is any key."""
-    telling: tuple[Telling, ...]
-    """At most three further values, most telling first."""
-    learning: Learning | None = None
-
-
-LEARNS_BY: Final = Learning(
-    "algorithm",
-    ("algorithm.name", "algorithm.*.name", "algorithm.*.*.name"),
-    "training.optimizer.lr",
-)
-"""How the kinds learn that have weights."""
 MODEL_PATHS: Final = ("model.architecture", "model.path", "model.run", "model.of", "model.with")
 """Where the weights of a model come from."""
 
@@ -216,7 +157,21 @@ class NodeKind:
     metrics: tuple[str, ...] = ()
     """What it reports besides what learners do; `search/*`: all that begin so."""
     modes: Mapping[ModeName, InMode] = field(default_factory=dict)
-    text: KindText
+    title: str
+    group: str
+    """Its section of the palette."""
+    icon: str
+    """Name of a lucide icon."""
+    help: str
+    template: dict[str, Any]
+    """A node to start from."""
+    synonyms: str
+    """Other words under which it is looked for, with commas between them."""
+    summary: tuple[str, ...]
+    """Paths of the values that stand beside the kind, most telling first; `*` is any key."""
+    shown: Mapping[str, tuple[str, ...]]
+    """At most three further values on the card, most telling first: a label of one to three words,
+    and where the value may stand, the first of these that is set, else the first with a default."""
     runs: bool = True
     """Whether `run` can carry it out; else it can be drawn, checked and planned."""
 
@@ -227,9 +182,9 @@ class NodeKind:
         return first if first in ("rollouts", "pairs") else "rows"
 
     @property
-    def ports(self) -> KindPorts:
-        """The kind's line in the port table."""
-        return KindPorts(stages=tuple(self.stages), inputs=self.inputs, outputs=self.outputs)
+    def teaching(self) -> tuple[str, ...]:
+        """The ports that a phase's `learn` may name."""
+        return tuple(name for name, port in self.inputs.items() if port.teaching)
 
 
 class BaseNode(Section):
@@ -267,17 +222,17 @@ class BaseNode(Section):
         """Whether it writes texts of its own."""
         return False
 
-    def levels_given(self, name: str, descent: Descent, join: JoinedRows) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
         """Levels of each output from those of its inputs: where new rows are born, and where the
         same rows are handed on. Any kind that does not say otherwise hands on the rows of its join.
         """
         for port in self._row_outputs():
-            yield port, join.levels
+            yield port, lineage.input_levels(name)
 
-    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
-        """Columns and scores of the rows of each output; `names`: of the rows that it works on."""
+    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
+        """Columns and scores of the rows of each output."""
         for port in self._row_outputs():
-            yield port, names
+            yield port, columns.inputs(name)
 
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
         """How many rows of each level it gives, new or handed on, with the lengths of their texts

@@ -11,12 +11,10 @@ from coloop.spec.names import NOTHING, Found, Names, NamesByPort, NamesOf, merge
 from coloop.spec.nodes.kind import (
     BaseNode,
     InPort,
-    KindText,
     NodeKind,
     OutPort,
     PortType,
     Stage,
-    Telling,
     When,
     is_of_use,
 )
@@ -27,8 +25,7 @@ from coloop.spec.written import PAIR_COLUMNS
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns
     from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.descent import Descent
-    from coloop.spec.lineage.joins import Join
+    from coloop.spec.lineage.lineage import Lineage
 
 
 _SIBLINGS: When = {"method": ("best_worst", "all", "margin")}
@@ -61,62 +58,40 @@ class PairsNode(BaseNode):
             "prepare": Stage(
                 reads=("rollouts", "scores", "chosen", "rejected", "pairs", "preference"),
                 gives=("pairs",),
-            ),
+            )
         },
         inputs={
-            "rollouts": InPort(
-                type=PortType.ROLLOUTS, phase="score", when=_SIBLINGS, help="Siblings to pair up."
-            ),
+            "rollouts": InPort(PortType.ROLLOUTS, "score", "Siblings to pair up.", when=_SIBLINGS),
             "scores": InPort(
-                type=PortType.SCORES,
-                max=1,
-                phase="score",
-                when=_SIBLINGS,
-                help="What decides the better one.",
+                PortType.SCORES, "score", "What decides the better one.", max=1, when=_SIBLINGS
             ),
-            "chosen": InPort(
-                type=PortType.ROWS, phase="score", when=_DIRECT, help="The better sides (`direct`)."
-            ),
-            "rejected": InPort(
-                type=PortType.ROWS, phase="score", when=_DIRECT, help="The worse sides (`direct`)."
-            ),
+            "chosen": InPort(PortType.ROWS, "score", "The better sides (`direct`).", when=_DIRECT),
+            "rejected": InPort(PortType.ROWS, "score", "The worse sides (`direct`).", when=_DIRECT),
             "pairs": InPort(
-                type=PortType.PAIRS,
-                max=1,
-                phase="score",
-                when=_RELABEL,
-                help="Pairs to label (`relabel`).",
+                PortType.PAIRS, "score", "Pairs to label (`relabel`).", max=1, when=_RELABEL
             ),
             "preference": InPort(
-                type=PortType.SCORES,
+                PortType.SCORES,
+                "score",
+                "How far `chosen` is the better side.",
                 max=1,
-                phase="score",
                 when=_RELABEL,
-                help="How far `chosen` is the better side.",
             ),
         },
-        outputs={"pairs": OutPort(type=PortType.PAIRS, help="Chosen against rejected.")},
+        outputs={"pairs": OutPort(PortType.PAIRS, "Chosen against rejected.")},
         rows=("rollouts", "chosen", "rejected", "pairs"),
         scores=("scores", "preference"),
         is_concat_allowed=False,
         metrics=("pairs", "ties", "equal_texts", "left_out"),
-        text=KindText(
-            title="Pairs",
-            group="shaping",
-            icon="columns-2",
-            help=(
-                "Chosen against rejected: best and worst of siblings, all combinations, two inputs "
-                "against each other, or new labels for existing pairs. Pairs of equal texts are "
-                "dropped."
-            ),
-            template={"kind": "pairs", "method": "best_worst"},
-            synonyms="preference, preferences, chosen, rejected, comparison, best worst, margin",
-            summary=("method",),
-            telling=(
-                Telling("method", ("method",)),
-                Telling("margin", ("margin",)),
-            ),
-        ),
+        title="Pairs",
+        group="shaping",
+        icon="columns-2",
+        help="Chosen against rejected: best and worst of siblings, all combinations, two inputs "
+        "against each other, or new labels for existing pairs. Pairs of equal texts are dropped.",
+        template={"kind": "pairs", "method": "best_worst"},
+        synonyms="preference, preferences, chosen, rejected, comparison, best worst, margin",
+        summary=("method",),
+        shown={"method": ("method",), "margin": ("margin",)},
     )
 
     @property
@@ -129,14 +104,14 @@ class PairsNode(BaseNode):
         """The better and the worse ones, where two inputs bring them."""
         return ("chosen", "rejected") if self.method == "direct" else ()
 
-    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
         """Children of the two rows that are paired."""
-        yield "pairs", self._pairs_of(name, descent, join.levels)
+        yield "pairs", self._pairs_of(name, lineage, lineage.input_levels(name))
 
-    def _pairs_of(self, name: str, descent: Descent, rows: Levels) -> Levels:
+    def _pairs_of(self, name: str, lineage: Lineage, rows: Levels) -> Levels:
         match self.method:
             case "direct":
-                sides = [descent.brought(descent.walk.into(name, port)) for port in self.sides]
+                sides = [lineage.brought(lineage.walk.into(name, port)) for port in self.sides]
                 combinations = align(sides)[0] if all(sides) else ()
                 return frozenset(born(name, *met) for met in combinations)
             case "relabel":
@@ -147,8 +122,9 @@ class PairsNode(BaseNode):
             case _:
                 return frozenset(born(name, level, level) for level in rows)
 
-    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
         """Both sides, and what both have in common."""
+        names = columns.inputs(name)
         judged = columns.walk.into(name, "preference" if self.method == "relabel" else "scores")
         written = self._written_columns(is_judged=bool(judged))
         sides = columns.of_edges(columns.walk.into(name, *self.sides)) if self.sides else names

@@ -6,17 +6,7 @@ from typing import ClassVar, Literal
 
 from coloop.spec.base import setting
 from coloop.spec.model import Model
-from coloop.spec.nodes.kind import (
-    MODEL_PATHS,
-    BaseNode,
-    InPort,
-    KindText,
-    NodeKind,
-    OutPort,
-    PortType,
-    Stage,
-    Telling,
-)
+from coloop.spec.nodes.kind import MODEL_PATHS, BaseNode, InPort, NodeKind, OutPort, PortType, Stage
 
 
 class ReferenceNode(BaseNode):
@@ -30,39 +20,28 @@ class ReferenceNode(BaseNode):
     """Inputs stand one after another."""
 
     about: ClassVar[NodeKind] = NodeKind(
-        stages={
-            "score": Stage(reads=("rollouts", "pairs"), gives=("log_probs",)),
-        },
+        stages={"score": Stage(reads=("rollouts", "pairs"), gives=("log_probs",))},
         inputs={
-            "rollouts": InPort(type=PortType.ROLLOUTS, phase="score", help="Rollouts to score."),
-            "pairs": InPort(type=PortType.PAIRS, phase="score", help="Pairs to score, both sides."),
+            "rollouts": InPort(PortType.ROLLOUTS, "score", "Rollouts to score."),
+            "pairs": InPort(PortType.PAIRS, "score", "Pairs to score, both sides."),
         },
-        outputs={"log_probs": OutPort(type=PortType.LOG_PROBS, help="One log-prob a token.")},
+        outputs={"log_probs": OutPort(PortType.LOG_PROBS, "One log-prob a token.")},
         rows=("rollouts", "pairs"),
         concat=("rollouts", "pairs"),
-        text=KindText(
-            title="Reference",
-            group="models",
-            icon="anchor",
-            help=(
-                "Log-probs by frozen or following weights: what KL terms and preference losses "
-                "compare with. Usually a snapshot of the learner, refreshed when a phase starts."
-            ),
-            template={
-                "kind": "reference",
-                "model": {"type": "snapshot", "of": "actor", "refresh": "never"},
-            },
-            synonyms=(
-                "kl, anchor, frozen, ref, reference policy, log probs, snapshot, ema, teacher, "
-                "prior"
-            ),
-            summary=MODEL_PATHS,
-            telling=(
-                Telling(
-                    "of",
-                    ("model.of", "model.with", "model.path", "model.run", "model.architecture"),
-                ),
-                Telling("refresh", ("model.refresh",)),
-            ),
-        ),
+        title="Reference",
+        group="models",
+        icon="anchor",
+        help="Log-probs by frozen or following weights: what KL terms and preference losses "
+        "compare with. Usually a snapshot of the learner, refreshed when a phase starts.",
+        template={
+            "kind": "reference",
+            "model": {"type": "snapshot", "of": "actor", "refresh": "never"},
+        },
+        synonyms="kl, anchor, frozen, ref, reference policy, log probs, snapshot, ema, teacher, "
+        "prior",
+        summary=MODEL_PATHS,
+        shown={
+            "of": ("model.of", "model.with", "model.path", "model.run", "model.architecture"),
+            "refresh": ("model.refresh",),
+        },
     )

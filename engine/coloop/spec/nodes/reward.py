@@ -9,19 +9,16 @@ from coloop.spec.base import setting
 from coloop.spec.builtins import BUILTIN_NAMES, SCORE_TO_SCORE
 from coloop.spec.levels import LevelsByPort
 from coloop.spec.model import Model
-from coloop.spec.names import NamesByPort, NamesOf
+from coloop.spec.names import NamesByPort
 from coloop.spec.nodes.kind import (
-    LEARNS_BY,
     MODEL_PATHS,
     BaseNode,
     InMode,
     InPort,
-    KindText,
     NodeKind,
     OutPort,
     PortType,
     Stage,
-    Telling,
     When,
 )
 from coloop.spec.reading import PromptTemplate, Read
@@ -30,8 +27,7 @@ from coloop.spec.training import Training
 
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.descent import Descent
-    from coloop.spec.lineage.joins import Join
+    from coloop.spec.lineage.lineage import Lineage
 
 
 _MODEL_REWARD: When = {"source.type": ("model",)}
@@ -53,10 +49,7 @@ class RewardNode(BaseNode):
     per: Literal["row"] | None = setting(None, level="advanced")
     """With `join: gather`: a number for each row gathered; null: one for the gathered row."""
     model: Model | None = setting(
-        None,
-        when={"source.type": ("model",)},
-        needed={"source.type": ("model",)},
-        section="model",
+        None, when={"source.type": ("model",)}, needed={"source.type": ("model",)}, section="model"
     )
     """Where the weights of a model reward come from."""
     template: PromptTemplate | None = setting(
@@ -80,41 +73,39 @@ class RewardNode(BaseNode):
             "learn": Stage(reads=("pairs", "labels")),
         },
         inputs={
-            "rollouts": InPort(type=PortType.ROLLOUTS, phase="score", help="Rollouts to score."),
-            "rows": InPort(type=PortType.ROWS, phase="score", help="Rows to score."),
+            "rollouts": InPort(PortType.ROLLOUTS, "score", "Rollouts to score."),
+            "rows": InPort(PortType.ROWS, "score", "Rows to score."),
             "scores": InPort(
-                type=PortType.SCORES,
-                phase="score",
-                help="Scores that it reads under their node's name.",
+                PortType.SCORES, "score", "Scores that it reads under their node's name."
             ),
             "comparisons": InPort(
-                type=PortType.PAIRS,
+                PortType.PAIRS,
+                "score",
+                "Pairs to score, each side alone.",
                 max=1,
-                phase="score",
                 when=_NOT_BUILTIN,
-                help="Pairs to score, each side alone.",
             ),
             "pairs": InPort(
-                type=PortType.PAIRS,
-                phase="learn",
+                PortType.PAIRS,
+                "learn",
+                "Preferences a model learns from.",
                 teaching=True,
                 when=_MODEL_REWARD,
-                help="Preferences a model learns from.",
             ),
             "labels": InPort(
-                type=PortType.SCORES,
-                phase="learn",
+                PortType.SCORES,
+                "learn",
+                "Numbers a model learns from.",
                 teaching=True,
                 when=_MODEL_REWARD,
-                help="Numbers a model learns from.",
             ),
         },
         outputs={
-            "scores": OutPort(type=PortType.SCORES, help="One number a row, or one a step."),
+            "scores": OutPort(PortType.SCORES, "One number a row, or one a step."),
             "check": OutPort(
-                type=PortType.CHECK,
+                PortType.CHECK,
+                "A handle for a search or tool that requests scores.",
                 when=_READS_ROWS,
-                help="A handle for a search or tool that requests scores.",
             ),
         },
         rows=("rollouts", "rows", "comparisons"),
@@ -131,35 +122,30 @@ class RewardNode(BaseNode):
                 }
             ),
         },
-        text=KindText(
-            title="Reward",
-            group="scores",
-            icon="star",
-            help=(
-                "Numbers for rows: a built-in check, a Python function, a reward model, or a "
-                "service. Some built-ins turn scores into scores. The weight of a reward is set on "
-                "its edge into a learner's `rewards`."
-            ),
-            template={"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
-            synonyms=(
-                "score, scorer, grader, checker, reward function, reward model, preference model, "
-                "judge, python, remote"
-            ),
-            summary=("source.type", *MODEL_PATHS),
-            telling=(
-                Telling("check", ("source.name",)),
-                Telling("source", ("source.file", "source.url", "source.code")),
-                Telling("reads", ("source.pattern", "source.column", "source.max")),
-            ),
-            learning=LEARNS_BY,
-        ),
+        title="Reward",
+        group="scores",
+        icon="star",
+        help="Numbers for rows: a built-in check, a Python function, a reward model, or a "
+        "service. Some built-ins turn scores into scores. The weight of a reward is set on "
+        "its edge into a learner's `rewards`.",
+        template={"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+        synonyms="score, scorer, grader, checker, reward function, reward model, preference model, "
+        "judge, python, remote",
+        summary=("source.type", *MODEL_PATHS),
+        shown={
+            "check": ("source.name",),
+            "source": ("source.file", "source.url", "source.code"),
+            "reads": ("source.pattern", "source.column", "source.max"),
+        },
     )
 
-    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
         """Of the rows that it scores."""
+        join = lineage.join(name)
         yield "scores", join.members if self.per == "row" else join.levels
 
-    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
         """Its score comes along."""
+        names = columns.inputs(name)
         table = {level: part.with_scores([name]) for level, part in names.items()}
         yield "scores", columns.per_row(name, table)

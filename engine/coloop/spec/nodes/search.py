@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 from coloop.spec.base import Flag, Number, Text, setting
 from coloop.spec.levels import LevelsByPort, children
 from coloop.spec.names import NOTHING, NamesByPort, NamesOf
-from coloop.spec.nodes.kind import (
-    BaseNode,
-    InPort,
-    KindText,
-    NodeKind,
-    OutPort,
-    PortType,
-    Stage,
-    Telling,
-    When,
-)
+from coloop.spec.nodes.kind import BaseNode, InPort, NodeKind, OutPort, PortType, Stage, When
 from coloop.spec.rollout import Rollout
 from coloop.spec.row_counts import UNKNOWN, Counts, add_up
 from coloop.spec.search import Budget, Completions, Expand, Select, StepLabels
@@ -28,8 +18,7 @@ from coloop.spec.written import ROLLOUT_COLUMNS, TREE_COLUMNS
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns
     from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.descent import Descent
-    from coloop.spec.lineage.joins import Join
+    from coloop.spec.lineage.lineage import Lineage
 
 
 _TREES: When = {"method": ("puct", "and_or")}
@@ -73,71 +62,50 @@ class SearchNode(BaseNode):
         stages={
             "generate": Stage(
                 reads=("rows",), gives=("rollouts", "scores", "step_scores"), calls=True
-            ),
+            )
         },
         inputs={
-            "rows": InPort(
-                type=PortType.ROWS,
-                max=1,
-                phase="generate",
-                required=True,
-                help="Rows to search from.",
-            ),
+            "rows": InPort(PortType.ROWS, "generate", "Rows to search from.", max=1, required=True),
             "policy": InPort(
-                type=PortType.POLICY,
-                phase="generate",
-                required=True,
-                help="Who proposes the next step.",
+                PortType.POLICY, "generate", "Who proposes the next step.", required=True
             ),
-            "outcome": InPort(
-                type=PortType.CHECK, max=1, phase="generate", help="What grades a finished path."
-            ),
+            "outcome": InPort(PortType.CHECK, "generate", "What grades a finished path.", max=1),
             "value": InPort(
-                type=PortType.CHECK,
-                max=1,
-                phase="generate",
-                when=_TREES,
-                help="What grades an unfinished path.",
+                PortType.CHECK, "generate", "What grades an unfinished path.", max=1, when=_TREES
             ),
             "tools": InPort(
-                type=PortType.TOOL,
-                phase="generate",
+                PortType.TOOL,
+                "generate",
+                "The environment it moves in.",
                 when={"method": ("and_or",)},
-                help="The environment it moves in.",
             ),
         },
         outputs={
-            "rollouts": OutPort(
-                type=PortType.ROLLOUTS, help="The paths or labelled texts that it finds."
-            ),
-            "scores": OutPort(type=PortType.SCORES, help="One number a searched row."),
-            "step_scores": OutPort(type=PortType.SCORES, help="One number a step."),
-            "policy": OutPort(type=PortType.POLICY, help="A handle: the policy with search."),
+            "rollouts": OutPort(PortType.ROLLOUTS, "The paths or labelled texts that it finds."),
+            "scores": OutPort(PortType.SCORES, "One number a searched row."),
+            "step_scores": OutPort(PortType.SCORES, "One number a step."),
+            "policy": OutPort(PortType.POLICY, "A handle: the policy with search."),
         },
         rows=("rows",),
         metrics=("search/*",),
-        text=KindText(
-            title="Search",
-            group="tools",
-            icon="git-fork",
-            help=(
-                "Drives policies to grow trees or to label steps: Monte Carlo completions, binary "
-                "search for the first error, PUCT, and-or trees. Every search has a hard budget."
-            ),
-            template={
-                "kind": "search",
-                "method": "monte_carlo",
-                "completions": 8,
-                "budget": {"tokens": 100000},
-            },
-            synonyms="tree, mcts, monte carlo, puct, omegaprm, proof search, beam",
-            summary=("method",),
-            telling=(
-                Telling("method", ("method",)),
-                Telling("completions", ("completions",)),
-                Telling("budget", ("budget.tokens",)),
-            ),
-        ),
+        title="Search",
+        group="tools",
+        icon="git-fork",
+        help="Drives policies to grow trees or to label steps: Monte Carlo completions, binary "
+        "search for the first error, PUCT, and-or trees. Every search has a hard budget.",
+        template={
+            "kind": "search",
+            "method": "monte_carlo",
+            "completions": 8,
+            "budget": {"tokens": 100000},
+        },
+        synonyms="tree, mcts, monte carlo, puct, omegaprm, proof search, beam",
+        summary=("method",),
+        shown={
+            "method": ("method",),
+            "completions": ("completions",),
+            "budget": ("budget.tokens",),
+        },
     )
 
     @property
@@ -145,15 +113,17 @@ class SearchNode(BaseNode):
         """Whether it grows a tree; else it estimates the steps of texts."""
         return self.method in ("puct", "and_or")
 
-    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
         """A child of each row that it searches from; texts that are there are labelled."""
-        labels_texts = not self.grows_tree and descent.brings_texts(name)
-        grown = join.levels if labels_texts else children(name, join.levels)
+        labels_texts = not self.grows_tree and lineage.brings_texts(name)
+        rows = lineage.input_levels(name)
+        grown = rows if labels_texts else children(name, rows)
         yield from (("rollouts", grown), ("step_scores", grown))
-        yield "scores", join.levels if self.method == "and_or" else grown
+        yield "scores", rows if self.method == "and_or" else grown
 
-    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
         """What every text of a search has; its score comes along."""
+        names = columns.inputs(name)
         own = TREE_COLUMNS if self.grows_tree else ROLLOUT_COLUMNS
         for port in ("rollouts", "step_scores", "scores"):
             table: NamesOf = {}

@@ -11,16 +11,7 @@ from pydantic import model_validator
 from coloop.spec.base import PlainValue, Text, problem, setting
 from coloop.spec.levels import LevelsByPort, children
 from coloop.spec.names import NamesByPort, NamesOf
-from coloop.spec.nodes.kind import (
-    BaseNode,
-    InPort,
-    KindText,
-    NodeKind,
-    OutPort,
-    PortType,
-    Stage,
-    Telling,
-)
+from coloop.spec.nodes.kind import BaseNode, InPort, NodeKind, OutPort, PortType, Stage
 from coloop.spec.reading import Message
 from coloop.spec.row_counts import Count, Counts, at_most
 from coloop.spec.shaping import WRITE_SIGNATURE, Parse
@@ -30,8 +21,7 @@ from coloop.spec.written import returned_keys
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns
     from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.descent import Descent
-    from coloop.spec.lineage.joins import Join
+    from coloop.spec.lineage.lineage import Lineage
 
 
 class TemplateNode(BaseNode):
@@ -59,47 +49,28 @@ class TemplateNode(BaseNode):
     """Python instead of text: `def write(**columns) -> dict | None`, run in a limited process."""
 
     about: ClassVar[NodeKind] = NodeKind(
-        stages={
-            "prepare": Stage(reads=("rows", "scores", "library"), gives=("rows",)),
-        },
+        stages={"prepare": Stage(reads=("rows", "scores", "library"), gives=("rows",))},
         inputs={
             "rows": InPort(
-                type=PortType.ROWS,
-                phase="generate",
-                required=True,
-                help="Rows that fill the template.",
+                PortType.ROWS, "generate", "Rows that fill the template.", required=True
             ),
-            "scores": InPort(
-                type=PortType.SCORES,
-                phase="generate",
-                help=("Scores that the template may refer to."),
-            ),
-            "library": InPort(
-                type=PortType.ROWS, phase="generate", help="Rows that `others()` draws from."
-            ),
+            "scores": InPort(PortType.SCORES, "generate", "Scores that the template may refer to."),
+            "library": InPort(PortType.ROWS, "generate", "Rows that `others()` draws from."),
         },
-        outputs={"rows": OutPort(type=PortType.ROWS, help="The same rows with new columns.")},
+        outputs={"rows": OutPort(PortType.ROWS, "The same rows with new columns.")},
         rows=("rows",),
         scores=("scores",),
         metrics=("parse/none", "rows/none"),
-        text=KindText(
-            title="Template",
-            group="shaping",
-            icon="text-cursor-input",
-            help=(
-                "Turns texts of one node into prompts for the next: `parse` extracts columns from "
-                "the text, `text` renders the new prompt with Jinja, `target` the text to train "
-                "on. `each` makes a row of every element of a list."
-            ),
-            template={"kind": "template", "text": "{{ prompt }}"},
-            synonyms="prompt, jinja, format, parse, extract, chat, rewrite, regex",
-            summary=("each",),
-            telling=(
-                Telling("text", ("text", "code")),
-                Telling("target", ("target",)),
-                Telling("each", ("each",)),
-            ),
-        ),
+        title="Template",
+        group="shaping",
+        icon="text-cursor-input",
+        help="Turns texts of one node into prompts for the next: `parse` extracts columns from "
+        "the text, `text` renders the new prompt with Jinja, `target` the text to train "
+        "on. `each` makes a row of every element of a list.",
+        template={"kind": "template", "text": "{{ prompt }}"},
+        synonyms="prompt, jinja, format, parse, extract, chat, rewrite, regex",
+        summary=("each",),
+        shown={"text": ("text", "code"), "target": ("target",), "each": ("each",)},
     )
 
     @model_validator(mode="after")
@@ -112,12 +83,14 @@ class TemplateNode(BaseNode):
                     raise problem("conflict", "does not go together with `code`", field=name)
         return self
 
-    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
         """The same rows, or a child for each element of a list."""
-        yield "rows", join.levels if self.each is None else children(name, join.levels)
+        rows = lineage.input_levels(name)
+        yield "rows", rows if self.each is None else children(name, rows)
 
-    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
         """What it writes, without what it drops."""
+        names = columns.inputs(name)
         written = self.written_columns()
         table: NamesOf = {}
         for level, part in names.items():

@@ -8,24 +8,14 @@ from pydantic import model_validator
 
 from coloop.spec.base import Name, Number, Text, Whole, problem, setting
 from coloop.spec.levels import LevelsByPort
-from coloop.spec.names import NamesByPort, NamesOf
-from coloop.spec.nodes.kind import (
-    BaseNode,
-    InPort,
-    KindText,
-    NodeKind,
-    OutPort,
-    PortType,
-    Telling,
-    When,
-)
+from coloop.spec.names import NamesByPort
+from coloop.spec.nodes.kind import BaseNode, InPort, NodeKind, OutPort, PortType, When
 from coloop.spec.reading import PromptTemplate
 from coloop.spec.tools import ENVIRONMENT_SIGNATURE, Pack, ToolType
 
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.descent import Descent
-    from coloop.spec.lineage.joins import Join
+    from coloop.spec.lineage.lineage import Lineage
 
 
 _ASKS_POLICY: When = {"type": ("model",)}
@@ -82,58 +72,40 @@ class ToolNode(BaseNode):
         stages={},
         inputs={
             "policy": InPort(
-                type=PortType.POLICY,
+                PortType.POLICY,
+                "generate",
+                "The policy behind a `model` tool.",
                 max=1,
-                phase="generate",
                 when=_ASKS_POLICY,
-                help="The policy behind a `model` tool.",
             ),
             "documents": InPort(
-                type=PortType.ROWS,
+                PortType.ROWS,
+                "generate",
+                "Documents that a `search` tool searches.",
                 max=1,
-                phase="generate",
                 when={"type": ("search",)},
-                help="Documents that a `search` tool searches.",
             ),
-            "check": InPort(
-                type=PortType.CHECK, max=1, phase="generate", help="A scorer that the tool calls."
-            ),
+            "check": InPort(PortType.CHECK, "generate", "A scorer that the tool calls.", max=1),
             "tools": InPort(
-                type=PortType.TOOL,
-                phase="generate",
-                when=_ASKS_POLICY,
-                help="Tools that a `model` tool wraps.",
+                PortType.TOOL, "generate", "Tools that a `model` tool wraps.", when=_ASKS_POLICY
             ),
         },
         outputs={
-            "tool": OutPort(type=PortType.TOOL, help="A handle by which a policy calls it."),
+            "tool": OutPort(PortType.TOOL, "A handle by which a policy calls it."),
             "rollouts": OutPort(
-                type=PortType.ROLLOUTS,
-                when=_ASKS_POLICY,
-                help="What a `model` tool's policy wrote.",
+                PortType.ROLLOUTS, "What a `model` tool's policy wrote.", when=_ASKS_POLICY
             ),
         },
         metrics=("tool/calls", "tool/errors", "tool/seconds"),
-        text=KindText(
-            title="Tool",
-            group="tools",
-            icon="wrench",
-            help=(
-                "A tool that a policy may call while it generates: Python, a calculator, a search "
-                "over documents, an environment, or another policy. Its results are never trained "
-                "on."
-            ),
-            template={"kind": "tool", "type": "calculator"},
-            synonyms=(
-                "function, call, python, calculator, retrieval, rag, environment, sandbox, agent"
-            ),
-            summary=("type",),
-            telling=(
-                Telling("name", ("name",)),
-                Telling("calls", ("call",)),
-                Telling("time limit", ("timeout_seconds",)),
-            ),
-        ),
+        title="Tool",
+        group="tools",
+        icon="wrench",
+        help="A tool that a policy may call while it generates: Python, a calculator, a search "
+        "over documents, an environment, or another policy. Its results are never trained on.",
+        template={"kind": "tool", "type": "calculator"},
+        synonyms="function, call, python, calculator, retrieval, rag, environment, sandbox, agent",
+        summary=("type",),
+        shown={"name": ("name",), "calls": ("call",), "time limit": ("timeout_seconds",)},
     )
 
     @model_validator(mode="after")
@@ -143,11 +115,11 @@ class ToolNode(BaseNode):
             raise problem("conflict", "set exactly one of `name`, `code`, `file`", field="name")
         return self
 
-    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
         """What the policy behind it wrote."""
-        yield "rollouts", descent.brought(descent.walk.into(name, "policy"), "rollouts")
+        yield "rollouts", lineage.brought(lineage.walk.into(name, "policy"), "rollouts")
 
-    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
         """Those of the policy behind it."""
         for edge in columns.walk.into(name, "policy"):
             yield "rollouts", columns.at(edge.source.node, "rollouts")

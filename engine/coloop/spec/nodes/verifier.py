@@ -8,19 +8,16 @@ from coloop.spec.algorithm import VerifierAlgorithm
 from coloop.spec.base import Name, OneOrMany, Text, setting
 from coloop.spec.levels import LevelsByPort, children
 from coloop.spec.model import Model
-from coloop.spec.names import NamesByPort, NamesOf
+from coloop.spec.names import NamesByPort
 from coloop.spec.nodes.kind import (
-    LEARNS_BY,
     MODEL_PATHS,
     BaseNode,
     InMode,
     InPort,
-    KindText,
     NodeKind,
     OutPort,
     PortType,
     Stage,
-    Telling,
     When,
 )
 from coloop.spec.reading import PromptTemplate, Read
@@ -31,8 +28,7 @@ from coloop.spec.training import Credit, Training
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns
     from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.descent import Descent
-    from coloop.spec.lineage.joins import Join
+    from coloop.spec.lineage.lineage import Lineage
 
 
 _JUDGE_MODEL: When = {"method": ("generative", "implicit_prm", "discriminative")}
@@ -72,10 +68,7 @@ class VerifierNode(BaseNode):
     training: Training | None = setting(None, when={"method": _WITH_MODEL}, section="learning")
     """How its weights are updated; null: the defaults, where it owns weights that learn."""
     template: PromptTemplate | None = setting(
-        None,
-        when={"method": _WITH_MODEL},
-        needed={"method": ("generative",)},
-        section="reading",
+        None, when={"method": _WITH_MODEL}, needed={"method": ("generative",)}, section="reading"
     )
     """What it reads."""
     read: Read = setting(default_factory=Read, section="reading")
@@ -85,11 +78,7 @@ class VerifierNode(BaseNode):
     )
     """Which proof checker, e.g. `proof`."""
     by: OneOrMany[Name] | None = setting(
-        None,
-        level="advanced",
-        when={"method": ("vote",)},
-        choices="groupings",
-        reference="node",
+        None, level="advanced", when={"method": ("vote",)}, choices="groupings", reference="node"
     )
     """What the voters share, as `credit.group_by`; null: their prompt row."""
     answer: Text | None = setting(None, when={"method": ("vote",)}, widget="regex")
@@ -107,94 +96,68 @@ class VerifierNode(BaseNode):
             "sync": Stage(),
         },
         inputs={
-            "rollouts": InPort(type=PortType.ROLLOUTS, phase="score", help="Rollouts to judge."),
-            "rows": InPort(type=PortType.ROWS, phase="score", help="Rows to judge."),
+            "rollouts": InPort(PortType.ROLLOUTS, "score", "Rollouts to judge."),
+            "rows": InPort(PortType.ROWS, "score", "Rows to judge."),
             "comparisons": InPort(
-                type=PortType.PAIRS,
-                phase="score",
-                when=_JUDGE_TEMPLATE,
-                help="Pairs to judge, as a and b.",
+                PortType.PAIRS, "score", "Pairs to judge, as a and b.", when=_JUDGE_TEMPLATE
             ),
             "library": InPort(
-                type=PortType.ROWS,
-                phase="score",
+                PortType.ROWS,
+                "score",
+                "Rows that its template draws examples from.",
                 when=_JUDGE_TEMPLATE,
-                help="Rows that its template draws examples from.",
             ),
-            "scores": InPort(
-                type=PortType.SCORES, phase="score", help="Scores that its template may refer to."
-            ),
+            "scores": InPort(PortType.SCORES, "score", "Scores that its template may refer to."),
             "prior": InPort(
-                type=PortType.LOG_PROBS,
+                PortType.LOG_PROBS,
+                "score",
+                "Log-probs of the reference of an implicit PRM.",
                 max=1,
-                phase="score",
                 when={"method": ("implicit_prm",)},
-                help="Log-probs of the reference of an implicit PRM.",
             ),
             "tools": InPort(
-                type=PortType.TOOL,
-                phase="score",
-                when=_WRITES,
-                help="Tools that it may call while it generates.",
+                PortType.TOOL, "score", "Tools that it may call while it generates.", when=_WRITES
             ),
             "reference": InPort(
-                type=PortType.LOG_PROBS,
-                max=1,
-                phase="learn",
-                when=_JUDGE_MODEL,
-                help="Log-probs of its reference.",
+                PortType.LOG_PROBS, "learn", "Log-probs of its reference.", max=1, when=_JUDGE_MODEL
             ),
             "labels": InPort(
-                type=PortType.SCORES,
-                phase="learn",
-                teaching=True,
-                when=_JUDGE_MODEL,
-                help="Labels to learn from.",
+                PortType.SCORES, "learn", "Labels to learn from.", teaching=True, when=_JUDGE_MODEL
             ),
             "rewards": InPort(
-                type=PortType.SCORES,
-                phase="learn",
+                PortType.SCORES,
+                "learn",
+                "Scores of the verdicts it wrote.",
                 teaching=True,
                 of="own rollouts",
                 when=_WRITES,
-                help="Scores of the verdicts it wrote.",
             ),
             "demonstrations": InPort(
-                type=PortType.ROWS,
-                phase="learn",
-                teaching=True,
-                when=_JUDGE_MODEL,
-                help="Verdicts it imitates.",
+                PortType.ROWS, "learn", "Verdicts it imitates.", teaching=True, when=_JUDGE_MODEL
             ),
             "pairs": InPort(
-                type=PortType.PAIRS,
-                phase="learn",
+                PortType.PAIRS,
+                "learn",
+                "Preferences it learns from.",
                 teaching=True,
                 when=_JUDGE_MODEL,
-                help="Preferences it learns from.",
             ),
         },
         outputs={
-            "scores": OutPort(
-                type=PortType.SCORES, help="One number per judged row or generated verdict."
-            ),
+            "scores": OutPort(PortType.SCORES, "One number per judged row or generated verdict."),
             "step_scores": OutPort(
-                type=PortType.SCORES,
+                PortType.SCORES,
+                "One number a step or token.",
                 when={"method": ("rule", "generative", "implicit_prm", "discriminative", "formal")},
-                help="One number a step or token.",
             ),
             "rollouts": OutPort(
-                type=PortType.ROLLOUTS,
-                when=_WRITES,
-                help="The verdicts that a generative one wrote.",
+                PortType.ROLLOUTS, "The verdicts that a generative one wrote.", when=_WRITES
             ),
-            "check": OutPort(
-                type=PortType.CHECK, help="A handle for a search or tool that requests scores."
-            ),
+            "check": OutPort(PortType.CHECK, "A handle for a search or tool that requests scores."),
             "policy": OutPort(
-                type=PortType.POLICY,
+                PortType.POLICY,
+                "A handle for another node that calls it to generate.",
                 when=_WRITES,
-                help="A handle for another node that calls it to generate.",
             ),
         },
         rows=("rollouts", "rows", "comparisons"),
@@ -221,30 +184,21 @@ class VerifierNode(BaseNode):
                 }
             ),
         },
-        text=KindText(
-            title="Verifier",
-            group="scores",
-            icon="scale",
-            help=(
-                "Judges, whole or step by step: the task's own checker, a model that generates a "
-                "verdict, an implicit process reward, a majority vote or a proof checker. A "
-                "generative one can learn from rewards like an actor."
-            ),
-            template={"kind": "verifier", "method": "rule"},
-            synonyms=(
-                "judge, grader, critique, verdict, prm, process reward, orm, genrm, vote, "
-                "majority, checker, proof"
-            ),
-            summary=MODEL_PATHS,
-            telling=(
-                Telling("method", ("method",)),
-                Telling("template", ("template.text",)),
-                Telling(
-                    "verdict", ("read.verdict", "read.number", "read.score", "checker", "answer")
-                ),
-            ),
-            learning=LEARNS_BY,
-        ),
+        title="Verifier",
+        group="scores",
+        icon="scale",
+        help="Judges, whole or step by step: the task's own checker, a model that generates a "
+        "verdict, an implicit process reward, a majority vote or a proof checker. A "
+        "generative one can learn from rewards like an actor.",
+        template={"kind": "verifier", "method": "rule"},
+        synonyms="judge, grader, critique, verdict, prm, process reward, orm, genrm, vote, "
+        "majority, checker, proof",
+        summary=MODEL_PATHS,
+        shown={
+            "method": ("method",),
+            "template": ("template.text",),
+            "verdict": ("read.verdict", "read.number", "read.score", "checker", "answer"),
+        },
     )
 
     @property
@@ -252,18 +206,20 @@ class VerifierNode(BaseNode):
         """Where it writes its verdict."""
         return self.method == "generative" and self.rollout is not None
 
-    def levels_given(self, name: str, descent: Descent, join: Join) -> LevelsByPort:
+    def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
         """Of the rows that it judges, or of the verdicts that it writes about them."""
+        join = lineage.join(name)
         scored = join.members if self.per == "row" else join.levels
         if self.writes_texts:
-            called = descent.called(name)
+            called = lineage.called(name)
             yield "rollouts", children(name, join.levels) | called
             scored = children(name, scored) | called
         yield from (("scores", scored), ("step_scores", scored))
 
-    def columns_given(self, name: str, columns: Columns, names: NamesOf) -> NamesByPort:
+    def columns_given(self, name: str, columns: Columns) -> NamesByPort:
         """Its score comes along, with what every rollout has where it writes."""
-        table = columns.rollouts(name, names) if self.writes_texts else names
+        names = columns.inputs(name)
+        table = columns.rollouts(name) if self.writes_texts else names
         table = {level: part.with_scores([name]) for level, part in table.items()}
         yield "rollouts", table
         yield "scores", columns.per_row(name, table)

@@ -16,8 +16,7 @@ from typing import Any
 from coloop.errors import SpecProblem
 from coloop.spec.changes import apply_change, apply_changes, normal_change, same_documents
 from coloop.spec.diagnostics import Change, Diagnostic
-from coloop.spec.documents import Parts, look_along
-from coloop.spec.migrate import VERSION, migrate
+from coloop.spec.documents import VERSION, Parts, look_along, migrate
 from coloop.spec.text.edits import Edit, Editor, chain_of, content_start, read, replaced
 from coloop.spec.text.emit import WIDTH, flow, is_leaf, to_yaml
 from coloop.spec.text.reader import Place, Reading, data_of

@@ -22,7 +22,7 @@ from typing import Any, Literal, NoReturn
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from coloop.errors import SpecProblem
-from coloop.spec.diagnostics import Diagnostic
+from coloop.spec.diagnostics import Diagnostic, at
 from coloop.spec.text import scan, yaml_errors
 
 MAX_CHARACTERS = 1024 * 1024
@@ -159,7 +159,8 @@ def _read_with_errors(text: str) -> Reading:
         return Reading(diagnostics=(_syntax(text, error, builder.path),))
     except (YAMLError, ValueError, IndexError, AttributeError, AssertionError, TypeError) as error:
         # ruamel.yaml lets a few of its own slips through on broken text.
-        return _failed("yaml.syntax", f"the text cannot be read as YAML: {_first_line(error)}")
+        words = (str(error).splitlines() or [""])[0] or type(error).__name__
+        return _failed("yaml.syntax", f"the text cannot be read as YAML: {_short(words, 200)}")
 
 
 def _failed(code: str, message: str, hint: str | None = None) -> Reading:
@@ -185,9 +186,8 @@ class _Builder:
                 documents += 1
                 if documents > 1:
                     message = "a second document starts here, after `---`"
-                    self._refuse(
-                        event, "yaml.several_documents", message, ("a file contains one loop")
-                    )
+                    hint = "a file contains one loop"
+                    self._refuse(event, "yaml.several_documents", message, hint)
             elif isinstance(event, scan.START):
                 self._start(event)
             elif isinstance(event, scan.END):
@@ -325,11 +325,8 @@ class _Builder:
             top.place.items.append(place)
 
     def _wants_key(self) -> bool:
-        return (
-            bool(self.stack)
-            and isinstance(self.stack[-1].value, dict)
-            and self.stack[-1].key is None
-        )
+        top = self.stack[-1] if self.stack else None
+        return top is not None and isinstance(top.value, dict) and top.key is None
 
     def _place(self, event: Any, kind: Any) -> Place:
         start = event.start_mark
@@ -375,27 +372,8 @@ class _Builder:
 
     def _refuse(self, event: Any, code: str, message: str, hint: str | None = None) -> NoReturn:
         mark = event.start_mark
-        raise _Refused(
-            Diagnostic(
-                code=code,
-                message=message,
-                hint=hint,
-                line=mark.line + 1,
-                column=mark.column + 1,
-                node=_node_of(self.path),
-                field=_field_of(self.path),
-            )
-        )
-
-
-def _node_of(path: tuple[str | int, ...]) -> str | None:
-    return str(path[1]) if path[:1] == ("nodes",) and len(path) > 1 else None
-
-
-def _field_of(path: tuple[str | int, ...]) -> str | None:
-    """The place inside of the node, or the whole path where there is none."""
-    parts = path if _node_of(path) is None else path[2:]
-    return ".".join(map(str, parts)) or None
+        place = (mark.line + 1, mark.column + 1)
+        raise _Refused(at(self.path, code, message, hint, place=place))
 
 
 _HINTS = {
@@ -418,21 +396,9 @@ def _syntax(text: str, error: MarkedYAMLError, path: tuple[str | int, ...]) -> D
     is_tab = "'\\t'" in problem or "\\t" in problem
     hint = next((told for words, told in _HINTS.items() if words in message), None)
     message, hint = yaml_errors.say(text, error, path) or (message, hint)
-    return Diagnostic(
-        code="yaml.tab" if is_tab else "yaml.syntax",
-        message=_short(message, 300),
-        hint=hint,
-        line=None if mark is None else mark.line + 1,
-        column=None if mark is None else mark.column + 1,
-        node=_node_of(path),
-        field=_field_of(path),
-    )
-
-
-def _first_line(error: BaseException) -> str:
-    return _short(
-        (str(error).splitlines() or [type(error).__name__])[0] or type(error).__name__, 200
-    )
+    code = "yaml.tab" if is_tab else "yaml.syntax"
+    place = None if mark is None else (mark.line + 1, mark.column + 1)
+    return at(path, code, _short(message, 300), hint, place=place)
 
 
 def _short(text: str, limit: int = 60) -> str:

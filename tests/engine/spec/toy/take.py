@@ -9,12 +9,10 @@ from coloop.spec.base import Whole, setting
 from coloop.spec.nodes.kind import (
     BaseNode,
     InPort,
-    KindText,
     NodeKind,
     OutPort,
     PortType,
     Stage,
-    Telling,
 )
 from coloop.spec.row_counts import Count, Counts
 
@@ -32,19 +30,17 @@ class TakeNode(BaseNode):
 
     about: ClassVar[NodeKind] = NodeKind(
         stages={"prepare": Stage(reads=("rows",), gives=("rows",))},
-        inputs={"rows": InPort(type=PortType.ROWS, phase="generate", required=True, help="Rows.")},
-        outputs={"rows": OutPort(type=PortType.ROWS, help="The first of them.")},
+        inputs={"rows": InPort(PortType.ROWS, "generate", "Rows.", required=True)},
+        outputs={"rows": OutPort(PortType.ROWS, "The first of them.")},
         rows=("rows",),
-        text=KindText(
-            title="Take",
-            group="shaping",
-            icon="scissors",
-            help="Hands on the first rows that come in, at most so many.",
-            template={"kind": "take", "most": 4},
-            synonyms="head, limit, first",
-            summary=(),
-            telling=(Telling("most", ("most",)),),
-        ),
+        title="Take",
+        group="shaping",
+        icon="scissors",
+        help="Hands on the first rows that come in, at most so many.",
+        template={"kind": "take", "most": 4},
+        synonyms="head, limit, first",
+        summary=(),
+        shown={"most": ("most",)},
     )
 
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:

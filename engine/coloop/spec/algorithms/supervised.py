@@ -1,13 +1,13 @@
-"""Algorithms of port `pairs` by which policies learn.
+"""Algorithms that learn from what is given: preferences, demonstrations, labels and returns.
 
-z is the difference of both sides' log ratios to the reference. The comment above each record says
-what the algorithm computes where its preset is not changed.
+z is the difference of both sides' log ratios to the reference, s the score of a row, V the value of
+a token and R its return.
 """
 
 from functools import partial
 from typing import Any, Final
 
-from coloop.spec.algorithms.record import ARXIV, AlgorithmRecord
+from coloop.spec.plugins import ARXIV, AlgorithmRecord
 
 PREFERENCE_BASE: dict[str, Any] = {
     "beta": 0.1,
@@ -22,7 +22,6 @@ PREFERENCE_BASE: dict[str, Any] = {
 _preference = partial(AlgorithmRecord, fields="preference", recipe="preference")
 
 PREFERENCES: Final = (
-    # −log σ(β z), log ratios as sums over tokens. arXiv 2305.18290
     _preference(
         name="dpo",
         title="DPO",
@@ -31,7 +30,6 @@ PREFERENCES: Final = (
         paper=ARXIV + "2305.18290",
         preset={},
     ),
-    # (z − 1/(2β))², log ratios as means over tokens. arXiv 2310.12036
     _preference(
         name="ipo",
         title="IPO",
@@ -40,8 +38,7 @@ PREFERENCES: Final = (
         paper=ARXIV + "2310.12036",
         preset={"loss": "ipo", "reduce": "mean"},
     ),
-    # mean of 1 − σ(β(a − z0)) of chosen, 1 − σ(β(z0 − b)) of rejected; z0 is the mean log ratio of
-    # answers to others' prompts, at least 0, measured once an order. arXiv 2402.01306
+    # z0 is at least 0, and measured once an update.
     _preference(
         name="kto",
         title="KTO",
@@ -50,8 +47,6 @@ PREFERENCES: Final = (
         paper=ARXIV + "2402.01306",
         preset={"loss": "kto"},
     ),
-    # −mean_t log π(chosen) − β log σ(log odds(chosen) − log odds(rejected)), odds of mean
-    # log-probs; no reference. arXiv 2403.07691
     _preference(
         name="orpo",
         title="ORPO",
@@ -61,7 +56,6 @@ PREFERENCES: Final = (
         preset={"loss": "orpo", "reduce": "mean"},
         needs_reference=False,
     ),
-    # −log σ(β (mean_t log π(chosen) − mean_t log π(rejected)) − γ); no reference. arXiv 2405.14734
     _preference(
         name="simpo",
         title="SimPO",
@@ -71,8 +65,6 @@ PREFERENCES: Final = (
         preset={"loss": "simpo", "reduce": "mean", "beta": 2.0, "gamma": 0.5},
         needs_reference=False,
     ),
-    # dpo where rejected is the text of the previous self, which is the reference as well: it starts
-    # at ln 2. arXiv 2401.01335
     _preference(
         name="spin",
         title="SPIN",
@@ -81,8 +73,6 @@ PREFERENCES: Final = (
         paper=ARXIV + "2401.01335",
         preset={},
     ),
-    # dpo of two of the policy's own texts to a prompt, paired by their scores in the step in which
-    # they are written. arXiv 2402.04792
     _preference(
         name="online_dpo",
         title="Online DPO",
@@ -92,3 +82,69 @@ PREFERENCES: Final = (
         preset={},
     ),
 )
+
+OF_OWN_SECTION: Final = (
+    AlgorithmRecord(
+        name="sft",
+        title="Imitation (SFT)",
+        help="Cross-entropy on demonstrations.",
+        formula="loss = -mean over tokens log p(token)",
+        paper=ARXIV + "2203.02155",
+        recipe="imitation",
+    ),
+    # of rewards: arXiv 2009.01325
+    AlgorithmRecord(
+        name="bradley_terry",
+        title="Bradley-Terry",
+        help="A scorer learns that chosen scores higher than rejected.",
+        formula="loss = -log sigmoid(s(chosen) - s(rejected) - margin)",
+        paper="https://doi.org/10.1093/biomet/39.3-4.324",
+        recipe="bradley_terry",
+    ),
+    # also arXiv 2506.14175
+    AlgorithmRecord(
+        name="label_ce",
+        title="Label words",
+        help="A language model learns to choose one of a few label words.",
+        formula="loss = -log p(label | label words)",
+        paper=ARXIV + "2408.15240",
+        recipe="choices",
+    ),
+    # mean over what is labelled: texts, steps or tokens
+    AlgorithmRecord(
+        name="regression",
+        title="Regression",
+        help="A scorer learns numbers.",
+        formula="loss = (s - label)^2",
+        paper=ARXIV + "2406.08673",
+        recipe="labels",
+    ),
+    # the same mean; the label is rounded unless it is soft
+    AlgorithmRecord(
+        name="outcome",
+        title="Outcome",
+        help="A scorer learns right from wrong, per text or per step.",
+        formula="loss = BCE(sigmoid(s), label)",
+        paper=ARXIV + "2110.14168",
+        recipe="labels",
+    ),
+    # also arXiv 2502.01456
+    AlgorithmRecord(
+        name="implicit_prm",
+        title="Implicit process reward",
+        help=("Learns outcomes as a language model and is read as a reward of each token."),
+        formula="loss = BCE(sigmoid(beta sum_t (log p - log prior)), label)",
+        paper=ARXIV + "2412.01981",
+        recipe="implicit_prm",
+    ),
+    # clipping: arXiv 2005.12729
+    AlgorithmRecord(
+        name="value",
+        title="Value",
+        help="A critic learns the returns of its actor.",
+        formula="loss = 1/2 max((V - R)^2, (clip(V, V_old +- clip) - R)^2)",
+        paper=ARXIV + "1506.02438",
+        recipe="value",
+    ),
+)
+"""Algorithms with a section of their own."""

@@ -1,19 +1,100 @@
 """What a package of a third party hands over by an entry point: one record for each thing it adds.
 
 A record is light: it says what is in the language, and names what carries it out as
-`package.module:object`, which is imported when a run needs it.
+`package.module:object`, which is imported when a run needs it. The module with the records of a
+package imports nothing of coloop but this: it is loaded with the language, in every process, before
+torch. `examples/coloop-example-plugin` is an example.
+
+Our own algorithms have the same records: catalog, schema, help and refusals are made from them. A
+text that is missing is left empty, and the name is the title.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from pydantic import ConfigDict
 
-from coloop.spec.algorithms.record import AdvantageRecord, AlgorithmRecord
-from coloop.spec.base import Section, Whole, setting, title_of
+from coloop.spec.base import Flag, Name, Number, Range, Section, Text, Whole, setting, title_of
+
+__all__ = [
+    "AdvantageRecord",
+    "AlgorithmPlugin",
+    "AlgorithmRecord",
+    "Builtin",
+    "Flag",
+    "Name",
+    "Number",
+    "Range",
+    "RewardPlugin",
+    "Section",
+    "Task",
+    "TaskPlugin",
+    "Text",
+    "ToolPlugin",
+    "Whole",
+    "setting",
+]
+
+ARXIV: Final = "https://arxiv.org/abs/"
+
+Fields = Literal["rewards", "preference", "own"]
+RecipeName = Literal[
+    "policy",
+    "preference",
+    "imitation",
+    "value",
+    "bradley_terry",
+    "labels",
+    "implicit_prm",
+    "choices",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlgorithmRecord:
+    """An algorithm of the loop language."""
+
+    name: str
+    title: str = ""
+    help: str = ""
+    formula: str = ""
+    """On one line, for the catalog."""
+    paper: str = ""
+    """Address of where it comes from."""
+    fields: Fields = "own"
+    """Which settings it has: those of `RewardsAlgorithm`, those of `PreferenceAlgorithm`, or those
+    of a section whose only name it is."""
+    preset: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that differ from `REWARDS_BASE` or `PREFERENCE_BASE`."""
+    recipe: RecipeName | None = None
+    """Which recipe carries it out (`recipes.table`); None: it can be drawn and planned, not run."""
+    needs_reference: bool = True
+    """Of preferences: whether it reads log-probs of a reference."""
+    family: str = ""
+    """The algorithm of which it is a preset; empty: it is one itself."""
+    framework: str | None = None
+    """Whose defaults a preset has (`FRAMEWORKS`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvantageRecord:
+    """A way to make advantages of scores: a value of `advantage`."""
+
+    name: str
+    needs: Literal["group", "values", "greedy", "nothing"] = "nothing"
+    """`group`: it compares the rows of a group, by a function of `recipes.estimators`; `values`:
+    those of a critic; `greedy`: the score of each prompt's greedy row."""
+    deviation: str = "none"
+    """Which deviation scales it where the loop does not say."""
+    whole_rows: bool = False
+    """Whether the scores of a row are summed before rows are compared; else each is compared."""
+    formula: str = ""
+    """Of a comparison of row i, in the arithmetic of Python: `r_i - mean(group)`."""
+    note: str = ""
+    """How to read the formula."""
 
 
 def _title_of(name: str, info: object = None) -> str:
