@@ -58,10 +58,10 @@ READERS: dict[str, tuple[str, ...]] = {
     "EvaluateNode": ("runtime/roles/evaluate.py", "runtime", "plan/unrolled.py"),
     "ToolNode": (
         "runtime/roles/tool.py",
-        "runtime/roles/writing/policy_tool.py",
+        "runtime/roles/generation/policy_tool.py",
         "data/tools/calls.py",
     ),
-    "Pack": ("runtime/roles/writing/policy_tool.py",),
+    "Pack": ("runtime/roles/generation/policy_tool.py",),
     "SearchNode": ("runtime/roles/search.py", "runtime/roles/searching"),
     **dict.fromkeys(
         (
@@ -130,7 +130,10 @@ READERS: dict[str, tuple[str, ...]] = {
         *("runtime/roles", "plan/settings/engines.py", "plan/unrolled.py", "spec/groups.py"),
         "workers/initial_weights.py",
     ),
-    "Turns": ("runtime/roles/writing/conversation.py", "runtime/roles/writing/conversations.py"),
+    "Turns": (
+        "runtime/roles/generation/conversation.py",
+        "runtime/roles/generation/conversations.py",
+    ),
     # where rows come from
     "FileSource": ("data/sources.py", "spec/data.py"),
     "HubSource": ("data/sources.py",),

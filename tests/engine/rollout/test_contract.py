@@ -666,11 +666,11 @@ def test_fewer_at_once_write_the_same(
     engine: RolloutEngine, requests: list[GenerationRequest], case: tuple[str, str]
 ) -> None:
     before = generate(engine, requests)
-    rows = engine.rows_at_once()
+    rows = engine.max_concurrency()
 
-    engine.write_fewer(2)
+    engine.limit_concurrency(2)
     after = generate(engine, requests)
 
     assert texts(after) == texts(before)
     if case[0] == "torch":
-        assert (rows, engine.rows_at_once()) == (SLOTS, 2)
+        assert (rows, engine.max_concurrency()) == (SLOTS, 2)

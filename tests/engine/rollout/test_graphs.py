@@ -249,7 +249,7 @@ def test_asleep_no_recording_is_held(
 
     assert generate(engine, requests) == before
     assert recorded > asleep == 0
-    engine.write_fewer(3)
+    engine.limit_concurrency(3)
     assert held(engine) == 0
     alike(generate(engine, requests), before, forward_terms(models("qwen3"), 80))
 

@@ -222,7 +222,7 @@ def test_scores_do_not_depend_on_the_company_they_are_computed_in(
     rows: list[TokenSequence] = make_load("grpo", size=10).rows
 
     together = score_sequences(model, rows)
-    alone = [score_sequences(model, [row], rows_at_once=1)[0] for row in rows]
+    alone = [score_sequences(model, [row], micro_batch=1)[0] for row in rows]
     scale = max(abs(number) for row in alone for number in row)
 
     for row, ours, theirs in zip(rows, together, alone, strict=True):

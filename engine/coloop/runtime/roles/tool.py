@@ -12,9 +12,9 @@ from coloop.data.tools.proof import ProofEnvironment
 from coloop.data.tools.protocol import Tool
 from coloop.data.tools.python import PythonTool
 from coloop.data.tools.search import Index, Search, texts_of
+from coloop.runtime.roles.generation.policy_tool import PolicyTool
 from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.runtime.roles.rows.outside import read_code_of
-from coloop.runtime.roles.writing.policy_tool import PolicyTool
 from coloop.sandbox.code_files import CodeFile
 from coloop.spec.installed import load
 from coloop.spec.nodes import DatasetNode, ToolNode

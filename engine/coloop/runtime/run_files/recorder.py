@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from coloop.errors import StorageFull
-from coloop.runtime.run_files.event_file import EVENT_FILE, GAUGE_LINES, cut_end, mend
+from coloop.runtime.run_files.event_file import EVENT_FILE, GAUGE_LINES, cut_end, repair
 from coloop.runtime.run_files.events import (
     MARK,
     CheckpointEvent,
@@ -212,8 +212,9 @@ class Recorder:
     def __init__(self, folder: Path, run_id: str, sinks: Sequence[Sink] = ()) -> None:
         self.folder = folder
         self.run_id = run_id
-        before = mend(folder / EVENT_FILE)
-        cut_end(folder / GAUGE_LINES, before.seq)
+        before = repair(folder / EVENT_FILE)
+        with suppress(FileNotFoundError), (folder / GAUGE_LINES).open("r+b") as lines:
+            cut_end(lines, before.seq)
         self.seq = before.seq
         self.attempt = before.attempt + 1
         self.damaged = before.damaged

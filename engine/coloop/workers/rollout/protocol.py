@@ -208,12 +208,12 @@ class RolloutEngine(Protocol):
         engine that is awake stays so."""
         ...
 
-    def rows_at_once(self) -> int | None:
+    def max_concurrency(self) -> int | None:
         """Most texts that it has written at once; None: nothing was written, or the engine looks
         after its memory by itself."""
         ...
 
-    def write_fewer(self, rows: int) -> None:
+    def limit_concurrency(self, rows: int) -> None:
         """No more than so many texts at once from here on; what room there was is given back.
         Nothing may be unfinished."""
         ...

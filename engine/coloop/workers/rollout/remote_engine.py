@@ -103,11 +103,11 @@ class RemoteEngine(TextEngine):
     def wake(self) -> None:
         """Nothing: see `sleep`."""
 
-    def rows_at_once(self) -> None:
+    def max_concurrency(self) -> None:
         """None: the service looks after its memory."""
 
-    def write_fewer(self, rows: int) -> None:
-        """Nothing: see `rows_at_once`."""
+    def limit_concurrency(self, rows: int) -> None:
+        """Nothing: see `max_concurrency`."""
 
     def close(self) -> None:
         """Takes back what is unfinished and ends the connections."""

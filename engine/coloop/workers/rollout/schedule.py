@@ -39,7 +39,7 @@ class Schedule:
         is_end: Tensor,
         stops: StopTexts,
         *,
-        rows_at_once: int,
+        max_concurrency: int,
         cache_bytes: int,
         steps_between_looks: int,
         graphs: StepGraphs | None = None,
@@ -51,7 +51,7 @@ class Schedule:
         self._kept = kept
         self._is_end = is_end
         self._stops = stops
-        self._rows_at_once = rows_at_once
+        self._max_concurrency = max_concurrency
         self._cache_bytes = cache_bytes
         self._steps_between_looks = steps_between_looks
         self._graphs = graphs
@@ -79,13 +79,13 @@ class Schedule:
         self._room = (0, 0)
         self._decoder.reserve(0, 0)
 
-    def rows_at_once(self) -> int | None:
+    def max_concurrency(self) -> int | None:
         """Most texts for which there was room; None before the first."""
-        return min(self._room[0], self._rows_at_once) or None
+        return min(self._room[0], self._max_concurrency) or None
 
-    def write_fewer(self, rows: int) -> None:
+    def limit_concurrency(self, rows: int) -> None:
         """No more than so many texts at once from here on. No text is on its way."""
-        self._rows_at_once = min(self._rows_at_once, max(rows, 1))
+        self._max_concurrency = min(self._max_concurrency, max(rows, 1))
         self.give_back_room()
 
     def __len__(self) -> int:
@@ -173,8 +173,8 @@ class Schedule:
     def _most_rows(self) -> int:
         """Rows that are written at once: as many as are allowed and fit into the cache."""
         row_bytes = self._decoder.bytes_per_token * self._requirements.length
-        fitting = self._cache_bytes // row_bytes if row_bytes else self._rows_at_once
-        return max(min(fitting, self._rows_at_once), 1)
+        fitting = self._cache_bytes // row_bytes if row_bytes else self._max_concurrency
+        return max(min(fitting, self._max_concurrency), 1)
 
     def _make_room(self) -> None:
         """Makes slots and cache as large as they must be; they grow by doubling."""

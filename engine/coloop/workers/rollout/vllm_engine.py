@@ -33,7 +33,7 @@ from coloop.workers.rollout.stops import StopTexts, end_tokens
 from coloop.workers.rollout.text_engine import TextEngine
 from coloop.workers.rollout.vllm_texts import VllmTexts
 
-ROWS_AT_ONCE = 256
+MAX_CONCURRENCY = 256
 """Default number of sequences generated at once."""
 CPU_CACHE_BYTES = 2 * 2**30
 """Default upper limit of the KV cache on a CPU."""
@@ -97,7 +97,7 @@ class VllmEngine(TextEngine):
         self._vllm = self._build(
             model,
             max_model_len=length,
-            max_num_seqs=max_num_seqs or ROWS_AT_ONCE,
+            max_num_seqs=max_num_seqs or MAX_CONCURRENCY,
             kv_cache_memory_bytes=cache_bytes,
             gpu_memory_utilization=memory_share,
         )
@@ -155,11 +155,11 @@ class VllmEngine(TextEngine):
             self._vllm.wake_up([part])
             self._asleep = [other for other in self._asleep if other != part]
 
-    def rows_at_once(self) -> None:
+    def max_concurrency(self) -> None:
         """None: vLLM reserves its memory when it is built, and queues requests if it runs short."""
 
-    def write_fewer(self, rows: int) -> None:
-        """Nothing: see `rows_at_once`."""
+    def limit_concurrency(self, rows: int) -> None:
+        """Nothing: see `max_concurrency`."""
 
     def close(self) -> None:
         """Ends vLLM in this process."""

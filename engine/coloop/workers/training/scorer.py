@@ -107,7 +107,7 @@ def score_sequences(
     reading: Reading = "log_probs",
     *,
     temperature: float = 1.0,
-    rows_at_once: int | None = None,
+    micro_batch: int | None = None,
     hooks: Hooks | None = None,
     ranks: Ranks = ALONE,
     node: str = ONLY,
@@ -137,7 +137,7 @@ def score_sequences(
     batch = collate([_bare(sequence) for sequence in sequences])
     lengths = batch.lengths()
     heat = effective_temperature(temperature)
-    split = partial(tokens.split, rows=rows_at_once)
+    split = partial(tokens.split, rows=micro_batch)
     outputs = measure_outputs(
         tokens,
         batch,

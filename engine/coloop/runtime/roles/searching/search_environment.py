@@ -5,9 +5,9 @@ from coloop.data.tables import Row, Tokens
 from coloop.data.tools.environment import EnvironmentTool
 from coloop.data.tools.protocol import ToolFailure
 from coloop.errors import DataError
+from coloop.runtime.roles.generation.conversations import tools_of, with_openings
 from coloop.runtime.roles.protocol import Call
 from coloop.runtime.roles.rows.texts import prompt_of
-from coloop.runtime.roles.writing.conversations import tools_of, with_openings
 
 
 class SearchEnvironment:

@@ -13,14 +13,14 @@ from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Tokens
 from coloop.data.tables.row import child_row
 from coloop.errors import DataError
+from coloop.runtime.roles.generation.conversation import SILENT
+from coloop.runtime.roles.generation.writer import RowPrompt, Texts, Writer
 from coloop.runtime.roles.protocol import Call
 from coloop.runtime.roles.rows.steps import step_ends
 from coloop.runtime.roles.rows.texts import prompt_of
 from coloop.runtime.roles.searching.graders import Grader, Valuer
 from coloop.runtime.roles.searching.search_environment import SearchEnvironment
 from coloop.runtime.roles.searching.trees import ExpansionRequest, Found, Grown, Path, Root
-from coloop.runtime.roles.writing.conversation import SILENT
-from coloop.runtime.roles.writing.writer import RowPrompt, Texts, Writer
 from coloop.spec.search import Budget
 from coloop.workers.messages import TooLong
 

@@ -8,9 +8,9 @@ from coloop.algorithms.batch import Choice, Text
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Numbers
 from coloop.data.tables import Row
+from coloop.runtime.roles.generation.writer import RowPrompt
 from coloop.runtime.roles.protocol import Context
 from coloop.runtime.roles.rows.texts import as_read
-from coloop.runtime.roles.writing.writer import RowPrompt
 from coloop.spec.nodes import VerifierNode
 from coloop.workers.messages import TooLong
 

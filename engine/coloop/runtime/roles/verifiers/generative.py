@@ -17,6 +17,7 @@ from coloop.data.metrics import Group, swap_consistency
 from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.join import gathered_members
 from coloop.data.tables.row import child_row
+from coloop.runtime.roles.generation.writer import RowPrompt, Writer
 from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.runtime.roles.rows.inputs import single_rows
 from coloop.runtime.roles.rows.scored import scored_outcome
@@ -40,7 +41,6 @@ from coloop.runtime.roles.verifiers.turning import (
     score_range,
 )
 from coloop.runtime.roles.verifiers.verdicts import Verdict, read_verdicts, score_of, weighs_labels
-from coloop.runtime.roles.writing.writer import RowPrompt, Writer
 from coloop.workers.messages import TooLong
 
 UNREAD = "parse/none"

@@ -13,17 +13,17 @@ from typing import Any
 from coloop.algorithms.batch import Prompt
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Table, Tokens
-from coloop.runtime.roles.protocol import Call, Context, Outcome
-from coloop.runtime.roles.rows.scored import check_tokens
-from coloop.runtime.roles.rows.texts import prompts_of, tools_of
-from coloop.runtime.roles.writing.conversation import (
+from coloop.runtime.roles.generation.conversation import (
     ConversationResult,
     tool_measures,
     turn_measures,
 )
-from coloop.runtime.roles.writing.conversations import Conversations
-from coloop.runtime.roles.writing.policy_tool import measures_beside, policies_of, tables_beside
-from coloop.runtime.roles.writing.rollouts import rollout_row, sampling_of
+from coloop.runtime.roles.generation.conversations import Conversations
+from coloop.runtime.roles.generation.policy_tool import measures_beside, policies_of, tables_beside
+from coloop.runtime.roles.generation.rollouts import rollout_row, sampling_of
+from coloop.runtime.roles.protocol import Call, Context, Outcome
+from coloop.runtime.roles.rows.scored import check_tokens
+from coloop.runtime.roles.rows.texts import prompts_of, tools_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import rollout_of, turns_of
 from coloop.spec.rollout import OnSync, Rollout

@@ -20,8 +20,8 @@ from coloop.data.template import TemplateRow
 from coloop.data.tools.calls import worded
 from coloop.data.tools.protocol import Answered, Session, Tick, ToolFailure
 from coloop.errors import UserCodeError
+from coloop.runtime.roles.generation.rollouts import rollout_row, sampling_of
 from coloop.runtime.roles.protocol import Call
-from coloop.runtime.roles.writing.rollouts import rollout_row, sampling_of
 from coloop.spec.groups import rollout_of
 from coloop.spec.nodes import ToolNode
 from coloop.workers.messages import PromptRequest, TooLong

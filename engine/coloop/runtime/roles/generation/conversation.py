@@ -16,7 +16,7 @@ from typing import Any, Final
 from coloop.data.tools.calls import ToolCall, call_in, worded
 from coloop.data.tools.environment import SUMS
 from coloop.data.tools.protocol import Answered, Session, Tick, ToolFailure
-from coloop.runtime.roles.writing.policy_tool import Asked, PolicySession
+from coloop.runtime.roles.generation.policy_tool import Asked, PolicySession
 from coloop.spec.nodes import ToolNode
 from coloop.spec.rollout import Rollout, Turns
 from coloop.workers.messages import Pause, Silence, Word

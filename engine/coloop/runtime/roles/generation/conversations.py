@@ -13,9 +13,7 @@ from coloop.data.tools.calls import pauses_of
 from coloop.data.tools.environment import EnvironmentTool
 from coloop.data.tools.protocol import Caller, ToolFailure
 from coloop.errors import UserCodeError
-from coloop.runtime.roles.protocol import Call
-from coloop.runtime.roles.tool import ToolRole
-from coloop.runtime.roles.writing.conversation import (
+from coloop.runtime.roles.generation.conversation import (
     SILENT,
     Callee,
     Conversation,
@@ -23,7 +21,9 @@ from coloop.runtime.roles.writing.conversation import (
     Work,
     nothing_earned,
 )
-from coloop.runtime.roles.writing.policy_tool import PolicySession, PolicyTool, Wrapped
+from coloop.runtime.roles.generation.policy_tool import PolicySession, PolicyTool, Wrapped
+from coloop.runtime.roles.protocol import Call
+from coloop.runtime.roles.tool import ToolRole
 from coloop.spec.base import as_tuple
 from coloop.spec.groups import rollout_of, turns_of
 from coloop.spec.nodes import ToolNode
