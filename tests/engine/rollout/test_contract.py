@@ -177,7 +177,7 @@ def own_scores(
 def test_answers_come_in_the_order_of_the_requests(
     engine: RolloutEngine, requests: list[GenerationRequest]
 ) -> None:
-    assert [row.id for row in generate(engine, requests)] == [one.id for one in requests]
+    assert [row.request.id for row in generate(engine, requests)] == [one.id for one in requests]
 
 
 @pytest.mark.sample(1)
@@ -529,7 +529,7 @@ def test_finish_writes_to_the_end_with_the_weights_it_began_with(
     assert engine.unfinished == len(asked)
     done = finish(engine)
     assert [done[ticket].token_ids for ticket in tickets] == texts(whole)
-    assert all(row.versions == [0] * len(row.token_ids) for row in done.values())
+    assert all(row.versions == ((0, 0),) for row in done.values())
 
 
 def test_drop_gives_back_what_there_is(
@@ -569,19 +569,16 @@ def test_resume_goes_on_with_the_new_weights_and_knows_which_wrote_what(
 
     done = finish(engine)
     row = done[ticket]
-    first, second = row.switches
-    assert (row.version, first[1], second[1]) == (0, 4, 5)
+    begun, first, second = row.versions
+    assert (begun, first[1], second[1]) == ((0, 0), 4, 5)
     assert 0 < first[0] < second[0] < len(row.token_ids)
-    assert row.versions == [0] * first[0] + [4] * (second[0] - first[0]) + [5] * (
-        len(row.token_ids) - second[0]
-    )
     assert row.token_ids[: first[0]] == whole.token_ids[: first[0]]
     by_first = own_scores(engine, request, row)
     engine.load_weights(other_weights.items(), 4)
     by_second = own_scores(engine, request, row)
     a, b = first[0], second[0]
     assert list(row.log_probs) == close([*by_first[:a], *by_second[a:b], *by_first[b:]])
-    assert len(done[others[-1]].token_ids) == len(done[others[-1]].versions)
+    assert all(token < len(done[others[-1]].token_ids) for token, _ in done[others[-1]].versions)
 
 
 def test_a_kept_text_is_read_anew_with_new_weights(
@@ -656,7 +653,7 @@ def test_asleep_and_awake_it_writes_the_same(
 
     engine.release([before.ticket])
     assert after.token_ids == before.token_ids
-    assert changed.version == 4
+    assert changed.versions == ((0, 4),)
     assert list(changed.log_probs) == close(own_scores(engine, request, changed))
     engine.load_weights(weights.items(), 0)
 

@@ -24,6 +24,10 @@ class Lines:
     values: Tensor
     length: int
     """T"""
+    token_ids: tuple[int, ...] = ()
+    """Those tokens, where they are a whole prompt."""
+    logits: Tensor | None = None
+    """(V,) of the token that follows a prompt."""
 
     @property
     def nbytes(self) -> int:

@@ -17,7 +17,7 @@ from torch import Tensor
 from coloop.errors import RequestRefused, WeightsNotUpdated
 from coloop.workers.rollout.kept import KeptTexts
 from coloop.workers.rollout.protocol import Generation, GenerationRequest
-from coloop.workers.rollout.texts import Text, are_siblings, takes_likeliest
+from coloop.workers.rollout.texts import are_siblings, takes_likeliest
 
 
 class Writer(Protocol):
@@ -27,19 +27,19 @@ class Writer(Protocol):
         """How many they are."""
         ...
 
-    def texts(self) -> list[Text]: ...
+    def texts(self) -> list[Generation]: ...
 
     def written(self) -> int:
         """Tokens that they have so far."""
         ...
 
-    def add(self, text: Text) -> None: ...
+    def add(self, text: Generation) -> None: ...
 
-    def step(self) -> list[Text]:
+    def step(self) -> list[Generation]:
         """About one token more for each; those that ended."""
         ...
 
-    def take_out(self, tickets: Collection[int]) -> tuple[list[Text], list[Text]]:
+    def take_out(self, tickets: Collection[int]) -> tuple[list[Generation], list[Generation]]:
         """Takes texts out as they are: these, and what else had ended."""
         ...
 
@@ -95,7 +95,7 @@ class TextEngine(ABC):
             check_request(request, self._max_length, self._vocabulary, self._kept)
             self._served = request if request.continues is None else None
         self._tickets += 1
-        self._writer.add(Text(self._tickets, request))
+        self._writer.add(Generation(self._tickets, request))
         return self._tickets
 
     def step(self) -> list[Generation]:
@@ -130,7 +130,7 @@ class TextEngine(ABC):
             self._forget_all()
             raise
 
-    def _take_out(self, tickets: Collection[int]) -> list[Text]:
+    def _take_out(self, tickets: Collection[int]) -> list[Generation]:
         """Texts as they are; what else had ended is ready."""
         taken, others = self._writer.take_out(tickets)
         self._ready += [self._generation(text) for text in others]
@@ -140,23 +140,17 @@ class TextEngine(ABC):
         self._writer.clear()
         self._ready = []
 
-    def _generation(self, text: Text) -> Generation:
+    def _generation(self, text: Generation) -> Generation:
+        """A text that has ended, as it is given back."""
         assert text.reason is not None, "it has ended"
-        versions = self._versions_of(text)
-        return Generation(
-            id=text.request.id,
-            ticket=text.ticket,
-            token_ids=text.drawn,
-            log_probs=text.log_probs,
-            reason=text.reason,
-            version=versions[0][1],
-            sampled_log_probs=text.sampled_log_probs if is_cut(text.request) else None,
-            switches=versions[1:],
-        )
+        text.versions = self._versions_of(text)
+        if not is_cut(text.request):
+            text.sampled_log_probs = None
+        return text
 
-    def _versions_of(self, text: Text) -> tuple[tuple[int, int], ...]:
+    def _versions_of(self, text: Generation) -> tuple[tuple[int, int], ...]:
         """(token, version) from which on each version wrote its tokens."""
-        if text.before and len(text.drawn) == text.before:
+        if text.before and len(text.token_ids) == text.before:
             return text.versions
         return (*text.versions, (text.before, self._version))
 
@@ -181,7 +175,7 @@ class TextEngine(ABC):
         for text in paused:
             self._writer.add(text)
 
-    def _settle(self) -> list[Text]:
+    def _settle(self) -> list[Generation]:
         """Ends what is not to go on with other weights; the texts that are."""
         texts = self._writer.texts
         drops = {text.ticket for text in texts() if text.request.on_load == "drop"}
@@ -191,8 +185,8 @@ class TextEngine(ABC):
         paused = []
         for text in self._take_out({text.ticket for text in texts()}):
             if text.reason == "aborted":
-                text.versions = self._versions_of(text) if text.drawn else ()
-                text.before, text.reason = len(text.drawn), None
+                text.versions = self._versions_of(text) if text.token_ids else ()
+                text.before, text.reason = len(text.token_ids), None
                 paused.append(text)
             else:
                 self._ready.append(self._generation(text))
