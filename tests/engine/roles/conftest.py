@@ -160,8 +160,8 @@ class ScriptedHosts:
         return self
 
     def _reply(self, order: LearnRequest) -> LearnReply:
-        items = sum(len(load.items) for load in order.loads)
-        metrics = {load.node: {"loss": float(len(load.items))} for load in order.loads}
+        items = sum(map(len, order.items.values()))
+        metrics = {node: {"loss": float(len(own))} for (node, _), own in order.items.items()}
         version = self.version(order.group)
         return LearnReply(metrics=metrics, version=version, before=version, samples=items, tokens=0)
 
@@ -258,8 +258,8 @@ class Bench:
 
     def items(self, port: str = "rewards") -> tuple[Any, ...]:
         """What the last update brought at a teaching port."""
-        [load] = [load for load in self.hosts.orders[-1].loads if load.port == port]
-        return load.items
+        [items] = [own for (_, at), own in self.hosts.orders[-1].items.items() if at == port]
+        return items
 
     def close(self) -> None:
         for role in self.roles.values():

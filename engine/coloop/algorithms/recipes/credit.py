@@ -36,7 +36,7 @@ from coloop.algorithms.recipes.estimators import (
 )
 from coloop.algorithms.recipes.protocol import CreditInput, CreditOutput, EdgeScores, Score
 from coloop.algorithms.recipes.rows import StayingRows, gather_rows
-from coloop.data.arrays import Mask, Numbers
+from coloop.data.arrays import Mask
 from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.training import Credit
 
@@ -108,9 +108,9 @@ def reward_of_rows(
 def _advantages_of_rows(
     events: GroupedRewards, kl: Tensor | None, staying: StayingRows, settings: ResolvedRewards
 ) -> CreditOutput | None:
-    """What the rows that stay learn where each earns once, with its last trained token, and nothing is
-    discounted or compared by the token: then all its tokens have what the row has, and nothing of
-    the size of (B, T) is made. None where tokens may differ."""
+    """What the rows that stay learn where each earns once, with its last trained token, and nothing
+    is discounted or compared by the token: then all its tokens have what the row has, and nothing
+    of the size of (B, T) is made. None where tokens may differ."""
     by_token = settings.needs_values or settings.needs_greedy or settings.gamma != 1.0
     if by_token or settings.whiten or kl is not None or not _are_whole(events, staying):
         return None

@@ -15,7 +15,7 @@ from coloop.runtime.roles.rows.inputs import deliver, joined_rows, only_delivere
 from coloop.runtime.roles.rows.texts import SIDES
 from coloop.runtime.roles.verifiers.turning import is_pair, judged_orders, leads_of, middle_of
 from coloop.spec.nodes import EvaluateNode
-from coloop.workers.messages import LearnRequest, PortBatch
+from coloop.workers.messages import LearnRequest
 
 GRADERS = ("scores", "selectors", "labels")
 """Ports whose rows are graded where no rollouts come in, the first that brings some."""
@@ -131,7 +131,7 @@ class EvaluateRole(Stateless):
             reply = context.hosts.evaluate(
                 LearnRequest(
                     group=context.groups[node],
-                    loads=(PortBatch(node=node, port=port, items=items),),
+                    items={(node, port): items},
                     seed=derive_seed(context.seed, self._node, step),
                     overrides=context.overrides,
                 )

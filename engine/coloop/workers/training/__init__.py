@@ -7,15 +7,14 @@ from coloop.workers.training.deepspeed import DeepSpeedBackend
 from coloop.workers.training.fsdp2 import Fsdp2Backend
 from coloop.workers.training.protocol import (
     Hooks,
-    Seen,
     TrainBackend,
-    TrainBatch,
     UpdateFailed,
     UpdateReport,
 )
 from coloop.workers.training.ranks import ALONE, Meeting, Ranks, join, leave, open_meeting
 from coloop.workers.training.scorer import Scorer
 from coloop.workers.training.single import SingleBackend
+from coloop.workers.training.train_batch import Seen, TrainBatch
 
 __all__ = [
     "ALONE",

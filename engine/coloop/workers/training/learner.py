@@ -34,17 +34,12 @@ from coloop.workers.training.dropout import Dropout, drops
 from coloop.workers.training.forward import TokenModel
 from coloop.workers.training.meter import Meter
 from coloop.workers.training.optimizers import learning_rate
-from coloop.workers.training.prepared_batch import (
-    PreparedBatch,
-    SeenTokens,
-    prepare_batch,
-    together,
-)
-from coloop.workers.training.protocol import Hooks, Seen, TrainBatch, UpdateFailed, UpdateReport
+from coloop.workers.training.protocol import Hooks, UpdateFailed, UpdateReport
 from coloop.workers.training.ranks import ALONE, Ranks
 from coloop.workers.training.scorer import ScoresTexts, measure_outputs
 from coloop.workers.training.shares import Step, passes_of, plan_steps
 from coloop.workers.training.states import ModelStates, WholeStates
+from coloop.workers.training.train_batch import Seen, SeenTokens, TrainBatch, collated, together
 
 STATE_VERSION = 1
 STOPPED = "stopped before the first optimizer step of an update"
@@ -207,13 +202,13 @@ class Learner(ScoresTexts):
         """Take what the section of the moment says of the forward pass."""
         self._tokens.options = replace(self._tokens.options, loss_chunk=training.loss_chunk)
 
-    def _prepare(self, loads: Sequence[TrainBatch]) -> tuple[list[PreparedBatch], dict[str, int]]:
+    def _prepare(self, loads: Sequence[TrainBatch]) -> tuple[list[TrainBatch], dict[str, int]]:
         prepared = []
         skipped: dict[str, int] = {}
         for load in loads:
-            ready, left_out = prepare_batch(load, self._kl)
-            skipped[load.role] = skipped.get(load.role, 0) + left_out
-            if ready is not None:
+            ready = collated(load, self._kl)
+            skipped[load.role] = skipped.get(load.role, 0) + len(load.rows) - ready.size
+            if ready.size:
                 prepared.append(ready)
         return prepared, skipped
 
@@ -237,12 +232,12 @@ class Learner(ScoresTexts):
     def _with_prepared(
         self, load: TrainBatch, training: Training, seed: int, hooks: Hooks
     ) -> TrainBatch:
-        ready, _ = prepare_batch(load, self._kl)
-        if ready is None or ready.is_prepared:
+        ready = collated(load, self._kl)
+        if not ready.size or ready.is_prepared:
             return load
         run = _Run([ready], [[list(range(ready.size))]], hooks, self._ranks)
         self._prepare_whole(run, ready, training, seed)
-        return replace(load, rows=ready.rows_with_prepared(load.rows))
+        return replace(load, rows=ready.rows_with_prepared())
 
     def _prepare_all(self, run: "_Run", training: Training, seed: int) -> None:
         """Give the loads what their recipes prepare, by the model before the first of several
@@ -254,9 +249,7 @@ class Learner(ScoresTexts):
             if old is not None:
                 _measure_mismatch(run.meter, load.role, load.batch.sequences, old)
 
-    def _prepare_whole(
-        self, run: "_Run", load: PreparedBatch, training: Training, seed: int
-    ) -> None:
+    def _prepare_whole(self, run: "_Run", load: TrainBatch, training: Training, seed: int) -> None:
         """Give a load what its recipe asks of the whole batch."""
         recipe: Any = load.recipe  # one that prepares, as it says itself
         passes = self._passes(load, range(load.size), training)
@@ -291,7 +284,7 @@ class Learner(ScoresTexts):
 
     def _passes(
         self,
-        load: PreparedBatch,
+        load: TrainBatch,
         rows: Sequence[int],
         training: Training,
         *,
@@ -336,7 +329,7 @@ class Learner(ScoresTexts):
         return losses, False
 
     def _learn_load(
-        self, run: "_Run", load: PreparedBatch, rows: list[int], training: Training
+        self, run: "_Run", load: TrainBatch, rows: list[int], training: Training
     ) -> list["_Loss"]:
         """Add the gradient of one load's share of an optimizer step; the loss of each pass."""
         whole = load.batch.select(rows)
@@ -376,7 +369,7 @@ class Learner(ScoresTexts):
             run.advance(len(places))
         return losses
 
-    def _pass_nothing(self, load: PreparedBatch) -> None:
+    def _pass_nothing(self, load: TrainBatch) -> None:
         """Take part in a pass of the other ranks: the shortest row, for a gradient of zero."""
         shortest = min(range(load.size), key=lambda row: load.lengths[row])
         part = load.batch.select([shortest]).to(self._tokens.device)
@@ -450,7 +443,7 @@ class Learner(ScoresTexts):
         )
 
 
-def _counted(loads: Iterable[PreparedBatch]) -> tuple[int, int]:
+def _counted(loads: Iterable[TrainBatch]) -> tuple[int, int]:
     """Rows and trained tokens of an update; what several algorithms learn at one port is there
     once."""
     rows = tokens = 0
@@ -465,7 +458,7 @@ def _counted(loads: Iterable[PreparedBatch]) -> tuple[int, int]:
     return rows, tokens
 
 
-_Loss = tuple[Tensor, PreparedBatch, tuple[str, ...]]
+_Loss = tuple[Tensor, TrainBatch, tuple[str, ...]]
 """The loss of one micro-batch, its batch, and ids of the first of its rows."""
 
 
@@ -473,7 +466,7 @@ class _Run:
     """What one update carries along."""
 
     def __init__(
-        self, loads: list[PreparedBatch], steps: list[Step], hooks: Hooks, ranks: Ranks
+        self, loads: list[TrainBatch], steps: list[Step], hooks: Hooks, ranks: Ranks
     ) -> None:
         self.loads = loads
         self.steps = steps
@@ -488,7 +481,7 @@ class _Run:
         self._total = sum(len(rows) for step in steps for rows in step)
         self._total += sum(load.size for load in self.to_prepare())
 
-    def to_prepare(self) -> list[PreparedBatch]:
+    def to_prepare(self) -> list[TrainBatch]:
         """Loads whose recipes ask for what nobody has prepared yet; one step alone is its own old
         policy."""
         is_one_step = len(self.steps) == 1
@@ -498,7 +491,7 @@ class _Run:
             if not load.is_prepared and not (is_one_step and load.needs.prepares_old)
         ]
 
-    def show(self, load: PreparedBatch, output: LossOutput) -> None:
+    def show(self, load: TrainBatch, output: LossOutput) -> None:
         """What a recipe shows of one micro-batch. Of a role that learns from scores, entropy and KL
         are those of the texts that are scored: alerts and controllers look at what it writes."""
         if load.port != "rewards" and load.role in self._rewarded:
