@@ -15,7 +15,7 @@ from tests.bench.results import Goal, Result, Table
 
 from coloop.plan.compile import compile_plan
 from coloop.plan.stages import Step
-from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.protocol import Call, Context, Outcome, Role
 from coloop.runtime.schedule.calls import Calls, StepContext
 from coloop.runtime.schedule.in_flight import StepInFlight, Work
 from coloop.runtime.schedule.lanes import ThreadLanes
@@ -50,7 +50,7 @@ STEPS, WARM = 14, 4
 MOST, MOST_REAL = 1.10, 1.25
 
 
-class Sleeper(Stateless):
+class Sleeper(Role):
     """A node or a weights group that takes its time and does nothing."""
 
     def __init__(self, seconds: dict[str, float]) -> None:

@@ -71,9 +71,7 @@ class Actions:
             updates: by learner, how many the phase will bring; missing where that is not known.
         """
         for role in self._roles.values():
-            starts = getattr(role, "phase_starts", None)
-            if starts is not None:
-                starts(entry.plan, updates, context)
+            role.phase_starts(entry.plan, updates, context)
         self._start_copies(entry.plan, context.spec)
         self._follow_at(entry.plan, context.spec)
         asked = [self._do(actions, context.spec) for actions in entry.actions]

@@ -275,9 +275,7 @@ class Session:
     def close(self) -> None:
         """End what roles have started."""
         for role in self._parts.roles.values():
-            close = getattr(role, "close", None)
-            if close is not None:
-                close()
+            role.close()
 
     @property
     def pace(self) -> Pace:

@@ -27,7 +27,7 @@ from coloop.runtime.reporting.event_reporter import EventReporter
 from coloop.runtime.reporting.notices import Notices
 from coloop.runtime.reporting.readings import Readings
 from coloop.runtime.reporting.samples import Samples
-from coloop.runtime.roles.protocol import Outcome, Role, printed_by
+from coloop.runtime.roles.protocol import Outcome, Role
 from coloop.runtime.run_files.events import SampleEvent
 from coloop.runtime.schedule.arrivals import AT_END, AT_START, Arrivals, Missing, StepArrivals
 from coloop.runtime.schedule.arrivals import CODE as MISSING_ROWS
@@ -297,7 +297,8 @@ class Steps:
     def _tell_printed(self, work: Work, nodes: Sequence[str]) -> None:
         """What code of these nodes printed that no outcome of a stage of theirs brought."""
         for node in nodes:
-            text = printed_by(self._roles.get(node))
+            role = self._roles.get(node)
+            text = "" if role is None else role.take_printed()
             self._event_reporter.printed(node, work.task.step_context.step, text)
 
     def ticked(self, at_work: Sequence[Work]) -> None:

@@ -90,7 +90,7 @@ class Pools(Protocol):
 
 
 class WorkerGroup:
-    """`Hosts` over the pools of a cluster."""
+    """The processes that hold weights, asked by weights group."""
 
     def __init__(
         self,
@@ -118,7 +118,8 @@ class WorkerGroup:
         self._replacements = replacements or Irreplaceable()
 
     def with_tick(self, tick: Tick) -> "WorkerGroup":
-        """The same hosts for one who waits: `tick` is told how far its calls are."""
+        """The same for one stage: `tick` is told how far its calls are, and says whether they shall
+        give up."""
         return WorkerGroup(
             self._cluster,
             self._pools,
@@ -141,6 +142,13 @@ class WorkerGroup:
         hand_on: HandOn | None = None,
         answer: Answer | None = None,
     ) -> list[Reply]:
+        """Completions for each request; a prompt that leaves no room for what may be written has
+        none.
+
+        Args:
+            hand_on: told of what is complete while others are still written.
+            answer: finds what is said to texts that pause.
+        """
         pool = self._weight_sync.writing_pool(group, node)
         replies: dict[int, Reply] = {}
         write = partial(
@@ -157,6 +165,7 @@ class WorkerGroup:
         temperature: float,
         reading: Reading = "log_probs",
     ) -> list[Numbers | TooLong]:
+        """See `WorkerApi.score`."""
         pool = self._pools[group]
         asked = group, node, list(texts), temperature, reading
         score = partial(self._ask, pool, WorkerApi.score, *asked)
@@ -186,6 +195,7 @@ class WorkerGroup:
         return self._retry(learn, self._half_of("learn", pool, order.group, order.group))
 
     def has_changed(self, group: str) -> bool:
+        """See `WorkerApi.has_changed`."""
         return self._ask(self._pools[group], WorkerApi.has_changed, group)
 
     def evaluate(self, order: LearnRequest) -> LearnReply:

@@ -19,7 +19,7 @@ from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.row import born_at, merge_columns, root_row
 from coloop.errors import DataError
 from coloop.plan.types import PhasePlan
-from coloop.runtime.roles.protocol import Call, Context, Outcome
+from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver
 from coloop.runtime.roles.rows.kept import Entry, Kept
 from coloop.spec.algorithm import compares_groups
@@ -56,19 +56,14 @@ class _Said:
     score_range: tuple[float, float] | None = None
 
 
-class BufferRole:
+class BufferRole(NodeRole[BufferNode]):
     """Stores rows across steps: `read` samples rows, `write` adds those of the step."""
 
     def __init__(self, node: str, context: Context) -> None:
-        self._node = node
+        super().__init__(node, context)
         self._random_seed = context.seed
         self._memory = _Memory(entries=[])
         self._counts_passes = False
-
-    def _section(self, context: Context) -> BufferNode:
-        section = context.spec.nodes[self._node]
-        assert isinstance(section, BufferNode)
-        return section
 
     def is_full(self, context: Context) -> bool:
         """Whether `capacity` rows were taken since the phase started."""

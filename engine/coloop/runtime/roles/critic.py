@@ -10,17 +10,14 @@ from coloop.data.tables import Row, Table, concat_rows
 from coloop.runtime.roles.credit.credit_rows import Prompts
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.scored import check_tokens
-from coloop.runtime.roles.rows.texts import FittingRole, as_read, rows_of
+from coloop.runtime.roles.rows.texts import FittingRole, as_read
 from coloop.spec.algorithm import off_policy_of
+from coloop.spec.nodes import CriticNode
 from coloop.workers.messages import TooLong
 
 
-class CriticRole(FittingRole):
+class CriticRole(FittingRole[CriticNode]):
     """Computes values of tokens, one input after another."""
-
-    def __init__(self, node: str, context: Context) -> None:
-        self._node = node
-        self._fits = rows_of(node)
 
     def run(self, call: Call) -> Outcome:
         rows = concat_rows(call.tables("rollouts")) if call.asked is None else call.asked

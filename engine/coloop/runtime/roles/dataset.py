@@ -8,15 +8,15 @@ from coloop.data.sources import DataCursor, Draw, Source, mark_of, open_source, 
 from coloop.data.tables import Row, Table
 from coloop.data.tables.row import child_row, root_row
 from coloop.plan.types import PhasePlan
-from coloop.runtime.roles.protocol import Call, Context, Outcome
+from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.spec.nodes import DatasetNode
 
 
-class DatasetRole:
+class DatasetRole(NodeRole[DatasetNode]):
     """Loads the next rows of a source, in the order of its cursor."""
 
     def __init__(self, node: str, context: Context) -> None:
-        self._node = node
+        super().__init__(node, context)
         section = self._section(context)
         self._root = context.root
         self._as_written = section
@@ -29,11 +29,6 @@ class DatasetRole:
             seed=derive_seed(context.seed, node, "order"),
             shuffle=section.shuffle,
         )
-
-    def _section(self, context: Context) -> DatasetNode:
-        section = context.spec.nodes[self._node]
-        assert isinstance(section, DatasetNode)
-        return section
 
     def run(self, call: Call) -> Outcome:
         section = self._section(call.context)

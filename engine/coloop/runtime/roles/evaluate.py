@@ -10,7 +10,7 @@ from coloop.data.metrics import Group, measure, read_metric
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Table, Tokens, concat_rows
 from coloop.runtime.roles.credit.teaching import teaching_items
-from coloop.runtime.roles.protocol import Call, Context, Input, Outcome, Stateless
+from coloop.runtime.roles.protocol import Call, Context, Input, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver, joined_rows, only_delivered
 from coloop.runtime.roles.rows.texts import SIDES
 from coloop.runtime.roles.verifiers.turning import is_pair, judged_orders, leads_of, middle_of
@@ -24,16 +24,8 @@ PORT_METRICS = {"pair_accuracy": "accuracy"}
 """Metrics of `of` whose name among a learner's metrics is another one."""
 
 
-class EvaluateRole(Stateless):
+class EvaluateRole(NodeRole[EvaluateNode]):
     """Computes metrics of rows, or the loss and accuracy of teaching ports."""
-
-    def __init__(self, node: str, context: Context) -> None:
-        self._node = node
-
-    def _section(self, context: Context) -> EvaluateNode:
-        section = context.spec.nodes[self._node]
-        assert isinstance(section, EvaluateNode)
-        return section
 
     def run(self, call: Call) -> Outcome:
         return Outcome(metrics=self.measure(call))

@@ -10,7 +10,7 @@ from coloop.data.filtering import Decision, FilterRow, decide, resampled, spare_
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Table, concat_rows, join_rows
 from coloop.runtime.roles.credit.credit_rows import group_keys
-from coloop.runtime.roles.protocol import Call, Context, Input, Outcome, Stateless
+from coloop.runtime.roles.protocol import Call, Context, Input, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver, only_delivered, round_by_round
 from coloop.sandbox.process import Sandbox
 from coloop.spec.nodes import FilterNode
@@ -26,17 +26,12 @@ PORTS = ("rows", "rollouts", "pairs", "scores")
 GROUP_RULES = (AccuracyBand, GroupMean, NonzeroVariance)
 
 
-class FilterRole(Stateless):
+class FilterRole(NodeRole[FilterNode]):
     """Keeps rows by rules; with `fill` it reports whether it has enough."""
 
     def __init__(self, node: str, context: Context) -> None:
-        self._node = node
+        super().__init__(node, context)
         self._sandboxes: dict[int, Sandbox] = {}
-
-    def _section(self, context: Context) -> FilterNode:
-        section = context.spec.nodes[self._node]
-        assert isinstance(section, FilterNode)
-        return section
 
     def run(self, call: Call) -> Outcome:
         given = {port: call.inputs[port][0] for port in PORTS if call.inputs.get(port)}
@@ -80,7 +75,6 @@ class FilterRole(Stateless):
         )
 
     def take_printed(self) -> str:
-        """What the rules printed since this was last asked."""
         return "".join(one.take_printed() for one in self._sandboxes.values())
 
     def _rows(self, given: Mapping[str, Input], context: Context) -> tuple[Row, ...]:

@@ -13,7 +13,7 @@ from coloop.runtime.roles.credit.teaching import (
     columns_that_no_pair_has,
     teaching_items,
 )
-from coloop.runtime.roles.protocol import Call, Context, Outcome
+from coloop.runtime.roles.protocol import Call, Context, Outcome, Role
 from coloop.runtime.roles.rows.kept import Kept
 from coloop.runtime.roles.rows.texts import Fits, rows_of
 from coloop.spec.groups import updates_of
@@ -21,7 +21,7 @@ from coloop.spec.schedule import LearnRule
 from coloop.workers.messages import Items, LearnReply, LearnRequest
 
 
-class GroupRole:
+class GroupRole(Role):
     """Updates a weights group from all live ports of its roles."""
 
     def __init__(self, group: str, context: Context) -> None:

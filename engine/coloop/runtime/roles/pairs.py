@@ -5,7 +5,7 @@ from typing import Any
 from coloop.data.pairing import PairRow, pair_directly, pair_rows, relabel, side_of
 from coloop.data.tables import ABSENT, Row, Table, concat_rows, matched_rows
 from coloop.data.tables.row import joined_row
-from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver, joined_rows, meetings_of, round_by_round
 from coloop.runtime.roles.rows.texts import SIDES, prompt_of
 from coloop.spec.lineage import Levels
@@ -13,16 +13,8 @@ from coloop.spec.nodes import PairsNode
 from coloop.spec.shaping import SideColumns
 
 
-class PairsRole(Stateless):
+class PairsRole(NodeRole[PairsNode]):
     """Makes pairs of a chosen and a rejected row."""
-
-    def __init__(self, node: str, context: Context) -> None:
-        self._node = node
-
-    def _section(self, context: Context) -> PairsNode:
-        section = context.spec.nodes[self._node]
-        assert isinstance(section, PairsNode)
-        return section
 
     def run(self, call: Call) -> Outcome:
         match self._section(call.context).method:

@@ -14,20 +14,16 @@ from coloop.runtime.roles.rows.texts import (
     as_pair,
     as_stranger,
     log_probs_of,
-    rows_of,
     strangers,
 )
 from coloop.runtime.roles.verifiers.taught import judges_in_words, pairs_taught
 from coloop.spec.algorithm import asks_of_others
+from coloop.spec.nodes import ReferenceNode
 from coloop.workers.messages import TooLong
 
 
-class ReferenceRole(FittingRole):
+class ReferenceRole(FittingRole[ReferenceNode]):
     """Computes log-probs of rollouts and pairs with frozen weights, one input after another."""
-
-    def __init__(self, node: str, context: Context) -> None:
-        self._node = node
-        self._fits = rows_of(node)
 
     def run(self, call: Call) -> Outcome:
         hosts, group = call.context.hosts, call.context.groups[self._node]

@@ -20,7 +20,7 @@ from coloop.runtime.roles.rows.inputs import scored_rows, single_rows
 from coloop.runtime.roles.rows.outside import Outside, RewardResult, Source
 from coloop.runtime.roles.rows.scored import scored_outcome
 from coloop.runtime.roles.rows.steps import StepScores, at_ends, listed, step_ends
-from coloop.runtime.roles.rows.texts import FittingRole, rows_of
+from coloop.runtime.roles.rows.texts import FittingRole
 from coloop.runtime.roles.verifiers.discriminative import Classifier, bounds_of
 from coloop.runtime.roles.verifiers.judge import finished
 from coloop.spec.builtins import Column
@@ -32,22 +32,16 @@ from coloop.workers.messages import TooLong
 ROW_PORTS = ("rollouts", "rows", "comparisons")
 
 
-class RewardRole(FittingRole):
+class RewardRole(FittingRole[RewardNode]):
     """Scores rows with built-in rewards, Python, services or models with a score head."""
 
     def __init__(self, node: str, context: Context) -> None:
-        self._node = node
+        super().__init__(node, context)
         self._outside = Outside(node)
         self._lock = threading.Lock()
         """Of what is started once: another node may ask this one beside its own stage."""
         self._judge: Judge | None = None
-        self._fits = rows_of(node)
         self._classifier = Classifier(node)
-
-    def _section(self, context: Context) -> RewardNode:
-        section = context.spec.nodes[self._node]
-        assert isinstance(section, RewardNode)
-        return section
 
     def run(self, call: Call) -> Outcome:
         rows, incoming = scored_rows(self._node, call, ROW_PORTS)
@@ -66,7 +60,6 @@ class RewardRole(FittingRole):
         return replace(outcome, failures=failures, printed=self.take_printed())
 
     def take_printed(self) -> str:
-        """What the user's code printed since this was last asked."""
         return self._outside.take_printed()
 
     def _score(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from coloop.data.tables import Row, Score, Table
 from coloop.runtime.roles.actor import ActorRole
-from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import joined_rows
 from coloop.runtime.roles.rows.scored import scored_outcome
 from coloop.runtime.roles.searching import METHODS
@@ -31,12 +31,8 @@ MOST_CHILDREN = 2**20
 """Of a row in one turn; the places of the next turn come behind them."""
 
 
-class SearchRole(Stateless):
+class SearchRole(NodeRole[SearchNode]):
     """Runs a search that labels steps or grows trees of texts or proofs."""
-
-    def __init__(self, node: str, context: Context) -> None:
-        del context
-        self._node = node
 
     def run(self, call: Call) -> Outcome:
         context = call.context
@@ -50,11 +46,6 @@ class SearchRole(Stateless):
             first = (call.turn - 1) * MOST_CHILDREN
             found = method.grow(rows, expansion, section, lambda number: first + number)
         return self._outcome(found, method, expansion, section, rows)
-
-    def _section(self, context: Context) -> SearchNode:
-        section = context.spec.nodes[self._node]
-        assert isinstance(section, SearchNode)
-        return section
 
     def _expansion(self, call: Call, section: SearchNode, method: Method) -> TreeExpansion:
         """What the method may ask for."""

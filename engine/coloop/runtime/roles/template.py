@@ -10,25 +10,20 @@ from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.row import child_row, joined_row
 from coloop.data.template import TemplateProgram, TemplateRow, Written
-from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver, joined_rows, only_delivered
 from coloop.sandbox.process import Sandbox
 from coloop.spec.nodes import TemplateNode
 from coloop.spec.reward import CODE_MEMORY_MIB
 
 
-class TemplateRole(Stateless):
+class TemplateRole(NodeRole[TemplateNode]):
     """Renders new rows from joined rows; with `each` one child for every element."""
 
     def __init__(self, node: str, context: Context) -> None:
-        self._node = node
+        super().__init__(node, context)
         self._program: TemplateProgram | None = None
         self._sandbox: Sandbox | None = None
-
-    def _section(self, context: Context) -> TemplateNode:
-        section = context.spec.nodes[self._node]
-        assert isinstance(section, TemplateNode)
-        return section
 
     def run(self, call: Call) -> Outcome:
         section = self._section(call.context)
@@ -67,7 +62,6 @@ class TemplateRole(Stateless):
         )
 
     def take_printed(self) -> str:
-        """What the user's code printed since this was last asked."""
         return self._sandbox.take_printed() if self._sandbox is not None else ""
 
     def _rows_of(self, row: Row, new: Written) -> list[Row]:

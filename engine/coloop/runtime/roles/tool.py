@@ -2,7 +2,6 @@
 has for the whole run: an index, processes of environments."""
 
 from pathlib import Path
-from typing import Any
 
 from coloop.data.prompting import PromptProgram
 from coloop.data.sources import open_source
@@ -13,7 +12,7 @@ from coloop.data.tools.protocol import Tool
 from coloop.data.tools.python import PythonTool
 from coloop.data.tools.search import Index, Search, texts_of
 from coloop.runtime.roles.generation.policy_tool import PolicyTool
-from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.protocol import Context, NodeRole
 from coloop.runtime.roles.rows.outside import read_code_of
 from coloop.sandbox.code_files import CodeFile
 from coloop.spec.installed import load
@@ -21,18 +20,13 @@ from coloop.spec.nodes import DatasetNode, ToolNode
 from coloop.spec.tools import PLUGINS
 
 
-class ToolRole(Stateless):
+class ToolRole(NodeRole[ToolNode]):
     """Holds what a tool keeps during a run: an index, processes of environments."""
 
     def __init__(self, node: str, context: Context) -> None:
-        self._node = node
-        section = context.spec.nodes[node]
-        assert isinstance(section, ToolNode)
-        self.section = section
+        super().__init__(node, context)
+        self.section = self._section(context)
         self.tool: Tool | PolicyTool = self._built(context)
-
-    def run(self, call: Call) -> Outcome:
-        raise AssertionError(call.verb)
 
     def _built(self, context: Context) -> Tool | PolicyTool:
         section = self.section
@@ -94,6 +88,3 @@ class ToolRole(Stateless):
         """End the processes of the tool."""
         if not isinstance(self.tool, PolicyTool):
             self.tool.close()
-
-    def state(self) -> dict[str, Any]:
-        return {}

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from coloop.data.tables import Table
 from coloop.data.tables.table import concat_tables
-from coloop.runtime.roles.protocol import EarlyRole, PartRole
+from coloop.runtime.roles.protocol import PartRole
 from coloop.runtime.schedule.calls import Calls, Unrolled
 from coloop.runtime.schedule.in_flight import Early, StepInFlight, Work
 from coloop.runtime.schedule.units import Task
@@ -120,7 +120,7 @@ class EarlyStages:
                 role = self._calls.role(task.stage)[1]
                 if (
                     self._calls.only_source(task.stage, task.step_context, task.tables) == source
-                    and isinstance(role, EarlyRole)
+                    and isinstance(role, PartRole)
                     and role.can_begin(task.step_context.context)
                 ):
                     flight.note_ready(task)

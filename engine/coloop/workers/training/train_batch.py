@@ -1,5 +1,5 @@
-"""What one teaching port of a role brings to an update: rows, and the same as tensors, with settings
-that have the coefficients of the moment."""
+"""What one teaching port of a role brings to an update: rows, and the same as tensors, with
+settings that have the coefficients of the moment."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

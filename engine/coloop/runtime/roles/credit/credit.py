@@ -24,20 +24,20 @@ from coloop.runtime.roles.credit.advantage_batch import AdvantageBatch, advantag
 from coloop.runtime.roles.credit.credit_items import balanced, items_of
 from coloop.runtime.roles.credit.credit_rows import ScoredRows, credit_of, own_rows, score_rows
 from coloop.runtime.roles.credit.teaching import LEFT_OUT
-from coloop.runtime.roles.protocol import Call, Context, Outcome
+from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.spec.algorithm import ResolvedRewards, node_algorithms, resolve_algorithm
 from coloop.spec.groups import rollout_of
+from coloop.spec.nodes import ActorNode, VerifierNode
 from coloop.spec.training import ClassWeights
 
 PORT = "rewards"
 
 
-class CreditRole:
+class CreditRole(NodeRole[ActorNode | VerifierNode]):
     """The credit of a node that learns from rewards."""
 
     def __init__(self, node: str, context: Context) -> None:
-        del context
-        self._node = node
+        super().__init__(node, context)
         self._kl: Mapping[int, KlController] = {}
         """By the place of its algorithm."""
         self._frequencies: Frequencies = {}

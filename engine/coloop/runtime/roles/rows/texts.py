@@ -9,7 +9,7 @@ from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Numbers
 from coloop.data.tables import ABSENT, Row, Tokens
 from coloop.errors import DataError, RequestRefused
-from coloop.runtime.roles.protocol import Context, Stateless
+from coloop.runtime.roles.protocol import Context, N, NodeRole
 from coloop.spec.graph import LoopSpec
 from coloop.workers.messages import TooLong
 
@@ -281,10 +281,12 @@ class Fits:
         self._has_fitted = bool(state.get("has_fitted"))
 
 
-class FittingRole(Stateless):
+class FittingRole(NodeRole[N]):
     """A role that remembers only whether rows have fitted its model."""
 
-    _fits: Fits
+    def __init__(self, node: str, context: Context) -> None:
+        super().__init__(node, context)
+        self._fits = rows_of(node)
 
     def state(self) -> dict[str, Any]:
         return self._fits.state()

@@ -14,14 +14,14 @@ from coloop.errors import DataError
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.labels import Graded
 from coloop.runtime.roles.rows.steps import step_ends
-from coloop.runtime.roles.rows.texts import FittingRole, as_pair, as_read, rows_of
+from coloop.runtime.roles.rows.texts import FittingRole, as_pair, as_read
 from coloop.runtime.roles.verifiers.judge import (
     activated,
     judged_rows,
     judgement,
     reduced,
-    section_of,
 )
+from coloop.spec.nodes import VerifierNode
 from coloop.spec.reading import Read
 from coloop.workers.messages import TooLong
 
@@ -29,18 +29,16 @@ Steps = dict[int, float]
 """By the token at which a step ends, its score."""
 
 
-class DiscriminativeVerifier(FittingRole):
+class DiscriminativeVerifier(FittingRole[VerifierNode]):
     """Scores texts, steps or tokens with a score head."""
 
     def __init__(self, node: str, context: Context) -> None:
-        del context
-        self._node = node
-        self._fits = rows_of(node)
+        super().__init__(node, context)
         self._classifier = Classifier(node)
 
     def run(self, call: Call) -> Outcome:
         rows, incoming = judged_rows(self._node, call)
-        read = section_of(self._node, call.context).read
+        read = self._section(call.context).read
         if read.granularity == "sequence":
             said: list[Any] = [*self._classifier.scores(rows, incoming, call, read)]
             scores: list[Score] = said
@@ -64,7 +62,7 @@ class DiscriminativeVerifier(FittingRole):
         )
 
     def _of_steps(self, rows: Sequence[Row], context: Context) -> list[Steps | TooLong]:
-        read = section_of(self._node, context).read
+        read = self._section(context).read
         places = self._places(rows, context)
         texts = [_read_at(row, places[row.id]) for row in rows]
         said = self._asked(texts, context, "steps")
@@ -77,7 +75,7 @@ class DiscriminativeVerifier(FittingRole):
 
     def _places(self, rows: Sequence[Row], context: Context) -> dict[str, list[int]]:
         """The tokens at which each row is read."""
-        read = section_of(self._node, context).read
+        read = self._section(context).read
         for row in rows:
             if row.tokens is None:
                 raise DataError(

@@ -18,17 +18,16 @@ from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.join import gathered_members
 from coloop.data.tables.row import child_row
 from coloop.runtime.roles.generation.writer import RowPrompt, Writer
-from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.inputs import single_rows
 from coloop.runtime.roles.rows.scored import scored_outcome
 from coloop.runtime.roles.rows.steps import at_ends, listed, step_ends, steps_of
-from coloop.runtime.roles.rows.texts import rows_of
+from coloop.runtime.roles.rows.texts import FittingRole
 from coloop.runtime.roles.verifiers import choosing
 from coloop.runtime.roles.verifiers.judge import (
     ROW_PORTS,
     finished,
     judged_rows,
-    section_of,
     wants_steps,
 )
 from coloop.runtime.roles.verifiers.taught import Questions
@@ -41,27 +40,26 @@ from coloop.runtime.roles.verifiers.turning import (
     score_range,
 )
 from coloop.runtime.roles.verifiers.verdicts import Verdict, read_verdicts, score_of, weighs_labels
+from coloop.spec.nodes import VerifierNode
 from coloop.workers.messages import TooLong
 
 UNREAD = "parse/none"
 CONSISTENT = "swap/consistent"
 
 
-class GenerativeVerifier(Stateless):
+class GenerativeVerifier(FittingRole[VerifierNode]):
     """Generates a verdict for each row and parses its numbers."""
 
     def __init__(self, node: str, context: Context) -> None:
-        del context
-        self._node = node
+        super().__init__(node, context)
         self._questions = Questions(node)
         self._writer = Writer(node)
-        self._fits = rows_of(node)
 
     def run(self, call: Call) -> Outcome:
         rows, incoming = judged_rows(self._node, call)
         compares = bool(call.inputs.get("comparisons"))
         row_prompts = self._questions.about(rows, incoming, call, compares=compares)
-        if section_of(self._node, call.context).rollout is None:
+        if self._section(call.context).rollout is None:
             return self._by_labels(rows, row_prompts, call)
         return self._by_words(rows, row_prompts, call)
 
@@ -71,7 +69,7 @@ class GenerativeVerifier(Stateless):
         self, rows: Sequence[Row], row_prompts: Sequence[RowPrompt], call: Call
     ) -> Outcome:
         written, context = self._writer.run(row_prompts, call), call.context
-        section = section_of(self._node, context)
+        section = self._section(context)
         verdicts = written.outputs["rollouts"].rows
         judged = {row.id: row for row in rows}
         steps = {row.id: self._steps(row, context) for row in rows}
@@ -107,7 +105,7 @@ class GenerativeVerifier(Stateless):
 
     def _steps(self, row: Row, context: Context) -> int | None:
         """Steps of a text that is judged; None where the row has no text."""
-        text, read = row.columns.get("completion"), section_of(self._node, context).read
+        text, read = row.columns.get("completion"), self._section(context).read
         if read.step_verdicts is None or not isinstance(text, str):
             return None
         return len(steps_of(text, read.step_separator))
@@ -123,7 +121,7 @@ class GenerativeVerifier(Stateless):
         nobody reads them."""
         if not wants_steps(self._node, context):
             return None
-        read = section_of(self._node, context).read
+        read = self._section(context).read
         ends = step_ends(judged, self._node, context, read.step_separator)
         placed: list[Score] = []
         for row, one in zip(verdicts, said, strict=True):
@@ -142,7 +140,7 @@ class GenerativeVerifier(Stateless):
         call: Call,
     ) -> Table:
         """A score for each row that was judged with others, of each verdict about them."""
-        read = section_of(self._node, call.context).read
+        read = self._section(call.context).read
         inputs = [one for port in ROW_PORTS for one in call.inputs.get(port, ())]
         singles = {row.id: row for row in single_rows(self._node, call.context, inputs)}
         rows: list[Row] = []
@@ -160,7 +158,7 @@ class GenerativeVerifier(Stateless):
     def _by_labels(
         self, rows: Sequence[Row], row_prompts: Sequence[RowPrompt], call: Call
     ) -> Outcome:
-        read = section_of(self._node, call.context).read
+        read = self._section(call.context).read
         bounds = read_range(read, by_label=True)
         chances = choosing.asked(self._node, row_prompts, call.context)
         refused = [one for one in chances if isinstance(one, TooLong)]
@@ -189,11 +187,11 @@ class GenerativeVerifier(Stateless):
         return row.with_columns(self._node, {ORDERS: [number for _, number in sorted(said)]})
 
     def state(self) -> dict[str, Any]:
-        return {"writer": self._writer.state(), "rows": self._fits.state()}
+        return {"writer": self._writer.state(), "rows": super().state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._writer.load_state(state["writer"])
-        self._fits.load_state(state["rows"])
+        super().load_state(state["rows"])
 
 
 def _of_asked(

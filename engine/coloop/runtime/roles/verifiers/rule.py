@@ -12,30 +12,26 @@ from coloop.data.tables import Row, Score
 from coloop.data.tasks import check_row, check_row_steps, has_checker
 from coloop.errors import DataError
 from coloop.runtime.roles.credit.credit_rows import group_keys
-from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.steps import StepScores, at_ends, step_ends, steps_of
 from coloop.runtime.roles.verifiers.judge import (
     Incoming,
     judged_rows,
     judgement,
     reduced,
-    section_of,
     wants_steps,
 )
 from coloop.sandbox.process import Sandbox
 from coloop.spec.base import as_tuple
+from coloop.spec.nodes import VerifierNode
 
 
-class RuleVerifier(Stateless):
+class RuleVerifier(NodeRole[VerifierNode]):
     """Scores rows with the checker of their task."""
-
-    def __init__(self, node: str, context: Context) -> None:
-        del context
-        self._node = node
 
     def run(self, call: Call) -> Outcome:
         rows, _ = judged_rows(self._node, call)
-        context, read = call.context, section_of(self._node, call.context).read
+        context, read = call.context, self._section(call.context).read
         if rows and not any(has_checker(row.columns) for row in rows):
             raise DataError(
                 f"{self._node}: none of the {len(rows)} rows says which task it belongs to (column "
@@ -54,14 +50,14 @@ class RuleVerifier(Stateless):
         return judgement(self._node, context, rows, scores, placed)
 
     def _steps(self, rows: Sequence[Row], call: Call) -> list[StepScores]:
-        separator = section_of(self._node, call.context).read.step_separator
+        separator = self._section(call.context).read.step_separator
         return [check_row_steps(row.columns, steps_of(_completion(row), separator)) for row in rows]
 
     def _placed(
         self, rows: Sequence[Row], steps: Sequence[StepScores], context: Context
     ) -> list[Score]:
         """Grades at the tokens in which the steps end."""
-        separator = section_of(self._node, context).read.step_separator
+        separator = self._section(context).read.step_separator
         ends = step_ends(rows, self._node, context, separator)
         return [
             at_ends(said, ends.get(row.id, range(len(said))))
@@ -86,13 +82,13 @@ def _completion(row: Row) -> str:
 NEEDED = ("prompt", "completion")
 
 
-class FormalVerifier(Stateless):
+class FormalVerifier(NodeRole[VerifierNode]):
     """Scores proofs with a formal checker."""
 
     def __init__(self, node: str, context: Context) -> None:
-        checker = section_of(node, context).checker
+        super().__init__(node, context)
+        checker = self._section(context).checker
         assert checker is not None
-        self._node = node
         self._sandbox = Sandbox(source_of(checker), function="reward", node=node)
 
     def run(self, call: Call) -> Outcome:
@@ -132,16 +128,12 @@ UNREADABLE = "verifier.no_answers"
 """Alert: groups in which nobody says anything that can be counted."""
 
 
-class VoteVerifier(Stateless):
+class VoteVerifier(NodeRole[VerifierNode]):
     """Gives 1 to rows that agree with the majority answer of their group, 0 to others."""
-
-    def __init__(self, node: str, context: Context) -> None:
-        del context
-        self._node = node
 
     def run(self, call: Call) -> Outcome:
         rows, incoming = judged_rows(self._node, call)
-        section = section_of(self._node, call.context)
+        section = self._section(call.context)
         answers = [self._answer(row, section.answer) for row in rows]
         weights = [self._weight(row, said) for row, said in zip(rows, incoming, strict=True)]
         key_of = group_keys(self._node, call.context, as_tuple(section.by) or ("prompt",))
