@@ -18,8 +18,7 @@ from coloop.plan.stages import Step
 from coloop.runtime.roles.protocol import Call, Context, Outcome, Role
 from coloop.runtime.schedule.calls import Calls, StepContext
 from coloop.runtime.schedule.in_flight import StepInFlight, Work
-from coloop.runtime.schedule.lanes import ThreadLanes
-from coloop.runtime.schedule.scheduler import Scheduler
+from coloop.runtime.schedule.scheduler import Lanes, Scheduler
 from coloop.runtime.schedule.window import Window
 from coloop.spec.io import parse
 from coloop.spec.lineage import Lineages
@@ -169,7 +168,7 @@ def _step(generate: float, learn: float, staleness: int) -> float:
     roles = {node: Sleeper(seconds) for node in spec.nodes}
     groups = {"actor": Sleeper(seconds)}
     watcher: Any = Quiet()
-    lanes = ThreadLanes()
+    lanes = Lanes()
     window = Window(staleness=staleness, groups=context.groups, changing=frozenset({"actor"}))
     calls = Calls({edge.key: edge for edge in spec.edges}, roles, groups, watcher.delivered)
     scheduler = Scheduler(calls, roles, lanes, watcher, window)

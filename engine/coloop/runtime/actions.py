@@ -3,7 +3,7 @@ are reset, buffers are cleared; asked for by a phase's start, a group's `do` or 
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from coloop.data.files.marks import Mark
 from coloop.errors import CheckpointError
@@ -17,22 +17,7 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.model import CopyModel, RefreshAt, RefreshEvery, SnapshotModel
 from coloop.spec.nodes import model_of
 from coloop.spec.schedule import PhaseActions, RefreshOrder, TriggerActions
-
-
-class Weights(Protocol):
-    """What actions ask of the hosts."""
-
-    def refresh(
-        self, group: str, source: str, *, ema: float = 0.0, folder: str | None = None
-    ) -> None: ...
-
-    def reset_optimizer(self, group: str) -> None: ...
-
-    def version(self, group: str) -> int: ...
-
-    def save(self, folder: str, earlier: str | None) -> Mapping[str, Mark]: ...
-
-    def load(self, folder: str) -> None: ...
+from coloop.workers.worker_group import WorkerGroup
 
 
 class Actions:
@@ -41,7 +26,7 @@ class Actions:
     def __init__(
         self,
         groups: Mapping[str, str],
-        weights: Weights,
+        weights: WorkerGroup,
         roles: Mapping[str, Role],
         fields: Fields,
         checkpoints: Checkpoints,

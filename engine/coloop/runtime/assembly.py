@@ -30,10 +30,10 @@ from coloop.runtime.roles.protocol import Context, Role
 from coloop.runtime.run_files.events import AlertEvent
 from coloop.runtime.run_files.recorder import Recorder
 from coloop.runtime.schedule.calls import Calls
-from coloop.runtime.schedule.lanes import Lanes
-from coloop.runtime.schedule.scheduler import Scheduler, Watcher
+from coloop.runtime.schedule.scheduler import Lanes, Scheduler
 from coloop.runtime.schedule.window import Window
 from coloop.runtime.session import Parts, Session
+from coloop.runtime.steps import Steps
 from coloop.spec.graph import LoopSpec
 from coloop.spec.lineage import Lineages
 from coloop.spec.model import CopyModel, RefreshEvery, SnapshotModel
@@ -91,7 +91,7 @@ def build_session(
     copies = storage if spec.run.storage and is_address(spec.run.storage) else None
     checkpoints = Checkpoints(folder / CHECKPOINTS, spec.run.keep, copies)
 
-    def scheduler_of(watcher: Watcher) -> Scheduler:
+    def scheduler_of(watcher: Steps) -> Scheduler:
         edges = {edge.key: edge for edge in spec.edges}
         calls = Calls(edges, roles, group_roles, watcher.delivered)
         changing = frozenset(one.name for one in plan.weights if _changes(spec, one))

@@ -44,7 +44,7 @@ from coloop.runtime.run_files.events import CheckpointRequest, EditRequest, RunS
 from coloop.runtime.run_files.recorder import Recorder
 from coloop.runtime.schedule.arrivals import Arrivals
 from coloop.runtime.schedule.calls import stage_failure
-from coloop.runtime.schedule.scheduler import Scheduler, Watcher
+from coloop.runtime.schedule.scheduler import Scheduler
 from coloop.runtime.steps import Steps
 from coloop.workers.messages import Poll
 
@@ -71,7 +71,7 @@ class Parts:
     step_done: Callable[[], None]
     """Told of each step that is whole."""
     actions: Actions
-    scheduler_of: Callable[[Watcher], Scheduler]
+    scheduler_of: Callable[[Steps], Scheduler]
 
 
 class Session:

@@ -46,7 +46,7 @@ from coloop.runtime.run_files.events import (
 )
 from coloop.runtime.run_files.recorder import Recorder
 from coloop.runtime.run_files.run_log import LOG_FILE, log_into
-from coloop.runtime.schedule.lanes import ThreadLanes
+from coloop.runtime.schedule.scheduler import Lanes
 from coloop.runtime.session import Session
 from coloop.workers import collecting
 from coloop.workers.cluster import Cluster
@@ -120,7 +120,7 @@ def _run(
     cluster: Cluster | None = None
     session: Session | None = None
     folders = TransferFolders(transfer_roots(request, folder))
-    lanes = ThreadLanes()
+    lanes = Lanes()
     error: RunError | None = None
     at_once: str | None = None
     state = RunStateName.FINISHED

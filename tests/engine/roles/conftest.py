@@ -22,8 +22,7 @@ from coloop.runtime.roles import build_group_roles, build_roles
 from coloop.runtime.roles.protocol import Context, Outcome
 from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
 from coloop.runtime.schedule.in_flight import StepInFlight, Work
-from coloop.runtime.schedule.lanes import Lanes, T, Waited
-from coloop.runtime.schedule.scheduler import Scheduler
+from coloop.runtime.schedule.scheduler import Lanes, Scheduler, T
 from coloop.runtime.schedule.window import Window
 from coloop.spec.graph import LoopSpec
 from coloop.spec.heads import Reading
@@ -61,7 +60,9 @@ class InlineLanes:
                 raise
         return future
 
-    def wait(self, works: Collection["Future[T]"], seconds: float, /) -> Waited[T]:
+    def wait(
+        self, works: Collection["Future[T]"], seconds: float, /
+    ) -> tuple[set[Future[T]], set[Future[T]]]:
         del seconds
         return set(works), set()
 

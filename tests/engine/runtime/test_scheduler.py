@@ -24,8 +24,7 @@ from coloop.runtime.roles import CREDIT
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.schedule.calls import Calls, StepContext
 from coloop.runtime.schedule.in_flight import StepInFlight, Work
-from coloop.runtime.schedule.lanes import ThreadLanes, Waited
-from coloop.runtime.schedule.scheduler import Scheduler
+from coloop.runtime.schedule.scheduler import Lanes, Scheduler
 from coloop.runtime.schedule.window import Window
 from coloop.spec.io import parse
 from coloop.spec.lineage import Lineages
@@ -125,7 +124,9 @@ class ShuffledLanes:
             self._waiting[future] = work
         return future
 
-    def wait(self, works: Collection[Future[Any]], seconds: float, /) -> Waited[Any]:
+    def wait(
+        self, works: Collection[Future[Any]], seconds: float, /
+    ) -> tuple[set[Future[Any]], set[Future[Any]]]:
         future = self._chance.choice(list(self._waiting))
         future.set_result(self._waiting.pop(future)())
         return {future}, set()
@@ -158,7 +159,7 @@ class Loop:
         names = [*spec.nodes, *(f"{CREDIT}{node}" for node in ("left", "right"))]
         self.roles: dict[str, Script] = {name: Script(self._do) for name in names}
         self.group_roles = {node: Script(self._do) for node in ("left", "right")}
-        self.lanes = ThreadLanes()
+        self.lanes = Lanes()
         edges = {edge.key: edge for edge in spec.edges}
         calls = Calls(edges, self.roles, self.group_roles, self.delivered)  # type: ignore[arg-type]
         window = Window(

@@ -9,7 +9,7 @@ What a step gives does not depend on the order in which its stages end: units th
 common come one after another, and everything else is put together by name.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from coloop.plan.stages import Step
 from coloop.plan.types import Stage
@@ -20,6 +20,7 @@ from coloop.runtime.schedule.rounds import Region
 from coloop.runtime.schedule.units import (
     Alone,
     Begun,
+    Ended,
     Notice,
     Place,
     Task,
@@ -108,7 +109,7 @@ class _List:
         step_context: StepContext,
         unrolled: Unrolled,
         place: Place,
-        ended: Callable[[], None],
+        ended: Ended,
     ) -> Together:
         units: list[Unit] = []
         known: set[str] = set()

@@ -12,12 +12,12 @@ Invariant: when a call returns or raises, nothing is at work any more.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from concurrent.futures import Future
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from coloop.errors import StopRequested
 from coloop.plan.stages import Step
@@ -26,39 +26,18 @@ from coloop.runtime.roles.protocol import Call, Outcome, PartRole, Role
 from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
 from coloop.runtime.schedule.early import EarlyStages, Part
 from coloop.runtime.schedule.in_flight import Record, StepInFlight, Waited, Work
-from coloop.runtime.schedule.lanes import Lanes
 from coloop.runtime.schedule.regions import StepRegion
 from coloop.runtime.schedule.units import Place, Task
 from coloop.runtime.schedule.window import Window
 
+if TYPE_CHECKING:
+    from coloop.runtime.steps import Steps
+
 TICK_SECONDS = 0.1
+DRIVER_LANES = 8
+"""Rewards, templates, filters and credit that work at once, at most."""
 
-
-class Watcher(Protocol):
-    """Told of each stage, in the driver's thread; what it raises ends the flight."""
-
-    @property
-    def stop_is_wanted(self) -> bool: ...
-
-    def stage_started(self, work: Work) -> None: ...
-
-    def stage_finished(self, work: Work, outcome: Outcome) -> None: ...
-
-    def failure_of(self, work: Work, error: BaseException) -> Exception:
-        """What went wrong, with its place."""
-        ...
-
-    def ticked(self, at_work: Sequence[Work]) -> None:
-        """Called a few times a second, and whenever a stage has ended."""
-        ...
-
-    def delivered(self, edge: str, rows: int) -> None:
-        """An edge brought its reader a table; told once, however many of its stages read it."""
-        ...
-
-    def noticed(self, flight: StepInFlight, node: str, code: str, message: str) -> None:
-        """Something that a person should look at came up in a step."""
-        ...
+T = TypeVar("T")
 
 
 class Scheduler:
@@ -68,10 +47,14 @@ class Scheduler:
         self,
         calls: Calls,
         roles: Mapping[str, Role],
-        lanes: Lanes,
-        watcher: Watcher,
+        lanes: "Lanes",
+        watcher: "Steps",
         window: Window,
     ) -> None:
+        """
+        Args:
+            watcher: told of each stage, in the driver's thread; what it raises ends the step.
+        """
         self._calls = calls
         self._roles = roles
         self._lanes = lanes
@@ -351,3 +334,35 @@ def _is_done(flight: StepInFlight) -> bool:
 def _plan_order(one: tuple[Work, object]) -> tuple[int, Place]:
     work = one[0]
     return work.flight.step_context.step, work.task.place
+
+
+class Lanes:
+    """Threads in which stages work, so that the driver is free to look after all of them: one for
+    each pool, which does one call at a time, and several for work of the driver's own."""
+
+    def __init__(self) -> None:
+        self._threads: dict[str | None, ThreadPoolExecutor] = {}
+
+    def room(self, lane: str | None) -> int:
+        """How many stages a lane does at once; None is the driver."""
+        return DRIVER_LANES if lane is None else 1
+
+    def submit(self, lane: str | None, work: Callable[[], T]) -> Future[T]:
+        """Begin work in a lane with room."""
+        if lane not in self._threads:
+            name = "driver" if lane is None else f"lane-{lane}"
+            self._threads[lane] = ThreadPoolExecutor(self.room(lane), thread_name_prefix=name)
+        return self._threads[lane].submit(work)
+
+    def wait(
+        self, works: Collection[Future[T]], seconds: float
+    ) -> tuple[set[Future[T]], set[Future[T]]]:
+        """Those of the works that are done, after the first of them or so many seconds, and the
+        others."""
+        return wait(works, timeout=seconds, return_when=FIRST_COMPLETED)
+
+    def close(self) -> None:
+        """Wait for what is at work, and end."""
+        for threads in self._threads.values():
+            threads.shutdown(wait=True, cancel_futures=True)
+        self._threads.clear()

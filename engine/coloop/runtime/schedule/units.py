@@ -22,17 +22,10 @@ Place = tuple[int, ...]
 """Where a unit stands in its step: among the units of its list, which again stands somewhere."""
 
 
-class UnitsOf(Protocol):
-    """Makes the units of a list."""
-
-    def __call__(
-        self,
-        stages: Sequence[Stage],
-        step_context: StepContext,
-        unrolled: Unrolled,
-        place: Place,
-        ended: Callable[[], None],
-    ) -> "Together": ...
+Ended = Callable[[], None]
+"""Told when all units of a list have ended."""
+UnitsOf = Callable[[Sequence[Stage], StepContext, Unrolled, Place, Ended], "Together"]
+"""Makes the units of stages that stand at a place."""
 
 
 class Unit(Protocol):
@@ -160,11 +153,7 @@ class Alone:
 class Together:
     """Units of one list: each starts as soon as what it waits for has ended."""
 
-    def __init__(self, units: Sequence[Unit], ended: Callable[[], None]) -> None:
-        """
-        Args:
-            ended: told once all of them have ended.
-        """
+    def __init__(self, units: Sequence[Unit], ended: Ended) -> None:
         self._units = units
         self._ended = ended
         self._before = [self._before_of(place) for place in range(len(units))]

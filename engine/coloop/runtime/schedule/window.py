@@ -21,33 +21,15 @@ With a window of one step nothing of the above is ever asked: there is one loop,
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from coloop.plan.types import Stage
+from coloop.runtime.schedule.in_flight import StepInFlight
 
 IN_TURN = ("learn", "sync")
 BESIDE_LEARNING = ("generate", "credit")
 """What a learner's node does while its weights learn from the steps before."""
-
-
-class OnItsWay(Protocol):
-    """A step that has begun and is not done."""
-
-    @property
-    def begun(self) -> Collection[str]:
-        """Names of the stages that have begun with all their rows."""
-        ...
-
-    @property
-    def begun_parts(self) -> Collection[str]:
-        """Names of those that have begun with some of them."""
-        ...
-
-    def open_stages(self) -> Iterable[Stage]:
-        """Those that have not ended for good."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +56,7 @@ class Window:
             return 1.0
         return self.staleness % 1
 
-    def lets(self, stage: Stage, before: Iterable[OnItsWay]) -> bool:
+    def lets(self, stage: Stage, before: Iterable[StepInFlight]) -> bool:
         """Whether a stage that is ready in its own step may start beside the steps before it."""
         return all(self._lets(stage, other) for other in before)
 
@@ -89,8 +71,8 @@ class Window:
     def waits_for_writers(
         self,
         stage: Stage,
-        own: OnItsWay,
-        behind: Sequence[OnItsWay],
+        own: StepInFlight,
+        behind: Sequence[StepInFlight],
         can_begin_with_some: Callable[[Stage], bool],
     ) -> bool:
         """Whether new weights wait for what later steps write by the weights as they are.
@@ -123,7 +105,7 @@ class Window:
             return False
         return self.groups.get(sync.node) in {self.groups.get(one, one) for one in caller.calls}
 
-    def _lets(self, stage: Stage, other: OnItsWay) -> bool:
+    def _lets(self, stage: Stage, other: StepInFlight) -> bool:
         if self.is_in_turn(stage):
             return False
         return not any(self.waits_for(stage, one) for one in other.open_stages())
@@ -149,7 +131,7 @@ class _Waits:
     def __init__(
         self,
         window: Window,
-        steps: Sequence[OnItsWay],
+        steps: Sequence[StepInFlight],
         can_begin_with_some: Callable[[Stage], bool],
     ) -> None:
         self._window = window
