@@ -12,10 +12,9 @@ from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import joined_rows
 from coloop.runtime.roles.rows.scored import scored_outcome
 from coloop.runtime.roles.searching import METHODS
-from coloop.runtime.roles.searching.graders import Grader, Valuer
-from coloop.runtime.roles.searching.method import Findings, Labels, Method, labels_of
-from coloop.runtime.roles.searching.search_environment import SearchEnvironment
-from coloop.runtime.roles.searching.tree_expansion import SearchBudget, TreeExpansion
+from coloop.runtime.roles.searching.graders import Grader, SearchEnvironment, Valuer
+from coloop.runtime.roles.searching.tree_expansion import Method, SearchBudget, TreeExpansion
+from coloop.runtime.roles.searching.trees import Findings, labels_of
 from coloop.spec.groups import rollout_of
 from coloop.spec.nodes import SearchNode
 
@@ -40,7 +39,7 @@ class SearchRole(NodeRole[SearchNode]):
         method = METHODS[section.method]
         rows = joined_rows(self._node, context, call, ("rows",))
         expansion = self._expansion(call, section, method)
-        if isinstance(method, Labels) and context.lineage.labels_texts(self._node):
+        if context.lineage.labels_texts(self._node):
             found = Findings(rows=method.label(rows, expansion, section))
         else:
             first = (call.turn - 1) * MOST_CHILDREN
@@ -57,15 +56,15 @@ class SearchRole(NodeRole[SearchNode]):
         outcome, value = (self._source(call.context, port) for port in ("outcome", "value"))
         most = section.budget.searches_per_row if method.counts_rollouts else None
         return TreeExpansion(
-            self._node,
-            policy,
-            writer.writer,
-            None if outcome is None else Grader(self._node, "outcome", outcome, call),
-            SearchBudget(section.budget, most_rollouts=most),
-            call,
+            node=self._node,
+            policy=policy,
+            writer=writer.writer,
+            call=call,
+            search_budget=SearchBudget(section.budget, most_rollouts=most),
             longest=rollout.max_new_tokens,
             texts_per_prompt=rollout.completions_per_prompt,
             separator=section.step_separator,
+            grader=None if outcome is None else Grader(self._node, "outcome", outcome, call),
             valuer=None if value is None else Valuer(self._node, "value", value, call),
             environment=SearchEnvironment(self._node, call)
             if self._source(call.context, "tools")

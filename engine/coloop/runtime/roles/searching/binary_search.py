@@ -17,27 +17,27 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coloop.data.tables import Row
-from coloop.runtime.roles.searching.method import CHANCES, Findings, Labelled, Places, counts_of
-from coloop.runtime.roles.searching.tree_expansion import TreeExpansion
+from coloop.runtime.roles.searching.tree_expansion import Method, TreeExpansion
 from coloop.runtime.roles.searching.trees import (
     Chances,
     ExpansionRequest,
+    Findings,
     Found,
     Grown,
+    Labelled,
     Path,
+    Places,
     Root,
     Search,
     chance_of,
+    counts_of,
 )
 from coloop.spec.nodes import SearchNode
 from coloop.spec.search import Select
 
 
-class BinarySearch:
+class BinarySearch(Method):
     """Binary search for the first wrong step (OmegaPRM, Luo et al. 2024)."""
-
-    counts_rollouts = False
-    score_range = CHANCES
 
     def label(
         self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode
@@ -68,13 +68,9 @@ class BinarySearch:
         found = expansion.grow(roots, expansion.graded_by_step)
         return Findings(
             rows=[
-                Labelled(
-                    row=expansion.row(row, one.path, place(number)),
-                    score=one.path.score,
-                    chances=one.chances,
-                )
+                labelled
                 for row in rows
-                for number, one in enumerate(found[row.id])
+                for labelled in expansion.labelled(row, found[row.id], place)
             ]
         )
 

@@ -4,34 +4,30 @@ written up to its end. The last step is the text itself: its chance is what `out
 from collections.abc import Iterator, Sequence
 
 from coloop.data.tables import Row
-from coloop.runtime.roles.searching.method import (
-    CHANCES,
-    Findings,
-    Labelled,
-    Places,
-    counts_of,
-    group_of,
-)
-from coloop.runtime.roles.searching.tree_expansion import TreeExpansion
+from coloop.runtime.roles.searching.tree_expansion import Method, TreeExpansion
 from coloop.runtime.roles.searching.trees import (
     Chances,
     ExpansionRequest,
+    Findings,
     Found,
     Grown,
+    Labelled,
     Path,
+    Places,
     Root,
     Search,
     chance_of,
+    counts_of,
+    group_of,
 )
 from coloop.spec.nodes import SearchNode
 from coloop.spec.search import RelativeProgress
 
 
-class MonteCarlo:
+class MonteCarlo(Method):
     """Labels steps by the share of correct completions from each of them."""
 
     counts_rollouts = True
-    score_range = CHANCES
 
     def label(
         self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode

@@ -10,32 +10,39 @@ from included; N(b) those of the branch. Of equal branches the first drawn is fo
 
 import math
 from collections.abc import Sequence
-from typing import Final, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Final, TypeVar
 
 import numpy as np
 
 from coloop.runtime.roles.searching.trees import Path
 from coloop.spec.search import Expand, Select
 
+DRAWN_AT_ONCE: Final = Expand()
 C: Final = 1.25
 """Weight of exploration (AlphaZero), where `select.c` leaves it open."""
 
 
-class Branch(Protocol):
-    """What a node can be left by."""
+@dataclass(slots=True, kw_only=True, eq=False)
+class Branch:
+    """What a node can be left by, with what came of its visits."""
 
-    @property
-    def visits(self) -> int: ...
-
-    @property
-    def log_prob(self) -> float:
-        """Of what was drawn, by the policy."""
-        ...
+    promise: float = 0.0
+    """What it is worth before it was visited."""
+    log_prob: float = 0.0
+    """Of what was drawn, by the policy."""
+    visits: int = 0
+    total: float = 0.0
 
     @property
     def worth(self) -> float:
         """Q before it is brought to lie between 0 and 1."""
-        ...
+        return self.total / self.visits if self.visits else self.promise
+
+    def visit(self, worth: float) -> None:
+        """Count a visit that came to so much."""
+        self.visits += 1
+        self.total += worth
 
 
 B = TypeVar("B", bound=Branch)

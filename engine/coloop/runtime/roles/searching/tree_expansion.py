@@ -5,7 +5,7 @@ others, but for what the budget leaves it.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,9 +18,19 @@ from coloop.runtime.roles.generation.writer import RowPrompt, Texts, Writer
 from coloop.runtime.roles.protocol import Call
 from coloop.runtime.roles.rows.steps import step_ends
 from coloop.runtime.roles.rows.texts import prompt_of
-from coloop.runtime.roles.searching.graders import Grader, Valuer
-from coloop.runtime.roles.searching.search_environment import SearchEnvironment
-from coloop.runtime.roles.searching.trees import ExpansionRequest, Found, Grown, Path, Root
+from coloop.runtime.roles.searching.graders import Grader, SearchEnvironment, Valuer
+from coloop.runtime.roles.searching.trees import (
+    CHANCES,
+    ExpansionRequest,
+    Findings,
+    Found,
+    Grown,
+    Labelled,
+    Path,
+    Places,
+    Root,
+)
+from coloop.spec.nodes import SearchNode
 from coloop.spec.search import Budget
 from coloop.workers.messages import TooLong
 
@@ -121,60 +131,33 @@ class _Live:
     """By the place of the request."""
 
 
+@dataclass(kw_only=True)
 class TreeExpansion:
     """Expands the trees of many rows in waves, with one generation and one scoring call each."""
 
-    def __init__(
-        self,
-        node: str,
-        policy: str,
-        writer: Writer,
-        grader: Grader | None,
-        search_budget: SearchBudget,
-        call: Call,
-        *,
-        longest: int,
-        texts_per_prompt: int,
-        separator: str,
-        valuer: Valuer | None = None,
-        environment: SearchEnvironment | None = None,
-    ) -> None:
-        """
-        Args:
-            grader: of `outcome`; None: nothing is connected there.
-            longest: most tokens of a completion.
-            texts_per_prompt: that the policy writes by itself.
-            separator: what ends a step.
-            valuer: of `value`; None: nothing is connected there.
-            world: in which it moves; None: it writes texts alone.
-        """
-        self.texts_per_prompt = texts_per_prompt
-        self._node = node
-        self._policy = policy
-        self._writer = writer
-        self._grader = grader
-        self.search_budget = search_budget
-        self._call = call
-        self._longest = longest
-        self._separator = separator
-        self._valuer = valuer
-        self.environment = environment
+    node: str
+    policy: str
+    writer: Writer
+    call: Call
+    search_budget: SearchBudget
+    longest: int
+    """Most tokens of a completion."""
+    texts_per_prompt: int
+    """That the policy writes by itself."""
+    separator: str
+    """What ends a step."""
+    grader: Grader | None
+    """Of `outcome`; None: nothing is connected there."""
+    valuer: Valuer | None = None
+    """Of `value`; None: nothing is connected there."""
+    environment: SearchEnvironment | None = None
+    """In which it moves; None: it writes texts alone."""
 
     @property
     def alerts(self) -> dict[str, str]:
         """What those who were asked had to say, by code."""
-        asked = [one for one in (self._valuer, self._grader) if one is not None]
+        asked = [one for one in (self.valuer, self.grader) if one is not None]
         return {code: message for one in asked for code, message in one.alerts.items()}
-
-    @property
-    def is_graded(self) -> bool:
-        """Whether `outcome` says how good texts are."""
-        return self._grader is not None
-
-    @property
-    def is_valued(self) -> bool:
-        """Whether `value` says what unfinished texts promise."""
-        return self._valuer is not None
 
     def grow(self, roots: Sequence[Root], assess: Assess | None = None) -> dict[str, list[Found]]:
         """What each search finds, by its key.
@@ -186,7 +169,7 @@ class TreeExpansion:
         results: dict[str, list[Found]] = {}
         live = [one for root in roots if (one := self._begun(root, results)) is not None]
         while live:
-            self._call.tick(len(results), len(roots))
+            self.call.tick(len(results), len(roots))
             self._wave(live, assess)
             live = [one for one in live if self._goes_on(one, results)]
         return results
@@ -220,18 +203,18 @@ class TreeExpansion:
 
     def grade(self, rows: Sequence[Row]) -> list[float | None]:
         """What `outcome` says of texts."""
-        assert self._grader is not None
-        return self._grader.grade(rows)
+        assert self.grader is not None
+        return self.grader.grade(rows)
 
     def goes_on(self, path: Path, request: ExpansionRequest) -> bool:
         """Whether what was drawn as a step of a text ends with it, before the text does."""
         before = "" if request.text is None else request.text.text
-        is_ended = path.tokens.finished and self._separator in path.tokens.text[len(before) :]
-        return is_ended and len(path.tokens.token_ids) < self._longest
+        is_ended = path.tokens.finished and self.separator in path.tokens.text[len(before) :]
+        return is_ended and len(path.tokens.token_ids) < self.longest
 
     def value(self, rows: Sequence[Row]) -> list[float | None]:
         """What `value` says of texts; nothing where nobody is asked."""
-        return [None] * len(rows) if self._valuer is None else self._valuer.value(rows)
+        return [None] * len(rows) if self.valuer is None else self.valuer.value(rows)
 
     def row(
         self,
@@ -255,16 +238,27 @@ class TreeExpansion:
             **(columns or {}),
         }
         child = child_row(
-            self._node,
+            self.node,
             root,
             k,
             own,
             tokens=tokens,
             version=tokens.version,
             key=key,
-            prompt=own["prompt"] if "prompt" in own else prompt_of(root, self._node),
+            prompt=own["prompt"] if "prompt" in own else prompt_of(root, self.node),
         )
-        return replace(child, writer=self._policy)
+        return replace(child, writer=self.policy)
+
+    def labelled(self, root: Row, found: Iterable[Found], place: Places) -> list[Labelled]:
+        """Texts that were found for a row as children of it, with what is known of them."""
+        return [
+            Labelled(
+                row=self.row(root, text.path, place(number), columns=text.columns),
+                score=text.path.score,
+                chances=text.chances,
+            )
+            for number, text in enumerate(found)
+        ]
 
     def rows(self, written: Written) -> list[Row]:
         """The texts as they are asked about."""
@@ -276,16 +270,16 @@ class TreeExpansion:
 
     def _ends(self, rows: Sequence[Row]) -> list[tuple[int, ...]]:
         """The tokens in which steps end; steps that end in one token are one."""
-        found = step_ends(rows, self._node, self._call.context, self._separator)
+        found = step_ends(rows, self.node, self.call.context, self.separator)
         return [tuple(sorted(set(found[row.id]))) for row in rows]
 
     def _tokens(self, row: Row) -> Tokens:
         if row.tokens is not None:
             return row.tokens
         raise DataError(
-            f"{self._node}: row {row.id} was not generated by a model of this loop, so it has no "
+            f"{self.node}: row {row.id} was not generated by a model of this loop, so it has no "
             "tokens from which its steps can be completed; connect rollouts or prompts",
-            self._node,
+            self.node,
             "rows",
         )
 
@@ -317,13 +311,13 @@ class TreeExpansion:
             for place, request in enumerate(one.requests):
                 if place in one.grown:
                     continue
-                if request.length < self._longest:
+                if request.length < self.longest:
                     open_ones.append((one, place, request))
                 else:
                     one.grown[place] = []
         said = self.search_budget.look(
             [
-                (one.root.key, request, self._longest - request.length)
+                (one.root.key, request, self.longest - request.length)
                 for one, _, request in open_ones
             ]
         )
@@ -355,20 +349,20 @@ class TreeExpansion:
     def _written(self, requests: Sequence[tuple[Root, ExpansionRequest]]) -> list[Texts]:
         """What the policy writes, single steps apart from whole texts."""
         found: dict[int, Texts] = {}
-        for is_step, stop in ((False, ()), (True, (self._separator,))):
+        for is_step, stop in ((False, ()), (True, (self.separator,))):
             places = [n for n, (_, request) in enumerate(requests) if request.is_step == is_step]
             row_prompts = [self._row_prompt(*requests[place]) for place in places]
             found.update(
-                zip(places, self._writer.write_on(row_prompts, self._call, stop), strict=True)
+                zip(places, self.writer.write_on(row_prompts, self.call, stop), strict=True)
             )
         return [found[place] for place in range(len(requests))]
 
     def _row_prompt(self, root: Root, request: ExpansionRequest) -> RowPrompt:
-        context, call = self._call.context, self._call
-        names = (context.seed, self._node, call.salt, call.step, root.key, request.name)
+        context, call = self.call.context, self.call
+        names = (context.seed, self.node, call.salt, call.step, root.key, request.name)
         return RowPrompt(
             row=root.row,
-            prompt=prompt_of(root.row, self._node) if request.state is None else request.state,
+            prompt=prompt_of(root.row, self.node) if request.state is None else request.state,
             begun=request.begun,
             seeds=tuple(derive_seed(*names, k) for k in request.numbers),
         )
@@ -380,3 +374,24 @@ class TreeExpansion:
             Path(tokens=request.whole(tokens), score=None, name=f"{request.name}.{k}")
             for k, (tokens, _) in zip(request.numbers, said, strict=True)
         ]
+
+
+class Method:
+    """A way of searching, by the name that `method` takes."""
+
+    counts_rollouts = False
+    """Whether `searches_per_row` are completions; else the method counts its searches."""
+    score_range: tuple[float, float] | None = CHANCES
+    """Least and greatest score of the rows that are given, where there are such."""
+
+    def grow(
+        self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode, place: Places
+    ) -> Findings:
+        """Texts or trees from rows without a text."""
+        raise AssertionError(section.method)
+
+    def label(
+        self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode
+    ) -> list[Labelled]:
+        """Rows that have a text, with what is known of its steps."""
+        raise AssertionError(section.method)
