@@ -57,7 +57,6 @@ class Evaluations:
         self._note_change = note_change
 
     def are_due(self, step: int) -> bool:
-        """Whether probes on rows of their own are to be read after this step."""
         now = self._timeline.now()
         plan = now.phase if now else self._timeline.entries[-1].plan
         return bool(self._probes.due(step, plan, self._moments.now, is_last=False))
@@ -85,7 +84,6 @@ class Evaluations:
             self._report(probe.node, metrics, step_context)
 
     def read_tables(self, flight: StepInFlight, position: StepPosition) -> None:
-        """Read the probes of a step's own tables."""
         step_context = flight.step_context
         for probe in self._probes.of_tables(position.step, position.phase, step_context.context):
             with self._timed(probe.node, position.phase.name) as grades:

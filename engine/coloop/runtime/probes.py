@@ -101,13 +101,11 @@ class Probes:
     def read_tables(
         self, probe: ProbePlan, unrolled: Unrolled, step_context: StepContext, grades: Grades
     ) -> dict[str, float]:
-        """Metrics of a step's own tables."""
         return self._roles[probe.node].measure(self._call(probe, unrolled, step_context, grades))
 
     def read(
         self, probe: ProbePlan, scheduler: Scheduler, step_context: StepContext, grades: Grades
     ) -> dict[str, float]:
-        """Run the probe's slice and measure."""
         context = step_context.context
         section = _section(probe.node, context)
         step_context = replace(step_context, salt=f"probe:{probe.node}", is_probe=True)

@@ -220,7 +220,6 @@ class Session:
         self._evaluate(is_last=False)
 
     def evaluate_last(self) -> None:
-        """Every probe once more at the end."""
         self._evaluate(is_last=True)
 
     def obey(self) -> None:
@@ -273,28 +272,23 @@ class Session:
             logger.warning("the state before the failure was not saved: %s", error)
 
     def close(self) -> None:
-        """End what roles have started."""
         for role in self._parts.roles.values():
             role.close()
 
     @property
     def pace(self) -> Pace:
-        """How long stages and steps take."""
         return self._event_reporter.pace
 
     @property
     def readings(self) -> Mapping[str, float]:
-        """The latest of each metric, by `node.metric`."""
         return self._readings.latest
 
     @property
     def best_words(self) -> str | None:
-        """The best reading of the run, where it says what is best."""
         return self._readings.best_words
 
     @property
     def unresolved(self) -> list[Finding]:
-        """Findings of the health checks that are still open."""
         return self._readings.unresolved
 
     @property
@@ -394,7 +388,6 @@ class Session:
         raise StopRequested("a stop of the run was requested")
 
     def show_last_samples(self) -> None:
-        """What the last step of a run wrote."""
         self._steps.show_last_samples()
 
     @property
@@ -403,7 +396,6 @@ class Session:
         return dict(self._event_reporter.held_bytes)
 
     def show_last(self, state: RunStateName) -> None:
-        """The gauges of a run that has ended."""
         self._event_reporter.show_last(state)
 
     def tick(self, poll: Poll | None) -> bool:
@@ -433,7 +425,6 @@ class Session:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on where a checkpoint stands."""
         parts = self._parts
         self.timeline.load_state(state["timeline"])
         parts.fields.load_state(state["fields"])

@@ -202,7 +202,6 @@ def _begin_anew(
 def _leave_behind(
     session: Session, request: RunRequest, recorder: Recorder, state: RunStateName
 ) -> None:
-    """The last samples, the report and the last gauges."""
     session.close()
     session.show_last_samples()
     try:

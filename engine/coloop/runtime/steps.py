@@ -125,7 +125,6 @@ class Steps:
 
     @property
     def have_begun(self) -> bool:
-        """Whether the stretch has had a step."""
         return self._begun > 0
 
     # --- one step
@@ -163,7 +162,6 @@ class Steps:
         return flight
 
     def finish(self, scheduler: Scheduler, flight: StepInFlight) -> None:
-        """All stages of a step are done."""
         state: StepState = flight.about
         position = state.position
         self.are_whole = False
@@ -192,7 +190,6 @@ class Steps:
         self.idleness.step_finished(position.step, position.phase.name, goals, state.alerts)
 
     def _hear(self, flight: StepInFlight) -> None:
-        """The readings of a step count now."""
         for record in flight.in_order:
             for node, metrics in _metrics_of(record.stage, record.outcome):
                 reasons = record.outcome.reasons if node == record.stage.node else {}

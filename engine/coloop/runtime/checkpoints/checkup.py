@@ -146,7 +146,6 @@ def _of_sample(folder: Path, event: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _lines(folder: Path, path: Path, *, is_live: bool) -> Iterator[Finding]:
-    """Lines of a file that are no JSON objects."""
     name = str(path.relative_to(folder))
     if not path.exists():
         return

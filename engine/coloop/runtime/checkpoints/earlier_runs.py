@@ -50,7 +50,6 @@ def earlier_weights(request: RunRequest) -> Folders:
 
 
 def with_folders(spec: LoopSpec, folders: Folders) -> LoopSpec:
-    """The loop with these folders in the place of runs."""
     if not folders:
         return spec
     nodes = dict(spec.nodes)

@@ -124,7 +124,6 @@ def _settings(weights: WeightsPlan) -> dict[str, Any]:
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:
-    """Values of nested tables by their paths."""
     if isinstance(value, list):
         value = {str(place): one for place, one in enumerate(value)}
     if not isinstance(value, dict):
@@ -136,7 +135,6 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
 
 
 def _machine_here() -> dict[str, int]:
-    """What settings could rest on."""
     processor = processor_here()
     return {
         "cores": processor.cores,
@@ -147,7 +145,6 @@ def _machine_here() -> dict[str, int]:
 
 
 def _told(name: str, value: int) -> str:
-    """A fact of a machine in words."""
     if name == "bfloat16":
         return f"{'with' if value else 'without'} products in bfloat16"
     units = {"memory_gib": "GiB", "gpus": "GPUs"}
@@ -162,7 +159,6 @@ def _read_plan(path: Path) -> Plan | None:
 
 
 def _read_machine(folder: Path) -> Machine | None:
-    """None where nobody has written it down."""
     try:
         found = json.loads((folder / MACHINE_FILE).read_text(encoding="utf-8"))
         return {name: int(found[name]) for name in _machine_here() if name in found}
@@ -216,5 +212,4 @@ def answered(folder: Path) -> int:
 
 
 def _is_written(event: Mapping[str, Any], step: int) -> bool:
-    """Whether a checkpoint of this step was written here."""
     return event["type"] == "checkpoint" and event.get("step") == step

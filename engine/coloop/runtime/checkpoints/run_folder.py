@@ -140,7 +140,6 @@ def _complete(folder: Path, request: RunRequest) -> None:
 
 
 def storage_of(request: RunRequest, folder: Path) -> Storage | None:
-    """Where the run keeps copies; None: nowhere."""
     place = storage_place(request)
     return None if place is None else Storage(place, folder.name)
 

@@ -219,7 +219,6 @@ class HealthChecks:
 
     @property
     def open(self) -> list[Finding]:
-        """What was raised and has not been cleared."""
         return [case.raised for case in self._cases.values() if case.raised is not None]
 
     def _look(self, place: str, metrics: Metrics, reasons: Mapping[str, str]) -> Look:
@@ -274,7 +273,6 @@ class HealthChecks:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Restore the streaks and comparisons of an earlier attempt."""
         self._cases = {key: _case_of(plain) for key, plain in state["cases"].items()}
         self._first = {key: list(values) for key, values in state["first"].items()}
         self._recent = {key: list(values) for key, values in state["recent"].items()}

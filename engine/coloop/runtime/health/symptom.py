@@ -55,15 +55,12 @@ def above(name: str, limit: float, words: str) -> Shows:
 
 
 def below(name: str, limit: float, words: str) -> Shows:
-    """Shows where a reading is less than the limit."""
     return lambda look: words.format(look.now[name]) if look.now[name] < limit else None
 
 
 def at_least(name: str, limit: float, words: str) -> Shows:
-    """Shows where a reading is the limit or greater."""
     return lambda look: words.format(look.now[name]) if look.now[name] >= limit else None
 
 
 def at_most(name: str, limit: float, words: str) -> Shows:
-    """Shows where a reading is the limit or less."""
     return lambda look: words.format(look.now[name]) if look.now[name] <= limit else None

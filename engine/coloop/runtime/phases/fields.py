@@ -47,7 +47,6 @@ class Fields:
         return values
 
     def at(self, position: StepPosition | None) -> LoopSpec:
-        """The spec with the values of this moment."""
         values = self.overrides(position)
         if not values:
             return self._spec
@@ -64,7 +63,6 @@ class Fields:
             self._phase_steps[name] = position.steps_of_phase
 
     def take_back_step(self, position: StepPosition) -> None:
-        """The step that began last was not done."""
         self._steps_begun_in[position.phase.name] -= 1
 
     def set_by_trigger(self, values: Mapping[str, Any]) -> None:
@@ -172,7 +170,6 @@ class Moments:
         self.now = start
 
     def stand_at(self, position: StepPosition | None) -> Context:
-        """The run stands at this moment now."""
         self.now = replace(
             self._start,
             spec=self._fields.at(position),

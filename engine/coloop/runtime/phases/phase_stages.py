@@ -15,8 +15,6 @@ from coloop.spec.schedule import LearnRule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """The stages of one step."""
-
     step: Step
     live: frozenset[tuple[str, str]]
     rows: tuple[StageRows, ...]
@@ -63,7 +61,6 @@ class PhaseStages:
             self._live_steps[node] = self._steps_of(node) + 1
 
     def take_back_step(self, position: StepPosition) -> None:
-        """The step that began last was not done."""
         for node in _learners(position.phase):
             self._live_steps[node] -= 1
 
@@ -80,7 +77,6 @@ class PhaseStages:
         return updates
 
     def _steps_of(self, node: str) -> int:
-        """Steps in which the learner was live, over the whole run."""
         return self._live_steps.get(node, 0)
 
     def _is_due(self, node: str, step: int) -> bool:

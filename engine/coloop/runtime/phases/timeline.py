@@ -100,7 +100,6 @@ class Timeline:
 
     @property
     def must_enter(self) -> bool:
-        """A phase entry is due to begin."""
         return not self.is_over and not self._is_entered
 
     def entering(self) -> StepPosition:
@@ -110,7 +109,6 @@ class Timeline:
         )
 
     def enter(self) -> Entry:
-        """Begin the current entry."""
         entry = self.entries[self.entry]
         self._is_entered = True
         self._must_leave = False
@@ -144,7 +142,6 @@ class Timeline:
         )
 
     def leave(self) -> None:
-        """End the current entry."""
         self.entry += 1
         self._is_entered = False
         self._must_leave = False
@@ -163,7 +160,6 @@ class Timeline:
         self.step_in_phase -= 1
 
     def steps_total(self) -> int | None:
-        """Steps of the whole run, where they are known."""
         total = 0
         for entry in self.entries:
             if entry.index == self.entry and self._is_entered:

@@ -76,7 +76,6 @@ class EventReporter:
         """By stage, the most that a GPU, or a process without one, was seen to hold in it."""
 
     def become(self, state: RunStateName) -> None:
-        """The run has another state now."""
         self.state = state
         self._recorder.record(RunStateEvent(state=state, step=self._timeline.step))
         self.show_if_due()
@@ -107,7 +106,6 @@ class EventReporter:
         )
 
     def phase(self, entry: Entry, state: Literal["started", "finished"]) -> None:
-        """A phase begins or ends."""
         steps = self._timeline.steps_of_phase if state == "started" else None
         self._recorder.record(
             PhaseEvent(
@@ -144,7 +142,6 @@ class EventReporter:
         )
 
     def stage_finished(self, work: Work, outcome: Outcome) -> None:
-        """A stage has done its work, which counts for its rates."""
         stage, step_context = work.stage, work.task.step_context
         self._works.pop(id(work), None)
         waited = work.waited
@@ -179,11 +176,9 @@ class EventReporter:
         )
 
     def at_work(self, works: Sequence[Work]) -> None:
-        """These stages are at work, and no others."""
         self._works = {id(work): work for work in works}
 
     def findings(self, findings: Sequence[Finding]) -> None:
-        """Reports the findings of the health checks."""
         for one in findings:
             self.alert(
                 "info" if one.cleared else one.level,
@@ -196,7 +191,6 @@ class EventReporter:
             )
 
     def sample(self, event: SampleEvent) -> None:
-        """Texts of a step."""
         self._recorder.record(event)
 
     def evaluation_began(self, probe: str, phase: str) -> None:
@@ -285,7 +279,6 @@ class EventReporter:
         return known
 
     def edited(self, changes: Mapping[str, object], by: str) -> None:
-        """Settings were changed while it runs."""
         step = self._timeline.step
         self._recorder.record(EditEvent(changes=dict(changes), by=by, step=step))
 
@@ -295,7 +288,6 @@ class EventReporter:
             self.show()
 
     def show(self) -> None:
-        """How the run stands now."""
         self._recorder.show(self._gauges())
 
     def keep_gauges(self, step: int) -> None:

@@ -14,11 +14,9 @@ class Notices:
         self._waiting: SimpleQueue[Notice] = SimpleQueue()
 
     def put(self, node: str | None, code: str, message: str) -> None:
-        """Something came up."""
         self._waiting.put((node, code, message))
 
     def take(self) -> Iterator[Notice]:
-        """Each once, in order."""
         while True:
             try:
                 yield self._waiting.get_nowait()

@@ -190,7 +190,6 @@ class Pace:
         self._open.stages[stage].add(work)
 
     def delivered(self, edge: str, rows: int) -> None:
-        """An edge brought rows to its reader."""
         self._open.edges[edge] += rows
         self._rows[edge] = self._rows.get(edge, 0) + rows
 
@@ -245,7 +244,6 @@ class Pace:
         return self._beside(self._step_window())
 
     def phases(self) -> Mapping[str, PhaseTimes]:
-        """By name, the phases of which a step was finished."""
         return self._phases
 
     @property

@@ -48,7 +48,6 @@ class Readings:
         self._untaught: list[Finding] = []
 
     def read(self, node: str, metrics: Mapping[str, float], *, step: int, phase: str) -> None:
-        """Take the readings of a node."""
         for name, value in metrics.items():
             if not math.isfinite(value):
                 continue
@@ -76,12 +75,10 @@ class Readings:
     def evaluated(
         self, node: str, metrics: Mapping[str, float], *, step: int, phase: str
     ) -> Sequence[Finding]:
-        """Readings of an evaluation, and the findings of the health checks."""
         self.read(node, metrics, step=step, phase=phase)
         return self._checks.evaluated(node, _finite(metrics), step, phase)
 
     def step_finished(self, step: int, phase: str) -> Sequence[Finding]:
-        """Findings of the health checks after this step."""
         return self._checks.step_finished(step, phase)
 
     def run_finished(self, step: int, ports: Iterable[str]) -> Sequence[Finding]:
@@ -95,7 +92,6 @@ class Readings:
 
     @property
     def unresolved(self) -> list[Finding]:
-        """What was raised and not cleared."""
         return [*self._checks.open, *self._untaught]
 
     def state(self) -> dict[str, Any]:
@@ -120,7 +116,6 @@ class Readings:
 
 
 def _untaught(port: str, step: int) -> Finding:
-    """A teaching port that learned from nothing in the whole run."""
     node, _, name = port.partition(".")
     return Finding(
         code="learning.untaught",

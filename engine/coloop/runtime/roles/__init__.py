@@ -52,7 +52,6 @@ def build_roles(context: Context) -> dict[str, Role]:
 
 
 def build_group_roles(context: Context, plan: Plan) -> dict[str, Role]:
-    """A role for every weights group that trains."""
     return {
         weights.name: GroupRole(weights.name, context) for weights in plan.weights if weights.trains
     }

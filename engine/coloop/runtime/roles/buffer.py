@@ -98,7 +98,6 @@ class BufferRole(NodeRole[BufferNode]):
         return steps
 
     def clear(self) -> None:
-        """Let go of every row."""
         memory = self._memory
         memory.entries, memory.order = [], None
         memory.seeded, memory.seeds = False, set()
@@ -178,7 +177,6 @@ class BufferRole(NodeRole[BufferNode]):
         return bool(self._rewarded(context))
 
     def _rewarded(self, context: Context) -> set[str]:
-        """The learners whose rewards are its scores."""
         edges = context.spec.graph.edges_out_of(self._node, "scores")
         return {edge.target.node for edge in edges if edge.target.port == "rewards"}
 
@@ -304,7 +302,6 @@ class BufferRole(NodeRole[BufferNode]):
         )
 
     def _scored_rows(self, call: Call) -> dict[str, list[Row]]:
-        """By id, what the tables of scores say of each row."""
         known: dict[str, list[Row]] = {}
         for table in call.tables("scores"):
             for row in table.rows:
@@ -312,7 +309,6 @@ class BufferRole(NodeRole[BufferNode]):
         return known
 
     def _scores_of(self, rows: Sequence[Row], call: Call) -> dict[str, _Said]:
-        """By row id, what a scorer says of the row."""
         found: dict[str, _Said] = {}
         for given in call.inputs.get("scores", ()):
             scorer = given.table.scorer or given.edge.source.node
@@ -435,7 +431,6 @@ def _group_of(entry: Entry) -> str:
 
 
 def _until(units: Iterable[list[Entry]], count: int) -> list[Entry]:
-    """Whole units until there are `count` entries."""
     drawn: list[Entry] = []
     for unit in units:
         if len(drawn) >= count:

@@ -53,7 +53,6 @@ class DatasetRole(NodeRole[DatasetNode]):
             self._cursor.drawn = (self._cursor.epoch + 1) * self._cursor.rows
 
     def steps_for_epochs(self, epochs: float, context: Context) -> int:
-        """Steps that draw every row so often."""
         section = self._section(context)
         self._follow_changes(section)
         return steps_for(

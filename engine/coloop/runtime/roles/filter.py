@@ -256,7 +256,6 @@ class FilterRole(NodeRole[FilterNode]):
         return ()
 
     def close(self) -> None:
-        """End the processes of the user's code."""
         for sandbox in self._sandboxes.values():
             sandbox.close()
         self._sandboxes.clear()

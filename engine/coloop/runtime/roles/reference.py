@@ -73,12 +73,10 @@ class ReferenceRole(FittingRole[ReferenceNode]):
 
 
 def _tokens(scored: Any) -> int:
-    """Tokens that were scored, of a pair those of both sides."""
     return sum(map(len, scored.values())) if isinstance(scored, dict) else len(scored)
 
 
 def _by_side(scored: Mapping[str, Any]) -> Iterator[tuple[str, Numbers]]:
-    """By row id; of a pair each side."""
     for row, said in scored.items():
         for numbers in said.values() if isinstance(said, dict) else (said,):
             yield row, numbers

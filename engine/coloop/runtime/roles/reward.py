@@ -70,7 +70,6 @@ class RewardRole(FittingRole[RewardNode]):
         alerts: list[tuple[str, str]],
         failures: list[RowFailure],
     ) -> tuple[Sequence[Row], list[Score]]:
-        """The rows that get a score, and these."""
         section = self._section(call.context)
         source = section.source
         if isinstance(source, ModelSource):
@@ -231,7 +230,6 @@ class RewardRole(FittingRole[RewardNode]):
         return on_error.score if isinstance(on_error, ScoreAs) else None
 
     def close(self) -> None:
-        """End what was asked outside, and the judge of a built-in reward."""
         self._outside.close()
         if self._judge is not None:
             self._judge.close()

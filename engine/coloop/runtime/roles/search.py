@@ -47,7 +47,6 @@ class SearchRole(NodeRole[SearchNode]):
         return self._outcome(found, method, expansion, section, rows)
 
     def _expansion(self, call: Call, section: SearchNode, method: Method) -> TreeExpansion:
-        """What the method may ask for."""
         policy = self._source(call.context, "policy")
         assert policy is not None
         rollout, writer = rollout_of(call.context.spec, policy), call.callees[policy]
@@ -72,7 +71,6 @@ class SearchRole(NodeRole[SearchNode]):
         )
 
     def _source(self, context: Context, port: str) -> str | None:
-        """The node behind a handle."""
         edges = context.spec.graph.edges_into(self._node, port)
         return edges[0].source.node if edges else None
 

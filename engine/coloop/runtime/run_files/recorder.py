@@ -224,7 +224,6 @@ class Recorder:
         return time.monotonic() - self._gauges_at >= GAUGE_INTERVAL_SECONDS
 
     def show(self, gauges: Gauges) -> None:
-        """Replace the gauges."""
         self._gauges_at = time.monotonic()
         text = gauges.model_dump_json(exclude_none=True)
         try:
@@ -246,7 +245,6 @@ class Recorder:
             self._tell(sink, "step_gauges", line)
 
     def report(self, text: str) -> None:
-        """Hand on the report of a run that ended."""
         for sink in list(self._sinks):
             self._tell(sink, "report", text)
 

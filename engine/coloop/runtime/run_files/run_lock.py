@@ -182,7 +182,6 @@ def patient_holder(folder: Path, patience_seconds: float = PATIENCE_SECONDS) -> 
 
 
 def is_held(folder: Path) -> bool:
-    """Whether somebody writes into a run folder."""
     return holder(folder) is not None
 
 

@@ -80,7 +80,6 @@ class Unrolled:
     """By (node, port), what nodes said before they learned; evaluations read it."""
 
     def take(self, stage: Stage, outcome: Outcome) -> None:
-        """Keep what a stage gave."""
         if stage.foresees:
             self.foreseen |= {(stage.node, port): table for port, table in outcome.outputs.items()}
             return

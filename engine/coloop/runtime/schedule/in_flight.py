@@ -120,13 +120,11 @@ class Work:
         return self.task.stage
 
     def ended(self, future: object) -> None:
-        """Its role has done what it does; called in its lane."""
         del future
         self.ended_at = time.monotonic()
 
     @property
     def seconds(self) -> float:
-        """How long its role worked."""
         return self.worked + (self.ended_at or time.monotonic()) - self.began_at
 
     def heard(self, poll: Poll | None) -> bool:

@@ -59,7 +59,6 @@ class StepRegion:
         self._units = _List(tree)(step.stages, step_context, unrolled, (), self._put_in_order)
 
     def ready(self) -> list[Task]:
-        """What may start, in the step's order."""
         return self._units.ready()
 
     def readers(self, task: Task) -> list[Task]:
@@ -70,15 +69,12 @@ class StepRegion:
         task.unit.started()
 
     def finished(self, task: Task, outcome: Outcome) -> None:
-        """Keep what a task gave."""
         task.unit.finished(outcome)
 
     def put_back(self, task: Task) -> None:
-        """A task that was started has done nothing."""
         task.unit.put_back()
 
     def open_stages(self) -> Iterable[Stage]:
-        """Stages that have not ended for good."""
         return self._units.open_stages()
 
     def take_notices(self) -> list[Notice]:

@@ -61,7 +61,6 @@ class Region:
         return self._round.ready()
 
     def _enter(self) -> None:
-        """What comes from outside is there."""
         lineage = self._step_context.context.lineage
         self._outside = self._unrolled.without(self._nodes)
         self._outside.is_round = True
@@ -247,7 +246,6 @@ class _Kin:
         self._above = frozenset().union(*(row.trail for row in rows.values()))
 
     def has(self, row: Row) -> bool:
-        """Whether a row is one of them, or stands above or below one."""
         return row.id in self._above or not self._ids.isdisjoint(row.trail)
 
 

@@ -148,7 +148,6 @@ class Scheduler:
 
     @property
     def is_sequential(self) -> bool:
-        """Whether one step ends before the next begins."""
         return self._window.size == 1
 
     def take_idle_seconds(self) -> float:
@@ -248,7 +247,6 @@ class Scheduler:
         return busy < self._lanes.room(lane)
 
     def _start(self, work: Work) -> None:
-        """Send a stage to its lane."""
         task = work.task
         call = replace(self._call(work, task.tables), begun=tuple(work.begun))
         if call.verb == "generate" and call.context.spec.schedule.stream:
@@ -285,7 +283,6 @@ class Scheduler:
         self._at_work[future] = work
 
     def _take_outcomes(self, done: Set[Future[Any]]) -> None:
-        """Outcomes of the stages that are done; the watcher is told."""
         ended = [(work, one) for one, work in self._at_work.items() if one in done]
         works = sorted(ended, key=_plan_order)
         for work, future in works:
@@ -344,7 +341,6 @@ class Lanes:
         self._threads: dict[str | None, ThreadPoolExecutor] = {}
 
     def room(self, lane: str | None) -> int:
-        """How many stages a lane does at once; None is the driver."""
         return DRIVER_LANES if lane is None else 1
 
     def submit(self, lane: str | None, work: Callable[[], T]) -> Future[T]:

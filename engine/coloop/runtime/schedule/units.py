@@ -42,9 +42,7 @@ class Unit(Protocol):
     home: "Together | None"
     """Its list, to which it says when it has ended."""
 
-    def ready(self) -> "list[Task]":
-        """What may start, in order."""
-        ...
+    def ready(self) -> "list[Task]": ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,11 +130,9 @@ class Alone:
         self._is_waiting = False
 
     def put_back(self) -> None:
-        """It was started and has done nothing."""
         self._is_waiting = True
 
     def finished(self, outcome: Outcome) -> None:
-        """Keep what it gave."""
         stage, tables = self._task.stage, self._task.tables
         tables.take(stage, outcome)
         self._begun.ran(stage, tables.tables)
@@ -165,7 +161,6 @@ class Together:
         return all(unit.is_done for unit in self._units)
 
     def ready(self) -> list[Task]:
-        """What may start, in order."""
         done = self._done
         return [
             task
@@ -185,12 +180,10 @@ class Together:
         ]
 
     def unit_ended(self) -> None:
-        """One of them has ended."""
         if self.is_done:
             self._ended()
 
     def open_stages(self) -> Iterable[Stage]:
-        """Stages that have not ended for good."""
         return (stage for unit in self._units if not unit.is_done for stage in unit.stages)
 
     @property

@@ -116,7 +116,6 @@ def advantage_batch_of(
 def _with_others(
     node: str, settings: ResolvedRewards, call: Call, own: ScoredRows
 ) -> tuple[ScoredRows, int]:
-    """Own rows, with those of others where the settings take them."""
     if settings.off_policy is None:
         return own, 0
     prompts = Prompts([*(call.own.rows if call.own else ()), *own.rows])
@@ -158,7 +157,6 @@ class _Read:
         return [row for row in others if row.id not in self._values]
 
     def fields_of(self, scored: ScoredRows) -> dict[str, Any]:
-        """Of a credit's input."""
         found: dict[str, Any] = {}
         kl = self._settings.kl
         if kl is not None and kl.into == "reward":
@@ -183,7 +181,6 @@ class _Read:
 def _greedy_rewards(
     node: str, settings: ResolvedRewards, call: Call, credit: Credit
 ) -> dict[str | None, float]:
-    """By prompt row, the reward of its greedy text."""
     if not settings.needs_greedy:
         return {}
     rows = [row for row in own_rows(node, call, greedy=True) if row.parents]
@@ -211,7 +208,6 @@ def _why_unvalued(call: Call, rows: Sequence[Row]) -> str:
 
 
 def _critic_lambdas(node: str, context: Context) -> tuple[float, ...]:
-    """The lambdas of the node's critics that have one of their own."""
     critics = [edge.target.node for edge in context.spec.graph.edges_out_of(node, "returns")]
     own = (lambda_of(context.spec, critic) for critic in critics)
     return tuple(dict.fromkeys(one for one in own if one is not None))

@@ -26,7 +26,6 @@ TWO = 2
 
 
 def chooses(entries: Sequence[Algorithm]) -> LabelCrossEntropy | None:
-    """The algorithm that learns labels, where there is one."""
     return next((one for one in entries if isinstance(one, LabelCrossEntropy)), None)
 
 

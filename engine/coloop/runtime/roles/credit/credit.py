@@ -149,7 +149,6 @@ class CreditRole(NodeRole[ActorNode | VerifierNode]):
 
 
 def _class_of(row: Row, scorer: str) -> float | None:
-    """What the scorer says of the row; None where it says nothing."""
     value = row.column(scorer)
     return float(value) if isinstance(value, float | int) else None
 
@@ -163,7 +162,6 @@ LACKING = {
 
 
 def _why_none(batches: Sequence[AdvantageBatch]) -> str:
-    """Why no algorithm has a row to learn."""
     widest = max(batches, key=lambda batch: batch.left_out["kept"])
     lacking = [words for name, words in LACKING.items() if widest.left_out[name]]
     if not lacking:
@@ -182,7 +180,6 @@ def _left_out(batches: Sequence[AdvantageBatch]) -> dict[str, float]:
 
 
 def _reasons(batches: Sequence[AdvantageBatch]) -> dict[str, str]:
-    """Why rows leave the update, where it is known."""
     known = dict.fromkeys(batch.reason for batch in batches if batch.reason)
     return {LEFT_OUT: "; ".join(known)} if known else {}
 

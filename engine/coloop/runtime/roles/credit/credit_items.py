@@ -114,7 +114,6 @@ def _item(
 
 
 def _advantages(batches: Sequence[AdvantageBatch]) -> list[tuple[Row, float | Numbers]]:
-    """Rows that teach, algorithm by algorithm."""
     return [
         (row, advantage)
         for batch in batches

@@ -145,7 +145,6 @@ class Prompts:
 
 
 def credit_of(node: str, context: Context) -> Credit:
-    """The section of a node that learns from rewards."""
     section = context.spec.nodes[node]
     assert isinstance(section, ActorNode | VerifierNode)
     return section.credit
@@ -174,7 +173,6 @@ def _over_rounds(
 
 
 def _last_token(row: Row) -> int:
-    """Position of the last trained token of a completion."""
     trained = np.flatnonzero(row.tokens.loss_mask if row.tokens is not None else [])
     return int(trained[-1]) if trained.size else 0
 

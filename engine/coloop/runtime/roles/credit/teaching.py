@@ -231,7 +231,6 @@ def _check_sure(row: Row, node: str, loss: str) -> None:
 
 
 def _is_pair(table: Table, row: Row) -> bool:
-    """Whether a reference has said something of a pair."""
     return isinstance((table.log_probs or {}).get(row.id), dict)
 
 

@@ -52,7 +52,6 @@ class ConversationResult:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """Standard columns of the row."""
         return {
             "turns": self.turns,
             "tool_calls": list(self.calls),
@@ -84,7 +83,6 @@ class Callee:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Tools that work when it is called."""
         return tuple(dict.fromkeys((self.name, self.answers)))
 
 
@@ -153,7 +151,6 @@ class Conversation:
         )
 
     def close(self) -> None:
-        """Ends what tools have started for it."""
         for session in self._sessions.values():
             session.close()
 
@@ -194,7 +191,6 @@ class Conversation:
         return self._next(output, is_world=callee.section.type == "environment")
 
     def _uncalled(self, pause: Pause) -> Word:
-        """Of a turn in which nothing was called."""
         if pause.end == "call":
             return Silence.GO_ON
         has_ended = pause.end == "stop" or (pause.end == "end" and not self._has_stops)
@@ -235,7 +231,6 @@ def _failed(failure: ToolFailure, call: ToolCall, callee: Callee) -> str:
 
 
 def turn_measures(told: Sequence[ConversationResult]) -> dict[str, float]:
-    """Metrics of a writer's texts, where somebody spoke to them."""
     count = len(told)
     return {
         "turns/mean": sum(one.turns for one in told) / count,
@@ -245,7 +240,6 @@ def turn_measures(told: Sequence[ConversationResult]) -> dict[str, float]:
 
 
 def tool_measures(told: Sequence[ConversationResult]) -> dict[str, dict[str, float]]:
-    """Metrics of tools over these texts."""
     found: dict[str, dict[str, float]] = {}
     for tool in dict.fromkeys(name for one in told for name in one.work):
         work = [one.work[tool] for one in told if tool in one.work]

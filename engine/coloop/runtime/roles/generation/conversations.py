@@ -63,7 +63,6 @@ class Conversations:
 
     @property
     def are_there(self) -> bool:
-        """Whether texts are spoken to at all."""
         return self._turns is not None
 
     def sampling(self, sampling: Sampling) -> Sampling:
@@ -100,7 +99,6 @@ class Conversations:
         return conversation.answer(pause)
 
     def told(self, place: int, k: int) -> ConversationResult:
-        """What came of a text that is finished."""
         name = place, k
         with self._lock:
             conversation = self._open.pop(name, None)
@@ -110,7 +108,6 @@ class Conversations:
         return self._done.get(name, self._unspoken)
 
     def close(self) -> None:
-        """Ends what was begun for texts that were not finished."""
         for conversation in self._open.values():
             conversation.close()
         self._open.clear()

@@ -160,7 +160,6 @@ def first_fit_decreasing(sizes: Sequence[int], room: int) -> list[list[int]]:
 
 
 def policies_of(callees: Mapping[str, object]) -> list[PolicyTool]:
-    """The policies that a stage may call."""
     tools = (getattr(role, "tool", None) for role in callees.values())
     return [tool for tool in tools if isinstance(tool, PolicyTool)]
 
@@ -199,7 +198,6 @@ def _child(asked: Asked, text: Tokens, parent: Row, k: int) -> Row:
 
 
 def measures_beside(tables: Mapping[tuple[str, str], Table]) -> dict[str, dict[str, float]]:
-    """Metrics of what policies wrote, by policy."""
     found: dict[str, dict[str, float]] = {}
     for (node, _), table in tables.items():
         texts = [row.tokens for row in table.rows if row.writer == node and row.tokens]

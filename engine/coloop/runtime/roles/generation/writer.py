@@ -149,7 +149,6 @@ class Writer:
         return rollout
 
     def _count(self, call: Call) -> int:
-        """Completions for a prompt."""
         own = self._rollout(call.context).completions_per_prompt
         return 1 if call.greedy or call.is_line else (call.samples or own)
 
@@ -248,7 +247,6 @@ class Writer:
     def _measured(
         self, texts: Sequence[Tokens], told: Sequence[ConversationResult], context: Context
     ) -> dict[str, float]:
-        """Of the texts that were written; of none nothing."""
         if not texts:
             return {}
         heard = sum(text.heard for text in texts)
@@ -265,7 +263,6 @@ class Writer:
         return found
 
     def state(self) -> dict[str, Any]:
-        """What an exact resume needs."""
         return self._fits.state()
 
     def load_state(self, state: Mapping[str, Any]) -> None:

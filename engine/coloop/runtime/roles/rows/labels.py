@@ -113,7 +113,6 @@ def _other_kind(row: Row, given: Input, node: str, *, wants_steps: bool) -> Data
 
 
 def _standing(row: Row, given: Input) -> dict[str, Any]:
-    """How much a row counts."""
     return {"weight": given.edge.weight, "count": row.drawn, "group": row.group or ""}
 
 
@@ -205,5 +204,4 @@ def _sides(row: Row, prompts: Prompts, place: int) -> dict[str, Any]:
 
 
 def _with(row: Row, columns: Mapping[str, Any]) -> Row:
-    """The row with another text, of which nobody drew a token."""
     return replace(row, columns={**row.columns, **columns}, tokens=None)

@@ -35,7 +35,6 @@ TOKEN_IDS = "completion_ids"
 
 
 def _token_ids(row: Row) -> list[int] | None:
-    """None of a row that no policy wrote."""
     return None if row.tokens is None else [int(one) for one in row.tokens.token_ids]
 
 
@@ -122,7 +121,6 @@ class Outside:
             raise UserCodeError(message, error.node, error.row, error.traceback) from None
 
     def take_printed(self) -> str:
-        """What the user's code printed since this was last asked."""
         return self._sandbox.take_printed() if self._sandbox is not None else ""
 
     def _child(self, source: PythonSource, context: Context) -> Sandbox:
@@ -160,7 +158,6 @@ class Outside:
         return read_code_of(self._node, "source.file", context.root / Path(source.file))
 
     def close(self) -> None:
-        """End the process of the user's code, and the connections to a service."""
         if self._remote is not None:
             self._remote.close()
             self._remote = None

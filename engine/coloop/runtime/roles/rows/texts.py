@@ -188,7 +188,6 @@ def prompt_of(row: Row, node: str | None = None) -> Prompt:
 
 
 def _said(row: Row, column: str) -> Prompt:
-    """What a model is to write of a row: a text, or messages."""
     value = row.column(column)
     if isinstance(value, str | list):
         return value
@@ -296,12 +295,10 @@ class FittingRole(NodeRole[N]):
 
 
 def prompts_of(node: str) -> Fits:
-    """Of the prompts to which a node writes."""
     hint = "shorten the prompts, or lower `rollout.max_new_tokens`, which share the context"
     return Fits(node, "prompts.too_long", "prompts", hint)
 
 
 def rows_of(node: str) -> Fits:
-    """Of the rows that a node scores or learns from."""
     hint = "shorten the rows, or set `model` to one with a longer context"
     return Fits(node, "rows.too_long", "rows", hint)

@@ -81,7 +81,6 @@ class State(Branch):
         return [action for action in self.actions if not action.is_dead]
 
     def settle(self, samples: int) -> None:
-        """What follows from its actions."""
         returns = [action.shown for action in self.actions if action.shown is not None]
         self.shown = max(returns, default=None)
         self.is_dead = self.drawn >= samples and not self.open_actions
@@ -152,7 +151,6 @@ class ProofTree:
             state = action.next
 
     def request(self, state: State, count: int) -> ExpansionRequest:
-        """Actions of a state."""
         return ExpansionRequest(name=state.name, count=count, first=state.drawn, state=state.text)
 
     def grow(self, state: State, count: int, paths: Grown) -> float | None:
@@ -322,7 +320,6 @@ def _checked(
 
 
 def _whole(root: State, separator: str) -> Path:
-    """A proof as one text."""
     actions = [action for _, action in proof_of(root)]
     tokens = actions[0].path.tokens
     text = separator.join(action.text for action in actions)

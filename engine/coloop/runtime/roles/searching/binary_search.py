@@ -101,7 +101,6 @@ class CompletedPrefixes:
         return [*self._states.values()]
 
     def add(self, tokens: tuple[int, ...], chance: float, paths: Sequence[Path]) -> None:
-        """One that was completed."""
         state = State(length=len(tokens), chance=chance)
         self._states[tokens] = state
         for path in paths:

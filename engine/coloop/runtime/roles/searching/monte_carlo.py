@@ -57,7 +57,6 @@ class MonteCarlo(Method):
     def grow(
         self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode, place: Places
     ) -> Findings:
-        """Texts of the policy, labelled like any others."""
         texts = expansion.texts_per_prompt
         roots = [Root(row=row, key=row.id, search=of_prompt(texts)) for row in rows]
         found = expansion.grow(roots)
@@ -71,7 +70,6 @@ class MonteCarlo(Method):
     def _before(
         self, asked: Sequence[tuple[Row, Path, int]], expansion: TreeExpansion
     ) -> dict[str, float | None]:
-        """By group the chance of its prompt."""
         first: dict[str, tuple[Row, Path, int]] = {}
         for row, path, count in asked:
             if count:
@@ -103,13 +101,11 @@ def monte_carlo(text: Path, count: int, stop_at_zero: bool) -> Search:
 
 
 def before(text: Path, count: int) -> Search:
-    """Completions of the prompt of a text, for the chance before its first step."""
     [paths] = yield [ExpansionRequest(name="before", count=count, text=text.tokens)]
     return [Found(path=path) for path in paths or ()]
 
 
 def of_prompt(count: int) -> Search:
-    """Texts to a prompt."""
     [paths] = yield [ExpansionRequest(name="root", count=count)]
     return [Found(path=path) for path in paths or ()]
 

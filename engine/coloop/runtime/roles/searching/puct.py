@@ -40,7 +40,6 @@ class Branch:
         return self.total / self.visits if self.visits else self.promise
 
     def visit(self, worth: float) -> None:
-        """Count a visit that came to so much."""
         self.visits += 1
         self.total += worth
 
@@ -72,7 +71,6 @@ def exploration(c: float, prior: float, visits: int, own: int) -> float:
 
 
 def priors(log_probs: Sequence[float]) -> list[float]:
-    """Probabilities of branches among themselves."""
     most = max(log_probs)
     shares = [math.exp(one - most) for one in log_probs]
     return [share / sum(shares) for share in shares]

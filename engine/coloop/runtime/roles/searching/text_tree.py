@@ -110,7 +110,6 @@ class TextTree:
         return way, 0
 
     def request(self, node: Node, count: int) -> ExpansionRequest:
-        """Draws behind a beginning."""
         return ExpansionRequest(
             name=node.name,
             count=count,
@@ -137,7 +136,6 @@ class TextTree:
         return chance_of(known)
 
     def climb(self, way: Sequence[Node], promise: float | None) -> None:
-        """Bring up the tree what came of a visit."""
         for node in way if promise is not None else ():
             node.visit(promise or 0.0)
 

@@ -18,14 +18,12 @@ Incoming = dict[str, Score]
 
 
 def section_of(node: str, context: Context) -> VerifierNode:
-    """The node's section at this moment."""
     section = context.spec.nodes[node]
     assert isinstance(section, VerifierNode)
     return section
 
 
 def judged_rows(node: str, call: Call) -> tuple[tuple[Row, ...], list[Incoming]]:
-    """The rows to judge, and the scores that came in with each."""
     return scored_rows(node, call, ROW_PORTS)
 
 

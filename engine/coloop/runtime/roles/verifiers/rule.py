@@ -56,7 +56,6 @@ class RuleVerifier(NodeRole[VerifierNode]):
     def _placed(
         self, rows: Sequence[Row], steps: Sequence[StepScores], context: Context
     ) -> list[Score]:
-        """Grades at the tokens in which the steps end."""
         separator = self._section(context).read.step_separator
         ends = step_ends(rows, self._node, context, separator)
         return [
@@ -110,7 +109,6 @@ class FormalVerifier(NodeRole[VerifierNode]):
         }
 
     def close(self) -> None:
-        """End the process of the checker."""
         self._sandbox.close()
 
 

@@ -22,7 +22,6 @@ Range = tuple[float, float]
 
 
 def is_pair(row: Row) -> bool:
-    """Whether a row has two sides to compare."""
     return all(side in row.columns for side in SIDES)
 
 
@@ -41,7 +40,6 @@ def orders_of(row: Row, read: Read, seed: int) -> tuple[bool, ...]:
 
 
 def shown(row: Row, *, is_swapped: bool) -> dict[str, Any]:
-    """The sides of a pair as a judge sees them."""
     a, b = reversed(SIDES) if is_swapped else SIDES
     return {"a": row.columns[a], "b": row.columns[b]}
 

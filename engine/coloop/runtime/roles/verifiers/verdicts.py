@@ -28,7 +28,6 @@ class Verdict:
 
     @property
     def is_read(self) -> bool:
-        """Whether anything was found."""
         return self.whole is not None or bool(self.steps) or bool(self.things)
 
 
