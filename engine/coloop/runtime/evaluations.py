@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from coloop.runtime.phases.fields import Moments
 from coloop.runtime.phases.phase_stages import watched_by
@@ -33,69 +34,56 @@ def unmeasured_hint(metric: str) -> str:
     return (_OF_CHANCES if is_of_chances else _OF_GRADES).format(metric=metric)
 
 
+@dataclass(eq=False)
 class Evaluations:
     """Runs the probes that are due and passes on their readings."""
 
-    def __init__(
-        self,
-        probes: Probes,
-        timeline: Timeline,
-        moments: Moments,
-        event_reporter: EventReporter,
-        readings: Readings,
-        note_change: Callable[[], None],
-    ) -> None:
-        """
-        Args:
-            note_change: told where a resume needs to know that a probe was read.
-        """
-        self._probes = probes
-        self._timeline = timeline
-        self._moments = moments
-        self._event_reporter = event_reporter
-        self._readings = readings
-        self._note_change = note_change
+    probes: Probes
+    timeline: Timeline
+    moments: Moments
+    event_reporter: EventReporter
+    readings: Readings
+    note_change: Callable[[], None]
+    """Told where a resume needs to know that a probe was read."""
 
     def are_due(self, step: int) -> bool:
-        now = self._timeline.now()
-        plan = now.phase if now else self._timeline.entries[-1].plan
-        return bool(self._probes.due(step, plan, self._moments.now, is_last=False))
+        now = self.timeline.now()
+        plan = now.phase if now else self.timeline.entries[-1].plan
+        return bool(self.probes.due(step, plan, self.moments.now, is_last=False))
 
     def watched(self, position: StepPosition, context: Context) -> frozenset[str]:
         """Nodes of which an evaluation of this step's tables asks what they say before they
         learn."""
-        due = self._probes.of_tables(position.step, position.phase, context)
+        due = self.probes.of_tables(position.step, position.phase, context)
         return watched_by(context.spec, due)
 
     def read_due(self, scheduler: Scheduler, *, is_last: bool) -> None:
         """Read the probes that are due where the run stands, or every probe at its end."""
-        step, position = self._timeline.step, self._timeline.now()
-        plan = position.phase if position else self._timeline.entries[-1].plan
-        due = self._probes.due(step, plan, self._moments.now, is_last=is_last)
+        step, position = self.timeline.step, self.timeline.now()
+        plan = position.phase if position else self.timeline.entries[-1].plan
+        due = self.probes.due(step, plan, self.moments.now, is_last=is_last)
         if not due:
             return
-        context = self._moments.stand_at(position)
+        context = self.moments.stand_at(position)
         step_context = StepContext(step=step, phase=plan.name, context=context)
         for probe in due:
             with self._timed(probe.node, plan.name) as grades:
-                metrics = self._probes.read(probe, scheduler, step_context, grades)
-            self._probes.mark_read(probe, step)
-            self._note_change()
+                metrics = self.probes.read(probe, scheduler, step_context, grades)
+            self.probes.mark_read(probe, step)
+            self.note_change()
             self._report(probe.node, metrics, step_context)
 
     def read_tables(self, flight: StepInFlight, position: StepPosition) -> None:
         step_context = flight.step_context
-        for probe in self._probes.of_tables(position.step, position.phase, step_context.context):
+        for probe in self.probes.of_tables(position.step, position.phase, step_context.context):
             with self._timed(probe.node, position.phase.name) as grades:
-                metrics = self._probes.read_tables(
-                    probe, flight.region.unrolled, step_context, grades
-                )
-            self._probes.mark_read(probe, position.step)
+                metrics = self.probes.read_tables(probe, flight.unrolled, step_context, grades)
+            self.probes.mark_read(probe, position.step)
             self._report(probe.node, metrics, step_context)
 
     def _report(self, node: str, metrics: dict[str, float], step_context: StepContext) -> None:
-        for metric in self._probes.newly_unmeasured(node, metrics, step_context.context):
-            self._event_reporter.alert(
+        for metric in self.probes.newly_unmeasured(node, metrics, step_context.context):
+            self.event_reporter.alert(
                 "warning",
                 UNMEASURED,
                 f"{node}: no rows arrived from which `{metric}` can be computed",
@@ -103,11 +91,9 @@ class Evaluations:
                 hint=unmeasured_hint(metric),
                 metric=metric,
             )
-        self._event_reporter.metrics(node, step_context.step, metrics, evaluation=True)
-        self._event_reporter.findings(
-            self._readings.evaluated(
-                node, metrics, step=step_context.step, phase=step_context.phase
-            )
+        self.event_reporter.metrics(node, step_context.step, metrics, evaluation=True)
+        self.event_reporter.findings(
+            self.readings.evaluated(node, metrics, step=step_context.step, phase=step_context.phase)
         )
 
     @contextmanager
@@ -119,8 +105,8 @@ class Evaluations:
         def grades(edge: str, rows: int) -> None:
             nonlocal most_rows
             most_rows = max(most_rows, rows)
-            self._event_reporter.pace.delivered(edge, rows)
+            self.event_reporter.pace.delivered(edge, rows)
 
-        self._event_reporter.evaluation_began(probe, phase)
+        self.event_reporter.evaluation_began(probe, phase)
         yield grades
-        self._event_reporter.evaluation_finished(phase, time.monotonic() - began, most_rows)
+        self.event_reporter.evaluation_finished(phase, time.monotonic() - began, most_rows)

@@ -116,7 +116,7 @@ class Probes:
         last = start
         if section.greedy and probe.stages:
             once = replace(step_context, greedy=frozenset(probe.writers))
-            unrolled = scheduler.run(_step(probe, probe.stages), once, start.copy())
+            unrolled = scheduler.run(_step(probe, probe.stages), once, start.without(()))
             call = self._call(probe, unrolled, step_context, grades)
             metrics |= self._roles[probe.node].measure(call, of_k=False)
             last = unrolled
@@ -129,14 +129,14 @@ class Probes:
                 if section.temperature is None
                 else dict.fromkeys(probe.writers, section.temperature),
             )
-            unrolled = scheduler.run(_step(probe, probe.stages), several, start.copy())
+            unrolled = scheduler.run(_step(probe, probe.stages), several, start.without(()))
             call = self._call(probe, unrolled, step_context, grades)
             metrics |= self._roles[probe.node].measure(call, of_k=True if section.greedy else None)
             last = unrolled
         if probe.of:
             if probe.instead_of is None:
                 _stand_in_as_taught(probe, last, context)
-            unrolled = scheduler.run(Step(stages=probe.of_stages), step_context, last.copy())
+            unrolled = scheduler.run(Step(stages=probe.of_stages), step_context, last.without(()))
             metrics |= self._roles[probe.node].measure_ports(
                 self._port_inputs(probe, unrolled, context, grades), step_context.step, context
             )

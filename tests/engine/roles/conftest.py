@@ -202,7 +202,7 @@ class Bench:
         self.alerts: list[tuple[str, str]] = []
         edges = {edge.key: edge for edge in spec.edges}
         calls = Calls(edges, self.roles, self.groups, lambda key, rows: self.delivered(key, rows))
-        self.scheduler = Scheduler(calls, self.roles, lanes or InlineLanes(), self, Window())
+        self.scheduler = Scheduler(calls, lanes or InlineLanes(), self, Window())
 
     def stand(self, **changes: Any) -> None:
         """The loop as it is from now on: another spec, other hosts."""

@@ -144,7 +144,6 @@ class EventReporter:
     def stage_finished(self, work: Work, outcome: Outcome) -> None:
         stage, step_context = work.stage, work.task.step_context
         self._works.pop(id(work), None)
-        waited = work.waited
         if work.held_bytes:
             before = self.held_bytes.get(stage.name, 0)
             self.held_bytes[stage.name] = max(before, work.held_bytes)
@@ -153,8 +152,8 @@ class EventReporter:
             work.seconds,
             outcome.samples,
             outcome.tokens,
-            starved=waited.starved,
-            blocked=waited.blocked,
+            starved=work.starved,
+            blocked=work.blocked,
         )
         self._recorder.record(
             StageFinished(
@@ -166,9 +165,9 @@ class EventReporter:
                 seconds=round(work.seconds, 6),
                 samples=outcome.samples,
                 tokens=outcome.tokens,
-                waited_seconds=round(waited.starved + waited.blocked, 6),
-                starved_seconds=round(waited.starved, 6),
-                blocked_seconds=round(waited.blocked, 6),
+                waited_seconds=round(work.starved + work.blocked, 6),
+                starved_seconds=round(work.starved, 6),
+                blocked_seconds=round(work.blocked, 6),
                 rank_seconds=[round(one, 3) for one in work.rank_seconds] or None,
                 evaluation=self._probe,
                 round=step_context.round,

@@ -16,6 +16,7 @@ policy to old), `kl` (to the reference), `entropy`, `clipped` (whether its gradi
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +37,17 @@ FLAGS = ("mask", "clipped")
 """Numbers of tokens that are yes or no."""
 
 
+@dataclass(eq=False)
 class Samples:
     """Writes the samples folder of a run."""
 
-    def __init__(self, folder: Path, storage: Storage | None = None) -> None:
-        self._folder = folder
-        self._storage = storage
+    folder: Path
+    storage: Storage | None = None
+    _left_out: tuple[int, Unrolled, Sequence[TaughtRow]] | None = field(default=None, init=False)
+    """The last step, where it came too soon after another."""
+
+    def __post_init__(self) -> None:
         self._written_at = -INTERVAL_SECONDS
-        self._left_out: tuple[int, Unrolled, Sequence[TaughtRow]] | None = None
-        """The last step, where it came too soon after another."""
 
     def of_step(
         self, step: int, unrolled: Unrolled, taught: Sequence[TaughtRow] = ()
@@ -80,12 +83,12 @@ class Samples:
         return SampleEvent(path=path, tokens=path_of_tokens, rows=few, step=step)
 
     def _write(self, name: str, rows: Iterable[Mapping[str, Any]]) -> str:
-        path = self._folder / name
+        path = self.folder / name
         path.parent.mkdir(exist_ok=True)
         lines = (json.dumps(row, ensure_ascii=False) for row in rows)
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        if self._storage is not None:
-            self._storage.put_samples(path)
+        if self.storage is not None:
+            self.storage.put_samples(path)
         return name
 
 

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from coloop.data.tables import Table
 from coloop.data.tables.table import concat_tables
@@ -35,29 +35,20 @@ class Part:
     """Of these rows; the first of them."""
 
 
+@dataclass(eq=False)
 class EarlyStages:
     """Which stages can begin before their turn."""
 
-    def __init__(
-        self,
-        calls: Calls,
-        window: Window,
-        work_of: Callable[[Task, StepInFlight], Work],
-        has_room: Callable[[str | None], bool],
-    ) -> None:
-        """
-        Args:
-            work_of: a stage goes to work in a flight, with what it has waited for.
-            has_room: whether a lane can take one more stage.
-        """
-        self._calls = calls
-        self._window = window
-        self._work_of = work_of
-        self._has_room = has_room
-        self._handed_on: deque[tuple[Work, Table]] = deque()
-        """Rows that writers gave before the others, with who writes them."""
-        self.bell: Future[None] = Future()
-        """Rings when there are some."""
+    calls: Calls
+    window: Window
+    work_of: Callable[[Task, StepInFlight], Work]
+    """A stage goes to work in a flight, with what it has waited for."""
+    has_room: Callable[[str | None], bool]
+    """Whether a lane can take one more stage."""
+    _handed_on: deque[tuple[Work, Table]] = field(default_factory=deque, init=False)
+    """Rows that writers gave before the others, with who writes them."""
+    bell: Future[None] = field(default_factory=Future, init=False)
+    """Rings when there are some."""
 
     def hand_on(self, work: Work, table: Table) -> None:
         """Rows that a writer gave before the others; called in its lane."""
@@ -77,13 +68,13 @@ class EarlyStages:
         """Readers of rows that were handed on."""
         for early in flight.early.values():
             stage, work = early.task.stage, early.work
-            is_free = self._has_room(stage.pool) and not (work is not None and work.is_part)
-            if early.parts and is_free and self._window.lets(stage, before):
-                early.work = work or self._work_of(early.task, flight)
+            is_free = self.has_room(stage.pool) and not (work is not None and work.is_part)
+            if early.parts and is_free and self.window.lets(stage, before):
+                early.work = work or self.work_of(early.task, flight)
                 table, early.parts = concat_tables(early.parts), []
-                source = self._calls.only_source(stage, early.task.step_context, early.task.tables)
+                source = self.calls.only_source(stage, early.task.step_context, early.task.tables)
                 assert source is not None
-                given = early.task.tables.copy()
+                given = early.task.tables.without(())
                 given.tables[source] = table
                 given.delivered = set(stage.edges)
                 yield Part(work=early.work, tables=given)
@@ -91,17 +82,17 @@ class EarlyStages:
     def _ahead(self, flight: StepInFlight, before: Sequence[StepInFlight]) -> Iterator[Part]:
         """Writers that may write a share of their rows before the weights come that the others wait
         for."""
-        for task in flight.region.ready():
-            stage, share = task.stage, self._window.share(task.stage, len(before))
+        for task in flight.units.ready():
+            stage, share = task.stage, self.window.share(task.stage, len(before))
             if (
                 0.0 < share < 1.0
                 and task.key not in flight.early
-                and isinstance(self._calls.role(stage)[1], PartRole)
-                and self._has_room(stage.pool)
-                and self._window.lets(stage, before)
+                and isinstance(self.calls.role(stage)[1], PartRole)
+                and self.has_room(stage.pool)
+                and self.window.lets(stage, before)
             ):
                 flight.note_ready(task)
-                work = self._work_of(task, flight)
+                work = self.work_of(task, flight)
                 work.has_all_rows = True
                 flight.early[task.key] = Early(task=task, work=work)
                 yield Part(work=work, tables=task.tables, share=share)
@@ -116,10 +107,10 @@ class EarlyStages:
             if writer not in at_work:
                 continue
             flight, source = writer.flight, (writer.stage.node, "rollouts")
-            for task in flight.region.readers(writer.task):
-                role = self._calls.role(task.stage)[1]
+            for task in writer.task.unit.readers():
+                role = self.calls.role(task.stage)[1]
                 if (
-                    self._calls.only_source(task.stage, task.step_context, task.tables) == source
+                    self.calls.only_source(task.stage, task.step_context, task.tables) == source
                     and isinstance(role, PartRole)
                     and role.can_begin(task.step_context.context)
                 ):

@@ -91,7 +91,7 @@ class Window:
             and not waits.has_passed(place, one)
             and not waits.reaches(place, one, stage)
             for place, other in enumerate(behind, start=1)
-            for one in other.open_stages()
+            for one in other.units.open_stages()
         )
 
     def _written_by(self, stage: Stage) -> set[str]:
@@ -108,7 +108,7 @@ class Window:
     def _lets(self, stage: Stage, other: StepInFlight) -> bool:
         if self.is_in_turn(stage):
             return False
-        return not any(self.waits_for(stage, one) for one in other.open_stages())
+        return not any(self.waits_for(stage, one) for one in other.units.open_stages())
 
     def is_in_turn(self, stage: Stage) -> bool:
         """Whether it waits for the steps before to end."""
@@ -125,23 +125,20 @@ class Window:
         return one.node == stage.node and (not is_beside or one.verb == stage.verb)
 
 
+@dataclass(eq=False)
 class _Waits:
     """Which stages of some steps on their way wait for which."""
 
-    def __init__(
-        self,
-        window: Window,
-        steps: Sequence[StepInFlight],
-        can_begin_with_some: Callable[[Stage], bool],
-    ) -> None:
-        self._window = window
-        self._steps = steps
-        self._open = [tuple(step.open_stages()) for step in steps]
-        self._can_begin_with_some = can_begin_with_some
+    window: Window
+    steps: Sequence[StepInFlight]
+    can_begin_with_some: Callable[[Stage], bool]
+
+    def __post_init__(self) -> None:
+        self._open = [tuple(step.units.open_stages()) for step in self.steps]
 
     def has_passed(self, place: int, stage: Stage) -> bool:
         """Whether a stage writes by weights that it has, whatever comes now."""
-        step = self._steps[place]
+        step = self.steps[place]
         if self._is_short(place, stage) and stage.name in step.begun_parts:
             return True
         return stage.name in step.begun and not self._is_repeated(place, stage)
@@ -149,7 +146,7 @@ class _Waits:
     def _is_repeated(self, place: int, stage: Stage) -> bool:
         """Whether it may begin once more before the steps before it have ended."""
         beside = [one for one in self._open[place] if set(one.within) & set(stage.within)]
-        return bool(stage.within) and not any(self._window.is_in_turn(one) for one in beside)
+        return bool(stage.within) and not any(self.window.is_in_turn(one) for one in beside)
 
     def reaches(self, place: int, stage: Stage, sync: Stage) -> bool:
         """Whether a stage waits, by whatever stands between, for a sync of the first of the
@@ -168,12 +165,12 @@ class _Waits:
 
     def _waited_for(self, place: int, stage: Stage) -> Iterator[tuple[int, Stage]]:
         yield from ((place, one) for one in self._open[place] if one.name in stage.after)
-        is_put_off = self._is_short(place, stage) and not self._can_begin_with_some(stage)
+        is_put_off = self._is_short(place, stage) and not self.can_begin_with_some(stage)
         for before in range(place):
             for one in self._open[before]:
-                if is_put_off or self._window.waits_for(stage, one):
+                if is_put_off or self.window.waits_for(stage, one):
                     yield before, one
 
     def _is_short(self, place: int, stage: Stage) -> bool:
         """Whether not all of its rows are let begin beside the steps before it."""
-        return self._window.share(stage, place) < 1.0
+        return self.window.share(stage, place) < 1.0

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Protocol
 
@@ -37,28 +37,25 @@ class Asked(Protocol):
     def row(self) -> Row: ...
 
 
+@dataclass(eq=False)
 class Conversations:
     """All conversations of one generate stage."""
 
-    def __init__(
-        self, node: str, call: Call, row_prompts: Sequence[Asked], numbers: Sequence[int]
-    ) -> None:
-        """
-        Args:
-            row_prompts: what texts are drawn to.
-            numbers: of each, the number of its first text among those to the row.
-        """
-        self._node = node
-        self._call = call
-        self._row_prompts = row_prompts
-        self._numbers = numbers
-        spec = call.context.spec
-        self._tools = tools_of(node, call)
-        rollout, turns = rollout_of(spec, node), turns_of(spec, node)
+    node: str
+    call: Call
+    row_prompts: Sequence[Asked]
+    """What texts are drawn to."""
+    numbers: Sequence[int]
+    """Of each, the number of its first text among those to the row."""
+    _open: dict[tuple[int, int], Conversation] = field(default_factory=dict, init=False)
+    _done: dict[tuple[int, int], ConversationResult] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        spec = self.call.context.spec
+        self._tools = tools_of(self.node, self.call)
+        rollout, turns = rollout_of(spec, self.node), turns_of(spec, self.node)
         assert rollout is not None
         self._rollout, self._turns = rollout, turns
-        self._open: dict[tuple[int, int], Conversation] = {}
-        self._done: dict[tuple[int, int], ConversationResult] = {}
         self._lock = threading.Lock()
 
     @property
@@ -116,9 +113,9 @@ class Conversations:
         with self._lock:
             if (place, k) not in self._open:
                 assert self._turns is not None
-                callees = self._callees(self._row_prompts[place].row, self._numbers[place] + k)
+                callees = self._callees(self.row_prompts[place].row, self.numbers[place] + k)
                 self._open[place, k] = Conversation(
-                    callees, self._turns, self._rollout, self._call.tick
+                    callees, self._turns, self._rollout, self.call.tick
                 )
             return self._open[place, k]
 
@@ -127,7 +124,7 @@ class Conversations:
         """Of a text to which nobody had to speak: its tools were there, and none of them worked."""
         if self._turns is None:
             return SILENT
-        names = {name for tool in self._tools for name in (*tools_of(tool, self._call), tool)}
+        names = {name for tool in self._tools for name in (*tools_of(tool, self.call), tool)}
         earned = {
             column: value
             for name, role in self._tools.items()
@@ -141,7 +138,7 @@ class Conversations:
         return [
             role.section
             for name, tool in self._tools.items()
-            for role in (tools_of(name, self._call) or {name: tool}).values()
+            for role in (tools_of(name, self.call) or {name: tool}).values()
         ]
 
     def _callees(self, row: Row, number: int) -> list[Callee]:
@@ -151,7 +148,7 @@ class Conversations:
             if isinstance(role.tool, PolicyTool):
                 found += self._wrapping(name, role, role.tool, row, number)
                 continue
-            start = partial(role.tool.open, caller_of(name, self._node, row, self._call, number))
+            start = partial(role.tool.open, caller_of(name, self.node, row, self.call, number))
             words = role.section
             found.append(Callee(name=name, section=words, answers=name, words=words, open=start))
         return found
@@ -160,16 +157,16 @@ class Conversations:
         self, name: str, role: ToolRole, tool: PolicyTool, row: Row, number: int
     ) -> list[Callee]:
         """A policy as a tool: called as the tools that it wraps, or by itself."""
-        text, words = f"{self._node}:{row.id}.{number}", role.section
-        inner = tools_of(name, self._call)
+        text, words = f"{self.node}:{row.id}.{number}", role.section
+        inner = tools_of(name, self.call)
         if not inner:
-            start = partial(PolicySession, tool, None, self._call, text)
+            start = partial(PolicySession, tool, None, self.call, text)
             return [Callee(name=name, section=words, answers=name, words=words, open=start)]
         found = []
         for own, wrapped in inner.items():
             assert not isinstance(wrapped.tool, PolicyTool)
-            caller = caller_of(own, self._node, row, self._call, number)
-            start = partial(_wrapped_session, tool, wrapped, caller, self._call, text)
+            caller = caller_of(own, self.node, row, self.call, number)
+            start = partial(_wrapped_session, tool, wrapped, caller, self.call, text)
             section = wrapped.section
             found.append(Callee(name=own, section=section, answers=name, words=words, open=start))
         return found

@@ -1,6 +1,7 @@
 """A node's `template` at work: rows become the prompts that its model reads."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from coloop.algorithms.batch import Prompt
@@ -12,18 +13,13 @@ from coloop.runtime.roles.template import template_row
 from coloop.spec.reading import PromptTemplate
 
 
+@dataclass(eq=False)
 class Prompts:
     """Prompts about the rows of one call."""
 
-    def __init__(
-        self,
-        program: PromptProgram,
-        rows: Sequence[TemplateRow],
-        library: Sequence[TemplateRow] | None,
-    ) -> None:
-        self._program = program
-        self._rows = rows
-        self._library = library
+    program: PromptProgram
+    rows: Sequence[TemplateRow]
+    library: Sequence[TemplateRow] | None
 
     def about(self, place: int, columns: Mapping[str, Any] | None = None) -> Prompt:
         """The prompt about one of the rows.
@@ -31,7 +27,7 @@ class Prompts:
         Args:
             columns: what it has besides.
         """
-        return self._program.prompt(self._rows, place, library=self._library, columns=columns)
+        return self.program.prompt(self.rows, place, library=self.library, columns=columns)
 
 
 class Prompting:

@@ -1,7 +1,7 @@
 """Which text of a row is scored or learned: a rollout's own tokens, or `target` after `prompt`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coloop.algorithms.batch import Pair, Prompt, Text, completion_sequence, completion_sequences
@@ -235,21 +235,18 @@ def log_probs_of(node: str, rows: Sequence[Row], context: Context) -> dict[str, 
 # learns.
 
 
+@dataclass(eq=False)
 class Fits:
     """Whether rows of a node fit its model."""
 
-    def __init__(self, node: str, code: str, what: str, hint: str) -> None:
-        """
-        Args:
-            code: of the alert.
-            what: the rows in words, `prompts`.
-            hint: which fields make them fit.
-        """
-        self._node = node
-        self._code = code
-        self._what = what
-        self._hint = hint
-        self._has_fitted = False
+    node: str
+    code: str
+    """Of the alert."""
+    what: str
+    """The rows in words, `prompts`."""
+    hint: str
+    """Which fields make them fit."""
+    _has_fitted: bool = field(default=False, init=False)
 
     def count(
         self, left_out: Sequence[TooLong], rows: int, *, is_probe: bool = False
@@ -266,12 +263,12 @@ class Fits:
         longest = max(left_out, key=lambda one: one.tokens)
         found = (
             f"the longest needs {longest.tokens} tokens, the model has {longest.limit} positions; "
-            f"{self._hint}"
+            f"{self.hint}"
         )
         if len(left_out) == rows and not self._has_fitted and not is_probe:
-            raise RequestRefused(f"{self._node}: all {rows} {self._what} are too long: {found}")
-        message = f"{self._node}: {len(left_out)} of {rows} {self._what} are dropped: {found}"
-        return {f"{self._what}/too_long": float(len(left_out))}, [(self._code, message)]
+            raise RequestRefused(f"{self.node}: all {rows} {self.what} are too long: {found}")
+        message = f"{self.node}: {len(left_out)} of {rows} {self.what} are dropped: {found}"
+        return {f"{self.what}/too_long": float(len(left_out))}, [(self.code, message)]
 
     def state(self) -> dict[str, Any]:
         return {"has_fitted": self._has_fitted}

@@ -41,23 +41,22 @@ from coloop.workers.messages import TooLong
 # fit.
 
 
+@dataclass(eq=False)
 class SearchBudget:
-    def __init__(self, budget: Budget, *, most_rollouts: int | None) -> None:
-        """
-        Args:
-            most_rollouts: completions for one row; None: another limit counts them.
-        """
-        self._budget = budget
-        self._most_rollouts = most_rollouts
-        self._ends = None if budget.seconds is None else time.monotonic() + budget.seconds
-        self._rollouts: Counter[str] = Counter()
-        self._nodes: dict[str, set[str]] = {}
-        self.tokens = 0
-        """Written so far."""
-        self.cut: set[str] = set()
-        """Trees for which there was no room."""
-        self.is_late = False
-        """The time was up before the searches were."""
+    budget: Budget
+    most_rollouts: int | None
+    """Completions for one row; None: another limit counts them."""
+    _rollouts: Counter[str] = field(default_factory=Counter, init=False)
+    _nodes: dict[str, set[str]] = field(default_factory=dict, init=False)
+    tokens: int = field(default=0, init=False)
+    """Written so far."""
+    cut: set[str] = field(default_factory=set, init=False)
+    """Trees for which there was no room."""
+    is_late: bool = field(default=False, init=False)
+    """The time was up before the searches were."""
+
+    def __post_init__(self) -> None:
+        self._ends = None if self.budget.seconds is None else time.monotonic() + self.budget.seconds
 
     @property
     def rollouts(self) -> int:
@@ -95,14 +94,14 @@ class SearchBudget:
         return said
 
     def _has_tree_room(self, tree: str, request: ExpansionRequest) -> bool:
-        most, nodes = self._most_rollouts, self._budget.nodes
+        most, nodes = self.most_rollouts, self.budget.nodes
         known = self._nodes.get(tree, set())
         return (most is None or self._rollouts[tree] + request.count <= most) and (
             nodes is None or request.name in known or len(known) < nodes
         )
 
     def _fits(self, tokens: int) -> bool:
-        most = self._budget.tokens
+        most = self.budget.tokens
         return most is None or self.tokens + tokens <= most
 
     def _refuse(self, tree: str) -> bool:
