@@ -44,7 +44,7 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "CriticNode": ("spec/nodes/__init__.py", "spec/groups.py", "spec/algorithm.py"),
     "ReferenceNode": ("spec/nodes/__init__.py",),
-    "LabelCrossEntropy": ("algorithms/recipes", "runtime/roles/credit/choices.py", "spec/heads.py"),
+    "LabelCrossEntropy": ("algorithms/recipes", "runtime/roles/credit/teaching.py", "spec/heads.py"),
     "RewardNode": (
         "runtime/roles",
         "spec/nodes/__init__.py",

@@ -15,16 +15,13 @@ from coloop.runtime.checkpoints.recovery import Recovery
 from coloop.runtime.checkpoints.run_folder import CHECKPOINTS, RunRequest, storage_of
 from coloop.runtime.checkpoints.storage import is_address
 from coloop.runtime.control import Control
-from coloop.runtime.evaluations import Evaluations
+from coloop.runtime.evaluations import Evaluations, Probes
 from coloop.runtime.health.checks import truths_of
 from coloop.runtime.phases.fields import Fields, Moments
 from coloop.runtime.phases.phase_stages import PhaseStages
 from coloop.runtime.phases.timeline import Timeline, entries_of
-from coloop.runtime.phases.triggers import TriggerWatch
-from coloop.runtime.probes import Probes
-from coloop.runtime.reporting.event_reporter import EventReporter
-from coloop.runtime.reporting.notices import Notices
-from coloop.runtime.reporting.readings import Readings
+from coloop.runtime.reporting.event_reporter import EventReporter, Notices
+from coloop.runtime.reporting.readings import Readings, TriggerWatch
 from coloop.runtime.reporting.samples import Samples
 from coloop.runtime.roles import build_group_roles, build_roles
 from coloop.runtime.roles.buffer import BufferRole

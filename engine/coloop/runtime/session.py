@@ -27,11 +27,10 @@ from coloop.runtime.checkpoints.checkpoint import Checkpoints
 from coloop.runtime.checkpoints.checkpoint_manager import CheckpointManager
 from coloop.runtime.checkpoints.pinned_settings import LEFT_OUT, REFUSED, Edit
 from coloop.runtime.control import Control
-from coloop.runtime.evaluations import Evaluations
+from coloop.runtime.evaluations import Evaluations, Probes
 from coloop.runtime.phases.fields import Fields, Moments
 from coloop.runtime.phases.phase_stages import PhaseStages
 from coloop.runtime.phases.timeline import Timeline
-from coloop.runtime.probes import Probes
 from coloop.runtime.reporting.event_reporter import EventReporter
 from coloop.runtime.reporting.readings import Readings
 from coloop.runtime.roles.protocol import Role

@@ -34,7 +34,7 @@ from coloop.runtime.checkpoints.run_folder import (
 )
 from coloop.runtime.control import Control
 from coloop.runtime.loop import run_loop
-from coloop.runtime.reporting.notices import Notices
+from coloop.runtime.reporting.event_reporter import Notices
 from coloop.runtime.reporting.report import write_report
 from coloop.runtime.run_files.event_file import DAMAGED, LOST, damaged_words
 from coloop.runtime.run_files.events import (

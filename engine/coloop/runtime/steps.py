@@ -23,8 +23,7 @@ from coloop.runtime.health.checks import Idleness
 from coloop.runtime.phases.fields import Fields, Moments
 from coloop.runtime.phases.phase_stages import PhaseStages
 from coloop.runtime.phases.timeline import StepPosition, Timeline
-from coloop.runtime.reporting.event_reporter import EventReporter
-from coloop.runtime.reporting.notices import Notices
+from coloop.runtime.reporting.event_reporter import EventReporter, Notices
 from coloop.runtime.reporting.readings import Readings
 from coloop.runtime.reporting.samples import Samples
 from coloop.runtime.roles.protocol import Outcome, Role

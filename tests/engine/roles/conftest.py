@@ -17,7 +17,7 @@ from coloop.data.tables import Row, Table, Tokens
 from coloop.plan.compile import compile_plan
 from coloop.plan.stages import Step, Unrolling
 from coloop.runtime.checkpoints.side_files import SideFiles
-from coloop.runtime.probes import Probes
+from coloop.runtime.evaluations import Probes
 from coloop.runtime.roles import build_group_roles, build_roles
 from coloop.runtime.roles.protocol import Context, Outcome
 from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled

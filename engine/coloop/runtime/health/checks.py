@@ -14,8 +14,7 @@ from statistics import median
 from typing import Any, Final
 
 from coloop.errors import NothingLearned
-from coloop.runtime.health.symptom import Level, Look, Metrics, Symptom
-from coloop.runtime.health.symptoms import BY_CODE, SYMPTOMS
+from coloop.runtime.health.symptoms import BY_CODE, SYMPTOMS, Level, Look, Metrics, Symptom
 from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import EvaluateNode, RewardNode, VerifierNode

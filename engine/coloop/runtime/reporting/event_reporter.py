@@ -1,7 +1,8 @@
 """What a run tells of itself: events as things happen, and how it stands a few times a second."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from queue import Empty, SimpleQueue
 from typing import Literal
 
 from coloop.plan.types import Stage
@@ -378,3 +379,26 @@ class EventReporter:
 
 def _evaluate_stage(probe: str) -> str:
     return f"{probe}.evaluate"
+
+
+# What came up in a lane and a person should know: put there by any thread, told by the driver.
+
+Notice = tuple[str | None, str, str]
+"""(node or none, code, message)."""
+
+
+class Notices:
+    """Those of one session that nobody has told yet."""
+
+    def __init__(self) -> None:
+        self._waiting: SimpleQueue[Notice] = SimpleQueue()
+
+    def put(self, node: str | None, code: str, message: str) -> None:
+        self._waiting.put((node, code, message))
+
+    def take(self) -> Iterator[Notice]:
+        while True:
+            try:
+                yield self._waiting.get_nowait()
+            except Empty:
+                return

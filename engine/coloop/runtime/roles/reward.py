@@ -18,8 +18,7 @@ from coloop.errors import DataError, ServiceFailed, UserCodeError
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.inputs import scored_rows, single_rows
 from coloop.runtime.roles.rows.outside import Outside, RewardResult, Source
-from coloop.runtime.roles.rows.scored import scored_outcome
-from coloop.runtime.roles.rows.steps import StepScores, at_ends, listed, step_ends
+from coloop.runtime.roles.rows.scored import StepScores, at_ends, listed, scored_outcome, step_ends
 from coloop.runtime.roles.rows.texts import FittingRole
 from coloop.runtime.roles.verifiers.discriminative import Classifier, bounds_of
 from coloop.runtime.roles.verifiers.judge import finished

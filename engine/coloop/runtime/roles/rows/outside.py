@@ -22,7 +22,7 @@ from coloop.data.services.endpoint import Endpoint
 from coloop.data.tables import Row, Score
 from coloop.errors import DataError, UserCodeError
 from coloop.runtime.roles.protocol import Call, Context
-from coloop.runtime.roles.rows.steps import StepScores
+from coloop.runtime.roles.rows.scored import StepScores
 from coloop.sandbox.code_files import CodeFile, read_code
 from coloop.sandbox.process import Sandbox
 from coloop.spec.reward import PythonSource, RemoteSource

@@ -16,7 +16,7 @@ from coloop.errors import DataError
 from coloop.runtime.roles.generation.conversation import SILENT
 from coloop.runtime.roles.generation.writer import RowPrompt, Texts, Writer
 from coloop.runtime.roles.protocol import Call
-from coloop.runtime.roles.rows.steps import step_ends
+from coloop.runtime.roles.rows.scored import step_ends
 from coloop.runtime.roles.rows.texts import prompt_of
 from coloop.runtime.roles.searching.graders import Grader, SearchEnvironment, Valuer
 from coloop.runtime.roles.searching.trees import (

@@ -13,7 +13,7 @@ from coloop.data.tables import Row, Score
 from coloop.errors import DataError
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.labels import Graded
-from coloop.runtime.roles.rows.steps import step_ends
+from coloop.runtime.roles.rows.scored import step_ends
 from coloop.runtime.roles.rows.texts import FittingRole, as_pair, as_read
 from coloop.runtime.roles.verifiers.judge import (
     activated,

@@ -20,10 +20,8 @@ from coloop.data.tables.row import child_row
 from coloop.runtime.roles.generation.writer import RowPrompt, Writer
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.inputs import single_rows
-from coloop.runtime.roles.rows.scored import scored_outcome
-from coloop.runtime.roles.rows.steps import at_ends, listed, step_ends, steps_of
+from coloop.runtime.roles.rows.scored import at_ends, listed, scored_outcome, step_ends, steps_of
 from coloop.runtime.roles.rows.texts import FittingRole
-from coloop.runtime.roles.verifiers import choosing
 from coloop.runtime.roles.verifiers.judge import (
     ROW_PORTS,
     finished,
@@ -39,7 +37,13 @@ from coloop.runtime.roles.verifiers.turning import (
     read_range,
     score_range,
 )
-from coloop.runtime.roles.verifiers.verdicts import Verdict, read_verdicts, score_of, weighs_labels
+from coloop.runtime.roles.verifiers.verdicts import (
+    Verdict,
+    label_chances,
+    read_verdicts,
+    score_of,
+    weighs_labels,
+)
 from coloop.spec.nodes import VerifierNode
 from coloop.workers.messages import TooLong
 
@@ -160,7 +164,7 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
     ) -> Outcome:
         read = self._section(call.context).read
         bounds = read_range(read, by_label=True)
-        chances = choosing.asked(self._node, row_prompts, call.context)
+        chances = label_chances(self._node, row_prompts, call.context)
         refused = [one for one in chances if isinstance(one, TooLong)]
         metrics, alerts = self._fits.count(refused, len(row_prompts), is_probe=call.is_probe)
         said: dict[str, list[tuple[bool, float]]] = {row.id: [] for row in rows}

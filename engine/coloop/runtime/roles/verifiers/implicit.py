@@ -13,7 +13,7 @@ import numpy as np
 from coloop.data.arrays import Numbers
 from coloop.data.tables import Row, Score
 from coloop.runtime.roles.protocol import Call, Context, Outcome
-from coloop.runtime.roles.rows.steps import step_ends
+from coloop.runtime.roles.rows.scored import step_ends
 from coloop.runtime.roles.rows.texts import FittingRole, log_probs_of
 from coloop.runtime.roles.verifiers.judge import (
     activated,

@@ -13,7 +13,7 @@ from coloop.data.tasks import check_row, check_row_steps, has_checker
 from coloop.errors import DataError
 from coloop.runtime.roles.credit.credit_rows import group_keys
 from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
-from coloop.runtime.roles.rows.steps import StepScores, at_ends, step_ends, steps_of
+from coloop.runtime.roles.rows.scored import StepScores, at_ends, step_ends, steps_of
 from coloop.runtime.roles.verifiers.judge import (
     Incoming,
     judged_rows,
