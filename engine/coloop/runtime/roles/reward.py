@@ -98,8 +98,7 @@ class RewardRole(FittingRole[RewardNode]):
         """What the node's model says of each text; None of one that it cannot read."""
         read = self._section(call.context).read
         said = self._classifier.scores(rows, incoming, call, read)
-        refused = [one for one in said if isinstance(one, TooLong)]
-        alerts += self._fits.count(refused, len(rows), is_probe=call.is_probe)[1]
+        alerts += self._fits.count(said, is_probe=call.is_probe)[1]
         numbers = [None if isinstance(one, TooLong) else one for one in said]
         return [number if read is None else finished(number, read) for number in numbers]
 

@@ -2,10 +2,12 @@
 for `each` a child for every element."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from coloop.algorithms.batch import Prompt
+from coloop.data.prompting import PromptProgram
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.row import child_row, joined_row
@@ -14,6 +16,7 @@ from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver, joined_rows, only_delivered
 from coloop.sandbox.process import Sandbox
 from coloop.spec.nodes import TemplateNode
+from coloop.spec.reading import PromptTemplate
 from coloop.spec.reward import CODE_MEMORY_MIB
 
 
@@ -144,3 +147,56 @@ def _unparsed(section: TemplateNode, written: Sequence[Written | None]) -> dict[
     if not looked_for or not there:
         return {}
     return {"parse/none": sum(looked_for <= absent for absent in there) / len(there)}
+
+
+# A node's `template` at work: rows become the prompts that its model reads.
+
+
+@dataclass(eq=False)
+class Prompts:
+    """Prompts about the rows of one call."""
+
+    program: PromptProgram
+    rows: Sequence[TemplateRow]
+    library: Sequence[TemplateRow] | None
+
+    def about(self, place: int, columns: Mapping[str, Any] | None = None) -> Prompt:
+        """The prompt about one of the rows.
+
+        Args:
+            columns: what it has besides.
+        """
+        return self.program.prompt(self.rows, place, library=self.library, columns=columns)
+
+
+class Prompting:
+    """The template of a node, compiled once."""
+
+    def __init__(self, node: str) -> None:
+        self._node = node
+        self._program: PromptProgram | None = None
+
+    def over(
+        self,
+        template: PromptTemplate,
+        rows: Sequence[Row],
+        incoming: Sequence[Mapping[str, Score]],
+        call: Call,
+    ) -> Prompts:
+        """The template over the rows of a call.
+
+        Args:
+            incoming: the scores that came in with each row, by scorer.
+        """
+        if self._program is None or self._program.template is not template:
+            self._program = PromptProgram.from_template(template, node=self._node)
+        library = [
+            template_row(self._node, row, {}, call)
+            for table in call.tables("library")
+            for row in table.rows
+        ]
+        own = [
+            template_row(self._node, row, scores, call)
+            for row, scores in zip(rows, incoming, strict=True)
+        ]
+        return Prompts(self._program, own, library if call.tables("library") else None)

@@ -20,7 +20,6 @@ from coloop.runtime.roles.rows.texts import (
     SIDES,
     as_pair,
     as_sequence,
-    as_stranger,
     is_masked,
     strangers,
 )
@@ -244,7 +243,7 @@ def _with_others(pair: Pair, row: Row, other: Row | None, known: Any) -> Pair:
     if other is None or f"{OTHER}chosen" not in known:
         return pair
     said = {side: known[f"{OTHER}{side}"] for side in SIDES}
-    crossed = as_stranger(row, other, said)
+    crossed = as_pair(row, said, giver=other)
     extra = tuple(replace(one, count=pair.count) for one in (crossed.chosen, crossed.rejected))
     return replace(pair, extra=extra)
 

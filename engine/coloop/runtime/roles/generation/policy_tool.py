@@ -20,8 +20,8 @@ from coloop.data.template import TemplateRow
 from coloop.data.tools.calls import worded
 from coloop.data.tools.protocol import Answered, Session, Tick, ToolFailure
 from coloop.errors import UserCodeError
-from coloop.runtime.roles.generation.rollouts import rollout_row, sampling_of
 from coloop.runtime.roles.protocol import Call
+from coloop.runtime.roles.rows.texts import rollout_row, sampling_of
 from coloop.spec.groups import rollout_of
 from coloop.spec.nodes import ToolNode
 from coloop.workers.messages import PromptRequest, TooLong
@@ -108,13 +108,13 @@ class PolicySession:
         rollout = rollout_of(call.context.spec, policy)
         assert rollout is not None
         before = len(self.asked)
+        names = (call.context.seed, policy, call.salt, call.step, self.tool.node, self.name)
         requests = [
             PromptRequest(
                 id=f"{self.name}, call {number} of {self.tool.node}",
                 prompt=prompt,
                 seeds=tuple(
-                    derive_seed(call.context.seed, policy, *self._names, number, k)
-                    for k in range(rollout.completions_per_prompt)
+                    derive_seed(*names, number, k) for k in range(rollout.completions_per_prompt)
                 ),
             )
             for number, prompt in enumerate(prompts, before)
@@ -128,16 +128,10 @@ class PolicySession:
                     f"{policy} would read {reply.tokens} tokens, but its context has {reply.limit}"
                 )
                 raise ToolFailure(told)
-            self.asked.append(self._heard(prompt, tuple(reply)))
+            self.asked.append(
+                Asked(tool=self.tool.node, policy=policy, prompt=prompt, texts=tuple(reply))
+            )
         return [one.texts[0].text for one in self.asked[before:]]
-
-    def _heard(self, prompt: Prompt, texts: tuple[Tokens, ...]) -> Asked:
-        return Asked(tool=self.tool.node, policy=self.tool.policy, prompt=prompt, texts=texts)
-
-    @property
-    def _names(self) -> tuple[Any, ...]:
-        """What draws of its texts follow from."""
-        return self.call.salt, self.call.step, self.tool.node, self.name
 
 
 def first_fit_decreasing(sizes: Sequence[int], room: int) -> list[list[int]]:
@@ -199,10 +193,15 @@ def measures_beside(tables: Mapping[tuple[str, str], Table]) -> dict[str, dict[s
     for (node, _), table in tables.items():
         texts = [row.tokens for row in table.rows if row.writer == node and row.tokens]
         if texts:
-            tokens = sum(len(text.token_ids) for text in texts)
-            found[node] = {
-                "rollout/tokens": float(tokens),
-                "rollout/length": tokens / len(texts),
-                "rollout/finished": sum(text.finished for text in texts) / len(texts),
-            }
+            found[node] = rollout_measures(texts)
     return found
+
+
+def rollout_measures(texts: Sequence[Tokens]) -> dict[str, float]:
+    """Of texts, of which there is one at least: tokens that were written, and how they ended."""
+    tokens = sum(len(text.token_ids) - text.heard for text in texts)
+    return {
+        "rollout/tokens": float(tokens),
+        "rollout/length": tokens / len(texts),
+        "rollout/finished": sum(text.finished for text in texts) / len(texts),
+    }

@@ -68,11 +68,11 @@ class Grader(Asked):
         if isinstance(score, int | float) and 0 <= score <= 1:
             return float(score)
         raise DataError(
-            f"{self._node}: {self._port}: `{self._check}` gives row {row.id} the score {score}; "
+            f"{self.node}: {self.port}: `{self.check}` gives row {row.id} the score {score}; "
             "the probability of a step is a mean of scores from 0 (wrong) to 1 (right), so connect "
             "a check that returns such scores",
-            self._node,
-            self._port,
+            self.node,
+            self.port,
         )
 
 
@@ -94,11 +94,11 @@ class Valuer(Asked):
     def _checked(self, row: Row, score: Score) -> float | None:
         if isinstance(score, Mapping):
             raise DataError(
-                f"{self._node}: {self._port}: `{self._check}` gives row {row.id} numbers at "
+                f"{self.node}: {self.port}: `{self.check}` gives row {row.id} numbers at "
                 "positions, but one number per text is needed; set its `read.granularity: "
                 "sequence`, or `read.reduce`",
-                self._node,
-                self._port,
+                self.node,
+                self.port,
             )
         return None if score is None else float(score)
 

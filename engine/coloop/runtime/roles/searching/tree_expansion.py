@@ -13,7 +13,7 @@ from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Tokens
 from coloop.data.tables.row import child_row
 from coloop.errors import DataError
-from coloop.runtime.roles.generation.conversation import SILENT
+from coloop.runtime.roles.generation.conversations import SILENT
 from coloop.runtime.roles.generation.writer import RowPrompt, Texts, Writer
 from coloop.runtime.roles.protocol import Call
 from coloop.runtime.roles.rows.scored import step_ends

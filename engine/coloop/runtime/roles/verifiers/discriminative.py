@@ -21,6 +21,7 @@ from coloop.runtime.roles.verifiers.judge import (
     judgement,
     reduced,
 )
+from coloop.runtime.roles.verifiers.verdicts import first_share
 from coloop.spec.nodes import VerifierNode
 from coloop.spec.reading import Read
 from coloop.workers.messages import TooLong
@@ -47,8 +48,7 @@ class DiscriminativeVerifier(FittingRole[VerifierNode]):
             said = self._of_steps(rows, call.context)
             steps = [None if isinstance(one, TooLong) else one for one in said]
             scores = [None if one is None else reduced(one.values(), read) for one in steps]
-        refused = [one for one in said if isinstance(one, TooLong)]
-        metrics, alerts = self._fits.count(refused, len(rows), is_probe=call.is_probe)
+        metrics, alerts = self._fits.count(said, is_probe=call.is_probe)
         scores = [None if isinstance(one, TooLong) else one for one in scores]
         return judgement(
             self._node,
@@ -180,11 +180,7 @@ class Classifier:
                 self._node,
                 "read.labels",
             )
-        if read.labels is None:
-            return float(said[0])
-        wide = np.asarray(said, np.float64)
-        chances = np.exp(wide - wide.max())
-        return float(chances[0] / chances.sum())
+        return float(said[0]) if read.labels is None else first_share(said)
 
 
 def bounds_of(read: Read | None) -> tuple[float, float] | None:

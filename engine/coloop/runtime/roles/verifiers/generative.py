@@ -14,6 +14,7 @@ from statistics import fmean
 from typing import Any
 
 from coloop.data.metrics import Group, swap_consistency
+from coloop.data.prompting import Verdict
 from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.join import gathered_members
 from coloop.data.tables.row import child_row
@@ -38,7 +39,6 @@ from coloop.runtime.roles.verifiers.turning import (
     score_range,
 )
 from coloop.runtime.roles.verifiers.verdicts import (
-    Verdict,
     label_chances,
     read_verdicts,
     score_of,
@@ -165,8 +165,7 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
         read = self._section(call.context).read
         bounds = read_range(read, by_label=True)
         chances = label_chances(self._node, row_prompts, call.context)
-        refused = [one for one in chances if isinstance(one, TooLong)]
-        metrics, alerts = self._fits.count(refused, len(row_prompts), is_probe=call.is_probe)
+        metrics, alerts = self._fits.count(chances, is_probe=call.is_probe)
         said: dict[str, list[tuple[bool, float]]] = {row.id: [] for row in rows}
         for row_prompt, chance in zip(row_prompts, chances, strict=True):
             if not isinstance(chance, TooLong):

@@ -44,8 +44,7 @@ class ImplicitVerifier(FittingRole[VerifierNode]):
             prior.update(table.log_probs or {})
         known = [row for row in rows if row.id in prior]
         said = log_probs_of(self._node, known, call.context)
-        refused = [one for one in said.values() if isinstance(one, TooLong)]
-        metrics, alerts = self._fits.count(refused, len(known), is_probe=call.is_probe)
+        metrics, alerts = self._fits.count(said.values(), is_probe=call.is_probe)
         read = self._section(call.context).read
         rewards = {
             name: read.beta * np.subtract(own, prior[name], dtype=np.float64)

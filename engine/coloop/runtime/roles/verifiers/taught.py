@@ -16,11 +16,12 @@ from coloop.data.prompting import PromptProgram
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Tokens
 from coloop.errors import DataError
-from coloop.runtime.roles.generation.prompting import Prompting
 from coloop.runtime.roles.generation.writer import RowPrompt
 from coloop.runtime.roles.protocol import Call, Context
+from coloop.runtime.roles.rows.texts import SIDES
+from coloop.runtime.roles.template import Prompting
 from coloop.runtime.roles.verifiers.judge import Incoming, section_of
-from coloop.runtime.roles.verifiers.turning import SIDES, SWAPPED, is_pair, orders_of, shown
+from coloop.runtime.roles.verifiers.turning import SWAPPED, is_pair, orders_of, shown
 from coloop.spec.graph import LoopSpec
 from coloop.spec.heads import head_of
 from coloop.spec.nodes import VerifierNode

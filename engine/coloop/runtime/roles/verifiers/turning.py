@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Table
+from coloop.runtime.roles.rows.texts import SIDES
 from coloop.spec.reading import Read
 
-SIDES: Final = ("chosen", "rejected")
 SWAPPED: Final = "swapped"
 """Column of a verdict about a pair: whether `rejected` was shown as `a`."""
 ORDERS: Final = "orders"

@@ -1,8 +1,7 @@
 """What verdicts say, as the `read` of their judge makes numbers of them: those that its words are
 worth, or how likely its model took the first label where the word stands."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,7 +9,7 @@ from coloop.algorithms.batch import Choice, Text
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Numbers
 from coloop.data.patterns import PatternTimeout
-from coloop.data.prompting import ParsedVerdict, Words, numbers_in, words_in
+from coloop.data.prompting import Verdict, Words, numbers_in, words_in
 from coloop.data.tables import Row
 from coloop.errors import DataError
 from coloop.runtime.roles.generation.writer import RowPrompt
@@ -19,22 +18,7 @@ from coloop.runtime.roles.rows.texts import as_read
 from coloop.runtime.roles.verifiers.judge import finished, reduced, section_of
 from coloop.runtime.roles.verifiers.turning import SWAPPED, opposite, read_range
 from coloop.spec.nodes import VerifierNode
-from coloop.spec.reading import Read
 from coloop.workers.messages import TooLong
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """Numbers of the whole, of its steps and of several things that were judged together, all from
-    0."""
-
-    whole: float | None = None
-    steps: Mapping[int, float] = field(default_factory=dict)
-    things: Mapping[int, float] = field(default_factory=dict)
-
-    @property
-    def is_read(self) -> bool:
-        return self.whole is not None or bool(self.steps) or bool(self.things)
 
 
 def weighs_labels(section: VerifierNode) -> bool:
@@ -51,15 +35,16 @@ def read_verdicts(
         steps: of each text that was judged; None: not known.
     """
     section = section_of(node, context)
-    texts = [str(row.columns["completion"]) for row in verdicts]
-    read = section.read
-    if weighs_labels(section):
-        words = [_words(node, text, read, count) for text, count in zip(texts, steps, strict=True)]
-        return _weighed(node, verdicts, words, context)
-    return [
-        Verdict(whole=said.whole, steps=said.steps, things=said.things)
-        for said in (_said(node, text, read, n) for text, n in zip(texts, steps, strict=True))
+    texts = [
+        (str(row.columns["completion"]), section.read, count)
+        for row, count in zip(verdicts, steps, strict=True)
     ]
+    try:
+        if weighs_labels(section):
+            return _weighed(node, verdicts, [words_in(*text) for text in texts], context)
+        return [numbers_in(*text) for text in texts]
+    except PatternTimeout as late:
+        raise DataError(f"{node}: read: {late}", node, "read") from None
 
 
 def score_of(row: Row, said: Verdict, section: VerifierNode) -> float | None:
@@ -97,24 +82,6 @@ def _weighed(
         else:
             steps.setdefault(number, {})[step] = chance
     return [Verdict(whole=wholes.get(n), steps=steps.get(n, {})) for n in range(len(verdicts))]
-
-
-def _said(node: str, text: str, read: Read, steps: int | None) -> ParsedVerdict:
-    try:
-        return numbers_in(text, read, steps)
-    except PatternTimeout as late:
-        raise _late(node, late) from None
-
-
-def _words(node: str, text: str, read: Read, steps: int | None) -> Words:
-    try:
-        return words_in(text, read, steps)
-    except PatternTimeout as late:
-        raise _late(node, late) from None
-
-
-def _late(node: str, late: PatternTimeout) -> DataError:
-    return DataError(f"{node}: read: {late}", node, "read")
 
 
 # How likely a judge's model takes its first label, among its labels alone.
