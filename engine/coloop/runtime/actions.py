@@ -48,7 +48,10 @@ class Actions:
         for role in self.roles.values():
             role.phase_starts(entry.plan, updates, context)
         self._start_copies(entry.plan, context.spec)
-        self._follow_at(entry.plan, context.spec)
+        for node, model in _snapshots(context.spec):
+            at = as_tuple(model.refresh.at) if isinstance(model.refresh, RefreshAt) else ()
+            if entry.plan.name in at:
+                self._refresh(node, context.spec)
         asked = [self._do(actions, context.spec) for actions in entry.actions]
         return any(asked)
 
@@ -96,11 +99,6 @@ class Actions:
             if clear is not None:
                 clear()
         return actions.checkpoint
-
-    def _follow_at(self, phase: PhasePlan, spec: LoopSpec) -> None:
-        for node, model in _snapshots(spec):
-            if isinstance(model.refresh, RefreshAt) and phase.name in as_tuple(model.refresh.at):
-                self._refresh(node, spec)
 
     def _start_copies(self, phase: PhasePlan, spec: LoopSpec) -> None:
         for node, section in spec.nodes.items():

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from coloop.data.tables import Row, Table
+from coloop.data.tables import Table
 from coloop.data.tables.row import root_row
 from coloop.data.tables.table import concat_tables
 from coloop.plan.stages import Step
@@ -231,7 +231,8 @@ def _stand_in(probe: ProbePlan, start: Unrolled, context: Context, grades: Grade
     for edge in context.spec.graph.edges_into(probe.node, "rows"):
         table = start.tables[edge.source.node, edge.source.port]
         grades(edge.key, len(table.rows))
-        rows = tuple(_renamed(row, probe.instead_of) for row in table.rows)
+        names = ((row.id.partition(":")[2], row) for row in table.rows)
+        rows = tuple(root_row(probe.instead_of, name, row.columns) for name, row in names)
         start.tables[probe.instead_of, "rows"] = Table(rows=rows)
         if rows and "chosen" in rows[0].columns:
             start.tables[probe.instead_of, "pairs"] = Table(rows=rows)
@@ -252,10 +253,6 @@ def _stand_in_as_taught(probe: ProbePlan, start: Unrolled, context: Context) -> 
             if own:
                 key = (edge.source.node, edge.source.port)
                 start.tables.setdefault(key, concat_tables(own))
-
-
-def _renamed(row: Row, node: str) -> Row:
-    return root_row(node, row.id.partition(":")[2], row.columns)
 
 
 def _input(edge: Edge, unrolled: Unrolled, context: Context) -> Input | None:

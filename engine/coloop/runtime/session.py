@@ -70,7 +70,9 @@ class Session:
     _is_whole: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
-        self.checkpoints.on_lost_copy = self._lost_copy
+        self.checkpoints.on_lost_copy = partial(
+            self.event_reporter.alert, "warning", "checkpoint.not_copied"
+        )
         self.steps.must_pause = self._must_pause
 
     # --- the loop's words
@@ -290,9 +292,6 @@ class Session:
     def left_out(self, damage: str) -> None:
         """A checkpoint of the run is damaged: it resumes from another one."""
         self.event_reporter.alert("warning", "checkpoint.damaged", damage)
-
-    def _lost_copy(self, reason: str) -> None:
-        self.event_reporter.alert("warning", "checkpoint.not_copied", reason)
 
     def _stop(self) -> NoReturn:
         """Stop with everything saved, edits that were read in this step among it."""

@@ -157,7 +157,8 @@ class Steps:
         seconds, self._last_at = now - self._last_at, now
         self.event_reporter.step_finished(position.step, seconds, scheduler.take_idle_seconds())
         self.evaluations.read_tables(flight, position)
-        self._show_samples(flight)
+        taught = [row for work in flight.in_order for row in work.outcome.taught]
+        self._show(partial(self.samples.of_step, flight.step, flight.unrolled, taught))
         self.event_reporter.keep_gauges(position.step)
         goals = [
             (work.stage.name, work.outcome.is_idle)
@@ -172,10 +173,6 @@ class Steps:
                 reasons = work.outcome.reasons if node == work.stage.node else {}
                 self.readings.learned(node, metrics, reasons)
                 self.readings.read(node, metrics, step=flight.step, phase=flight.step_context.phase)
-
-    def _show_samples(self, flight: StepInFlight) -> None:
-        taught = [row for work in flight.in_order for row in work.outcome.taught]
-        self._show(partial(self.samples.of_step, flight.step, flight.unrolled, taught))
 
     def show_last_samples(self) -> None:
         """What the last step wrote, which may have come too soon after another to be shown."""

@@ -120,7 +120,7 @@ class Checkpoints:
                     "access"
                 )
             plain, sizes, own_hashes = self._side_files.put(state, aside, step)
-            is_best = best or self._is_best(final)
+            is_best = best or _best_of(final)  # a step that is written again stays the best
             manifest = {
                 **plain,
                 "step": step,
@@ -264,11 +264,6 @@ class Checkpoints:
         for step in self.storage.steps():
             if step not in here:
                 self.storage.remove(step)
-
-    @staticmethod
-    def _is_best(path: Path) -> bool:
-        """A step that is written again stays the best."""
-        return _best_of(path)
 
     def _put_in_place(self, aside: Path, final: Path) -> None:
         old = final.with_name(f".{final.name}.old")

@@ -200,7 +200,9 @@ def edits_since(folder: Path, step: int) -> list[Edit]:
         if event["type"] == "edit":
             request = EditRequest(changes=event["changes"], by=event.get("by", "user"))
             found.append(Edit(step=event.get("step") or 0, request=request))
-        elif event.get("code") == LEFT_OUT or _is_written(event, step):
+        elif event.get("code") == LEFT_OUT or (
+            event["type"] == "checkpoint" and event.get("step") == step
+        ):
             found.clear()
     return sorted((edit for edit in found if edit.step >= step), key=lambda edit: edit.step)
 
@@ -209,7 +211,3 @@ def answered(folder: Path) -> int:
     """How many edits were asked for of which the events tell whether they were made."""
     events = (event for _, event in lines_of(folder / EVENT_FILE) if event is not None)
     return sum(one["type"] == "edit" or one.get("code") == REFUSED for one in events)
-
-
-def _is_written(event: Mapping[str, Any], step: int) -> bool:
-    return event["type"] == "checkpoint" and event.get("step") == step

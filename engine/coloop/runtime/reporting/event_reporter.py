@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from queue import Empty, SimpleQueue
-from typing import Literal
+from typing import Any, Literal
 
 from coloop.plan.types import Stage
 from coloop.runtime.health.checks import Finding
@@ -31,7 +31,6 @@ from coloop.runtime.run_files.recorder import Recorder
 from coloop.runtime.schedule.calls import StepContext
 from coloop.runtime.schedule.in_flight import Work
 from coloop.spec.graph import Edge
-from coloop.workers.messages import Poll
 
 STALENESS = "staleness"
 """Metric of learners that the gauges show, too."""
@@ -127,23 +126,12 @@ class EventReporter:
         return works[0].stage if works else None
 
     def stage_started(self, work: Work) -> None:
-        stage, step_context = work.stage, work.task.step_context
         self._works[id(work)] = work
-        self.step = step_context.step
-        self._recorder.record(
-            StageStarted(
-                stage=stage.name,
-                phase=step_context.phase,
-                node=stage.node,
-                step=step_context.step,
-                pool=stage.pool,
-                evaluation=self._probe,
-                round=step_context.round,
-            )
-        )
+        self.step = work.flight.step
+        self._recorder.record(StageStarted(**self._about(work)))
 
     def stage_finished(self, work: Work, outcome: Outcome) -> None:
-        stage, step_context = work.stage, work.task.step_context
+        stage = work.stage
         self._works.pop(id(work), None)
         if work.held_bytes:
             before = self.held_bytes.get(stage.name, 0)
@@ -158,22 +146,29 @@ class EventReporter:
         )
         self._recorder.record(
             StageFinished(
-                stage=stage.name,
-                phase=step_context.phase,
-                node=stage.node,
-                step=step_context.step,
-                pool=stage.pool,
+                **self._about(work),
                 seconds=round(work.seconds, 6),
                 samples=outcome.samples,
                 tokens=outcome.tokens,
                 waited_seconds=round(work.starved + work.blocked, 6),
                 starved_seconds=round(work.starved, 6),
                 blocked_seconds=round(work.blocked, 6),
-                rank_seconds=[round(one, 3) for one in work.rank_seconds] or None,
-                evaluation=self._probe,
-                round=step_context.round,
+                rank_seconds=[round(seconds, 3) for seconds in work.rank_seconds] or None,
             )
         )
+
+    def _about(self, work: Work) -> dict[str, Any]:
+        """What both events of a stage say of it."""
+        stage, step_context = work.stage, work.task.step_context
+        return {
+            "stage": stage.name,
+            "phase": step_context.phase,
+            "node": stage.node,
+            "step": step_context.step,
+            "pool": stage.pool,
+            "evaluation": self._probe,
+            "round": step_context.round,
+        }
 
     def at_work(self, works: Sequence[Work]) -> None:
         self._works = {id(work): work for work in works}
@@ -350,7 +345,8 @@ class EventReporter:
             stage, poll = work.stage, work.poll
             progress = None
             if poll is not None:
-                self._note_memory(poll)
+                if poll.pid is not None and poll.rss_bytes is not None:
+                    self._memory[poll.pid] = poll.rss_bytes
                 progress = Progress(
                     stage=stage.name, done=poll.done, total=poll.total, unit=poll.unit
                 )
@@ -366,10 +362,6 @@ class EventReporter:
                 )
             )
         return found
-
-    def _note_memory(self, poll: Poll) -> None:
-        if poll.pid is not None and poll.rss_bytes is not None:
-            self._memory[poll.pid] = poll.rss_bytes
 
     def _seconds_left(self, done: int, total: int | None) -> float | None:
         if total is None:

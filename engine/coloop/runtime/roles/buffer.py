@@ -12,6 +12,7 @@ import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 from coloop.data.seeds import derive_seed
@@ -19,6 +20,7 @@ from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.row import born_at, merge_columns, root_row
 from coloop.errors import DataError
 from coloop.plan.types import PhasePlan
+from coloop.runtime.roles.credit.credit_rows import problem_of
 from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver
 from coloop.runtime.roles.rows.kept import Entry, Kept
@@ -125,7 +127,7 @@ class BufferRole(NodeRole[BufferNode]):
                 rows=tuple(rows[entry.serial] for entry in scored),
                 scores={rows[entry.serial].id: entry.score for entry in scored},
                 scorer=scored[0].scorer,
-                score_range=_range_of(scored[0]),
+                score_range=tuple(scored[0].score_range) if scored[0].score_range else None,
             )
         return Outcome(outputs=outputs, samples=len(drawn))
 
@@ -216,7 +218,10 @@ class BufferRole(NodeRole[BufferNode]):
             weight = max(self._weight(entry, column) for entry in unit)
             return chance.random() ** (1.0 / weight) if weight > 0 else -chance.random()
 
-        return [unit for _, unit in sorted(((key(u), u) for u in units), key=_first, reverse=True)]
+        return [
+            unit
+            for _, unit in sorted(((key(u), u) for u in units), key=itemgetter(0), reverse=True)
+        ]
 
     def _weight(self, entry: Entry, column: str) -> float:
         value = entry.row.columns.get(column)
@@ -418,14 +423,6 @@ class BufferRole(NodeRole[BufferNode]):
         )
 
 
-def _range_of(entry: Entry) -> tuple[float, float] | None:
-    """As a checkpoint brings it back it is a list."""
-    if entry.score_range is None:
-        return None
-    low, high = entry.score_range
-    return low, high
-
-
 def _group_of(entry: Entry) -> str:
     return entry.row.group or entry.row.id
 
@@ -447,11 +444,7 @@ def _value(row: Row, column: str | None) -> str | None:
 
 def _seed_of(row: Row) -> str:
     """The row of the source from which a row of the seed comes, whatever the pass."""
-    root = max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
+    root = problem_of(row)
     node, _, key = root.partition(":")
     others = tuple(k for _, k in row.trail[root])
     return f"{node}:{key.partition('.')[2]}:{others}"
-
-
-def _first(pair: tuple[float, list[Entry]]) -> float:
-    return pair[0]

@@ -9,7 +9,7 @@ from functools import cache, partial
 from coloop.data.filtering import Decision, FilterRow, decide, resampled, spare_wanted
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Table, concat_rows, join_rows
-from coloop.runtime.roles.credit.credit_rows import group_keys
+from coloop.runtime.roles.credit.credit_rows import group_keys, problem_of
 from coloop.runtime.roles.protocol import Call, Context, Input, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver, only_delivered, round_by_round
 from coloop.sandbox.process import Sandbox
@@ -62,12 +62,15 @@ class FilterRole(NodeRole[FilterNode]):
             said = {row.id: score.values[row.id] for row in rows}
             tables["scores"] = replace(scores.table, rows=rows, scores=said)
         outputs = self._outputs(tables, rows, kept, counts, call)
+        groups = set(map(group_of, rows))
         return Outcome(
             outputs=outputs,
             samples=len(kept),
             metrics={
                 "kept": len(kept) / len(rows) if rows else 0.0,
-                "groups_kept": _share_of_groups(kept, rows),
+                "groups_kept": len({group_of(row) for row in kept}) / len(groups)
+                if groups
+                else 0.0,
             },
             detail={"rows": len(rows), "kept": len(kept), "cut_by": dict(decision.cut_by)},
             alerts=self._alerts(rows, decision, call.context),
@@ -285,10 +288,4 @@ def group_of(row: Row) -> Hashable:
     shares without being counted, else its oldest ancestor."""
     if row.group is None and row.writer is not None and row.parents:
         return row.parents[0]
-    return row.group or max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
-
-
-def _share_of_groups(kept: Sequence[Row], rows: Sequence[Row]) -> float:
-    """How many of the groups have a row that stays; 0 where there is none."""
-    groups = {group_of(row) for row in rows}
-    return len({group_of(row) for row in kept}) / len(groups) if groups else 0.0
+    return row.group or problem_of(row)

@@ -45,7 +45,7 @@ class ReferenceRole(FittingRole[ReferenceNode]):
         return Outcome(
             outputs={"log_probs": Table(rows=rows, log_probs=log_probs)},
             samples=len(rows),
-            tokens=sum(_tokens(one) for one in log_probs.values()),
+            tokens=sum(len(numbers) for _, numbers in _by_side(log_probs)),
             metrics=metrics,
             alerts=alerts,
         )
@@ -68,10 +68,6 @@ class ReferenceRole(FittingRole[ReferenceNode]):
         for row, said in zip(asked, hosts.score_pairs(group, self._node, crossed), strict=True):
             if not isinstance(said, TooLong):
                 scored[row.id] = {**scored[row.id], **{f"{OTHER}{k}": v for k, v in said.items()}}
-
-
-def _tokens(scored: Any) -> int:
-    return sum(map(len, scored.values())) if isinstance(scored, dict) else len(scored)
 
 
 def _by_side(scored: Mapping[str, Any]) -> Iterator[tuple[str, Numbers]]:

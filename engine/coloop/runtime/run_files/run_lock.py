@@ -28,9 +28,11 @@ import stat
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -291,21 +293,15 @@ def _own_name() -> Holder:
         pid=os.getpid(),
         started=_state_of(os.getpid())[1],
         since=since,
-        kernel=_text_of("/proc/sys/kernel/random/boot_id") or platform.node(),
-        pids=_pid_namespace(),
+        kernel=_told(Path("/proc/sys/kernel/random/boot_id").read_text) or platform.node(),
+        pids=_told(partial(os.readlink, "/proc/self/ns/pid")),
     )
 
 
-def _text_of(path: str) -> str:
+def _told(read: Callable[[], str]) -> str:
+    """What the system tells; nothing where it does not."""
     try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""
-
-
-def _pid_namespace() -> str:
-    try:
-        return os.readlink("/proc/self/ns/pid")
+        return read().strip()
     except OSError:
         return ""
 

@@ -5,8 +5,8 @@ StepInFlight   a step ─┬─> Work    a stage in its lane, then with its outc
 """
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import add
 from typing import Any
 
 from coloop.data.tables import Table
@@ -113,16 +113,13 @@ class Work:
     def heard(self, poll: Poll | None) -> bool:
         """Its host says how far it is; true where it shall give up."""
         if poll is not None and poll.rank_seconds:
-            self._add_ranks(poll.rank_seconds)
+            known = self.rank_seconds or [0.0] * len(poll.rank_seconds)
+            self.rank_seconds = list(map(add, known, poll.rank_seconds))
         else:
             self.poll = poll
             held = poll.held_bytes if poll is not None else None
             self.held_bytes = max(self.held_bytes, held or 0)
         return self.flight.is_cancelled
-
-    def _add_ranks(self, seconds: Sequence[float]) -> None:
-        known = self.rank_seconds or [0.0] * len(seconds)
-        self.rank_seconds = [sum(pair) for pair in zip(known, seconds, strict=True)]
 
     def tick(self, done: int = 0, total: int = 0) -> None:
         """Its role says how far it is.

@@ -27,7 +27,7 @@ from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
 from coloop.runtime.schedule.early import EarlyStages, Part
 from coloop.runtime.schedule.in_flight import StepInFlight, Work
 from coloop.runtime.schedule.regions import units_of_step
-from coloop.runtime.schedule.units import Notice, Place, Task
+from coloop.runtime.schedule.units import Notice, Task
 from coloop.runtime.schedule.window import Window
 
 if TYPE_CHECKING:
@@ -112,7 +112,9 @@ class Scheduler:
         self._idle_from = time.monotonic()
         try:
             while True:
-                self._finish_done(flights, finish)
+                while flights and _is_done(flights[0]):
+                    with self._watched():
+                        finish(flights.pop(0))
                 self._heed(flights)
                 self._admit(flights, begin)
                 for work in self._startable(flights):
@@ -156,13 +158,6 @@ class Scheduler:
             self._failure = self._failure or error
             if flight is not None:
                 flight.has_failed = True
-
-    def _finish_done(
-        self, flights: list[StepInFlight], finish: Callable[[StepInFlight], None]
-    ) -> None:
-        while flights and _is_done(flights[0]):
-            with self._watched():
-                finish(flights.pop(0))
 
     def _heed(self, flights: Sequence[StepInFlight]) -> None:
         """Cancel what is not to go on: after a stop all steps that have not learned, after a
@@ -276,10 +271,10 @@ class Scheduler:
         self._at_work[future] = work
 
     def _take_outcomes(self, done: Set[Future[Any]]) -> None:
-        ended = [(work, one) for one, work in self._at_work.items() if one in done]
-        works = sorted(ended, key=_plan_order)
+        ended = [future for future in self._at_work if future in done]
+        works = [(self._at_work.pop(future), future) for future in ended]
+        works.sort(key=lambda pair: (pair[0].flight.step, pair[0].task.place))
         for work, future in works:
-            del self._at_work[future]
             self._free_since[work.stage.pool] = time.monotonic()
             if not self._at_work:
                 self._idle_from = time.monotonic()
@@ -315,11 +310,6 @@ class Scheduler:
 
 def _is_done(flight: StepInFlight) -> bool:
     return flight.units.is_done and not flight.has_failed
-
-
-def _plan_order(one: tuple[Work, object]) -> tuple[int, Place]:
-    work = one[0]
-    return work.flight.step_context.step, work.task.place
 
 
 class Lanes:

@@ -75,10 +75,11 @@ class CreditRole(NodeRole[ActorNode | VerifierNode]):
         metrics: dict[str, float] = {**shares, **_left_out(batches)}
         for batch in reversed(batches):  # of what several know, the first algorithm's stands
             metrics |= batch.output.metrics
+        reasons = dict.fromkeys(batch.reason for batch in batches if batch.reason)
         return Outcome(
             items={PORT: items},
             metrics=metrics,
-            reasons=_reasons(batches),
+            reasons={LEFT_OUT: "; ".join(reasons)} if reasons else {},
             detail={**detail, "learned": len(items)},
             alerts=[alert for batch in batches for alert in batch.output.alerts],
             outputs={
@@ -174,19 +175,9 @@ def _left_out(batches: Sequence[AdvantageBatch]) -> dict[str, float]:
     shares = [
         sum(batch.left_out[name] for name in LACKING) / batch.left_out["kept"]
         for batch in batches
-        if batch.left_out["kept"] and _reads_beside(batch.settings)
+        if batch.left_out["kept"] and batch.reads_beside
     ]
     return {LEFT_OUT: max(shares)} if shares else {}
-
-
-def _reasons(batches: Sequence[AdvantageBatch]) -> dict[str, str]:
-    known = dict.fromkeys(batch.reason for batch in batches if batch.reason)
-    return {LEFT_OUT: "; ".join(known)} if known else {}
-
-
-def _reads_beside(settings: ResolvedRewards) -> bool:
-    """Whether an algorithm reads of its rows what another node, or a greedy answer, says."""
-    return settings.needs_reference or settings.needs_values or settings.needs_greedy
 
 
 def _told(batches: Sequence[AdvantageBatch]) -> dict[str, Any]:

@@ -184,7 +184,9 @@ class Conversation:
         callee = self._callees[place]
         began, has_failed = time.monotonic(), False
         try:
-            answered = self._session(place).answer(call.arguments, self._tick)
+            if place not in self._sessions:
+                self._sessions[place] = callee.open()
+            answered = self._sessions[place].answer(call.arguments, self._tick)
             output = worded(answered.value, call.arguments, callee.words)
         except ToolFailure as failure:
             has_failed, answered = True, Answered(value=None)
@@ -219,11 +221,6 @@ class Conversation:
             self._is_over = self._was_cut = True
             return Silence.CUT
         return text
-
-    def _session(self, place: int) -> Session:
-        if place not in self._sessions:
-            self._sessions[place] = self._callees[place].open()
-        return self._sessions[place]
 
 
 def nothing_earned(name: str, section: ToolNode) -> Mapping[str, float]:
@@ -265,26 +262,32 @@ def tool_measures(told: Sequence[ConversationResult]) -> dict[str, dict[str, flo
     return found
 
 
-@dataclass(eq=False)
 class Conversations:
     """All conversations of one generate stage."""
 
-    node: str
-    call: Call
-    row_prompts: "Sequence[RowPrompt]"
-    """What texts are drawn to."""
-    numbers: Sequence[int]
-    """Of each, the number of its first text among those to the row."""
-    _open: dict[tuple[int, int], Conversation] = field(default_factory=dict, init=False)
-    _done: dict[tuple[int, int], ConversationResult] = field(default_factory=dict, init=False)
-
-    def __post_init__(self) -> None:
-        spec = self.call.context.spec
-        self._tools = tools_of(self.node, self.call)
-        rollout, turns = rollout_of(spec, self.node), turns_of(spec, self.node)
+    def __init__(
+        self,
+        node: str,
+        call: Call,
+        row_prompts: "Sequence[RowPrompt]",
+        numbers: Sequence[int],
+    ) -> None:
+        """
+        Args:
+            row_prompts: what texts are drawn to.
+            numbers: of each, the number of its first text among those to the row.
+        """
+        self.node = node
+        self.call = call
+        self.row_prompts = row_prompts
+        self.numbers = numbers
+        self._tools = tools_of(node, call)
+        rollout = rollout_of(call.context.spec, node)
         assert rollout is not None
-        self._rollout, self._turns = rollout, turns
+        self._rollout, self._turns = rollout, turns_of(call.context.spec, node)
         self._lock = threading.Lock()
+        self._open: dict[tuple[int, int], Conversation] = {}
+        self._done: dict[tuple[int, int], ConversationResult] = {}
 
     @property
     def are_there(self) -> bool:
@@ -418,16 +421,13 @@ def tools_of(node: str, call: Call) -> dict[str, ToolRole]:
 def caller_of(tool: str, node: str, row: Row, call: Call, number: int = 0) -> Caller:
     """A text to a row, as a tool sees it."""
     names = (call.context.seed, tool, node, call.salt, call.step, row.id)
-    columns = {name: value for name, value in row.columns.items() if not _is_inner(value)}
+    plain = str | int | float | bool | list | tuple | dict | None
+    columns = {name: value for name, value in row.columns.items() if isinstance(value, plain)}
     return Caller(
         columns=columns,
         seed=derive_seed(*names, number),
         shared_seed=derive_seed(*names),
     )
-
-
-def _is_inner(value: Any) -> bool:
-    return not isinstance(value, str | int | float | bool | list | tuple | dict | None)
 
 
 def with_openings(rows: Sequence[Row], node: str, call: Call) -> list[Row]:

@@ -116,7 +116,7 @@ def step_ends(
         texts = [row.tokens.token_ids for row in own if row.tokens]
         ends = context.hosts.step_ends(context.groups[writer], node, texts, separator)
         found.update(
-            (row.id, [min(place, _last_trained(row)) for place in places])
+            (row.id, [min(place, last_trained(row)) for place in places])
             for row, places in zip(own, ends, strict=True)
         )
     return found
@@ -136,6 +136,7 @@ def listed(scores: Mapping[int, float], steps: int) -> StepScores:
     return [scores.get(place) for place in range(steps)]
 
 
-def _last_trained(row: Row) -> int:
+def last_trained(row: Row) -> int:
+    """Place in the completion of its last trained token; 0 where none is."""
     trained = np.flatnonzero(row.tokens.loss_mask if row.tokens else ())
     return int(trained[-1]) if len(trained) else 0

@@ -65,7 +65,8 @@ class DiscriminativeVerifier(FittingRole[VerifierNode]):
         read = self._section(context).read
         places = self._places(rows, context)
         texts = [_read_at(row, places[row.id]) for row in rows]
-        said = self._asked(texts, context, "steps")
+        group = context.groups[self._node]
+        said = context.hosts.score(group, self._node, texts, 1.0, "steps") if texts else []
         return [
             one
             if isinstance(one, TooLong)
@@ -89,11 +90,6 @@ class DiscriminativeVerifier(FittingRole[VerifierNode]):
             return step_ends(rows, self._node, context, read.step_separator)
         masks = {row.id: row.tokens.loss_mask for row in rows if row.tokens is not None}
         return {name: np.flatnonzero(mask).tolist() for name, mask in masks.items()}
-
-    def _asked(self, texts: Sequence[TokenSequence], context: Context, reading: Any) -> list[Any]:
-        if not texts:
-            return []
-        return context.hosts.score(context.groups[self._node], self._node, texts, 1.0, reading)
 
 
 def _read_at(row: Row, places: Sequence[int]) -> TokenSequence:
