@@ -150,7 +150,8 @@ class SearchRole(NodeRole[SearchNode]):
                 f"last one the environment returned: {environment.reason}"
             )
             said.append((LOST, message))
-        if _is_blind(found, labels, searched):
+        is_known = any(labels) or any(score is not None for score in found.searched or ())
+        if searched and not is_known:
             message = (
                 f"{self._node}: not one step of {searched} rows has a label: "
                 f"{len(budget.cut)} searches had no room in `budget`; raise it, or lower "
@@ -159,13 +160,6 @@ class SearchRole(NodeRole[SearchNode]):
             )
             said.append((NOTHING, message))
         return said
-
-
-def _is_blind(found: Findings, labels: Sequence[dict[int, float]], searched: int) -> bool:
-    """Whether rows were searched and nothing at all is known of them; that none of them is proved
-    is something."""
-    known = any(labels) or any(one is not None for one in found.searched or ())
-    return searched > 0 and not known
 
 
 def _measured(
