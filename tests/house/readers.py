@@ -111,7 +111,7 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "RoundsCredit": ("runtime/roles/credit/credit_rows.py",),
     "ClassWeights": ("runtime/roles/credit/credit.py",),
-    "Balance": ("runtime/roles/credit/credit_items.py",),
+    "Balance": ("runtime/roles/credit/credit.py",),
     "Lora": ("workers/training/adapters.py",),
     "Training": (
         "workers/training",

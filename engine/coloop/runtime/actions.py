@@ -162,8 +162,7 @@ class Actions:
 
 
 def _seen_by_all(folder: Path) -> str:
-    """The folder under the name that other machines know: where `run.storage` is one, the run
-    folder only points to it."""
+    """Under the name that other machines know: a run folder may only point to `run.storage`."""
     return str(folder.resolve())
 
 

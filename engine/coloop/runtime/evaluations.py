@@ -262,7 +262,6 @@ def _input(edge: Edge, unrolled: Unrolled, context: Context) -> Input | None:
 
 
 def _step(probe: ProbePlan, stages: tuple[Stage, ...]) -> Step:
-    """Stages of a probe, with those of its regions that they hold."""
     names = {stage.name for stage in stages}
     regions = tuple(one for one in probe.regions if not names.isdisjoint(one.stages))
     return Step(stages=stages, regions=regions)
@@ -350,7 +349,6 @@ class Evaluations:
 
     @contextmanager
     def _timed(self, probe: str, phase: str) -> Iterator[Grades]:
-        """Times an evaluation and counts what its own edges bring."""
         began = time.monotonic()
         most_rows = 0
 

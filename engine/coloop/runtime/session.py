@@ -147,7 +147,6 @@ class Session:
         return steps.have_begun
 
     def _must_pause(self, step: int) -> bool:
-        """Whether something is to be done between this step and the next."""
         every = self.moments.now.spec.run.checkpoint_every
         return bool(
             self.readings.fired

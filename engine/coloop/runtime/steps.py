@@ -275,7 +275,6 @@ class Steps:
         self.event_reporter.show_if_due()
 
     def _queues(self) -> dict[str, int]:
-        """By edge, rows that are there and that its reader has not taken yet."""
         waiting: Counter[str] = Counter()
         for flight in self._flights:
             unrolled, edges = flight.unrolled, flight.step_context.context.spec.edges
@@ -292,8 +291,7 @@ class Steps:
             self.event_reporter.alert("warning", code, message, node=node)
 
     def _tell_missing(self, work: Work, whats: Sequence[str], missing: Sequence[Missing]) -> None:
-        """Rows that are bound to come and did not: an alert at once, an error where they never
-        came."""
+        """An alert at once; an error where they never came."""
         if work.task.step_context.turn > 1:
             return
         for one in self.arrivals.note(work.stage, whats, missing):

@@ -209,7 +209,6 @@ class Checkpoints:
         return found[step]
 
     def _room_words(self, aside: Path) -> str:
-        """How much room a checkpoint wants, and how much there is."""
         try:
             free, before = shutil.disk_usage(self.folder).free, self.all()
         except (OSError, CheckpointError):

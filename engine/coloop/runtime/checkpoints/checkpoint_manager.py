@@ -76,7 +76,6 @@ class CheckpointManager:
             self._write(step)
 
     def _write(self, step: int) -> None:
-        """Write a checkpoint of this step; raises `StorageFull` or `CheckpointError`."""
         best = self._best
         path = self.checkpoints.write(step, self.state(), self.saver, best=best is not None)
         self._written_step, self._is_changed, self._best = step, False, None

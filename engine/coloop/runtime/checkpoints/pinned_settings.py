@@ -108,7 +108,6 @@ def _pool_changes(kept: tuple[PoolPlan, ...], fresh: tuple[PoolPlan, ...]) -> It
 
 
 def _differences(kept: tuple[WeightsPlan, ...], fresh: tuple[WeightsPlan, ...]) -> Iterator[str]:
-    """Settings of weights that are not as they were, each with its value now."""
     then = {weights.name: _settings(weights) for weights in kept}
     for weights in fresh:
         before = then.get(weights.name, {})

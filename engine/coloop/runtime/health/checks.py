@@ -138,10 +138,6 @@ class HealthChecks:
     """Findings of a run, from the metrics of its steps and evaluations."""
 
     def __init__(self, truths: Mapping[str, Truth] | None = None) -> None:
-        """
-        Args:
-            truths: by learner, the reading that says how right it is.
-        """
         self._truths = truths or {}
         self._fresh: dict[str, float] = {}
         """By learner, what was read of its truth since its last readings."""
@@ -224,7 +220,6 @@ class HealthChecks:
         return [case.raised for case in self._cases.values() if case.raised is not None]
 
     def _look(self, place: str, metrics: Metrics, reasons: Mapping[str, str]) -> Look:
-        """The readings beside those before them in the same phase."""
         start, first, recent, best = {}, {}, {}, {}
         for name, value in metrics.items():
             key = f"{place}/{name}"

@@ -154,13 +154,11 @@ def _kl_runaway(look: Look) -> str | None:
 
 
 def _is_scored(look: Look) -> bool:
-    """Whether scores teach it: what is imitated or preferred is meant to grow certain, and to move
-    away from the reference."""
+    """What is imitated or preferred is meant to grow certain and to leave the reference."""
     return "reward/mean" in look.now
 
 
 def _is_paid_for(look: Look) -> bool:
-    """Whether the mean reward has risen since the first readings."""
     before, now = look.first.get("reward/mean"), look.recent.get("reward/mean")
     return before is not None and now is not None and now > before + BETTER_REWARD
 

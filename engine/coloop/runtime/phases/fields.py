@@ -163,10 +163,6 @@ class Moments:
     """Makes the context of each moment; `now` is the one at which the run stands."""
 
     def __init__(self, start: Context, lineages: Lineages, fields: Fields) -> None:
-        """
-        Args:
-            start: the loop as it was given.
-        """
         self._start = start
         self._lineages = lineages
         self._fields = fields

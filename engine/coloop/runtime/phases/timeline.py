@@ -220,8 +220,7 @@ class Timeline:
 
     @property
     def _last_has_more_steps(self) -> bool:
-        """The last entry is given more steps than it was to have; one that a trigger ended before
-        is over all the same."""
+        """More than it was to have; one that a trigger ended before is over all the same."""
         last = self.entries[-1].plan.steps if self.entries else None
         planned = self.step_in_phase if self.steps_of_phase is None else self.steps_of_phase
         return last is not None and last > planned

@@ -158,7 +158,6 @@ class EventReporter:
         )
 
     def _about(self, work: Work) -> dict[str, Any]:
-        """What both events of a stage say of it."""
         stage, step_context = work.stage, work.task.step_context
         return {
             "stage": stage.name,

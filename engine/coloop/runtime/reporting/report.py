@@ -74,7 +74,6 @@ def write_report(
 
 
 def _memory_of(predicted: Estimate) -> dict[str, int]:
-    """By stage, the most that one GPU, or one process without a GPU, holds in it."""
     found: dict[str, int] = {}
     for gpu in predicted.gpus:
         for stage in dict.fromkeys(stage for part in gpu.parts for stage in part.stages):

@@ -146,14 +146,12 @@ def _row(
 
 
 def _above(row: Row, ids: set[str]) -> list[str]:
-    """Those of the rows that this one descends from, the nearest first."""
     found = [one for one in row.trail if one != row.id and one in ids]
     return sorted(found, key=lambda one: len(row.trail[one]))
 
 
 def _scores(ids: set[str], tables: Sequence[Table]) -> dict[str, dict[str, float]]:
-    """By row, what each scorer said of it; where it spoke of what was made of the row, the mean of
-    that."""
+    """By row and scorer; where it scored what was made of the row, the mean of that."""
     said: dict[str, dict[str, list[float]]] = {one: {} for one in ids}
     for table in tables:
         scorer, rows = table.scorer, {row.id: row for row in table.rows}

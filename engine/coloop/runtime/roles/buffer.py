@@ -166,8 +166,7 @@ class BufferRole(NodeRole[BufferNode]):
         return _until(self._by_weight(units, section.weight or "", chance), count)
 
     def _units(self, entries: Sequence[Entry], context: Context) -> list[list[Entry]]:
-        """What is drawn, served and let go of in one piece: a whole group where scores feed a
-        learner, else a row."""
+        """What is drawn and let go of in one piece: whole groups where scores feed a learner."""
         if not self._keeps_groups(context):
             return [[entry] for entry in entries]
         groups: dict[str, list[Entry]] = {}
@@ -236,8 +235,7 @@ class BufferRole(NodeRole[BufferNode]):
     def _balanced(
         self, units: Sequence[list[Entry]], count: int, by: str, chance: random.Random
     ) -> list[Entry]:
-        """As many rows of each class, of those that have one; in whole groups where a learner
-        compares them."""
+        """As many rows of each class that some have; whole groups where a learner compares them."""
         classes: dict[Any, list[list[Entry]]] = {}
         for unit in units:
             label = self._class_of(unit, by)
@@ -372,7 +370,6 @@ class BufferRole(NodeRole[BufferNode]):
         memory.entries = [entry for entry in memory.entries if entry.serial in kept]
 
     def _newest(self, entries: Sequence[Entry], context: Context) -> list[Entry]:
-        """As many of the newest pieces as there is room for."""
         capacity = self._section(context).capacity
         if len(entries) <= capacity:
             return list(entries)

@@ -14,7 +14,7 @@ from coloop.runtime.roles.credit.teaching import teaching_items
 from coloop.runtime.roles.protocol import Call, Context, Input, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver, joined_rows, only_delivered
 from coloop.runtime.roles.rows.texts import SIDES
-from coloop.runtime.roles.verifiers.turning import is_pair, judged_orders, leads_of, middle_of
+from coloop.runtime.roles.verifiers.judge import is_pair, judged_orders, leads_of, middle_of
 from coloop.spec.nodes import EvaluateNode
 from coloop.workers.messages import LearnRequest
 

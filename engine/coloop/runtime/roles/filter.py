@@ -155,8 +155,7 @@ class FilterRole(NodeRole[FilterNode]):
     def _counts(
         self, kept: Sequence[Row], seen: Sequence[FilterRow], call: Call
     ) -> dict[str, int] | None:
-        """With `resample`: how often each kept row was drawn, greedy ones never; a probe draws
-        none."""
+        """With `resample`: how often each kept row was drawn; greedy ones never, a probe none."""
         section = self._section(call.context).resample
         if section is None or call.is_probe:
             return None
@@ -173,8 +172,7 @@ class FilterRole(NodeRole[FilterNode]):
         counts: Mapping[str, int] | None,
         call: Call,
     ) -> dict[str, Table]:
-        """Of the rows that were filtered those that stay, with what their scorer knows of them; of
-        rows above them those with such."""
+        """Filtered rows that stay, with what their scorer knows of them, and rows above these."""
         members = {row.id: row for row in rows}
         stay = kept if counts is None else _drawn(kept, counts)
         ids = {row.id for row in stay}

@@ -209,7 +209,6 @@ class RewardRole(FittingRole[RewardNode]):
         failures: list[RowFailure],
         context: Context,
     ) -> Score:
-        """What a row gets whose list has another length than its text has steps."""
         numbers, steps = lengths
         section = self._section(context)
         message = (

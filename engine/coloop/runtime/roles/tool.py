@@ -50,7 +50,6 @@ class ToolRole(NodeRole[ToolNode]):
         return PolicyTool(node=self._node, section=self.section, policy=policy, program=program)
 
     def _index(self, context: Context) -> Index:
-        """Of all rows of the dataset at `documents`."""
         [edge] = context.spec.graph.edges_into(self._node, "documents")
         giver = edge.source.node
         dataset = context.spec.nodes[giver]

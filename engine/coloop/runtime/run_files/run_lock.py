@@ -191,7 +191,6 @@ UNKNOWN = Holder(host="", pid=0, started=0, since="")
 
 
 def _taken(folder: Path) -> int:
-    """The open file of the lock, which is ours."""
     path = folder / LOCK_FILE
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | FLAGS, 0o600)
@@ -237,8 +236,7 @@ def busy_words(folder: Path, by: Holder) -> str:
 
 
 def _lock(file: int, how: int) -> bool:
-    """Whether it is locked now; False where the file system has no locks. Raises
-    `BlockingIOError` where somebody else has it."""
+    """False where the file system has no locks; `BlockingIOError` where somebody has it."""
     try:
         fcntl.flock(file, how | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -299,7 +297,6 @@ def _own_name() -> Holder:
 
 
 def _told(read: Callable[[], str]) -> str:
-    """What the system tells; nothing where it does not."""
     try:
         return read().strip()
     except OSError:

@@ -204,8 +204,7 @@ class RefillPasses(Repeated):
         return sum(len(table.rows) for table in given)
 
     def _keep_lacking(self, given: Unrolled) -> None:
-        """Only rows at the source's input from which nothing has been kept yet go round again; a
-        greedy extra is not what is waited for."""
+        """Only rows from which nothing has been kept yet, greedy extras aside, go round again."""
         kept = {
             ancestor
             for (node, _), table in self._unrolled.tables.items()

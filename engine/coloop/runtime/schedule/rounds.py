@@ -171,8 +171,7 @@ class _Written:
 
 
 def _first_of_each(rows: Sequence[Row], entered: frozenset[str]) -> list[Row]:
-    """The first row of each conversation, which is what descends from the same rows that
-    entered."""
+    """The first row of each conversation: of what descends from the same rows that entered."""
     found: dict[frozenset[str], Row] = {}
     for row in rows:
         found.setdefault(entered.intersection(row.trail) or frozenset({row.id}), row)

@@ -24,11 +24,10 @@ from coloop.plan.stages import Step
 from coloop.plan.types import Stage
 from coloop.runtime.roles.protocol import Call, Outcome, PartRole
 from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
-from coloop.runtime.schedule.early import EarlyStages, Part
 from coloop.runtime.schedule.in_flight import StepInFlight, Work
 from coloop.runtime.schedule.regions import units_of_step
 from coloop.runtime.schedule.units import Notice, Task
-from coloop.runtime.schedule.window import Window
+from coloop.runtime.schedule.window import EarlyStages, Part, Window
 
 if TYPE_CHECKING:
     from coloop.runtime.steps import Steps
@@ -206,7 +205,6 @@ class Scheduler:
     def _waits_for_writers(
         self, stage: Stage, own: StepInFlight, behind: Sequence[StepInFlight]
     ) -> bool:
-        """Whether new weights wait for what is written by the weights as they are."""
         going = [one for one in behind if not (one.is_cancelled or one.has_failed)]
         return self.window.waits_for_writers(stage, own, going, self._can_begin_with_some)
 
@@ -214,7 +212,6 @@ class Scheduler:
         return isinstance(self.calls.role(stage)[1], PartRole)
 
     def _work(self, task: Task, flight: StepInFlight) -> Work:
-        """What begins now, with how long it has waited."""
         now, ready_at = time.monotonic(), flight.ready_at[task.key]
         free_since = self._free_since.get(task.stage.pool, flight.began)
         starved = max(0.0, ready_at - max(free_since, flight.began))
@@ -244,7 +241,6 @@ class Scheduler:
         self._send(work, partial(work.role.run, call))
 
     def _start_part(self, part: Part) -> None:
-        """Send some of a stage's rows to its lane before the others."""
         work, role = part.work, part.work.role
         assert isinstance(role, PartRole)
         call = replace(self._call(work, part.tables), share=part.share)

@@ -229,17 +229,14 @@ class Repeated(Unit):
     def _begin(
         self, number: int, stages: Sequence[Stage], step_context: StepContext, fresh: Unrolled
     ) -> None:
-        """A pass or round begins on these tables."""
         self._fresh = fresh
         place = (*self._place, number)
         self._running = self._units(stages, step_context, fresh, place, self._ended)
 
     def _enter(self) -> None:
-        """The first of them begins."""
         raise NotImplementedError
 
     def _ended(self) -> None:
-        """One of them has ended."""
         raise NotImplementedError
 
 

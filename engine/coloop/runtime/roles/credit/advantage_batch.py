@@ -178,8 +178,7 @@ class _Read:
         return found
 
     def _difference(self, row: Row) -> Numbers:
-        """In double precision, as the difference of two single ones may need it; 0 for a row that
-        is held to no reference."""
+        """In double precision; 0 for a row that is held to no reference."""
         assert row.tokens is not None
         reference = self.reference.get(row.id)
         if reference is None:

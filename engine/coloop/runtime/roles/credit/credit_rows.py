@@ -150,7 +150,6 @@ def credit_of(node: str, context: Context) -> Credit:
 def _over_rounds(
     node: str, context: Context, rows: Sequence[Row], scores: list[Score]
 ) -> list[Score]:
-    """Scores with what later rounds add to them, where the learner's credit says so."""
     rounds = credit_of(node, context).rounds
     if rounds is None:
         return scores

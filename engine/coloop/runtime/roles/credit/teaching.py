@@ -23,8 +23,8 @@ from coloop.runtime.roles.rows.texts import (
     is_masked,
     strangers,
 )
+from coloop.runtime.roles.verifiers.judge import SWAPPED
 from coloop.runtime.roles.verifiers.taught import judges_in_words, pairs_taught, prompts_about
-from coloop.runtime.roles.verifiers.turning import SWAPPED
 from coloop.sandbox.inside.values import why_no_score
 from coloop.spec.algorithm import (
     SOFT_LOSSES,
@@ -148,8 +148,7 @@ def columns_that_no_pair_has(
 def _as_taught(
     node: str, port: str, rows: Sequence[Row], context: Context, step: int
 ) -> Sequence[Row]:
-    """The rows as the learner reads them: a scorer as its template shows them, a judge in words
-    behind its own prompts."""
+    """As a scorer's template shows them, or behind the prompts of a judge in words."""
     if port in (PAIRS, LABELS) and is_graded(context.spec, node):
         return graded_as_taught(node, port, rows, context, step)
     if port == PAIRS and judges_in_words(context.spec, node):
@@ -165,7 +164,6 @@ def _chosen(
     context: Context,
     step: int,
 ) -> list[Unit | None]:
-    """What is learned of the rows or pairs of an edge by choosing among labels."""
     entry = chooses(entries)
     assert entry is not None
     rows = given.table.rows
@@ -343,7 +341,6 @@ def _asked(node: str, name: str, prompt: Any, context: Context) -> TokenSequence
 
 
 def _chance(row: Row) -> float:
-    """That `chosen` is the better side."""
     given = row.columns.get("probability")
     return float(given) if isinstance(given, float | int) else 1.0
 
@@ -369,8 +366,7 @@ def _target(row: Row, label: Any, node: str, entry: LabelCrossEntropy, context: 
 
 
 def _worth(section: Node, words: Sequence[str]) -> list[float]:
-    """The label that stands for each class: of two 1 and 0, of more their places, unless `values`
-    says it."""
+    """The label of each class: of two 1 and 0, of more their places, unless `values` says it."""
     values = getattr(getattr(section, "read", None), "values", None) or {}
     own = [1.0, 0.0] if len(words) == TWO else [float(place) for place in range(len(words))]
     return [float(values.get(word, number)) for word, number in zip(words, own, strict=True)]

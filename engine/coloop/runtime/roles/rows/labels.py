@@ -93,7 +93,6 @@ def _stepwise(
 
 
 def _other_kind(row: Row, given: Input, node: str, *, wants_steps: bool) -> DataError:
-    """Labels of steps for who learns whole texts, or the other way round."""
     scorer = given.edge.source.node
     if wants_steps:
         return DataError(

@@ -54,8 +54,7 @@ def as_sequence(row: Row, **learned: Any) -> TokenSequence:
 
 
 def _imitated(row: Row) -> Text:
-    """What a row demonstrates: its target after its prompt. A target of messages may be a whole
-    chat, with no prompt before it."""
+    """A target after its prompt; one of messages may be a whole chat, with no prompt."""
     target = _said(row, "target")
     is_whole = isinstance(target, list) and row.column("prompt") is ABSENT
     prompt = [] if is_whole else prompt_of(row)

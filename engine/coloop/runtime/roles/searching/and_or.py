@@ -121,10 +121,6 @@ class Action(Branch):
 
 class ProofTree:
     def __init__(self, text: str, section: SearchNode) -> None:
-        """
-        Args:
-            text: the state that is to be shown.
-        """
         self.root = State(name="root", text=text, promise=0.0)
         self._select = section.select or Select()
         self._expand = section.expand or DRAWN_AT_ONCE
@@ -290,7 +286,6 @@ def assess(
 def _checked(
     rows: Sequence[Row], trees: Sequence[ProofTree], expansion: TreeExpansion, separator: str
 ) -> list[bool]:
-    """Whether each tree has a proof with which `outcome` agrees, where there is one."""
     proved = [tree.root.shown is not None for tree in trees]
     if expansion.grader is None:
         return proved

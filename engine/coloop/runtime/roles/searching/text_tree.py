@@ -205,7 +205,6 @@ def _chance(promise: float | None) -> float | None:
 
 
 def _branch(node: Node, drawn: Sequence[tuple[int, Path]]) -> Node:
-    """The branch of texts that go on with one step."""
     end, text = drawn[0]
     return Node(
         name=f"{text.name}:{end}",

@@ -329,7 +329,6 @@ class TreeExpansion:
         return True
 
     def _wave(self, live: Sequence[_Live], assess: Assess) -> None:
-        """Grants what there is room for, and grows it."""
         open_ones: list[tuple[_Live, int, ExpansionRequest]] = []
         for one in live:
             for place, request in enumerate(one.requests):
@@ -356,7 +355,6 @@ class TreeExpansion:
     def _grown(
         self, requests: Sequence[tuple[Root, ExpansionRequest]], assess: Assess
     ) -> list[list[Path]]:
-        """Completions of each beginning, with what is said of them."""
         written = []
         for (root, request), texts in zip(requests, self._written(requests), strict=True):
             own = []

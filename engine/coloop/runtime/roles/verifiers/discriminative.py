@@ -75,7 +75,6 @@ class DiscriminativeVerifier(FittingRole[VerifierNode]):
         ]
 
     def _places(self, rows: Sequence[Row], context: Context) -> dict[str, list[int]]:
-        """The tokens at which each row is read."""
         read = self._section(context).read
         for row in rows:
             if row.tokens is None:

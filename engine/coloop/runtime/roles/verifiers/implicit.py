@@ -114,8 +114,7 @@ def _at_tokens(row: Row, rewards: Numbers) -> dict[int, float]:
 
 
 def _at_steps(rewards: Mapping[int, float], ends: Sequence[int]) -> dict[int, float]:
-    """The sum over the tokens of each step where the step ends; of the last one, before the token
-    that is the outcome's."""
+    """The sum over each step where it ends; of the last, before the outcome's token."""
     found: dict[int, float] = {}
     last = max(rewards, default=-1)
     for place, reward in rewards.items():

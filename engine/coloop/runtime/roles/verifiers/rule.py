@@ -143,7 +143,6 @@ class VoteVerifier(NodeRole[VerifierNode]):
         return judgement(self._node, call.context, rows, scores, alerts=alerts)
 
     def _answer(self, row: Row, expression: str | None) -> str | None:
-        """What of a completion is counted."""
         text = row.columns.get("completion")
         if not isinstance(text, str):
             return None

@@ -20,8 +20,14 @@ from coloop.runtime.roles.generation.writer import RowPrompt
 from coloop.runtime.roles.protocol import Call, Context
 from coloop.runtime.roles.rows.texts import SIDES
 from coloop.runtime.roles.template import Prompting
-from coloop.runtime.roles.verifiers.judge import Incoming, section_of
-from coloop.runtime.roles.verifiers.turning import SWAPPED, is_pair, orders_of, shown
+from coloop.runtime.roles.verifiers.judge import (
+    SWAPPED,
+    Incoming,
+    is_pair,
+    orders_of,
+    section_of,
+    shown,
+)
 from coloop.spec.graph import LoopSpec
 from coloop.spec.heads import head_of
 from coloop.spec.nodes import VerifierNode
@@ -82,7 +88,6 @@ def _program(node: str, context: Context) -> PromptProgram:
 
 
 def _is_of_verdicts(row: Row, spec: LoopSpec) -> bool:
-    """Whether judges wrote both sides."""
     texts = [row.columns.get(f"{side}_tokens") for side in SIDES]
     return all(
         isinstance(text, Tokens)
@@ -93,7 +98,6 @@ def _is_of_verdicts(row: Row, spec: LoopSpec) -> bool:
 
 
 def _labelled(node: str, row_prompt: RowPrompt, context: Context) -> Row:
-    """The label of the better side against the other one."""
     labels = pair_labels(node, context)
     right, wrong = reversed(labels) if row_prompt.columns[SWAPPED] else labels
     row = _changed(row_prompt, {"chosen": right, "rejected": wrong})

@@ -15,8 +15,14 @@ from coloop.errors import DataError
 from coloop.runtime.roles.generation.writer import RowPrompt
 from coloop.runtime.roles.protocol import Context
 from coloop.runtime.roles.rows.texts import as_read
-from coloop.runtime.roles.verifiers.judge import finished, reduced, section_of
-from coloop.runtime.roles.verifiers.turning import SWAPPED, opposite, read_range
+from coloop.runtime.roles.verifiers.judge import (
+    SWAPPED,
+    finished,
+    opposite,
+    read_range,
+    reduced,
+    section_of,
+)
 from coloop.spec.nodes import VerifierNode
 from coloop.workers.messages import TooLong
 
