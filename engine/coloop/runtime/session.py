@@ -157,12 +157,17 @@ class Session:
             or self.evaluations.are_due(step)
         )
 
-    def evaluate_due(self) -> None:
-        """Probes that are due at this step and have not been read yet."""
-        self._evaluate(is_last=False)
-
-    def evaluate_last(self) -> None:
-        self._evaluate(is_last=True)
+    def evaluate(self, *, is_last: bool = False) -> None:
+        """Read the probes that are due at this step and have not been read yet, or all at the
+        end of the run."""
+        try:
+            self.evaluations.read_due(self.scheduler, is_last=is_last)
+        except StopRequested:
+            self._stop()
+        except ColoopError:
+            raise
+        except Exception as error:
+            raise stage_failure(error, None, self.timeline.step) from error
 
     def obey(self) -> None:
         """Triggers that fired, requests that came, the checkpoint that is due.
@@ -222,16 +227,6 @@ class Session:
         return self.steps.failed_stage or self.event_reporter.stage
 
     # --- inside
-
-    def _evaluate(self, *, is_last: bool) -> None:
-        try:
-            self.evaluations.read_due(self.scheduler, is_last=is_last)
-        except StopRequested:
-            self._stop()
-        except ColoopError:
-            raise
-        except Exception as error:
-            raise stage_failure(error, None, self.timeline.step) from error
 
     def _obey_requests(self) -> None:
         self._edit_again()

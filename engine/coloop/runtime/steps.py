@@ -81,13 +81,9 @@ class Steps:
     _flights: list[StepInFlight] = field(default_factory=list, init=False)
     """Steps on their way."""
     _last_at: float = field(default=0.0, init=False)
-    _failed: Stage | None = field(default=None, init=False)
+    failed_stage: Stage | None = field(default=None, init=False)
     are_whole: bool = field(default=True, init=False)
     """No step broke off half learned."""
-
-    @property
-    def failed_stage(self) -> Stage | None:
-        return self._failed
 
     @property
     def is_between(self) -> bool:
@@ -207,7 +203,7 @@ class Steps:
 
     def _has_changed_weights(self, flight: StepInFlight) -> bool:
         """Whether the stage that failed has changed weights, or nobody can tell."""
-        stage = self._failed
+        stage = self.failed_stage
         if stage is None or stage.verb != "learn":
             return stage is not None and stage.verb == "sync"
         try:
@@ -252,7 +248,7 @@ class Steps:
             self._tell_missing(work, AT_END, missing)
 
     def failure_of(self, work: Work, error: BaseException) -> Exception:
-        self._failed = self._failed or work.stage
+        self.failed_stage = self.failed_stage or work.stage
         self._tell_printed(work, work.stage.givers)
         if isinstance(error, ColoopError):
             return error

@@ -29,10 +29,6 @@ GROUP_RULES = (AccuracyBand, GroupMean, NonzeroVariance)
 class FilterRole(NodeRole[FilterNode]):
     """Keeps rows by rules; with `fill` it reports whether it has enough."""
 
-    def __init__(self, node: str, context: Context) -> None:
-        super().__init__(node, context)
-        self._sandboxes: dict[int, Sandbox] = {}
-
     def run(self, call: Call) -> Outcome:
         given = {port: call.inputs[port][0] for port in PORTS if call.inputs.get(port)}
         scores = given.get("scores")
@@ -76,9 +72,6 @@ class FilterRole(NodeRole[FilterNode]):
             alerts=self._alerts(rows, decision, call.context),
             printed=self.take_printed(),
         )
-
-    def take_printed(self) -> str:
-        return "".join(one.take_printed() for one in self._sandboxes.values())
 
     def _rows(self, given: Mapping[str, Input], context: Context) -> tuple[Row, ...]:
         """What is filtered: the rows that come in, with what their scorer knows of them; where only
@@ -255,11 +248,6 @@ class FilterRole(NodeRole[FilterNode]):
             if (self._node, port) in tables:
                 return tables[self._node, port].rows
         return ()
-
-    def close(self) -> None:
-        for sandbox in self._sandboxes.values():
-            sandbox.close()
-        self._sandboxes.clear()
 
 
 def _known(row: Row, filtered: Mapping[str, Row]) -> Row:

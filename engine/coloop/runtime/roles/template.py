@@ -26,7 +26,6 @@ class TemplateRole(NodeRole[TemplateNode]):
     def __init__(self, node: str, context: Context) -> None:
         super().__init__(node, context)
         self._program: TemplateProgram | None = None
-        self._sandbox: Sandbox | None = None
 
     def run(self, call: Call) -> Outcome:
         section = self._section(call.context)
@@ -64,9 +63,6 @@ class TemplateRole(NodeRole[TemplateNode]):
             printed=self.take_printed(),
         )
 
-    def take_printed(self) -> str:
-        return self._sandbox.take_printed() if self._sandbox is not None else ""
-
     def _rows_of(self, row: Row, new: Written) -> list[Row]:
         """Texts without tokens: the tokens are those of the text that was drawn, not of this."""
         own = replace(row, tokens=None)
@@ -86,18 +82,12 @@ class TemplateRole(NodeRole[TemplateNode]):
     def _runner(self, section: TemplateNode, rows: int, call: Call) -> Sandbox | None:
         if section.code is None:
             return None
-        if self._sandbox is None:
-            self._sandbox = Sandbox(
+        if not self._sandboxes:
+            self._sandboxes[0] = Sandbox(
                 section.code, function="write", node=self._node, memory_mib=CODE_MEMORY_MIB
             )
-        self._sandbox.tick = partial(call.tick, 0, rows)
-        return self._sandbox
-
-    def close(self) -> None:
-        """End the process of the user's code."""
-        if self._sandbox is not None:
-            self._sandbox.close()
-            self._sandbox = None
+        self._sandboxes[0].tick = partial(call.tick, 0, rows)
+        return self._sandboxes[0]
 
 
 def template_row(node: str, row: Row, scores: Mapping[str, Score], call: Call) -> TemplateRow:
