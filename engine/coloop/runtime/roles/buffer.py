@@ -28,6 +28,8 @@ from coloop.spec.algorithm import compares_groups
 from coloop.spec.nodes import BufferNode
 
 ROW_PORTS = ("rows", "rollouts", "pairs")
+PLAIN = ("serial", "iteration", "written", "order", "passes", "seeded")
+"""What a checkpoint has of a memory as it is."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -167,15 +169,12 @@ class BufferRole(NodeRole[BufferNode]):
 
     def _units(self, entries: Sequence[Entry], context: Context) -> list[list[Entry]]:
         """What is drawn and let go of in one piece: whole groups where scores feed a learner."""
-        if not self._keeps_groups(context):
+        if not self._rewarded(context):
             return [[entry] for entry in entries]
         groups: dict[str, list[Entry]] = {}
         for entry in entries:
             groups.setdefault(_group_of(entry), []).append(entry)
         return list(groups.values())
-
-    def _keeps_groups(self, context: Context) -> bool:
-        return bool(self._rewarded(context))
 
     def _rewarded(self, context: Context) -> set[str]:
         edges = context.spec.graph.edges_out_of(self._node, "scores")
@@ -198,7 +197,7 @@ class BufferRole(NodeRole[BufferNode]):
             order = [entry.serial for unit in units for entry in unit][::-1]
             memory.passes += 1
         drawn: list[Entry] = []
-        in_groups = self._keeps_groups(context)
+        in_groups = bool(self._rewarded(context))
 
         def is_one(entry: Entry, other: Entry) -> bool:
             return in_groups and _group_of(entry) == _group_of(other)
@@ -399,12 +398,7 @@ class BufferRole(NodeRole[BufferNode]):
     def state(self) -> dict[str, Any]:
         memory = self._memory
         return {
-            "serial": memory.serial,
-            "iteration": memory.iteration,
-            "written": memory.written,
-            "order": memory.order,
-            "passes": memory.passes,
-            "seeded": memory.seeded,
+            **{name: getattr(memory, name) for name in PLAIN},
             "seeds": sorted(memory.seeds),
             "counts_passes": self._counts_passes,
             "entries": Kept(rows={entry.serial: entry for entry in memory.entries}),
@@ -412,11 +406,10 @@ class BufferRole(NodeRole[BufferNode]):
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._counts_passes = state["counts_passes"]
-        names = ("serial", "iteration", "written", "order", "passes", "seeded")
         self._memory = _Memory(
             entries=list(state["entries"].rows.values()),
             seeds=set(state["seeds"]),
-            **{name: state[name] for name in names},
+            **{name: state[name] for name in PLAIN},
         )
 
 
