@@ -125,11 +125,12 @@ class BufferRole(NodeRole[BufferNode]):
         outputs.setdefault("rows", Table(rows=tuple(rows.values())))
         scored = [entry for entry in drawn if entry.scorer is not None]
         if scored:
+            bounds = scored[0].score_range
             outputs["scores"] = Table(
                 rows=tuple(rows[entry.serial] for entry in scored),
                 scores={rows[entry.serial].id: entry.score for entry in scored},
                 scorer=scored[0].scorer,
-                score_range=tuple(scored[0].score_range) if scored[0].score_range else None,
+                score_range=None if bounds is None else (bounds[0], bounds[1]),  # it may be a list
             )
         return Outcome(outputs=outputs, samples=len(drawn))
 

@@ -74,6 +74,8 @@ class ConversationResult:
         }
 
 
+PLAIN: Final = (str, int, float, bool, list, tuple, dict, type(None))
+"""Types of the columns that tools see."""
 SILENT: Final = ConversationResult()
 """Of a text to which nobody speaks."""
 
@@ -421,8 +423,7 @@ def tools_of(node: str, call: Call) -> dict[str, ToolRole]:
 def caller_of(tool: str, node: str, row: Row, call: Call, number: int = 0) -> Caller:
     """A text to a row, as a tool sees it."""
     names = (call.context.seed, tool, node, call.salt, call.step, row.id)
-    plain = str | int | float | bool | list | tuple | dict | None
-    columns = {name: value for name, value in row.columns.items() if isinstance(value, plain)}
+    columns = {name: value for name, value in row.columns.items() if isinstance(value, PLAIN)}
     return Caller(
         columns=columns,
         seed=derive_seed(*names, number),

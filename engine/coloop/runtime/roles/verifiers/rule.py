@@ -132,8 +132,10 @@ class VoteVerifier(NodeRole[VerifierNode]):
         silent = 0
         for places in groups.values():
             first = winner([answers[at] for at in places], [weights[at] for at in places])
-            silent += first is None
-            for at in places if first is not None else ():
+            if first is None:
+                silent += 1
+                continue
+            for at in places:
                 scores[at] = float(answers[at] == answers[places[first]])
         message = (
             f"{self._node}: in {silent} of {len(groups)} groups no answer could be extracted from "
