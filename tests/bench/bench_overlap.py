@@ -15,11 +15,10 @@ from tests.bench.results import Goal, Result, Table
 
 from coloop.plan.compile import compile_plan
 from coloop.plan.stages import Step
-from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.protocol import Call, Context, Outcome, Role
 from coloop.runtime.schedule.calls import Calls, StepContext
 from coloop.runtime.schedule.in_flight import StepInFlight, Work
-from coloop.runtime.schedule.lanes import ThreadLanes
-from coloop.runtime.schedule.scheduler import Scheduler
+from coloop.runtime.schedule.scheduler import Lanes, Scheduler
 from coloop.runtime.schedule.window import Window
 from coloop.spec.io import parse
 from coloop.spec.lineage import Lineages
@@ -50,7 +49,7 @@ STEPS, WARM = 14, 4
 MOST, MOST_REAL = 1.10, 1.25
 
 
-class Sleeper(Stateless):
+class Sleeper(Role):
     """A node or a weights group that takes its time and does nothing."""
 
     def __init__(self, seconds: dict[str, float]) -> None:
@@ -169,10 +168,10 @@ def _step(generate: float, learn: float, staleness: int) -> float:
     roles = {node: Sleeper(seconds) for node in spec.nodes}
     groups = {"actor": Sleeper(seconds)}
     watcher: Any = Quiet()
-    lanes = ThreadLanes()
+    lanes = Lanes()
     window = Window(staleness=staleness, groups=context.groups, changing=frozenset({"actor"}))
     calls = Calls({edge.key: edge for edge in spec.edges}, roles, groups, watcher.delivered)
-    scheduler = Scheduler(calls, roles, lanes, watcher, window)
+    scheduler = Scheduler(calls, lanes, watcher, window)
     stages = compile_plan(spec).phases[0].stages
     ahead = iter(range(1, STEPS + 1))
     done: list[float] = []

@@ -194,9 +194,9 @@ class Simulation:
 
     def _learned(self, order: LearnRequest) -> LearnReply:
         self._version += 1
-        items = sum(len(load.items) for load in order.loads)
+        items = sum(map(len, order.items.values()))
         return LearnReply(
-            metrics={load.node: {"loss": 0.1, "grad_norm": 1.0} for load in order.loads},
+            metrics={node: {"loss": 0.1, "grad_norm": 1.0} for node, _ in order.items},
             version=self._version,
             before=self._version - 1,
             samples=items,

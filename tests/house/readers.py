@@ -44,7 +44,11 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "CriticNode": ("spec/nodes/__init__.py", "spec/groups.py", "spec/algorithm.py"),
     "ReferenceNode": ("spec/nodes/__init__.py",),
-    "LabelCrossEntropy": ("algorithms/recipes", "runtime/roles/credit/choices.py", "spec/heads.py"),
+    "LabelCrossEntropy": (
+        "algorithms/recipes",
+        "runtime/roles/credit/teaching.py",
+        "spec/heads.py",
+    ),
     "RewardNode": (
         "runtime/roles",
         "spec/nodes/__init__.py",
@@ -58,10 +62,10 @@ READERS: dict[str, tuple[str, ...]] = {
     "EvaluateNode": ("runtime/roles/evaluate.py", "runtime", "plan/unrolled.py"),
     "ToolNode": (
         "runtime/roles/tool.py",
-        "runtime/roles/writing/policy_tool.py",
+        "runtime/roles/generation/policy_tool.py",
         "data/tools/calls.py",
     ),
-    "Pack": ("runtime/roles/writing/policy_tool.py",),
+    "Pack": ("runtime/roles/generation/policy_tool.py",),
     "SearchNode": ("runtime/roles/search.py", "runtime/roles/searching"),
     **dict.fromkeys(
         (
@@ -107,7 +111,7 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "RoundsCredit": ("runtime/roles/credit/credit_rows.py",),
     "ClassWeights": ("runtime/roles/credit/credit.py",),
-    "Balance": ("runtime/roles/credit/credit_items.py",),
+    "Balance": ("runtime/roles/credit/credit.py",),
     "Lora": ("workers/training/adapters.py",),
     "Training": (
         "workers/training",
@@ -130,7 +134,10 @@ READERS: dict[str, tuple[str, ...]] = {
         *("runtime/roles", "plan/settings/engines.py", "plan/unrolled.py", "spec/groups.py"),
         "workers/initial_weights.py",
     ),
-    "Turns": ("runtime/roles/writing/conversation.py", "runtime/roles/writing/conversations.py"),
+    "Turns": (
+        "runtime/roles/generation/conversations.py",
+        "runtime/roles/generation/conversations.py",
+    ),
     # where rows come from
     "FileSource": ("data/sources.py", "spec/data.py"),
     "HubSource": ("data/sources.py",),

@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coloop.runtime.run_files.event_file import cut_open
+from coloop.runtime.run_files.event_file import cut_end
 from coloop.runtime.run_files.events import MARK
 from coloop_server.private import open_plain, write_private
 from coloop_server.runs.eventlog import EventLog, parse_event
@@ -50,7 +50,7 @@ class MarkedLog:
         """Of the last line of `gauges.jsonl`."""
         if folder.gauge_lines.exists():
             with open_plain(folder.gauge_lines, os.O_RDWR) as file:
-                self.step_gauges_seq = cut_open(file, self.last_seq)
+                self.step_gauges_seq = cut_end(file, self.last_seq)
         self.other_lines = 0
         """Lines of `engine.log` that were written already."""
         self.gauges_at = time_of(plain_json(read_text(folder.gauges, MAX_GAUGES_BYTES) or ""))

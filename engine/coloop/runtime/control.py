@@ -62,7 +62,6 @@ class Control:
         self._waiting += requests
 
     def take(self) -> list[ControlRequest]:
-        """Requests in order, each once."""
         self.read()
         requests, self._waiting = self._waiting, []
         return requests
@@ -123,6 +122,5 @@ class Control:
 
 
 def request(folder: Path, what: ControlRequest) -> None:
-    """Append a request to a run's inbox."""
     with (folder / CONTROL_FILE).open("a", encoding="utf-8") as file:
         file.write(what.model_dump_json() + "\n")

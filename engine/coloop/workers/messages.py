@@ -5,7 +5,7 @@ What travels by the thousand has no slots: pickle takes twice as long with them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Literal, Self
 
@@ -104,24 +104,8 @@ class AtOnce:
     tokens: int = 0  # of a pass, padded; 0 where only rows are counted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PortBatch:
-    """What one teaching port of one role brings to an update."""
-
-    node: str
-    port: str
-    items: tuple[Unit, ...]
-
-    def __reduce__(self) -> Any:
-        """Sequences travel as columns."""
-        columns = columns_of(self.items)
-        carried = self.items if columns is None else columns
-        return _port_batch, (self.node, self.port, carried)
-
-
-def _port_batch(node: str, port: str, carried: tuple[Unit, ...] | Columns) -> PortBatch:
-    items = items_of(carried) if isinstance(carried, Columns) else carried
-    return PortBatch(node=node, port=port, items=items)
+Items = Mapping[tuple[str, str], tuple[Unit, ...]]
+"""By (node, port), what teaching ports bring to an update."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,16 +113,31 @@ class LearnRequest:
     """One update of a weights group."""
 
     group: str
-    loads: tuple[PortBatch, ...]
+    items: Items
     seed: int
     updates: int = 1
     """How often the learn stage is repeated on the same rows."""
     order: tuple[str, ...] = ()
-    """Roles whose batches are applied one after another; empty: one joint update."""
+    """Roles whose items are applied one after another; empty: one joint update."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     phase_updates: int | None = None
     """Updates that this phase's entry will bring, for schedules of the learning rate."""
     is_new_phase: bool = False
+
+    def __reduce__(self) -> Any:
+        """Sequences travel as columns."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        carried = {port: columns_of(own) or own for port, own in self.items.items()}
+        return _learn_request, ({**values, "items": carried},)
+
+
+def _learn_request(values: dict[str, Any]) -> LearnRequest:
+    """A request that has travelled."""
+    items = {
+        port: items_of(own) if isinstance(own, Columns) else own
+        for port, own in values["items"].items()
+    }
+    return LearnRequest(**{**values, "items": items})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

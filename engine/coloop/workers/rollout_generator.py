@@ -130,8 +130,9 @@ class RolloutGenerator:
             engine.sleep(with_weights=self.sleep == "weights")
 
     def at_once(self) -> AtOnce | None:
-        """Texts written at once by the last request; None where fewer cannot be asked for."""
-        rows = self._built.rows_at_once() if self._built is not None else None
+        """How many texts were written at once when they were asked for last; None where fewer
+        cannot be asked of the engine."""
+        rows = self._built.max_concurrency() if self._built is not None else None
         return AtOnce(rows=min(rows, self._wanted)) if rows else None
 
     def narrow(self, at_once: AtOnce) -> None:
@@ -139,7 +140,7 @@ class RolloutGenerator:
         if self._built is None:
             self.max_num_seqs = min(at_once.rows, self.max_num_seqs or at_once.rows)
         else:
-            self._built.write_fewer(at_once.rows)
+            self._built.limit_concurrency(at_once.rows)
 
     def receive(
         self, transfer: WeightTransfer, probe: Probe, channel: WeightChannel, *, part: Part = "all"

@@ -18,10 +18,16 @@ from coloop.spec.groups import training_of
 from coloop.spec.heads import scored_at
 from coloop.spec.training import Training
 from coloop.workers.encoder import Encoder
-from coloop.workers.messages import LearnReply, LearnRequest, PortBatch, TaughtRow, TooLong
+from coloop.workers.messages import (
+    Items,
+    LearnReply,
+    LearnRequest,
+    TaughtRow,
+    TooLong,
+)
 from coloop.workers.training import Hooks, Learner, TrainBatch
-from coloop.workers.training.protocol import Seen
 from coloop.workers.training.scorer import ScoresTexts
+from coloop.workers.training.train_batch import Seen
 from coloop.workers.weights import MODEL, HeldWeights, Scores
 
 
@@ -43,7 +49,7 @@ class Trainer(Scores):
         if order.is_new_phase:
             self.backend.begin_phase(order.phase_updates)
         training, train_batches = self.training(spec), TrainBatches(spec, self.weights)
-        parts = train_batches.in_order(order.loads, order.order)
+        parts = train_batches.in_order(order.items, order.order)
         if order.updates * len(parts) > 1:
             parts = [
                 self.backend.prepare(part, training, seed=order.seed, hooks=hooks) for part in parts
@@ -82,7 +88,7 @@ class Trainer(Scores):
 
     def evaluate(self, order: LearnRequest, spec: LoopSpec, hooks: Hooks) -> LearnReply:
         training, train_batches = self.training(spec), TrainBatches(spec, self.weights)
-        report = self.backend.evaluate(train_batches.of(order.loads), training, hooks=hooks)
+        report = self.backend.evaluate(train_batches.of(order.items), training, hooks=hooks)
         return LearnReply(
             metrics=report.metrics,
             version=self.weights.version,
@@ -141,46 +147,46 @@ class TrainBatches:
         self.too_long: dict[str, tuple[TooLong, ...]] = {}
         """By role, of what was asked for so far."""
 
-    def of(self, loads: Sequence[PortBatch]) -> list[TrainBatch]:
+    def of(self, items: Items) -> list[TrainBatch]:
         """One batch for each algorithm of these."""
-        return [one for load in loads for one in self._of(load)]
+        return [batch for (node, port), own in items.items() for batch in self._of(node, port, own)]
 
-    def in_order(self, loads: Sequence[PortBatch], order: Sequence[str]) -> list[list[TrainBatch]]:
+    def in_order(self, items: Items, order: Sequence[str]) -> list[list[TrainBatch]]:
         """One joint part, or a part for each role in the given order, the others joined last."""
         if not order:
-            return [self.of(loads)]
-        parts = [[load for load in loads if load.node == node] for node in order]
-        rest = [load for load in loads if load.node not in order]
+            return [self.of(items)]
+        parts = [{port: own for port, own in items.items() if port[0] == node} for node in order]
+        rest = {port: own for port, own in items.items() if port[0] not in order}
         return [self.of(part) for part in (*parts, rest) if part]
 
-    def _of(self, load: PortBatch) -> list[TrainBatch]:
-        rollout = getattr(self._spec.nodes[load.node], "rollout", None)
+    def _of(self, node: str, port: str, items: Sequence[Unit]) -> list[TrainBatch]:
+        rollout = getattr(self._spec.nodes[node], "rollout", None)
         longest = rollout.max_new_tokens if rollout is not None else None
-        encoder = self._weights.encoder(load.node)
-        every = [encoder.encoded(item) for item in load.items]
+        encoder = self._weights.encoder(node)
+        every = [encoder.encoded(item) for item in items]
         refused = self._weights.too_long([_length(row) for row in every])
         found = tuple(one for one in refused if one is not None)
         if found:
-            self.too_long[load.node] = (*self.too_long.get(load.node, ()), *found)
+            self.too_long[node] = (*self.too_long.get(node, ()), *found)
         rows = [
             self._readable(row)
             for row, problem in zip(every, refused, strict=True)
             if problem is None
         ]
-        loads = []
-        entries = node_algorithms(self._spec, load.node)[load.port]
+        batches = []
+        entries = node_algorithms(self._spec, node)[port]
         for number, entry in enumerate(entries):
             settings = resolve_algorithm(entry, max_new_tokens=longest)
             own = rows
-            if load.port == REWARDS and len(entries) > 1:
+            if port == REWARDS and len(entries) > 1:
                 own = [*rows_of_algorithm(rows, number)]  # type: ignore[arg-type]
             if isinstance(entry, Sft) and entry.mask:
                 own = [encoder.without_tagged(row, entry.mask) for row in own]  # type: ignore[arg-type]
-            loads.append(
+            batches.append(
                 TrainBatch(
-                    role=load.node,
-                    port=load.port,
-                    recipe=recipe_of(settings, scored_at(self._spec.nodes[load.node])),
+                    role=node,
+                    port=port,
+                    recipe=recipe_of(settings, scored_at(self._spec.nodes[node])),
                     settings=settings,
                     rows=own,  # type: ignore[arg-type]
                     weight=float(entry.weight),
@@ -188,7 +194,7 @@ class TrainBatches:
                     number=number,
                 )
             )
-        return loads
+        return batches
 
     def _readable(self, row: Unit) -> Unit:
         """The row without those of its further texts that the model cannot read."""

@@ -114,7 +114,7 @@ class _Caller(NamedTuple):
 
 
 class WorkerGroup:
-    """`Hosts` over the pools of a cluster."""
+    """The processes that hold weights, asked by weights group."""
 
     def __init__(
         self,
@@ -157,6 +157,13 @@ class WorkerGroup:
         hand_on: HandOn | None = None,
         answer: Answer | None = None,
     ) -> list[Reply]:
+        """Completions for each request; a prompt that leaves no room for what may be written has
+        none.
+
+        Args:
+            hand_on: told of what is complete while others are still written.
+            answer: finds what is said to texts that pause.
+        """
         pool = self._weight_sync.writing_pool(group, node)
         replies: dict[int, Reply] = {}
         write = partial(
@@ -195,6 +202,7 @@ class WorkerGroup:
         return self._retry(*self._call(order.group, order.group, WorkerApi.learn, order))
 
     def has_changed(self, group: str) -> bool:
+        """See `WorkerApi.has_changed`."""
         return self._ask(self._pools[group], WorkerApi.has_changed, group)
 
     def evaluate(self, order: LearnRequest) -> LearnReply:

@@ -121,9 +121,10 @@ class Episode:
         self._ids += drawn.token_ids
         self._log_probs += drawn.log_probs
         self._drawn += len(drawn.token_ids)
-        for token, version in ((0, drawn.version), *drawn.switches):
+        for token, version in drawn.versions:
             if not self._versions or self._versions[-1][1] != version:
                 self._versions.append((first + token, version))
+        assert drawn.reason is not None, "it has ended"
         self.ticket = drawn.ticket
         self._finished, self._reason = drawn.finished, drawn.reason
 

@@ -37,7 +37,7 @@ from coloop.workers.cluster.local import LocalCluster
 from coloop.workers.cluster.processes import start_fork_server
 from coloop.workers.cluster.ranks import Cluster, RankEnded
 from coloop.workers.generators import own_part, own_requests
-from coloop.workers.messages import LearnRequest, Poll, PortBatch, PromptRequest, Sampling, TooLong
+from coloop.workers.messages import LearnRequest, Poll, PromptRequest, Sampling, TooLong
 from coloop.workers.settings import HostSettings
 from coloop.workers.sync import WeightChecksum
 from coloop.workers.training import Ranks
@@ -353,8 +353,7 @@ def learn_order(texts: list[list[Any]], count: int) -> LearnRequest:
         )
         for place, one in enumerate(written)
     )
-    load = PortBatch(node="actor", port="rewards", items=items)
-    return LearnRequest(group="actor", loads=(load,), seed=0)
+    return LearnRequest(group="actor", items={("actor", "rewards"): items}, seed=0)
 
 
 def streamed(cluster: LocalCluster) -> dict[int, list[list[int]]]:

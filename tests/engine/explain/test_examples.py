@@ -9,8 +9,7 @@ from ruamel.yaml import YAML
 
 from coloop.explain.codes import Document, Edit, Page, all_codes, changed, explain, page_of
 from coloop.plan.run_check import check_run
-from coloop.runtime.health.symptom import Look
-from coloop.runtime.health.symptoms import BY_CODE
+from coloop.runtime.health.symptoms import BY_CODE, Look
 from coloop.spec.diagnostics import CODES
 from coloop.spec.io import parse
 from coloop.validate import validate

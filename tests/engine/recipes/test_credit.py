@@ -14,7 +14,7 @@ from tests.engine.recipes.literals import literal, literals
 
 from coloop.algorithms.recipes import recipe_of
 from coloop.algorithms.recipes.credit import GROUP_OF_ONE
-from coloop.algorithms.recipes.estimators import Events, normalise_over_batch
+from coloop.algorithms.recipes.estimators import GroupedRewards, normalise_over_batch
 from coloop.algorithms.recipes.protocol import CreditInput, CreditOutput, EdgeScores
 from coloop.spec.algorithm import (
     ResolvedRewards,
@@ -251,7 +251,8 @@ def test_gdpo_normalises_each_reward_then_the_sum_over_the_batch() -> None:
 
 def test_two_events_are_enough_to_normalise_over_the_batch() -> None:
     places = torch.tensor([0, 1])
-    two = Events(rows=places, positions=places, values=torch.tensor([1.0, 3.0]).double())
+    values = torch.tensor([1.0, 3.0]).double()
+    two = GroupedRewards(rows=places, groups=places, lengths=places, values=values)
 
     assert normalise_over_batch(two, epsilon=0.0).values.tolist() == near([-(0.5**0.5), 0.5**0.5])
 

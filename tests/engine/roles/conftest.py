@@ -17,13 +17,12 @@ from coloop.data.tables import Row, Table, Tokens
 from coloop.plan.compile import compile_plan
 from coloop.plan.stages import Step, Unrolling
 from coloop.runtime.checkpoints.side_files import SideFiles
-from coloop.runtime.probes import Probes
+from coloop.runtime.evaluations import Probes
 from coloop.runtime.roles import build_group_roles, build_roles
 from coloop.runtime.roles.protocol import Context, Outcome
 from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
 from coloop.runtime.schedule.in_flight import StepInFlight, Work
-from coloop.runtime.schedule.lanes import Lanes, T, Waited
-from coloop.runtime.schedule.scheduler import Scheduler
+from coloop.runtime.schedule.scheduler import Lanes, Scheduler, T
 from coloop.runtime.schedule.window import Window
 from coloop.spec.graph import LoopSpec
 from coloop.spec.heads import Reading
@@ -61,7 +60,9 @@ class InlineLanes:
                 raise
         return future
 
-    def wait(self, works: Collection["Future[T]"], seconds: float, /) -> Waited[T]:
+    def wait(
+        self, works: Collection["Future[T]"], seconds: float, /
+    ) -> tuple[set[Future[T]], set[Future[T]]]:
         del seconds
         return set(works), set()
 
@@ -160,8 +161,8 @@ class ScriptedHosts:
         return self
 
     def _reply(self, order: LearnRequest) -> LearnReply:
-        items = sum(len(load.items) for load in order.loads)
-        metrics = {load.node: {"loss": float(len(load.items))} for load in order.loads}
+        items = sum(map(len, order.items.values()))
+        metrics = {node: {"loss": float(len(own))} for (node, _), own in order.items.items()}
         version = self.version(order.group)
         return LearnReply(metrics=metrics, version=version, before=version, samples=items, tokens=0)
 
@@ -201,7 +202,7 @@ class Bench:
         self.alerts: list[tuple[str, str]] = []
         edges = {edge.key: edge for edge in spec.edges}
         calls = Calls(edges, self.roles, self.groups, lambda key, rows: self.delivered(key, rows))
-        self.scheduler = Scheduler(calls, self.roles, lanes or InlineLanes(), self, Window())
+        self.scheduler = Scheduler(calls, lanes or InlineLanes(), self, Window())
 
     def stand(self, **changes: Any) -> None:
         """The loop as it is from now on: another spec, other hosts."""
@@ -258,8 +259,8 @@ class Bench:
 
     def items(self, port: str = "rewards") -> tuple[Any, ...]:
         """What the last update brought at a teaching port."""
-        [load] = [load for load in self.hosts.orders[-1].loads if load.port == port]
-        return load.items
+        [items] = [own for (_, at), own in self.hosts.orders[-1].items.items() if at == port]
+        return items
 
     def close(self) -> None:
         for role in self.roles.values():

@@ -369,9 +369,9 @@ def test_a_joint_score_reaches_both_writers(bench: Bench, rows_of: Any, actor: A
 
     loop.step()
 
-    loads = [load for order in loop.hosts.orders for load in order.loads]
-    assert [load.node for load in loads] == ["actor", "other"]
-    assert [[item.advantages for item in load.items] for load in loads] == [[0.0, 1.0]] * 2
+    items = {node: own for order in loop.hosts.orders for (node, _), own in order.items.items()}
+    assert list(items) == ["actor", "other"]
+    assert [[item.advantages for item in own] for own in items.values()] == [[0.0, 1.0]] * 2
 
 
 def with_reference(rows_of: Any, actor: Any, source: str) -> Any:

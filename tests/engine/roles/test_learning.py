@@ -11,7 +11,7 @@ from tests.engine.numerics import near
 from coloop.algorithms.batch import Sequence, Text
 from coloop.data.tables import Tokens
 from coloop.runtime.roles.rows.texts import drawn_sequence
-from coloop.workers.messages import LearnRequest, PortBatch
+from coloop.workers.messages import LearnRequest
 from coloop.workers.settings import HostSettings
 from coloop.workers.sync.folders import TransferFolders
 from coloop.workers.weight_sync import WeightSync
@@ -235,10 +235,16 @@ def test_repeated_updates_learn_against_the_policy_before_the_first(
     """A large rate moves the policy far in one update; what follows meets clipped ratios."""
     loop = rewarded_loop(bench, rows_of, {"name": "grpo"}, rate=0.5)
     host = with_weights(loop, tmp_path)
-    load = PortBatch(node="actor", port="rewards", items=rewarded(host))
+    items = rewarded(host)
 
     def learn(updates: int) -> Any:
-        asked = LearnRequest(group="actor", loads=(load,), seed=0, updates=updates, order=order)
+        asked = LearnRequest(
+            group="actor",
+            items={("actor", "rewards"): items},
+            seed=0,
+            updates=updates,
+            order=order,
+        )
         return host.learn(asked).metrics["actor"]
 
     repeated = learn(3)
@@ -272,12 +278,10 @@ def test_roles_in_order_learn_against_the_policy_that_wrote_their_rows(
     nodes["exact"]["join"] = "concat"
     loop = bench(nodes, edges)
     host = with_weights(loop, tmp_path)
-    loads = tuple(
-        PortBatch(node=role, port="rewards", items=rewarded(host)) for role in ("actor", "twin")
-    )
+    items = {(role, "rewards"): rewarded(host) for role in ("actor", "twin")}
 
     metrics = host.learn(
-        LearnRequest(group="actor", loads=loads, seed=0, order=("actor", "twin"))
+        LearnRequest(group="actor", items=items, seed=0, order=("actor", "twin"))
     ).metrics
 
     assert metrics["actor"]["ratio/max"] == near(1.0, terms=64)
@@ -295,8 +299,8 @@ def test_repeats_equal_epochs_where_nothing_is_drawn(
         loop = rewarded_loop(bench, rows_of, {"name": "grpo"}, rate=0.5, epochs=epochs)
         host = with_weights(loop, tmp_path)
         items = rewarded(host)
-        load = PortBatch(node="actor", port="rewards", items=items)
-        host.learn(LearnRequest(group="actor", loads=(load,), seed=0, updates=updates))
+        asked = {("actor", "rewards"): items}
+        host.learn(LearnRequest(group="actor", items=asked, seed=0, updates=updates))
         return [one.tolist() for one in host.score("actor", "actor", items, 1.0)]
 
     for ours, theirs in zip(run(3, 1), run(1, 3), strict=True):

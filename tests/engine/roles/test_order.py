@@ -13,7 +13,6 @@ from tests.matrix import halved
 
 from coloop.errors import DataError
 from coloop.plan.run_check import check_drawn
-from coloop.runtime.schedule.lanes import Waited
 from coloop.spec.io import from_dict
 from coloop.spec.paths import apply_overrides
 
@@ -45,7 +44,9 @@ class ShuffledLanes:
         self.most_at_once = max(self.most_at_once, len(self._works))
         return future
 
-    def wait(self, works: Collection[Future[Any]], seconds: float, /) -> Waited[Any]:
+    def wait(
+        self, works: Collection[Future[Any]], seconds: float, /
+    ) -> tuple[set[Future[Any]], set[Future[Any]]]:
         future = self._chance.choice([*self._works])
         future.set_result(self._works.pop(future)())
         return {future}, set()

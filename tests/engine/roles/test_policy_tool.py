@@ -4,7 +4,7 @@ import pytest
 
 from coloop.data.tables import Tokens
 from coloop.data.tables.row import child_row, root_row
-from coloop.runtime.roles.writing.policy_tool import Asked, first_fit_decreasing, tables_beside
+from coloop.runtime.roles.generation.policy_tool import Asked, first_fit_decreasing, tables_beside
 
 
 @pytest.mark.parametrize(

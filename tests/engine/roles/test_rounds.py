@@ -329,9 +329,9 @@ def test_groups_are_told_apart_by_round_and_by_who_was_asked(
     loop.step()
 
     groups = {
-        load.node: [item.group for item in load.items]
+        node: [item.group for item in items]
         for order in loop.hosts.orders
-        for load in order.loads
+        for (node, _), items in order.items.items()
     }
     assert [groups["left"].count(one) for one in dict.fromkeys(groups["left"])] == [2, 2, 2]
     assert [groups["right"].count(one) for one in dict.fromkeys(groups["right"])] == [2, 1, 1, 1, 1]
@@ -548,4 +548,4 @@ def test_a_joint_update_of_two_seats_learns_from_all_rounds(
     loop.step()
 
     [order] = loop.hosts.orders
-    assert {load.node: len(load.items) for load in order.loads} == {"left": 6, "right": 6}
+    assert {node: len(items) for (node, _), items in order.items.items()} == {"left": 6, "right": 6}

@@ -199,7 +199,7 @@ def test_whatever_reads_the_rows_of_a_fill_gets_them(
 
     assert [one.describe() for one in validate(loop.spec).diagnostics if one.is_error] == []
     check(loop)
-    learned = {load.node: len(load.items) for load in loop.hosts.orders[-1].loads}
+    learned = {node: len(items) for (node, _), items in loop.hosts.orders[-1].items.items()}
     assert all(learned.values())
     if "probe" in which:
         readings = loop.probe("probe")

@@ -1,7 +1,7 @@
 """Who says which line."""
 
 from coloop.data.tables import Row
-from coloop.runtime.roles.writing.writer import scripts_of
+from coloop.runtime.roles.generation.writer import scripts_of
 
 ROW = Row(id="a", trail=(), columns={"prompt": "1+1=", "answer": 2, "blank": "", "none": None})
 

@@ -13,9 +13,8 @@ from coloop.data.arrays import ids_of, mask_of, numbers_of
 from coloop.data.tables import Tokens
 from coloop.errors import DataError
 from coloop.runtime.roles.searching.binary_search import State, pick, value
-from coloop.runtime.roles.searching.method import labels_of
 from coloop.runtime.roles.searching.tree_expansion import SearchBudget
-from coloop.runtime.roles.searching.trees import ExpansionRequest, Path
+from coloop.runtime.roles.searching.trees import ExpansionRequest, Path, labels_of
 from coloop.spec.search import Budget, RelativeProgress, Select
 from coloop.workers.messages import HandOn, PromptRequest, Reply, Sampling
 

@@ -330,7 +330,7 @@ def test_rows_wait_until_there_are_enough(bench: Bench, rows_of: Any, actor: Any
         orders.append(len(loop.hosts.orders))
 
     assert orders == [0, 0, 1, 1, 1, 2]
-    assert [len(load.items) for order in loop.hosts.orders for load in order.loads] == [6, 6]
+    assert [len(items) for order in loop.hosts.orders for items in order.items.values()] == [6, 6]
     assert [order.updates for order in loop.hosts.orders] == [3, 3]
     assert loop.alerts == []
     assert not loop.outcomes["actor.learn"].is_idle
@@ -343,7 +343,7 @@ def test_as_many_rows_as_wanted_are_enough(bench: Bench, rows_of: Any, actor: An
     assert loop.hosts.orders == []
     loop.step(2)
 
-    assert [len(load.items) for order in loop.hosts.orders for load in order.loads] == [4]
+    assert [len(items) for order in loop.hosts.orders for items in order.items.values()] == [4]
 
 
 def test_waiting_rows_survive_a_resume(
@@ -398,7 +398,7 @@ def test_roles_that_share_weights_learn_in_one_update(
 
     [order] = loop.hosts.orders
     assert order.group == "actor"
-    assert [load.node for load in order.loads] == ["actor", "twin"]
+    assert [node for node, _ in order.items] == ["actor", "twin"]
     assert order.order == ()
 
 

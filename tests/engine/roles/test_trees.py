@@ -12,7 +12,7 @@ from tests.engine.roles.test_search import RIGHT
 
 from coloop.data.arrays import ids_of, mask_of, numbers_of
 from coloop.data.tables import Tokens
-from coloop.runtime.roles.searching.proofs import ProofTree, proof_of
+from coloop.runtime.roles.searching.and_or import ProofTree, proof_of
 from coloop.runtime.roles.searching.puct import exploration, pick, priors, shares, wanted
 from coloop.runtime.roles.searching.text_tree import TextTree
 from coloop.runtime.roles.searching.trees import Path, chance_of

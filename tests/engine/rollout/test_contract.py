@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.engine.generating import generate, versions_of
+from tests.engine.generating import generate
 from tests.engine.numerics import forward_terms, near
 from tests.engine.openai_service import completions_of
 from tests.engine.web_service import serving
@@ -172,7 +172,7 @@ def own_scores(
 def test_answers_come_in_the_order_of_the_requests(
     engine: RolloutEngine, requests: list[GenerationRequest]
 ) -> None:
-    assert [row.id for row in generate(engine, requests)] == [one.id for one in requests]
+    assert [row.request.id for row in generate(engine, requests)] == [one.id for one in requests]
 
 
 @pytest.mark.sample(1)
@@ -524,7 +524,7 @@ def test_finish_writes_to_the_end_with_the_weights_it_began_with(
     assert engine.unfinished == len(asked)
     done = finish(engine)
     assert [done[ticket].token_ids for ticket in tickets] == texts(whole)
-    assert all(versions_of(row) == [0] * len(row.token_ids) for row in done.values())
+    assert all(row.versions == ((0, 0),) for row in done.values())
 
 
 def test_drop_gives_back_what_there_is(
@@ -564,19 +564,16 @@ def test_resume_goes_on_with_the_new_weights_and_knows_which_wrote_what(
 
     done = finish(engine)
     row = done[ticket]
-    first, second = row.switches
-    assert (row.version, first[1], second[1]) == (0, 4, 5)
+    begun, first, second = row.versions
+    assert (begun, first[1], second[1]) == ((0, 0), 4, 5)
     assert 0 < first[0] < second[0] < len(row.token_ids)
-    assert versions_of(row) == [0] * first[0] + [4] * (second[0] - first[0]) + [5] * (
-        len(row.token_ids) - second[0]
-    )
     assert row.token_ids[: first[0]] == whole.token_ids[: first[0]]
     by_first = own_scores(engine, request, row)
     engine.load_weights(other_weights.items(), 4)
     by_second = own_scores(engine, request, row)
     a, b = first[0], second[0]
     assert list(row.log_probs) == close([*by_first[:a], *by_second[a:b], *by_first[b:]])
-    assert len(done[others[-1]].token_ids) == len(versions_of(done[others[-1]]))
+    assert all(token < len(done[others[-1]].token_ids) for token, _ in done[others[-1]].versions)
 
 
 def test_a_kept_text_is_read_anew_with_new_weights(
@@ -651,7 +648,7 @@ def test_asleep_and_awake_it_writes_the_same(
 
     engine.release([before.ticket])
     assert after.token_ids == before.token_ids
-    assert changed.version == 4
+    assert changed.versions == ((0, 4),)
     assert list(changed.log_probs) == close(own_scores(engine, request, changed))
     engine.load_weights(weights.items(), 0)
 
@@ -661,11 +658,11 @@ def test_fewer_at_once_write_the_same(
     engine: RolloutEngine, requests: list[GenerationRequest], case: tuple[str, str]
 ) -> None:
     before = generate(engine, requests)
-    rows = engine.rows_at_once()
+    rows = engine.max_concurrency()
 
-    engine.write_fewer(2)
+    engine.limit_concurrency(2)
     after = generate(engine, requests)
 
     assert texts(after) == texts(before)
     if case[0] == "torch":
-        assert (rows, engine.rows_at_once()) == (SLOTS, 2)
+        assert (rows, engine.max_concurrency()) == (SLOTS, 2)

@@ -109,7 +109,7 @@ def test_what_wants_weights_is_refused(served: Any) -> None:
         engine.load_weights([], 1)
     assert list(engine.held_weights()) == []
     assert engine.fingerprint() is None
-    assert engine.rows_at_once() is None
+    assert engine.max_concurrency() is None
 
 
 def choice(**values: Any) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def test_after_half_a_load_the_engine_refuses_to_work_until_a_whole_one(
         engine.score([[5, 6]])
 
     engine.load_weights(weights, 2)
-    assert generate(engine, [ask([5])])[0].version == 2
+    assert generate(engine, [ask([5])])[0].versions == ((0, 2),)
 
 
 def test_half_precision_is_close_to_the_model_in_half_precision(
@@ -129,7 +129,7 @@ def test_engines_are_built_by_name(
         "torch", models("qwen3"), tokenizer=tokenizer, max_num_seqs=None, device="cpu", version=1
     )
 
-    assert generate(engine, [ask([5])])[0].version == 1
+    assert generate(engine, [ask([5])])[0].versions == ((0, 1),)
 
 
 @pytest.mark.parametrize("name", get_args(Engine))

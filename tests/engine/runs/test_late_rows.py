@@ -70,7 +70,7 @@ class Learning:
             return found
 
         def learning(host: Worker, order: Any) -> Any:
-            self._before(host, order.loads[0].items)
+            self._before(host, *order.items.values())
             return learn(host, order)
 
         def correcting(batch: Any, *arguments: Any) -> Any:
@@ -175,7 +175,7 @@ class Rows:
 
         def learning(host: Worker, order: Any) -> Any:
             version = host._homes["actor"].weights.version
-            rows = list(order.loads[0].items)
+            rows = list(*order.items.values())
             self.ages += [version - row.version for row in rows]
             self.learned[version] = rows
             return learn(host, order)

@@ -103,7 +103,7 @@ def test_unfinished_texts_become_what_the_loop_says(
     assert ended.metrics("actor", "staleness") == [0.0, *late]
     mixed = ended.metrics("actor", "rollout/mixed")
     assert mixed == ([0.0, *going] if on_sync == "resume" else [])
-    rows = [item.id for order in meeting.orders for load in order.loads for item in load.items]
+    rows = [item.id for order in meeting.orders for items in order.items.values() for item in items]
     assert len(rows) == 4 * STEPS
     assert ended.manifest()["roles"]["problems"]["drawn"] == 2 * STEPS
 

@@ -9,7 +9,7 @@ import pytest
 from tests.engine.runs.test_resume import at_stage
 from tests.engine.runs.test_search import PROMPTS, PROOFS, RIGHT, TEXTS, TREES
 
-from coloop.runtime.roles.searching.search_environment import SearchEnvironment
+from coloop.runtime.roles.searching.graders import SearchEnvironment
 from coloop.runtime.run_files.events import RunStateName
 from coloop.workers.worker import Worker
 

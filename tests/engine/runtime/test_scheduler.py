@@ -24,8 +24,7 @@ from coloop.runtime.roles import CREDIT
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.schedule.calls import Calls, StepContext
 from coloop.runtime.schedule.in_flight import StepInFlight, Work
-from coloop.runtime.schedule.lanes import ThreadLanes, Waited
-from coloop.runtime.schedule.scheduler import Scheduler
+from coloop.runtime.schedule.scheduler import Lanes, Scheduler
 from coloop.runtime.schedule.window import Window
 from coloop.spec.io import parse
 from coloop.spec.lineage import Lineages
@@ -125,7 +124,9 @@ class ShuffledLanes:
             self._waiting[future] = work
         return future
 
-    def wait(self, works: Collection[Future[Any]], seconds: float, /) -> Waited[Any]:
+    def wait(
+        self, works: Collection[Future[Any]], seconds: float, /
+    ) -> tuple[set[Future[Any]], set[Future[Any]]]:
         future = self._chance.choice(list(self._waiting))
         future.set_result(self._waiting.pop(future)())
         return {future}, set()
@@ -158,7 +159,7 @@ class Loop:
         names = [*spec.nodes, *(f"{CREDIT}{node}" for node in ("left", "right"))]
         self.roles: dict[str, Script] = {name: Script(self._do) for name in names}
         self.group_roles = {node: Script(self._do) for node in ("left", "right")}
-        self.lanes = ThreadLanes()
+        self.lanes = Lanes()
         edges = {edge.key: edge for edge in spec.edges}
         calls = Calls(edges, self.roles, self.group_roles, self.delivered)  # type: ignore[arg-type]
         window = Window(
@@ -166,7 +167,7 @@ class Loop:
             groups=self.context.groups,
             changing=frozenset({"left", "right"}),
         )
-        self.scheduler = Scheduler(calls, self.roles, self.lanes, self, window)  # type: ignore[arg-type]
+        self.scheduler = Scheduler(calls, self.lanes, self, window)  # type: ignore[arg-type]
         self.stop_is_wanted = False
         self.on_start: Callable[[Work], None] = lambda work: None
         self.told: list[str] = []
@@ -404,7 +405,7 @@ def test_a_fraction_bounds_the_rows_between_two_syncs_in_whatever_order_stages_e
     than it may be, and of those that are as old as that there are no more than the fraction."""
     one = loop(staleness=staleness)
     chance = random.Random(f"{staleness} {seed}")
-    one.lanes = one.scheduler._lanes = ShuffledLanes(chance)  # type: ignore[assignment]
+    one.lanes = one.scheduler.lanes = ShuffledLanes(chance)  # type: ignore[assignment]
     synced, written = Counter[str](), Counter[tuple[str, int]]()
     versions: dict[tuple[str, int], list[int]] = {}
 
@@ -474,7 +475,7 @@ def test_what_writes_has_the_same_weights_in_whatever_order_stages_end(
 ) -> None:
     one = loop(staleness=staleness)
     chance = random.Random(f"{staleness} {seed}")
-    one.lanes = one.scheduler._lanes = ShuffledLanes(chance)  # type: ignore[assignment]
+    one.lanes = one.scheduler.lanes = ShuffledLanes(chance)  # type: ignore[assignment]
 
     found = versions_written(one, 8)
 
@@ -552,14 +553,14 @@ def test_a_step_that_breaks_leaves_those_before_it_whole(loop: Callable[..., Loo
 
 def test_a_stage_says_why_it_waited(loop: Callable[..., Loop]) -> None:
     one = loop()
-    waited: dict[str, Any] = {}
-    one.on_start = lambda work: waited.update({work.stage.name: work.waited})
+    starved: dict[str, float] = {}
+    one.on_start = lambda work: starved.update({work.stage.name: work.starved})
     one.run_steps()
 
     learn: Stage = next(stage for stage in one.stages if stage.name == "left.learn")
     assert learn.pool == "one"
-    assert waited["left.learn"].starved > 0.0  # its pool was free while scores were made
-    assert waited["problems.load"].starved >= 0.0
+    assert starved["left.learn"] > 0.0  # its pool was free while scores were made
+    assert starved["problems.load"] >= 0.0
 
 
 # --- rows that come before the others

@@ -325,13 +325,13 @@ def test_a_whole_update_does_not_depend_on_micro_batches(
     micro_batch: int,
     mini_batch: int | None,
 ) -> None:
-    def run(rows_at_once: int | None) -> tuple[list[torch.Tensor], dict[str, float]]:
+    def run(micro_batch: int | None) -> tuple[list[torch.Tensor], dict[str, float]]:
         model = build_model(**head_of(load))
         training = make_training(
             lr=0.05,
             optimizer={"name": "sgd"},
             mini_batch=mini_batch,
-            micro_batch=rows_at_once,
+            micro_batch=micro_batch,
             epochs=2,
         )
         report = SingleBackend(model, training).update([load], training, seed=3)

@@ -8,7 +8,7 @@ import pytest
 from tests.engine.training.test_single import SAME, scored_by
 
 from coloop.workers.training import SingleBackend
-from coloop.workers.training import prepared_batch as seen_tokens
+from coloop.workers.training import train_batch as seen_tokens
 
 
 def learned(build: Callable[..., Any], make_load: Any, training: Any) -> tuple[Any, Any]:

@@ -21,7 +21,7 @@ from coloop.plan.compile import compile_plan
 from coloop.plan.settings.survey import Survey
 from coloop.runtime.roles.rows.texts import drawn_sequence
 from coloop.spec.io import from_dict
-from coloop.workers.messages import LearnRequest, PortBatch, PromptRequest, Sampling
+from coloop.workers.messages import LearnRequest, PromptRequest, Sampling
 from coloop.workers.sync import ChecksumVerifier, FilesChannel
 from coloop.workers.training import ALONE, Ranks, leave
 from coloop.workers.training.adapters import FrozenAdapter
@@ -89,8 +89,8 @@ def write(host: Worker, node: str) -> Tokens:
 
 
 def learn(host: Worker, node: str, tokens: Tokens) -> None:
-    load = PortBatch(node=node, port="rewards", items=(learned("row", tokens),))
-    host.learn(LearnRequest(group=node, loads=(load,), seed=0))
+    items = {(node, "rewards"): (learned("row", tokens),)}
+    host.learn(LearnRequest(group=node, items=items, seed=0))
 
 
 def said(host: Worker, node: str, tokens: Tokens) -> list[float]:

@@ -12,7 +12,7 @@ from tests.engine.tables.test_serialize import rows
 
 from coloop.algorithms.batch import Pair, Sequence, Text, Unit, completion_sequence
 from coloop.data.tables import Row
-from coloop.workers.messages import PortBatch
+from coloop.workers.messages import LearnRequest
 from coloop.workers.packing import IN_HEAD_BYTES, Packed, pack, unpack
 
 
@@ -115,12 +115,12 @@ def text(number: int, tokens: int, **more: Any) -> Sequence:
     ],
 )
 def test_what_is_learned_from_survives_the_way(items: tuple[Unit, ...]) -> None:
-    load = PortBatch(node="actor", port="rewards", items=items)
+    request = LearnRequest(group="actor", items={("actor", "rewards"): items}, seed=0)
 
-    found = unpack(carried(pack(load)))
+    found = unpack(carried(pack(request)))
 
-    assert found == load
-    for one, sent in zip(found.items, items, strict=True):
+    assert found == request
+    for one, sent in zip(found.items["actor", "rewards"], items, strict=True):
         assert type(one) is type(sent)
         for name, array in vars(one).items():
             if isinstance(array, np.ndarray):
@@ -132,6 +132,8 @@ def test_what_is_learned_from_survives_the_way(items: tuple[Unit, ...]) -> None:
 def test_a_longer_array_of_what_is_learned_from_is_not_copied() -> None:
     items = tuple(text(at, 3 + 600 * at) for at in range(3))
 
-    found = unpack(pack(PortBatch(node="actor", port="rewards", items=items)))
+    request = LearnRequest(group="actor", items={("actor", "rewards"): items}, seed=0)
 
-    assert np.shares_memory(found.items[2].token_ids, items[2].token_ids)
+    found = unpack(pack(request)).items["actor", "rewards"]
+
+    assert np.shares_memory(found[2].token_ids, items[2].token_ids)

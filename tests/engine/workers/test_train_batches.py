@@ -10,7 +10,6 @@ from coloop.algorithms.batch import Sequence, Text, completion_sequence
 from coloop.models.tokenizer import character_tokenizer
 from coloop.spec.io import parse
 from coloop.workers.encoder import Encoder
-from coloop.workers.messages import PortBatch
 from coloop.workers.trainer import TrainBatches
 
 TOKENIZER = character_tokenizer()
@@ -26,7 +25,7 @@ def batches(algorithm: str, port: str, *rows: Sequence) -> list[Any]:
     weights: Any = SimpleNamespace(
         encoder=lambda node: encoder, too_long=lambda lengths: [None] * len(lengths)
     )
-    return TrainBatches(spec, weights).of([PortBatch(node="actor", port=port, items=rows)])
+    return TrainBatches(spec, weights).of({("actor", port): rows})
 
 
 def trained(row: Any) -> str:

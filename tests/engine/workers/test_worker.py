@@ -27,7 +27,6 @@ from coloop.workers.messages import (
     LearnReply,
     LearnRequest,
     Poll,
-    PortBatch,
     PromptRequest,
     Sampling,
     TooLong,
@@ -112,8 +111,7 @@ def learned(name: str, tokens: Tokens, *, port: str = "rewards") -> Sequence:
 def learn(host: Worker, *tokens: Tokens, port: str = "rewards") -> LearnReply:
     """One update from completions."""
     items = tuple(learned(f"row{place}", one, port=port) for place, one in enumerate(tokens))
-    load = PortBatch(node="actor", port=port, items=items)
-    return host.learn(LearnRequest(group="actor", loads=(load,), seed=0))
+    return host.learn(LearnRequest(group="actor", items={("actor", port): items}, seed=0))
 
 
 def test_rows_of_different_temperatures_meet_the_policy_each_at_its_own(
@@ -233,9 +231,7 @@ def worked(host: Worker, how: str, count: int) -> Callable[[], object]:
         replace(one, advantages=1.0, log_probs_reference=[0.0] * len(one.token_ids))
         for one in examples
     )
-    order = LearnRequest(
-        group="actor", loads=(PortBatch(node="actor", port="rewards", items=items),), seed=0
-    )
+    order = LearnRequest(group="actor", items={("actor", "rewards"): items}, seed=0)
     ways: dict[str, Callable[[], object]] = {
         "score": lambda: score(host, "actor", "actor", examples, 1.0),
         "score_pairs": lambda: host.score_pairs("actor", "actor", pairs),
@@ -325,9 +321,7 @@ def test_rows_beyond_the_positions_are_neither_scored_nor_learned(
     assert beyond == [found, found]
 
     items = tuple(replace(one, advantages=1.0) for one in (short, long))
-    order = LearnRequest(
-        group="actor", loads=(PortBatch(node="actor", port="rewards", items=items),), seed=0
-    )
+    order = LearnRequest(group="actor", items={("actor", "rewards"): items}, seed=0)
     assert host.evaluate(order).too_long == {"actor": (found,)}
     reply = host.learn(order)
     assert (reply.too_long, reply.samples) == ({"actor": (found,)}, 1)
@@ -366,9 +360,7 @@ def test_a_call_says_nothing_of_the_call_before_it(make_host: MakeHost) -> None:
 def test_each_update_has_the_overrides_that_came_with_it(make_host: MakeHost) -> None:
     host = make_host()
     row = learned("row", write(host, 1.0))
-    order = LearnRequest(
-        group="actor", loads=(PortBatch(node="actor", port="rewards", items=(row,)),), seed=0
-    )
+    order = LearnRequest(group="actor", items={("actor", "rewards"): (row,)}, seed=0)
     rate = "nodes.actor.training.optimizer.lr"
 
     rates = [

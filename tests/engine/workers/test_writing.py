@@ -13,7 +13,7 @@ from coloop.errors import RequestRefused, StopRequested
 from coloop.runtime.roles.rows.texts import drawn_sequence
 from coloop.spec.rollout import OnSync
 from coloop.workers import writing
-from coloop.workers.messages import LearnRequest, PortBatch, PromptRequest, Reply, Sampling, TooLong
+from coloop.workers.messages import LearnRequest, PromptRequest, Reply, Sampling, TooLong
 from coloop.workers.rollout import GenerationRequest
 from coloop.workers.worker import Worker
 
@@ -66,11 +66,7 @@ def learn(host: Worker) -> None:
         prompt_ids=[5, 6], token_ids=[7, 8, 9], loss_mask=[True] * 3, log_probs=[-1.0] * 3
     )
     item = drawn_sequence("row", tokens, advantages=9.0)
-    host.learn(
-        LearnRequest(
-            group="actor", loads=(PortBatch(node="actor", port="rewards", items=(item,)),), seed=0
-        )
-    )
+    host.learn(LearnRequest(group="actor", items={("actor", "rewards"): (item,)}, seed=0))
     host.sync("actor")
 
 

@@ -18,7 +18,7 @@ from coloop.models.build import build_outline, positions_of
 from coloop.plan.types import Stage
 from coloop.plan.unrolled import Unrolled as Steps
 from coloop.runtime.roles import ROLES
-from coloop.runtime.roles.protocol import Context, Outcome, Role, printed_by
+from coloop.runtime.roles.protocol import Context, Outcome, Role
 from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of
@@ -92,7 +92,7 @@ class Tokenizers:
                     return node
         raise NotHere(f"{node} has no model whose tokenizer could be loaded")
 
-    # The part of `Hosts` that needs no weights.
+    # The part of `WorkerGroup` that needs no weights.
 
     def step_ends(
         self, group: str, node: str, token_ids: Sequence[Ids], separator: str
@@ -165,7 +165,7 @@ class Walk:
         why = self._why_not(stage)
         if why is not None:
             return StagePreview(error=why, is_left_out=True)
-        began = time.monotonic()
+        began, role = time.monotonic(), None
         try:
             role = self._role(stage.node)
             outcome = role.run(self._calls.of(stage, self._step_context, self.tables, _heard))
@@ -174,7 +174,7 @@ class Walk:
                 error=str(error),
                 traceback=error.traceback if isinstance(error, UserCodeError) else None,
                 seconds=_since(began),
-                printed=printed_by(self._roles.get(stage.node)),
+                printed="" if role is None else role.take_printed(),
             )
         self.tables.take(stage, outcome)
         return StagePreview(outcome=outcome, seconds=_since(began), printed=outcome.printed)
@@ -191,7 +191,7 @@ class Walk:
             )
         missing = [
             edge.source.node
-            for edge in (self._calls.edge(key) for key in stage.edges)
+            for edge in (self._calls.edges[key] for key in stage.edges)
             if (edge.source.node, edge.source.port) not in self.tables.tables
         ]
         unsaid = [name for name in missing if name in self.said]

@@ -15,7 +15,7 @@ OpenRLHF), it is taken from the reward of each token. Scores come with what late
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import TypeVar
 
 import torch
@@ -25,7 +25,7 @@ from coloop.algorithms import advantages as estimate
 from coloop.algorithms.kl import kl_divergence
 from coloop.algorithms.masks import masked_mean, masked_sum
 from coloop.algorithms.recipes.estimators import (
-    Events,
+    GroupedRewards,
     clip_events,
     last_of_rows,
     normalise_rows,
@@ -35,7 +35,7 @@ from coloop.algorithms.recipes.estimators import (
 )
 from coloop.algorithms.recipes.protocol import CreditInput, CreditOutput, EdgeScores, Score
 from coloop.algorithms.recipes.rows import StayingRows, gather_rows
-from coloop.data.arrays import Mask, Numbers
+from coloop.data.arrays import Mask
 from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.training import Credit
 
@@ -62,15 +62,16 @@ def credit_rows(rows: CreditInput, settings: ResolvedRewards, credit: Credit) ->
         events = clip_events(events, settings, is_before=False)
     else:
         events = sum_of_normalised_edges(edges, staying, settings, credit)
-    found = _advantages_of_rows(events, kl_left, staying, settings)
-    if found is None:
-        found = _advantages_of_tokens(events, kl_left, rows, staying, settings)
+    found = _advantages_of_rows(events, kl_left, staying, settings) or _advantages_of_tokens(
+        events, kl_left, rows, staying, settings
+    )
     rewards = totals.row_totals(staying.size).float()
     mean_kl = None if kl is None else float(masked_mean(kl, staying.mask))
-    metrics = _metrics(edges, rows, staying, rewards, found.at_taught)
+    metrics = _metrics(edges, rows, staying, rewards, found.metrics)
     if mean_kl is not None:
         metrics["kl/penalty"] = coefficient * mean_kl
-    return CreditOutput(
+    return replace(
+        found,
         advantages=_of_taught(rows, staying.spread(found.advantages, size)),
         returns=(
             None if found.returns is None else _of_taught(rows, staying.spread(found.returns, size))
@@ -102,42 +103,39 @@ def reward_of_rows(
     return list(staying.spread(totals, len(loss_masks)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """What the staying rows learn."""
-
-    advantages: Sequence[float | Numbers]
-    """One number for all trained tokens of a row, or one for each token of its completion."""
-    returns: Sequence[Numbers] | None
-    at_taught: Tensor
-    """(N,) float32, the advantage of each trained token of the rows that are taught."""
-    returns_at: Mapping[float, Sequence[Numbers]] = field(default_factory=dict)
-
-
 def _advantages_of_rows(
-    events: Events, kl: Tensor | None, staying: StayingRows, settings: ResolvedRewards
-) -> _Found | None:
-    """One advantage a row, without arrays of (B, T); None where tokens may differ."""
+    events: GroupedRewards, kl: Tensor | None, staying: StayingRows, settings: ResolvedRewards
+) -> CreditOutput | None:
+    """What the rows that stay learn where each earns once, with its last trained token, and nothing
+    is discounted or compared by the token: then all its tokens have what the row has, and nothing
+    of the size of (B, T) is made. None where tokens may differ."""
     by_token = settings.needs_values or settings.needs_greedy or settings.gamma != 1.0
     if by_token or settings.whiten or kl is not None or not _are_whole(events, staying):
         return None
     own = torch.zeros(staying.size).index_put((events.rows,), events.values.float())
     own = torch.where(staying.lengths > 0, own, 0.0)
-    return _Found(advantages=own.tolist(), returns=None, at_taught=staying.at_taught_tokens(own))
+    return CreditOutput(
+        advantages=tuple(own.tolist()),
+        returns=None,
+        rewards=(),
+        metrics=_advantage_metrics(staying.at_taught_tokens(own)),
+    )
 
 
-def _are_whole(events: Events, staying: StayingRows) -> bool:
+def _are_whole(events: GroupedRewards, staying: StayingRows) -> bool:
+    """Whether each row has at most one event, at its last trained token."""
     is_last = last_of_rows(events.rows)
     return bool(is_last.all()) and torch.equal(events.positions, staying.last[events.rows])
 
 
 def _advantages_of_tokens(
-    events: Events,
+    events: GroupedRewards,
     kl: Tensor | None,
     rows: CreditInput,
     staying: StayingRows,
     settings: ResolvedRewards,
-) -> _Found:
+) -> CreditOutput:
+    """What the rows that stay learn, token by token."""
     token_rewards = events.at_tokens(staying.mask.shape)
     if kl is not None:
         token_rewards = token_rewards - kl
@@ -147,12 +145,24 @@ def _advantages_of_tokens(
         advantages = estimate.whiten(
             advantages, staying.taught, unbiased=is_unbiased, row_counts=staying.counts
         )
-    return _Found(
-        advantages=staying.numbers_or_arrays(advantages),
-        returns=None if returns is None else staying.arrays(returns),
-        at_taught=advantages[staying.taught],
-        returns_at={one: staying.arrays(found) for one, found in others.items()},
+    return CreditOutput(
+        advantages=tuple(staying.numbers_or_arrays(advantages)),
+        returns=None if returns is None else tuple(staying.arrays(returns)),
+        returns_at={ahead: tuple(staying.arrays(found)) for ahead, found in others.items()},
+        rewards=(),
+        metrics=_advantage_metrics(advantages[staying.taught]),
     )
+
+
+def _advantage_metrics(at_taught: Tensor) -> dict[str, float]:
+    """
+    Args:
+        at_taught: (N,) float32, the advantage of each trained token of the rows that are taught.
+    """
+    return {
+        "advantage/mean": float(at_taught.mean()) if at_taught.numel() else 0.0,
+        "advantage/std": float(at_taught.std()) if at_taught.numel() > 1 else 0.0,
+    }
 
 
 def _of_taught(rows: CreditInput, values: tuple[T | None, ...]) -> tuple[T | None, ...]:
@@ -202,7 +212,8 @@ def _coefficient(rows: CreditInput, settings: ResolvedRewards) -> float:
     return 0.0 if settings.kl is None else settings.kl.coefficient
 
 
-def _less_kl_of_rows(events: Events, staying: StayingRows, kl: Tensor) -> Events:
+def _less_kl_of_rows(events: GroupedRewards, staying: StayingRows, kl: Tensor) -> GroupedRewards:
+    """The row's total KL, taken from its last event."""
     per_row = masked_sum(kl, staying.mask, dim=1).double()  # (B,)
     is_last = last_of_rows(events.rows)
     less = torch.where(is_last, per_row[events.rows], 0.0)
@@ -261,9 +272,8 @@ def _metrics(
     rows: CreditInput,
     staying: StayingRows,
     rewards: Tensor,
-    at_taught: Tensor,
+    of_advantages: Mapping[str, float],
 ) -> dict[str, float]:
-    """`at_taught`: (N,), the advantage of each trained token of rows that are taught."""
     metrics = {
         "rows/without_reward": float(len(rows.groups) - staying.size),
         "rows/truncated": float(0 if rows.taught is None else rows.taught.count(False)),
@@ -277,8 +287,7 @@ def _metrics(
         "reward/mean": float(rewards.mean()),
         "reward/std": float(rewards.std()) if staying.size > 1 else 0.0,
         "group/zero_variance": float((shares * is_flat).sum() / shares.sum()),
-        "advantage/mean": float(at_taught.mean()) if at_taught.numel() else 0.0,
-        "advantage/std": float(at_taught.std()) if at_taught.numel() > 1 else 0.0,
+        **of_advantages,
     }
     for edge in edges if len(edges) > 1 else ():
         totals = [_total(edge.scores[row]) for row in staying.index]

@@ -6,7 +6,7 @@ and deviation over all events of the group (arXiv 2402.03300, 4.1.3).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -23,15 +23,33 @@ from coloop.spec.training import Credit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Events:
-    """Rewards at positions, sorted by row and position; at most one at each place."""
+class GroupedRewards:
+    """Rewards at positions, sorted by row and position, at most one at each place; they are
+    compared within their groups."""
 
-    rows: Tensor  # (E,) long
-    positions: Tensor  # (E,) long
-    values: Tensor  # (E,) float64
+    values: Tensor
+    """(E,) float64."""
+    groups: Tensor
+    """(E,) long: dense numbers of the groups."""
+    rows: Tensor
+    """(E,) long: whose rewards they are."""
+    lengths: Tensor
+    """(E,) long: trained tokens of those rows."""
+    positions: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
+    """(E,) long: the token at which each stands."""
 
-    def with_values(self, values: Tensor) -> "Events":
-        return Events(rows=self.rows, positions=self.positions, values=values.double())
+    def with_values(self, values: Tensor) -> "GroupedRewards":
+        return replace(self, values=values.double())
+
+    def at(self, index: Tensor) -> "GroupedRewards":
+        """Those at these places."""
+        return GroupedRewards(
+            values=self.values[index],
+            groups=self.groups[index],
+            rows=self.rows[index],
+            lengths=self.lengths[index],
+            positions=self.positions[index],
+        )
 
     def row_totals(self, rows: int) -> Tensor:
         """Sum of each row's events, float64. -> (rows,)."""
@@ -41,16 +59,6 @@ class Events:
         """The events as rewards of tokens. -> (B, T) float32."""
         rewards = torch.zeros(shape, dtype=torch.float64)
         return rewards.index_put((self.rows, self.positions), self.values).float()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupedRewards:
-    """Rewards that are compared within their groups."""
-
-    values: Tensor  # (E,) float64
-    groups: Tensor  # (E,) long: dense numbers of the groups
-    rows: Tensor  # (E,) long: whose rewards they are
-    lengths: Tensor  # (E,) long: trained tokens of those rows
 
 
 Estimator = Callable[[GroupedRewards], Tensor]
@@ -71,34 +79,28 @@ ESTIMATORS: Final = WithPlugins(OWN_ESTIMATORS, ESTIMATORS_OF_PLUGINS)
 """By name, how rows of a group are compared; the records are in `spec.algorithms`."""
 
 
-def normalise_events(
-    events: Events, groups: Tensor, lengths: Tensor, settings: ResolvedRewards
-) -> Events:
+def normalise_events(events: GroupedRewards, settings: ResolvedRewards) -> GroupedRewards:
     """Subtract the baseline and divide by the deviation that the settings name.
 
-    `groups` and `lengths` are of rows. Estimators that look ahead (returns, GAE) and those without
-    a baseline leave the events as they are.
+    Estimators that look ahead (returns, GAE) and those without a baseline leave the events as they
+    are.
     """
     record = ADVANTAGES[settings.advantage]
     if record.needs != "group":
         return events
     if record.whole_rows:
         events = _whole_rows(events)
-    rows = events.rows
-    given = GroupedRewards(
-        values=events.values, groups=groups[rows], rows=rows, lengths=lengths[rows]
-    )
     scaled = estimate.scale_by_deviation(
-        ESTIMATORS[record.name](given),
+        ESTIMATORS[record.name](events),
         events.values,
-        given.groups,
+        events.groups,
         deviation=settings.deviation,
         epsilon=settings.epsilon,
     )
     return events.with_values(scaled)
 
 
-def normalise_over_batch(events: Events, *, epsilon: float) -> Events:
+def normalise_over_batch(events: GroupedRewards, *, epsilon: float) -> GroupedRewards:
     """(A − mean) / (std + epsilon) over the batch's events, unbiased. GDPO (arXiv 2601.05242)."""
     values = events.values
     if values.numel() < 2:
@@ -113,14 +115,14 @@ def last_of_rows(rows: Tensor) -> Tensor:
     return is_last
 
 
-def _whole_rows(events: Events) -> Events:
+def _whole_rows(events: GroupedRewards) -> GroupedRewards:
     """One event a row, at its last position, with the row's total."""
     if events.rows.numel() == 0:
         return events
     is_last = last_of_rows(events.rows)
     totals = events.row_totals(int(events.rows.max()) + 1)
-    rows = events.rows[is_last]
-    return Events(rows=rows, positions=events.positions[is_last], values=totals[rows])
+    last = events.at(is_last)
+    return replace(last, values=totals[last.rows])
 
 
 # Rows drawn several times: a row with count c is written out c times for the estimator, and the
@@ -128,35 +130,32 @@ def _whole_rows(events: Events) -> Events:
 
 
 def per_draw(
-    events: Events, counts: Tensor, estimate: Callable[[Events, Tensor], Events]
-) -> Events:
-    """An estimator's result where every row counts as often as it was drawn.
+    events: GroupedRewards, counts: Tensor, estimate: Callable[[GroupedRewards], GroupedRewards]
+) -> GroupedRewards:
+    """What an estimator makes of these events where every row stands as often as it was drawn.
 
-    `counts`: of rows, from 1 on. `estimate`: takes events, and for each of its rows the row it is.
+    Args:
+        counts: draws of each row, (rows,), whole numbers from 1 on.
     """
     draws = counts.round().long().clamp(min=1)
     of = torch.arange(counts.numel()).repeat_interleave(draws)  # (copies,)
     if of.numel() == counts.numel():
-        return estimate(events, of)
+        return estimate(events)
     is_first = torch.ones_like(of, dtype=torch.bool)
     is_first[1:] = of[1:] != of[:-1]
-    found = estimate(_written_out(events, of), of)
-    is_kept = is_first[found.rows]
-    return Events(
-        rows=of[found.rows[is_kept]],
-        positions=found.positions[is_kept],
-        values=found.values[is_kept],
-    )
+    found = estimate(_written_out(events, of))
+    kept = found.at(is_first[found.rows])
+    return replace(kept, rows=of[kept.rows])
 
 
-def _written_out(events: Events, of: Tensor) -> Events:
+def _written_out(events: GroupedRewards, of: Tensor) -> GroupedRewards:
+    """The events of every copy; sorted by copy and position, as events are."""
     sizes = torch.bincount(events.rows, minlength=int(of.max()) + 1)
     begins = sizes.cumsum(0) - sizes
     own = sizes[of]  # events of each copy
     rows = torch.arange(of.numel()).repeat_interleave(own)
     place = torch.arange(rows.numel()) - (own.cumsum(0) - own)[rows]
-    index = begins[of][rows] + place
-    return Events(rows=rows, positions=events.positions[index], values=events.values[index])
+    return replace(events.at(begins[of][rows] + place), rows=rows)
 
 
 # An edge says of a row a number (an event at the last trained token), numbers at token positions,
@@ -179,8 +178,8 @@ def rows_that_stay(
     return [row for row in range(size) if stays(row)]
 
 
-def sum_of_edges(edges: Sequence[EdgeScores], rows: StayingRows, missing: str) -> Events:
-    """Events of the weighted sum, or weighted mean, of what is there."""
+def sum_of_edges(edges: Sequence[EdgeScores], rows: StayingRows, missing: str) -> GroupedRewards:
+    """GroupedRewards of the weighted sum, or weighted mean, of what is there."""
     if not any(isinstance(score, Mapping) for edge in edges for score in _others(edge.scores)):
         return _sum_of_numbers(edges, rows, missing)
     combined: list[dict[int, float]] = []
@@ -195,15 +194,16 @@ def sum_of_edges(edges: Sequence[EdgeScores], rows: StayingRows, missing: str) -
         if missing == "mean_of_available":
             total = {place: value / weight for place, value in total.items()}
         combined.append(total)
-    return _events(combined)
+    return _events(combined, rows)
 
 
 def _others(scores: Sequence[Score]) -> Sequence[Score]:
     return [score for score in scores if not isinstance(score, (float, int))]
 
 
-def _sum_of_numbers(edges: Sequence[EdgeScores], rows: StayingRows, missing: str) -> Events:
-    """`sum_of_edges` of one number a row and edge, or none: the same additions at once."""
+def _sum_of_numbers(edges: Sequence[EdgeScores], rows: StayingRows, missing: str) -> GroupedRewards:
+    """`sum_of_edges` where every edge says one number of a row, or nothing: the same additions in
+    the same order, all rows at once."""
     totals, weights = np.zeros(rows.size), np.zeros(rows.size)
     for edge in edges:
         said = [edge.scores[row] for row in rows.index]
@@ -213,14 +213,18 @@ def _sum_of_numbers(edges: Sequence[EdgeScores], rows: StayingRows, missing: str
         weights += np.where(is_there, abs(edge.weight), 0.0)
     if missing == "mean_of_available":
         totals = totals / weights
-    return Events(
-        rows=torch.arange(rows.size), positions=rows.last, values=torch.from_numpy(totals)
+    return GroupedRewards(
+        values=torch.from_numpy(totals),
+        groups=rows.groups,
+        rows=torch.arange(rows.size),
+        lengths=rows.lengths,
+        positions=rows.last,
     )
 
 
 def sum_of_normalised_edges(
     edges: Sequence[EdgeScores], rows: StayingRows, settings: ResolvedRewards, credit: Credit
-) -> Events:
+) -> GroupedRewards:
     """Each edge normalised among the rows that it scores, then the weighted sum.
 
     With `normalize_then_sum` the sum is normalised over the batch (GDPO, arXiv 2601.05242).
@@ -229,7 +233,7 @@ def sum_of_normalised_edges(
     weights = [0.0] * rows.size
     for edge in edges:
         said = [_said(edge, rows, row) for row in range(rows.size)]
-        own = clip_events(_events([at or {} for at in said]), settings, is_before=True)
+        own = clip_events(_events([at or {} for at in said], rows), settings, is_before=True)
         own = normalise_rows(own, rows, settings)
         own = clip_events(own, settings, is_before=False)
         for row, place, value in zip(
@@ -243,27 +247,28 @@ def sum_of_normalised_edges(
             {place: value / weight for place, value in at.items()}
             for at, weight in zip(combined, weights, strict=True)
         ]
-    events = _events(combined)
+    events = _events(combined, rows)
     if credit.combine == "normalize_then_sum":
         return per_draw(
             events,
             rows.counts,
-            lambda drawn, _: normalise_over_batch(drawn, epsilon=settings.epsilon),
+            lambda drawn: normalise_over_batch(drawn, epsilon=settings.epsilon),
         )
     return events
 
 
-def normalise_rows(events: Events, rows: StayingRows, settings: ResolvedRewards) -> Events:
+def normalise_rows(
+    events: GroupedRewards, rows: StayingRows, settings: ResolvedRewards
+) -> GroupedRewards:
     """Baseline and deviation of the settings; a row counts as often as it was drawn."""
-    return per_draw(
-        events,
-        rows.counts,
-        lambda drawn, of: normalise_events(drawn, rows.groups[of], rows.lengths[of], settings),
-    )
+    return per_draw(events, rows.counts, lambda drawn: normalise_events(drawn, settings))
 
 
-def clip_events(events: Events, settings: ResolvedRewards, *, is_before: bool) -> Events:
-    """Every event within plus or minus `reward_clip`, before or after the baseline as asked."""
+def clip_events(
+    events: GroupedRewards, settings: ResolvedRewards, *, is_before: bool
+) -> GroupedRewards:
+    """Every event kept within plus or minus `reward_clip`, on that side of the baseline on which
+    the settings clip."""
     limit = settings.reward_clip
     if limit is None or is_before is settings.penalizes_after_baseline:
         return events
@@ -285,10 +290,13 @@ def _said(edge: EdgeScores, rows: StayingRows, row: int) -> dict[int, float] | N
     return {place: float(value) for place, value in score.items()}
 
 
-def _events(values: Sequence[dict[int, float]]) -> Events:
+def _events(values: Sequence[dict[int, float]], rows: StayingRows) -> GroupedRewards:
     flat = [(row, place, at[place]) for row, at in enumerate(values) for place in sorted(at)]
-    return Events(
-        rows=torch.tensor([row for row, _, _ in flat], dtype=torch.long),
-        positions=torch.tensor([place for _, place, _ in flat], dtype=torch.long),
+    index = torch.tensor([row for row, _, _ in flat], dtype=torch.long)
+    return GroupedRewards(
         values=torch.tensor([value for _, _, value in flat], dtype=torch.float64),
+        groups=rows.groups[index],
+        rows=index,
+        lengths=rows.lengths[index],
+        positions=torch.tensor([place for _, place, _ in flat], dtype=torch.long),
     )

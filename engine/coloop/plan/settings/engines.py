@@ -83,7 +83,7 @@ class Engines:
             writers=writers,
             engine=kind,
             tensor_parallel=tensor,
-            max_num_seqs=self._rows_at_once(kind, max(pool.places // tensor, 1), writers, path),
+            max_num_seqs=self._max_concurrency(kind, max(pool.places // tensor, 1), writers, path),
             channel=self._channel(owner, pool, f"nodes.{writers[0]}"),
         )
 
@@ -128,7 +128,7 @@ class Engines:
             degree *= 2
         return degree
 
-    def _rows_at_once(
+    def _max_concurrency(
         self, kind: EngineKind, copies: int, writers: tuple[str, ...], path: str
     ) -> int:
         rollouts = self._rollouts(writers)

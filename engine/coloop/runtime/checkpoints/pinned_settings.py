@@ -108,7 +108,6 @@ def _pool_changes(kept: tuple[PoolPlan, ...], fresh: tuple[PoolPlan, ...]) -> It
 
 
 def _differences(kept: tuple[WeightsPlan, ...], fresh: tuple[WeightsPlan, ...]) -> Iterator[str]:
-    """Settings of weights that are not as they were, each with its value now."""
     then = {weights.name: _settings(weights) for weights in kept}
     for weights in fresh:
         before = then.get(weights.name, {})
@@ -124,7 +123,6 @@ def _settings(weights: WeightsPlan) -> dict[str, Any]:
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:
-    """Values of nested tables by their paths."""
     if isinstance(value, list):
         value = {str(place): one for place, one in enumerate(value)}
     if not isinstance(value, dict):
@@ -136,7 +134,6 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
 
 
 def _machine_here() -> dict[str, int]:
-    """What settings could rest on."""
     processor = processor_here()
     return {
         "cores": processor.cores,
@@ -147,7 +144,6 @@ def _machine_here() -> dict[str, int]:
 
 
 def _told(name: str, value: int) -> str:
-    """A fact of a machine in words."""
     if name == "bfloat16":
         return f"{'with' if value else 'without'} products in bfloat16"
     units = {"memory_gib": "GiB", "gpus": "GPUs"}
@@ -162,7 +158,6 @@ def _read_plan(path: Path) -> Plan | None:
 
 
 def _read_machine(folder: Path) -> Machine | None:
-    """None where nobody has written it down."""
     try:
         found = json.loads((folder / MACHINE_FILE).read_text(encoding="utf-8"))
         return {name: int(found[name]) for name in _machine_here() if name in found}
@@ -204,7 +199,9 @@ def edits_since(folder: Path, step: int) -> list[Edit]:
         if event["type"] == "edit":
             request = EditRequest(changes=event["changes"], by=event.get("by", "user"))
             found.append(Edit(step=event.get("step") or 0, request=request))
-        elif event.get("code") == LEFT_OUT or _is_written(event, step):
+        elif event.get("code") == LEFT_OUT or (
+            event["type"] == "checkpoint" and event.get("step") == step
+        ):
             found.clear()
     return sorted((edit for edit in found if edit.step >= step), key=lambda edit: edit.step)
 
@@ -213,8 +210,3 @@ def answered(folder: Path) -> int:
     """How many edits were asked for of which the events tell whether they were made."""
     events = (event for _, event in lines_of(folder / EVENT_FILE) if event is not None)
     return sum(one["type"] == "edit" or one.get("code") == REFUSED for one in events)
-
-
-def _is_written(event: Mapping[str, Any], step: int) -> bool:
-    """Whether a checkpoint of this step was written here."""
-    return event["type"] == "checkpoint" and event.get("step") == step

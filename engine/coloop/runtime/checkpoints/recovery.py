@@ -56,7 +56,6 @@ class Recovery(Replacements):
         """Steps, those that were done again counted again."""
 
     def step_done(self) -> None:
-        """One more step is whole, be it for the second time."""
         self._done += 1
 
     def lives(self) -> Mapping[str, int]:
@@ -114,5 +113,4 @@ def replaceable_pools(plan: Plan, spec: LoopSpec) -> frozenset[str]:
 
 
 def _with_reason(error: Dead, reason: str) -> Dead:
-    """The error that ends the run."""
     return type(error)(f"{error}; {reason}", error.pool, error.rank)

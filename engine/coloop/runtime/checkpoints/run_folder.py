@@ -91,7 +91,8 @@ def held_folder(request: RunRequest, folder: Path) -> Iterator[None]:
                 (folder / CHECKPOINTS).symlink_to(elsewhere, target_is_directory=True)
         if request.resume is None:
             write_whole(folder / SPEC_FILE, request.text)
-        _complete(folder, request)
+        if not (folder / ORIGIN_FILE).exists():  # the folder of a fork begins without it
+            write_base_folder(folder, request.root)
         yield
 
 
@@ -133,14 +134,7 @@ def _checkpoints_elsewhere(request: RunRequest, folder: Path) -> Path | None:
     return (Path(storage) / folder.name / CHECKPOINTS).resolve()
 
 
-def _complete(folder: Path, request: RunRequest) -> None:
-    """What a run folder has besides its loop; the folder of a fork begins without it."""
-    if not (folder / ORIGIN_FILE).exists():
-        write_base_folder(folder, request.root)
-
-
 def storage_of(request: RunRequest, folder: Path) -> Storage | None:
-    """Where the run keeps copies; None: nowhere."""
     place = storage_place(request)
     return None if place is None else Storage(place, folder.name)
 

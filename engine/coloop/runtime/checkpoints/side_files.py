@@ -75,7 +75,6 @@ class SideFiles:
         )
 
     def written(self, folder: Path) -> None:
-        """What was put is the newest checkpoint, which lies here."""
         self._newest, self._next = self._next, _Shelf()
         self._newest.folder = folder
 
@@ -103,7 +102,6 @@ class SideFiles:
     def _put_rows(
         self, rows: Mapping[int, Any], owner: Owner, folder: Path, step: int
     ) -> list[list[Any]]:
-        """Where each row lies: its number and its file."""
         places = self._linked(rows, owner, folder)
         fresh = {number: row for number, row in rows.items() if number not in places}
         if fresh:

@@ -5,20 +5,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coloop.data.tables import Row, concat_rows
-from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.generation.conversations import with_openings
+from coloop.runtime.roles.generation.writer import RowPrompt, Texts, Writer
+from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.texts import prompt_of
-from coloop.runtime.roles.writing.conversations import with_openings
-from coloop.runtime.roles.writing.writer import RowPrompt, Texts, Writer
+from coloop.spec.nodes import ActorNode
 
 ROUNDING = 1e-9
 """So that 0.29 of 100 prompts are 29."""
 
 
-class ActorRole(Stateless):
+class ActorRole(NodeRole[ActorNode]):
     """Generates rollouts for its prompts."""
 
     def __init__(self, node: str, context: Context) -> None:
-        self._node = node
+        super().__init__(node, context)
         self.writer = Writer(node)
 
     def run(self, call: Call) -> Outcome:

@@ -12,6 +12,7 @@ import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 from coloop.data.seeds import derive_seed
@@ -19,13 +20,16 @@ from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.row import born_at, merge_columns, root_row
 from coloop.errors import DataError
 from coloop.plan.types import PhasePlan
-from coloop.runtime.roles.protocol import Call, Context, Outcome
+from coloop.runtime.roles.credit.credit_rows import problem_of
+from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver
 from coloop.runtime.roles.rows.kept import Entry, Kept
 from coloop.spec.algorithm import compares_groups
 from coloop.spec.nodes import BufferNode
 
 ROW_PORTS = ("rows", "rollouts", "pairs")
+PLAIN = ("serial", "iteration", "written", "order", "passes", "seeded")
+"""What a checkpoint has of a memory as it is."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,19 +60,14 @@ class _Said:
     score_range: tuple[float, float] | None = None
 
 
-class BufferRole:
+class BufferRole(NodeRole[BufferNode]):
     """Stores rows across steps: `read` samples rows, `write` adds those of the step."""
 
     def __init__(self, node: str, context: Context) -> None:
-        self._node = node
+        super().__init__(node, context)
         self._random_seed = context.seed
         self._memory = _Memory(entries=[])
         self._counts_passes = False
-
-    def _section(self, context: Context) -> BufferNode:
-        section = context.spec.nodes[self._node]
-        assert isinstance(section, BufferNode)
-        return section
 
     def is_full(self, context: Context) -> bool:
         """Whether `capacity` rows were taken since the phase started."""
@@ -103,7 +102,6 @@ class BufferRole:
         return steps
 
     def clear(self) -> None:
-        """Let go of every row."""
         memory = self._memory
         memory.entries, memory.order = [], None
         memory.seeded, memory.seeds = False, set()
@@ -127,11 +125,12 @@ class BufferRole:
         outputs.setdefault("rows", Table(rows=tuple(rows.values())))
         scored = [entry for entry in drawn if entry.scorer is not None]
         if scored:
+            bounds = scored[0].score_range
             outputs["scores"] = Table(
                 rows=tuple(rows[entry.serial] for entry in scored),
                 scores={rows[entry.serial].id: entry.score for entry in scored},
                 scorer=scored[0].scorer,
-                score_range=_range_of(scored[0]),
+                score_range=None if bounds is None else (bounds[0], bounds[1]),  # it may be a list
             )
         return Outcome(outputs=outputs, samples=len(drawn))
 
@@ -170,20 +169,15 @@ class BufferRole:
         return _until(self._by_weight(units, section.weight or "", chance), count)
 
     def _units(self, entries: Sequence[Entry], context: Context) -> list[list[Entry]]:
-        """What is drawn, served and let go of in one piece: a whole group where scores feed a
-        learner, else a row."""
-        if not self._keeps_groups(context):
+        """What is drawn and let go of in one piece: whole groups where scores feed a learner."""
+        if not self._rewarded(context):
             return [[entry] for entry in entries]
         groups: dict[str, list[Entry]] = {}
         for entry in entries:
             groups.setdefault(_group_of(entry), []).append(entry)
         return list(groups.values())
 
-    def _keeps_groups(self, context: Context) -> bool:
-        return bool(self._rewarded(context))
-
     def _rewarded(self, context: Context) -> set[str]:
-        """The learners whose rewards are its scores."""
         edges = context.spec.graph.edges_out_of(self._node, "scores")
         return {edge.target.node for edge in edges if edge.target.port == "rewards"}
 
@@ -204,7 +198,7 @@ class BufferRole:
             order = [entry.serial for unit in units for entry in unit][::-1]
             memory.passes += 1
         drawn: list[Entry] = []
-        in_groups = self._keeps_groups(context)
+        in_groups = bool(self._rewarded(context))
 
         def is_one(entry: Entry, other: Entry) -> bool:
             return in_groups and _group_of(entry) == _group_of(other)
@@ -223,7 +217,10 @@ class BufferRole:
             weight = max(self._weight(entry, column) for entry in unit)
             return chance.random() ** (1.0 / weight) if weight > 0 else -chance.random()
 
-        return [unit for _, unit in sorted(((key(u), u) for u in units), key=_first, reverse=True)]
+        return [
+            unit
+            for _, unit in sorted(((key(u), u) for u in units), key=itemgetter(0), reverse=True)
+        ]
 
     def _weight(self, entry: Entry, column: str) -> float:
         value = entry.row.columns.get(column)
@@ -238,8 +235,7 @@ class BufferRole:
     def _balanced(
         self, units: Sequence[list[Entry]], count: int, by: str, chance: random.Random
     ) -> list[Entry]:
-        """As many rows of each class, of those that have one; in whole groups where a learner
-        compares them."""
+        """As many rows of each class that some have; whole groups where a learner compares them."""
         classes: dict[Any, list[list[Entry]]] = {}
         for unit in units:
             label = self._class_of(unit, by)
@@ -309,7 +305,6 @@ class BufferRole:
         )
 
     def _scored_rows(self, call: Call) -> dict[str, list[Row]]:
-        """By id, what the tables of scores say of each row."""
         known: dict[str, list[Row]] = {}
         for table in call.tables("scores"):
             for row in table.rows:
@@ -317,7 +312,6 @@ class BufferRole:
         return known
 
     def _scores_of(self, rows: Sequence[Row], call: Call) -> dict[str, _Said]:
-        """By row id, what a scorer says of the row."""
         found: dict[str, _Said] = {}
         for given in call.inputs.get("scores", ()):
             scorer = given.table.scorer or given.edge.source.node
@@ -376,7 +370,6 @@ class BufferRole:
         memory.entries = [entry for entry in memory.entries if entry.serial in kept]
 
     def _newest(self, entries: Sequence[Entry], context: Context) -> list[Entry]:
-        """As many of the newest pieces as there is room for."""
         capacity = self._section(context).capacity
         if len(entries) <= capacity:
             return list(entries)
@@ -406,12 +399,7 @@ class BufferRole:
     def state(self) -> dict[str, Any]:
         memory = self._memory
         return {
-            "serial": memory.serial,
-            "iteration": memory.iteration,
-            "written": memory.written,
-            "order": memory.order,
-            "passes": memory.passes,
-            "seeded": memory.seeded,
+            **{name: getattr(memory, name) for name in PLAIN},
             "seeds": sorted(memory.seeds),
             "counts_passes": self._counts_passes,
             "entries": Kept(rows={entry.serial: entry for entry in memory.entries}),
@@ -419,20 +407,11 @@ class BufferRole:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._counts_passes = state["counts_passes"]
-        names = ("serial", "iteration", "written", "order", "passes", "seeded")
         self._memory = _Memory(
             entries=list(state["entries"].rows.values()),
             seeds=set(state["seeds"]),
-            **{name: state[name] for name in names},
+            **{name: state[name] for name in PLAIN},
         )
-
-
-def _range_of(entry: Entry) -> tuple[float, float] | None:
-    """As a checkpoint brings it back it is a list."""
-    if entry.score_range is None:
-        return None
-    low, high = entry.score_range
-    return low, high
 
 
 def _group_of(entry: Entry) -> str:
@@ -440,7 +419,6 @@ def _group_of(entry: Entry) -> str:
 
 
 def _until(units: Iterable[list[Entry]], count: int) -> list[Entry]:
-    """Whole units until there are `count` entries."""
     drawn: list[Entry] = []
     for unit in units:
         if len(drawn) >= count:
@@ -457,11 +435,7 @@ def _value(row: Row, column: str | None) -> str | None:
 
 def _seed_of(row: Row) -> str:
     """The row of the source from which a row of the seed comes, whatever the pass."""
-    root = max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
+    root = problem_of(row)
     node, _, key = root.partition(":")
     others = tuple(k for _, k in row.trail[root])
     return f"{node}:{key.partition('.')[2]}:{others}"
-
-
-def _first(pair: tuple[float, list[Entry]]) -> float:
-    return pair[0]

@@ -10,17 +10,14 @@ from coloop.data.tables import Row, Table, concat_rows
 from coloop.runtime.roles.credit.credit_rows import Prompts
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.scored import check_tokens
-from coloop.runtime.roles.rows.texts import FittingRole, as_read, rows_of
+from coloop.runtime.roles.rows.texts import FittingRole, as_read
 from coloop.spec.algorithm import off_policy_of
+from coloop.spec.nodes import CriticNode
 from coloop.workers.messages import TooLong
 
 
-class CriticRole(FittingRole):
+class CriticRole(FittingRole[CriticNode]):
     """Computes values of tokens, one input after another."""
-
-    def __init__(self, node: str, context: Context) -> None:
-        self._node = node
-        self._fits = rows_of(node)
 
     def run(self, call: Call) -> Outcome:
         rows = concat_rows(call.tables("rollouts")) if call.asked is None else call.asked
@@ -29,8 +26,7 @@ class CriticRole(FittingRole):
         hosts, group = call.context.hosts, call.context.groups[self._node]
         read = [as_read(row) for row in self._as_learned(rows, call.context)]
         said = hosts.score(group, self._node, read, 1.0, "values")
-        refused = [one for one in said if isinstance(one, TooLong)]
-        metrics, alerts = self._fits.count(refused, len(rows), is_probe=call.is_probe)
+        metrics, alerts = self._fits.count(said, is_probe=call.is_probe)
         values = {
             row.id: one for row, one in zip(rows, said, strict=True) if not isinstance(one, TooLong)
         }

@@ -8,15 +8,15 @@ from coloop.data.sources import DataCursor, Draw, Source, mark_of, open_source, 
 from coloop.data.tables import Row, Table
 from coloop.data.tables.row import child_row, root_row
 from coloop.plan.types import PhasePlan
-from coloop.runtime.roles.protocol import Call, Context, Outcome
+from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.spec.nodes import DatasetNode
 
 
-class DatasetRole:
+class DatasetRole(NodeRole[DatasetNode]):
     """Loads the next rows of a source, in the order of its cursor."""
 
     def __init__(self, node: str, context: Context) -> None:
-        self._node = node
+        super().__init__(node, context)
         section = self._section(context)
         self._root = context.root
         self._as_written = section
@@ -29,11 +29,6 @@ class DatasetRole:
             seed=derive_seed(context.seed, node, "order"),
             shuffle=section.shuffle,
         )
-
-    def _section(self, context: Context) -> DatasetNode:
-        section = context.spec.nodes[self._node]
-        assert isinstance(section, DatasetNode)
-        return section
 
     def run(self, call: Call) -> Outcome:
         section = self._section(call.context)
@@ -58,7 +53,6 @@ class DatasetRole:
             self._cursor.drawn = (self._cursor.epoch + 1) * self._cursor.rows
 
     def steps_for_epochs(self, epochs: float, context: Context) -> int:
-        """Steps that draw every row so often."""
         section = self._section(context)
         self._follow_changes(section)
         return steps_for(
@@ -92,8 +86,7 @@ class DatasetRole:
         return source
 
     def _follow_changes(self, section: DatasetNode) -> None:
-        """A phase may `set` source parameters: the source is opened anew, passes keep their
-        count."""
+        """A phase may `set` source parameters: it is opened anew, and passes keep their count."""
         if section.source != self._opened_as:
             self._source, self._opened_as = self._open(section), section.source
             self._cursor = self._cursor.resized(len(self._source))

@@ -9,13 +9,14 @@ from coloop.data.contests import Game, result_of
 from coloop.data.metrics import Group, measure, read_metric
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Table, Tokens, concat_rows
+from coloop.runtime.roles.credit.credit_rows import problem_of
 from coloop.runtime.roles.credit.teaching import teaching_items
-from coloop.runtime.roles.protocol import Call, Context, Input, Outcome, Stateless
+from coloop.runtime.roles.protocol import Call, Context, Input, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver, joined_rows, only_delivered
 from coloop.runtime.roles.rows.texts import SIDES
-from coloop.runtime.roles.verifiers.turning import is_pair, judged_orders, leads_of, middle_of
+from coloop.runtime.roles.verifiers.judge import is_pair, judged_orders, leads_of, middle_of
 from coloop.spec.nodes import EvaluateNode
-from coloop.workers.messages import LearnRequest, PortBatch
+from coloop.workers.messages import LearnRequest
 
 GRADERS = ("scores", "selectors", "labels")
 """Ports whose rows are graded where no rollouts come in, the first that brings some."""
@@ -24,16 +25,8 @@ PORT_METRICS = {"pair_accuracy": "accuracy"}
 """Metrics of `of` whose name among a learner's metrics is another one."""
 
 
-class EvaluateRole(Stateless):
+class EvaluateRole(NodeRole[EvaluateNode]):
     """Computes metrics of rows, or the loss and accuracy of teaching ports."""
-
-    def __init__(self, node: str, context: Context) -> None:
-        self._node = node
-
-    def _section(self, context: Context) -> EvaluateNode:
-        section = context.spec.nodes[self._node]
-        assert isinstance(section, EvaluateNode)
-        return section
 
     def run(self, call: Call) -> Outcome:
         return Outcome(metrics=self.measure(call))
@@ -131,7 +124,7 @@ class EvaluateRole(Stateless):
             reply = context.hosts.evaluate(
                 LearnRequest(
                     group=context.groups[node],
-                    loads=(PortBatch(node=node, port=port, items=items),),
+                    items={(node, port): items},
                     seed=derive_seed(context.seed, self._node, step),
                     overrides=context.overrides,
                 )
@@ -146,11 +139,6 @@ class EvaluateRole(Stateless):
                 if key in metrics:
                     found[f"{name}.{wanted}" if several else wanted] = metrics[key]
         return found
-
-
-def problem_of(row: Row) -> Hashable:
-    """The row from which everything that was written for one problem descends."""
-    return max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
 
 
 def _tokens_of(row: Row) -> int | None:

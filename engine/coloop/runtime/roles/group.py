@@ -13,15 +13,15 @@ from coloop.runtime.roles.credit.teaching import (
     columns_that_no_pair_has,
     teaching_items,
 )
-from coloop.runtime.roles.protocol import Call, Context, Outcome
+from coloop.runtime.roles.protocol import Call, Context, Outcome, Role
 from coloop.runtime.roles.rows.kept import Kept
 from coloop.runtime.roles.rows.texts import Fits, rows_of
 from coloop.spec.groups import updates_of
 from coloop.spec.schedule import LearnRule
-from coloop.workers.messages import LearnReply, LearnRequest, PortBatch
+from coloop.workers.messages import Items, LearnReply, LearnRequest
 
 
-class GroupRole:
+class GroupRole(Role):
     """Updates a weights group from all live ports of its roles."""
 
     def __init__(self, group: str, context: Context) -> None:
@@ -49,15 +49,15 @@ class GroupRole:
         if call.verb == "sync":
             return Outcome(metrics=call.context.hosts.sync(self._group))
         context, before = call.context, self._waiting
-        loads, details = self._loads(call)
-        if not any(load.items for load in loads):
+        items, details = self._items(call)
+        if not any(items.values()):
             return self._nothing_to_learn(call, before, details)
         reply = context.hosts.learn(
             LearnRequest(
                 group=self._group,
-                loads=tuple(load for load in loads if load.items),
+                items={port: own for port, own in items.items() if own},
                 seed=derive_seed(context.seed, self._group, call.step, "learn"),
-                updates=updates_of(context.spec, dict.fromkeys(load.node for load in loads)),
+                updates=updates_of(context.spec, dict.fromkeys(node for node, _ in items)),
                 order=self._order(context),
                 overrides=context.overrides,
                 is_new_phase=self._is_new_phase,
@@ -65,9 +65,9 @@ class GroupRole:
             )
         )
         self._is_new_phase = False
-        left_out, alerts = self._left_out(loads, details, reply)
+        left_out, alerts = self._left_out(items, details, reply)
         alerts += self._of_columns(call)
-        late = self._staleness(loads, reply.before)
+        late = self._staleness(items, reply.before)
         roles = dict.fromkeys((*reply.metrics, *left_out))
         return Outcome(
             member_metrics={
@@ -90,16 +90,16 @@ class GroupRole:
             taught=reply.taught,
         )
 
-    def _staleness(self, loads: list[PortBatch], version: int) -> dict[str, dict[str, float]]:
+    def _staleness(self, items: Items, version: int) -> dict[str, dict[str, float]]:
         """By role, how many versions of the weights its own texts are behind those that learn from
         them."""
         found: dict[str, dict[str, float]] = {}
-        for node in dict.fromkeys(load.node for load in loads):
+        for node in dict.fromkeys(node for node, _ in items):
             behind = [
                 version - item.version
-                for load in loads
-                if load.node == node
-                for item in load.items
+                for port, own in items.items()
+                if port[0] == node
+                for item in own
                 if isinstance(item, Sequence) and item.writer in self._members
             ]
             if behind:
@@ -108,14 +108,14 @@ class GroupRole:
         return found
 
     def _left_out(
-        self, loads: list[PortBatch], details: list[dict[str, Any]], reply: LearnReply
+        self, items: Items, details: list[dict[str, Any]], reply: LearnReply
     ) -> tuple[dict[str, dict[str, float]], list[tuple[str, str]]]:
         """Metrics by role and alerts of the rows that nothing is known of, and of those that are
         longer than the model's positions."""
         metrics = _of_reference(details)
         alerts: list[tuple[str, str]] = []
-        for node in dict.fromkeys(load.node for load in loads):
-            rows = sum(len(load.items) for load in loads if load.node == node)
+        for node in dict.fromkeys(node for node, _ in items):
+            rows = sum(len(own) for port, own in items.items() if port[0] == node)
             if not rows:
                 continue
             fits = self._fits.setdefault(node, rows_of(node))
@@ -142,8 +142,9 @@ class GroupRole:
     def _order(self, context: Context) -> tuple[str, ...]:
         return tuple(n for n in context.spec.schedule.order if n in self._members)
 
-    def _loads(self, call: Call) -> tuple[list[PortBatch], list[dict[str, Any]]]:
-        loads, details = [], []
+    def _items(self, call: Call) -> tuple[Items, list[dict[str, Any]]]:
+        found: dict[tuple[str, str], tuple[Unit, ...]] = {}
+        details = []
         for node, port in sorted(call.live):
             if (node, port) in call.items:
                 items = call.items[node, port]
@@ -153,8 +154,8 @@ class GroupRole:
                 )
                 details.append(detail)
             rule = call.context.spec.schedule.learn.get(node)
-            loads.append(PortBatch(node=node, port=port, items=self._ripe(node, port, items, rule)))
-        return loads, details
+            found[node, port] = self._ripe(node, port, items, rule)
+        return found, details
 
     @staticmethod
     def _of_columns(call: Call) -> list[tuple[str, str]]:

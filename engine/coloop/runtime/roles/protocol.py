@@ -2,34 +2,25 @@
 
 A role is one node of the graph: tables in, tables out. It knows its own section of the spec and the
 rows it is handed; it does not know phases, events or machines. Roles with weights reach them
-through `Hosts`.
+through the `WorkerGroup`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
-from coloop.algorithms.batch import Pair, Unit
-from coloop.algorithms.batch import Sequence as TokenSequence
-from coloop.data.arrays import Ids, Numbers
+from coloop.algorithms.batch import Unit
 from coloop.data.rewards.user_code import RowFailure
 from coloop.data.tables import Row, Table
+from coloop.plan.types import PhasePlan
+from coloop.sandbox.process import Sandbox
 from coloop.spec.graph import Edge, LoopSpec
-from coloop.spec.heads import Reading
 from coloop.spec.lineage import Lineage
-from coloop.workers.messages import (
-    Answer,
-    HandOn,
-    LearnReply,
-    LearnRequest,
-    Poll,
-    PromptRequest,
-    Reply,
-    Sampling,
-    TaughtRow,
-    TooLong,
-)
+from coloop.workers.messages import TaughtRow
+from coloop.workers.worker_group import WorkerGroup
+
+N = TypeVar("N")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,74 +29,6 @@ class Input:
 
     edge: Edge
     table: Table
-
-
-class Hosts(Protocol):
-    """The processes that hold weights, by weights group."""
-
-    def generate(
-        self,
-        group: str,
-        node: str,
-        requests: Sequence[PromptRequest],
-        sampling: Sampling,
-        hand_on: HandOn | None = None,
-        answer: Answer | None = None,
-    ) -> list[Reply]:
-        """Completions for each request; a prompt that leaves no room for what may be written has
-        none.
-
-        Args:
-            hand_on: told of what is complete while others are still written.
-            answer: finds what is said to texts that pause.
-        """
-        ...
-
-    def score(
-        self,
-        group: str,
-        node: str,
-        texts: Sequence[TokenSequence],
-        temperature: float,
-        reading: Reading = "log_probs",
-    ) -> list[Numbers | TooLong]:
-        """Log-probs or values of the trained tokens of each text that the model can read, the
-        numbers that its score head says of the text, or log-probs of the text's choices."""
-        ...
-
-    def score_pairs(
-        self, group: str, node: str, pairs: Sequence[Pair]
-    ) -> list[dict[str, Numbers] | TooLong]:
-        """Log-probs of both sides of each pair that the model can read."""
-        ...
-
-    def lengths(self, group: str, node: str, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text."""
-        ...
-
-    def step_ends(
-        self, group: str, node: str, token_ids: Sequence[Ids], separator: str
-    ) -> list[list[int]]:
-        """For each completion of this group the index of the token in which each step ends."""
-        ...
-
-    def learn(self, order: LearnRequest) -> LearnReply: ...
-
-    def has_changed(self, group: str) -> bool:
-        """Whether the group's last order to learn changed its weights; of one that broke off as
-        well."""
-        ...
-
-    def evaluate(self, order: LearnRequest) -> LearnReply:
-        """Losses of the loads without learning."""
-        ...
-
-    def sync(self, group: str) -> Mapping[str, float]: ...
-
-    def with_tick(self, tick: Callable[[Poll | None], bool]) -> "Hosts":
-        """The same hosts for one stage: `tick` is told how far its calls are, and says whether they
-        shall give up."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +43,7 @@ class Context:
     """The values that lie over the file, by path; hosts keep the spec as it was given."""
     groups: Mapping[str, str]
     """Weights group of each node that has weights."""
-    hosts: Hosts
+    hosts: WorkerGroup
     root: Path
     """Folder from which relative paths in the spec are read."""
     seed: int
@@ -223,22 +146,68 @@ class Outcome:
     """Learn: a few rows as the losses saw them."""
 
 
-class Role(Protocol):
-    """One node at work."""
+class Role:
+    """One node at work; by itself it remembers nothing between steps."""
 
-    def run(self, call: Call) -> Outcome: ...
+    def run(self, call: Call) -> Outcome:
+        """Do one stage of the node."""
+        raise AssertionError(call.verb)
+
+    def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int], context: Context) -> None:
+        """An entry of a phase begins.
+
+        Args:
+            updates: by learner, how many it will bring; missing where that is not known.
+        """
+
+    def can_begin(self, context: Context) -> bool:
+        """Whether it is worth while to begin with some groups of its rows before the others are
+        generated."""
+        del context
+        return False
+
+    def take_printed(self) -> str:
+        """What the user's code of the role printed since this was last asked."""
+        return ""
 
     def remember(self) -> Any:
         """What it takes to undo a step that was not done; shared, not copied."""
-        ...
+        return None
 
-    def recall(self, memory: Any) -> None: ...
+    def recall(self, memory: Any) -> None:
+        """Undo what was done since `remember`."""
 
     def state(self) -> dict[str, Any]:
         """What an exact resume needs, as JSON values; rows as `roles.rows.kept.Kept`."""
-        ...
+        return {}
 
-    def load_state(self, state: Mapping[str, Any]) -> None: ...
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what `state` gave."""
+
+    def close(self) -> None:
+        """End what the role has started."""
+
+
+class NodeRole(Role, Generic[N]):
+    """The role of a node with a section of this kind."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        del context
+        self._node = node
+        self._sandboxes: dict[int, Sandbox] = {}
+        """In which the user's code of the node runs, by its place."""
+
+    def _section(self, context: Context) -> N:
+        """The node's section with the values of the moment."""
+        return cast(N, context.spec.nodes[self._node])
+
+    def take_printed(self) -> str:
+        return "".join(sandbox.take_printed() for sandbox in self._sandboxes.values())
+
+    def close(self) -> None:
+        for sandbox in self._sandboxes.values():
+            sandbox.close()
+        self._sandboxes.clear()
 
 
 @runtime_checkable
@@ -249,46 +218,3 @@ class PartRole(Protocol):
     def begin(self, call: Call) -> Any:
         """Work on a part of the rows; `run` finds what it gives in `Call.begun`."""
         ...
-
-
-@runtime_checkable
-class EarlyRole(PartRole, Protocol):
-    """One that can begin with some groups of its rows before the others are written."""
-
-    def can_begin(self, context: Context) -> bool:
-        """Whether it is worth while."""
-        ...
-
-
-@runtime_checkable
-class PrintingRole(Protocol):
-    """A role that runs the user's code."""
-
-    def take_printed(self) -> str:
-        """What that code printed since this was last asked."""
-        ...
-
-
-def printed_by(role: object) -> str:
-    """What the user's code of a role printed since this was last asked; nothing where there is no
-    such code."""
-    return role.take_printed() if isinstance(role, PrintingRole) else ""
-
-
-class Stateless:
-    """A role that remembers nothing between steps."""
-
-    def remember(self) -> None:
-        return None
-
-    def recall(self, memory: None) -> None: ...
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        del state
-
-
-def rows_of(tables: Sequence[Table]) -> tuple[Row, ...]:
-    return tuple(row for table in tables for row in table.rows)

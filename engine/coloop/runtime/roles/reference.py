@@ -12,22 +12,17 @@ from coloop.runtime.roles.rows.scored import check_tokens
 from coloop.runtime.roles.rows.texts import (
     FittingRole,
     as_pair,
-    as_stranger,
     log_probs_of,
-    rows_of,
     strangers,
 )
 from coloop.runtime.roles.verifiers.taught import judges_in_words, pairs_taught
 from coloop.spec.algorithm import asks_of_others
+from coloop.spec.nodes import ReferenceNode
 from coloop.workers.messages import TooLong
 
 
-class ReferenceRole(FittingRole):
+class ReferenceRole(FittingRole[ReferenceNode]):
     """Computes log-probs of rollouts and pairs with frozen weights, one input after another."""
-
-    def __init__(self, node: str, context: Context) -> None:
-        self._node = node
-        self._fits = rows_of(node)
 
     def run(self, call: Call) -> Outcome:
         hosts, group = call.context.hosts, call.context.groups[self._node]
@@ -43,15 +38,14 @@ class ReferenceRole(FittingRole):
             if asks_of_others(call.context.spec, self._node):
                 read = [row for row in pairs if isinstance(scored[row.id], dict)]
                 self._add_others(read, scored, call.context)
-        refused = [one for one in scored.values() if isinstance(one, TooLong)]
-        metrics, alerts = self._fits.count(refused, len(every), is_probe=call.is_probe)
+        metrics, alerts = self._fits.count(scored.values(), len(every), is_probe=call.is_probe)
         log_probs = {key: one for key, one in scored.items() if not isinstance(one, TooLong)}
         check_tokens(self._node, "log-probs", _by_side(log_probs))
         rows = tuple(row for row in every if row.id in log_probs)
         return Outcome(
             outputs={"log_probs": Table(rows=rows, log_probs=log_probs)},
             samples=len(rows),
-            tokens=sum(_tokens(one) for one in log_probs.values()),
+            tokens=sum(len(numbers) for _, numbers in _by_side(log_probs)),
             metrics=metrics,
             alerts=alerts,
         )
@@ -70,19 +64,13 @@ class ReferenceRole(FittingRole):
         asked = [row for row in pairs if row.id in others]
         if not asked:
             return
-        crossed = [as_stranger(row, others[row.id]) for row in asked]
+        crossed = [as_pair(row, giver=others[row.id]) for row in asked]
         for row, said in zip(asked, hosts.score_pairs(group, self._node, crossed), strict=True):
             if not isinstance(said, TooLong):
                 scored[row.id] = {**scored[row.id], **{f"{OTHER}{k}": v for k, v in said.items()}}
 
 
-def _tokens(scored: Any) -> int:
-    """Tokens that were scored, of a pair those of both sides."""
-    return sum(map(len, scored.values())) if isinstance(scored, dict) else len(scored)
-
-
 def _by_side(scored: Mapping[str, Any]) -> Iterator[tuple[str, Numbers]]:
-    """By row id; of a pair each side."""
     for row, said in scored.items():
         for numbers in said.values() if isinstance(said, dict) else (said,):
             yield row, numbers

@@ -5,20 +5,30 @@ at `tools` says where actions lead.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from coloop.data.tables import Row, Score, Table
 from coloop.runtime.roles.actor import ActorRole
-from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import joined_rows
 from coloop.runtime.roles.rows.scored import scored_outcome
-from coloop.runtime.roles.searching import METHODS
-from coloop.runtime.roles.searching.graders import Grader, Valuer
-from coloop.runtime.roles.searching.method import Findings, Labels, Method, labels_of
-from coloop.runtime.roles.searching.search_environment import SearchEnvironment
-from coloop.runtime.roles.searching.tree_expansion import SearchBudget, TreeExpansion
+from coloop.runtime.roles.searching.and_or import AndOr
+from coloop.runtime.roles.searching.binary_search import BinarySearch
+from coloop.runtime.roles.searching.graders import Grader, SearchEnvironment, Valuer
+from coloop.runtime.roles.searching.monte_carlo import MonteCarlo
+from coloop.runtime.roles.searching.text_tree import Puct
+from coloop.runtime.roles.searching.tree_expansion import Method, SearchBudget, TreeExpansion
+from coloop.runtime.roles.searching.trees import Findings, labels_of
 from coloop.spec.groups import rollout_of
 from coloop.spec.nodes import SearchNode
 
+METHODS: Final[dict[str, Method]] = {
+    "and_or": AndOr(),
+    "binary_search": BinarySearch(),
+    "monte_carlo": MonteCarlo(),
+    "puct": Puct(),
+}
+"""By the name that `method` takes."""
 LATE = "search.out_of_time"
 """Alert: `budget.seconds` ended searches, so what they found depends on the machine."""
 NOTHING = "search.nothing_found"
@@ -31,12 +41,8 @@ MOST_CHILDREN = 2**20
 """Of a row in one turn; the places of the next turn come behind them."""
 
 
-class SearchRole(Stateless):
+class SearchRole(NodeRole[SearchNode]):
     """Runs a search that labels steps or grows trees of texts or proofs."""
-
-    def __init__(self, node: str, context: Context) -> None:
-        del context
-        self._node = node
 
     def run(self, call: Call) -> Outcome:
         context = call.context
@@ -44,20 +50,14 @@ class SearchRole(Stateless):
         method = METHODS[section.method]
         rows = joined_rows(self._node, context, call, ("rows",))
         expansion = self._expansion(call, section, method)
-        if isinstance(method, Labels) and context.lineage.labels_texts(self._node):
+        if context.lineage.labels_texts(self._node):
             found = Findings(rows=method.label(rows, expansion, section))
         else:
             first = (call.turn - 1) * MOST_CHILDREN
             found = method.grow(rows, expansion, section, lambda number: first + number)
         return self._outcome(found, method, expansion, section, rows)
 
-    def _section(self, context: Context) -> SearchNode:
-        section = context.spec.nodes[self._node]
-        assert isinstance(section, SearchNode)
-        return section
-
     def _expansion(self, call: Call, section: SearchNode, method: Method) -> TreeExpansion:
-        """What the method may ask for."""
         policy = self._source(call.context, "policy")
         assert policy is not None
         rollout, writer = rollout_of(call.context.spec, policy), call.callees[policy]
@@ -66,15 +66,15 @@ class SearchRole(Stateless):
         outcome, value = (self._source(call.context, port) for port in ("outcome", "value"))
         most = section.budget.searches_per_row if method.counts_rollouts else None
         return TreeExpansion(
-            self._node,
-            policy,
-            writer.writer,
-            None if outcome is None else Grader(self._node, "outcome", outcome, call),
-            SearchBudget(section.budget, most_rollouts=most),
-            call,
+            node=self._node,
+            policy=policy,
+            writer=writer.writer,
+            call=call,
+            search_budget=SearchBudget(section.budget, most_rollouts=most),
             longest=rollout.max_new_tokens,
             texts_per_prompt=rollout.completions_per_prompt,
             separator=section.step_separator,
+            grader=None if outcome is None else Grader(self._node, "outcome", outcome, call),
             valuer=None if value is None else Valuer(self._node, "value", value, call),
             environment=SearchEnvironment(self._node, call)
             if self._source(call.context, "tools")
@@ -82,7 +82,6 @@ class SearchRole(Stateless):
         )
 
     def _source(self, context: Context, port: str) -> str | None:
-        """The node behind a handle."""
         edges = context.spec.graph.edges_into(self._node, port)
         return edges[0].source.node if edges else None
 
@@ -162,7 +161,8 @@ class SearchRole(Stateless):
                 f"last one the environment returned: {environment.reason}"
             )
             said.append((LOST, message))
-        if _is_blind(found, labels, searched):
+        is_known = any(labels) or any(score is not None for score in found.searched or ())
+        if searched and not is_known:
             message = (
                 f"{self._node}: not one step of {searched} rows has a label: "
                 f"{len(budget.cut)} searches had no room in `budget`; raise it, or lower "
@@ -173,17 +173,9 @@ class SearchRole(Stateless):
         return said
 
 
-def _is_blind(found: Findings, labels: Sequence[dict[int, float]], searched: int) -> bool:
-    """Whether rows were searched and nothing at all is known of them; that none of them is proved
-    is something."""
-    known = any(labels) or any(one is not None for one in found.searched or ())
-    return searched > 0 and not known
-
-
 def _measured(
     labels: Sequence[dict[int, float]], found: Findings, expansion: TreeExpansion, searched: int
 ) -> dict[str, float]:
-    """What was found, and what it cost; of no rows nothing."""
     if not searched:
         return {}
     budget, environment = expansion.search_budget, expansion.environment

@@ -1,9 +1,6 @@
 """A tool: no stage of its own, called by policies while they write. The role holds what the tool
 has for the whole run: an index, processes of environments."""
 
-from pathlib import Path
-from typing import Any
-
 from coloop.data.prompting import PromptProgram
 from coloop.data.sources import open_source
 from coloop.data.tools.calculator import Calculator
@@ -12,27 +9,21 @@ from coloop.data.tools.proof import ProofEnvironment
 from coloop.data.tools.protocol import Tool
 from coloop.data.tools.python import PythonTool
 from coloop.data.tools.search import Index, Search, texts_of
-from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.runtime.roles.rows.outside import read_code_of
-from coloop.runtime.roles.writing.policy_tool import PolicyTool
-from coloop.sandbox.code_files import CodeFile
+from coloop.runtime.roles.generation.policy_tool import PolicyTool
+from coloop.runtime.roles.protocol import Context, NodeRole
+from coloop.runtime.roles.rows.outside import code_of
 from coloop.spec.installed import load
 from coloop.spec.nodes import DatasetNode, ToolNode
 from coloop.spec.tools import PLUGINS
 
 
-class ToolRole(Stateless):
+class ToolRole(NodeRole[ToolNode]):
     """Holds what a tool keeps during a run: an index, processes of environments."""
 
     def __init__(self, node: str, context: Context) -> None:
-        self._node = node
-        section = context.spec.nodes[node]
-        assert isinstance(section, ToolNode)
-        self.section = section
+        super().__init__(node, context)
+        self.section = self._section(context)
         self.tool: Tool | PolicyTool = self._built(context)
-
-    def run(self, call: Call) -> Outcome:
-        raise AssertionError(call.verb)
 
     def _built(self, context: Context) -> Tool | PolicyTool:
         section = self.section
@@ -59,7 +50,6 @@ class ToolRole(Stateless):
         return PolicyTool(node=self._node, section=self.section, policy=policy, program=program)
 
     def _index(self, context: Context) -> Index:
-        """Of all rows of the dataset at `documents`."""
         [edge] = context.spec.graph.edges_into(self._node, "documents")
         giver = edge.source.node
         dataset = context.spec.nodes[giver]
@@ -72,18 +62,12 @@ class ToolRole(Stateless):
         section = self.section
         if section.name is not None:
             return EnvironmentTool(ProofEnvironment())
-        code = self._code(section, context)
+        code = code_of(self._node, section, "file", context)
         environment = UserEnvironment(
             self._node, code.source, section.timeout_seconds, modules=code.modules
         )
         environment.check()
         return EnvironmentTool(environment)
-
-    def _code(self, section: ToolNode, context: Context) -> CodeFile:
-        if section.code is not None:
-            return CodeFile(section.code, {})
-        assert section.file is not None
-        return read_code_of(self._node, "file", context.root / Path(section.file))
 
     def take_printed(self) -> str:
         """What an environment of the user printed since this was last asked; what a policy's code
@@ -94,6 +78,3 @@ class ToolRole(Stateless):
         """End the processes of the tool."""
         if not isinstance(self.tool, PolicyTool):
             self.tool.close()
-
-    def state(self) -> dict[str, Any]:
-        return {}

@@ -9,7 +9,7 @@ file system leaves where the power went.
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -62,15 +62,17 @@ def lines_of(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
 
 def torn_bytes(path: Path) -> int:
     """How many bytes at the end of a file were not written whole."""
-    tail = _tail(path)
-    return len(tail) if tail and event_of(tail.rstrip(b"\0")) is None else tail.count(b"\0")
+    with path.open("rb") as file:
+        line = _last_line(file, file.seek(0, os.SEEK_END))
+    return 0 if line.endswith(b"\n") else len(line) - len(_whole_event(line).rstrip(b"\n"))
 
 
-def mend(path: Path) -> Numbering:
+def repair(path: Path) -> Numbering:
     """Where a file stands, once a last line without its end is cut or completed."""
     if not path.exists():
         return Numbering()
-    _mend_end(path)
+    with path.open("r+b") as file:
+        _cut_end(file, _whole_event)
     seq = attempt = 0
     damaged = []
     for number, event in lines_of(path):
@@ -83,23 +85,26 @@ def mend(path: Path) -> Numbering:
     return Numbering(seq=seq, attempt=attempt, damaged=tuple(damaged))
 
 
-def _mend_end(path: Path) -> None:
-    tail = _tail(path)
-    if not tail:
-        return
-    line = tail.rstrip(b"\0")
-    is_whole = event_of(line) is not None
-    os.truncate(path, path.stat().st_size - len(tail) + (len(line) if is_whole else 0))
-    if is_whole:
-        with path.open("ab") as file:
-            file.write(b"\n")
+def _whole_event(line: bytes) -> bytes:
+    """A line that has its end; of another one the event that it holds, or nothing."""
+    if line.endswith(b"\n"):
+        return line
+    line = line.rstrip(b"\0")
+    return b"" if event_of(line) is None else line + b"\n"
 
 
-def _tail(path: Path) -> bytes:
-    """What stands behind the last end of a line."""
-    with path.open("rb") as file:
-        line = _last_line(file, file.seek(0, os.SEEK_END))
-    return b"" if line.endswith(b"\n") else line
+def _cut_end(file: IO[bytes], rest_of: Callable[[bytes], bytes]) -> bytes:
+    """Cut lines from the end of a file, up to one of which something stays; what stays of it."""
+    size = end = file.seek(0, os.SEEK_END)
+    rest = line = b""
+    while end and not rest:
+        line = _last_line(file, end)
+        end, rest = end - len(line), rest_of(line)
+    if rest != line or end + len(rest) != size:
+        file.seek(end)
+        file.write(rest)
+        file.truncate()
+    return rest
 
 
 def _is_number(value: object) -> bool:
@@ -137,32 +142,15 @@ def has_line(step: int) -> bool:
     return step % stride == 0
 
 
-def cut_end(path: Path, last_seq: int) -> None:
-    """Cut what was not written whole, and lines of events that are lost.
+def cut_end(file: IO[bytes], last_seq: int) -> int:
+    """Cut what was not written whole, and lines of events that are lost; the `seq` of the last line
+    that stays, 0 where none does.
 
     Args:
+        file: open for reading and writing.
         last_seq: of the newest event that can be read.
     """
-    if not path.exists():
-        return
-    with path.open("r+b") as file:
-        cut_open(file, last_seq)
-
-
-def cut_open(file: IO[bytes], last_seq: int) -> int:
-    """The same of a file that is open for reading and writing; the `seq` of its last line, 0 where
-    none is left."""
-    size = end = file.seek(0, os.SEEK_END)
-    seq = 0
-    while end:
-        line = _last_line(file, end)
-        seq = _seq_of(line)
-        if 1 <= seq <= last_seq:
-            break
-        end -= len(line)
-    if end < size:
-        file.truncate(end)
-    return seq if end else 0
+    return _seq_of(_cut_end(file, lambda line: line if 1 <= _seq_of(line) <= last_seq else b""))
 
 
 def _seq_of(line: bytes) -> int:

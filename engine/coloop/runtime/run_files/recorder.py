@@ -12,14 +12,14 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from coloop.errors import StorageFull
-from coloop.runtime.run_files.event_file import EVENT_FILE, GAUGE_LINES, cut_end, mend
+from coloop.runtime.run_files.event_file import EVENT_FILE, GAUGE_LINES, cut_end, repair
 from coloop.runtime.run_files.events import (
     MARK,
     CheckpointEvent,
@@ -37,8 +37,8 @@ LONGEST_MARKED_BYTES = 8 * 1024
 LONGEST_TEXT = 1000
 
 
-class Sink(Protocol):
-    """Takes what a run says; must return at once."""
+class Sink:
+    """Takes what a run says, and must return at once; this one tells nobody."""
 
     def event(self, line: str) -> None: ...
 
@@ -51,21 +51,7 @@ class Sink(Protocol):
     def close(self) -> None: ...
 
 
-class NullSink:
-    """Says nothing to anyone."""
-
-    def event(self, line: str) -> None: ...
-
-    def gauges(self, text: str) -> None: ...
-
-    def step_gauges(self, line: str) -> None: ...
-
-    def report(self, text: str) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class JsonlSink(NullSink):
+class JsonlSink(Sink):
     """`events.jsonl` and `gauges.jsonl`, appended line by line, and `gauges.json`, replaced
     whole."""
 
@@ -123,7 +109,7 @@ def _append(file: FileIO, data: bytes) -> None:
         raise
 
 
-class MarkedLinesSink(NullSink):
+class MarkedLinesSink(Sink):
     """Marked lines on standard output, for a launcher that follows a remote job's log.
 
     A line is one write of at most 8 KiB. Of a longer event what lies in files of the run is left
@@ -152,7 +138,6 @@ class MarkedLinesSink(NullSink):
 
 
 def _fits(line: str) -> bool:
-    """Whether a line is short enough with its mark and its end."""
     return len(line.encode()) + len(MARK) + 1 <= LONGEST_MARKED_BYTES
 
 
@@ -187,10 +172,14 @@ def _end_of(value: object) -> object:
     return [] if isinstance(value, list) else value
 
 
-class CallbackSink(NullSink):
+class CallbackSink(Sink):
     """Hands events and gauges to a function of the same process (the terminal display)."""
 
-    def __init__(self, on_event: "Listener") -> None:
+    def __init__(self, on_event: Callable[[str, str], None]) -> None:
+        """
+        Args:
+            on_event: told of `event` or `gauges`, and their JSON text.
+        """
         self._on_event = on_event
 
     def event(self, line: str) -> None:
@@ -200,20 +189,15 @@ class CallbackSink(NullSink):
         self._on_event("gauges", text)
 
 
-class Listener(Protocol):
-    """A function that is told of events and gauges as JSON text."""
-
-    def __call__(self, what: str, text: str) -> None: ...
-
-
 class Recorder:
     """Numbers and writes what a run says."""
 
     def __init__(self, folder: Path, run_id: str, sinks: Sequence[Sink] = ()) -> None:
         self.folder = folder
         self.run_id = run_id
-        before = mend(folder / EVENT_FILE)
-        cut_end(folder / GAUGE_LINES, before.seq)
+        before = repair(folder / EVENT_FILE)
+        with suppress(FileNotFoundError), (folder / GAUGE_LINES).open("r+b") as lines:
+            cut_end(lines, before.seq)
         self.seq = before.seq
         self.attempt = before.attempt + 1
         self.damaged = before.damaged
@@ -239,7 +223,6 @@ class Recorder:
         return time.monotonic() - self._gauges_at >= GAUGE_INTERVAL_SECONDS
 
     def show(self, gauges: Gauges) -> None:
-        """Replace the gauges."""
         self._gauges_at = time.monotonic()
         text = gauges.model_dump_json(exclude_none=True)
         try:
@@ -261,7 +244,6 @@ class Recorder:
             self._tell(sink, "step_gauges", line)
 
     def report(self, text: str) -> None:
-        """Hand on the report of a run that ended."""
         for sink in list(self._sinks):
             self._tell(sink, "report", text)
 

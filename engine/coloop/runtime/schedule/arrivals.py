@@ -55,7 +55,6 @@ class Arrivals:
         """`phase/stage` that have run before; an error would take a run's work with it."""
 
     def of_step(self, expected: Sequence[StageRows]) -> "StepArrivals":
-        """A step of these stages begins."""
         return StepArrivals(self._edges, expected)
 
     def note(self, stage: Stage, whats: Sequence[str], missing: Sequence[Missing]) -> list[Missing]:
@@ -108,11 +107,9 @@ class StepArrivals:
 
     @property
     def stages(self) -> Iterable[str]:
-        """Names of the stages that have rows."""
         return self._expected
 
     def stage_starts(self, stage: Stage, step_context: StepContext) -> list[Missing]:
-        """What its edges should have brought."""
         expected = self._expected.get(stage.name)
         if expected is None or step_context.turn > 1:
             return []
@@ -205,8 +202,7 @@ class StepArrivals:
 
 
 def _may_be_none(edge: Edge, came: int | None) -> bool:
-    """Whether credit has been given, and to no row: of a step in which nothing has a score, or all
-    is cut and masked, there are no returns. It is told by credit itself."""
+    """Credit gives no returns where nothing has a score or all is masked; it tells so itself."""
     return edge.source.port == RETURNS and came is not None
 
 

@@ -10,7 +10,7 @@ G = H / K, D head width, W model width, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -78,13 +78,6 @@ Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """(layer, query (B, H, T, D), key (B, K, T, D), value (B, K, T, D)) -> (B, H, T, D)"""
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    token_ids: tuple[int, ...]
-    lines: Lines
-    logits: Tensor  # of the token that follows, (V,)
-
-
 class LeanDecoder:
     """Implements `Decoder`."""
 
@@ -102,7 +95,7 @@ class LeanDecoder:
         self._device = weights.embedding.device
         self._dtype = weights.embedding.dtype
         self._cache = LeanCache(weights.shape, self._device, self._dtype)
-        self._latest: Prompt | None = None  # rows of one prompt often come in at different times
+        self._latest: Lines | None = None  # rows of one prompt often come in at different times
         self._scale = self._shape.head_width**-0.5
         self._is_grouped = self._shape.heads != self._shape.kv_heads
         self._epsilon = torch.tensor(self._shape.epsilon, device=self._device)
@@ -150,7 +143,8 @@ class LeanDecoder:
         prompts, counts = list(prompts), list(counts)
         if self._latest is not None and self._latest.token_ids == tuple(prompts[0]):
             rows = counts.pop(0)
-            self._cache.repeat(self._latest.lines, slice(slot, slot + rows))
+            self._cache.repeat(self._latest, slice(slot, slot + rows))
+            assert self._latest.logits is not None
             logits.append(self._latest.logits.expand(rows, -1))
             slot += rows
             del prompts[0]
@@ -162,7 +156,7 @@ class LeanDecoder:
             del prompts[:size], counts[:size]
             if not prompts:
                 lines = self._cache.take(slot - 1, len(last))
-                self._latest = Prompt(tuple(last), lines, logits[-1][-1].clone())
+                self._latest = replace(lines, token_ids=tuple(last), logits=logits[-1][-1].clone())
         return torch.cat(logits)
 
     def _admit_chunk(

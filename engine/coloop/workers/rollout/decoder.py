@@ -21,7 +21,12 @@ class Lines:
     """A cache's first T tokens of a text; only the decoder that took it reads it."""
 
     values: Tensor
-    length: int  # T
+    length: int
+    """T"""
+    token_ids: tuple[int, ...] = ()
+    """Those tokens, where they are a whole prompt."""
+    logits: Tensor | None = None
+    """(V,) of the token that follows a prompt."""
 
     @property
     def nbytes(self) -> int:

@@ -14,22 +14,22 @@ from torch import Tensor
 
 from coloop.errors import RequestRefused, WeightsNotUpdated
 from coloop.workers.rollout.protocol import Generation, GenerationRequest
-from coloop.workers.rollout.texts import KeptTexts, Text, are_siblings, takes_likeliest
+from coloop.workers.rollout.texts import KeptTexts, are_siblings, takes_likeliest
 
 
 class Writer(Protocol):
     def __len__(self) -> int: ...
 
-    def texts(self) -> list[Text]: ...
+    def texts(self) -> list[Generation]: ...
 
     def written(self) -> int: ...
 
-    def add(self, text: Text) -> None: ...
+    def add(self, text: Generation) -> None: ...
 
-    def step(self) -> list[Text]:
+    def step(self) -> list[Generation]:
         """About one token more for each; those that ended."""
 
-    def take_out(self, tickets: Collection[int]) -> tuple[list[Text], list[Text]]:
+    def take_out(self, tickets: Collection[int]) -> tuple[list[Generation], list[Generation]]:
         """Takes texts out as they are: these, and what else had ended."""
 
     def clear(self) -> None:
@@ -81,7 +81,7 @@ class RolloutEngine(ABC):
                 raise RequestRefused(f"row {request.id}: {problem}")
             self._served = request if request.continues is None else None
         self._tickets += 1
-        self._writer.add(Text(self._tickets, request))
+        self._writer.add(Generation(self._tickets, request))
         return self._tickets
 
     def step(self) -> list[Generation]:
@@ -115,7 +115,8 @@ class RolloutEngine(ABC):
             self._forget_all()
             raise
 
-    def _take_out(self, tickets: Collection[int]) -> list[Text]:
+    def _take_out(self, tickets: Collection[int]) -> list[Generation]:
+        """Texts as they are; what else had ended is ready."""
         taken, others = self._writer.take_out(tickets)
         self._ready += [self._generation(text) for text in others]
         return taken
@@ -124,23 +125,17 @@ class RolloutEngine(ABC):
         self._writer.clear()
         self._ready = []
 
-    def _generation(self, text: Text) -> Generation:
+    def _generation(self, text: Generation) -> Generation:
+        """A text that has ended, as it is given back."""
         assert text.reason is not None, "it has ended"
-        versions = self._versions_of(text)
-        return Generation(
-            id=text.request.id,
-            ticket=text.ticket,
-            token_ids=text.drawn,
-            log_probs=text.log_probs,
-            reason=text.reason,
-            version=versions[0][1],
-            sampled_log_probs=text.sampled_log_probs if is_cut(text.request) else None,
-            switches=versions[1:],
-        )
+        text.versions = self._versions_of(text)
+        if not is_cut(text.request):
+            text.sampled_log_probs = None
+        return text
 
-    def _versions_of(self, text: Text) -> tuple[tuple[int, int], ...]:
+    def _versions_of(self, text: Generation) -> tuple[tuple[int, int], ...]:
         """(token, version) from which on each version wrote its tokens."""
-        if text.before and len(text.drawn) == text.before:
+        if text.before and len(text.token_ids) == text.before:
             return text.versions
         return (*text.versions, (text.before, self._version))
 
@@ -176,7 +171,7 @@ class RolloutEngine(ABC):
         for text in paused:
             self._writer.add(text)
 
-    def _settle(self) -> list[Text]:
+    def _settle(self) -> list[Generation]:
         """Ends what is not to go on with other weights; the texts that are."""
         texts = self._writer.texts
         drops = {text.ticket for text in texts() if text.request.on_load == "drop"}
@@ -186,8 +181,8 @@ class RolloutEngine(ABC):
         paused = []
         for text in self._take_out({text.ticket for text in texts()}):
             if text.reason == "aborted":
-                text.versions = self._versions_of(text) if text.drawn else ()
-                text.before, text.reason = len(text.drawn), None
+                text.versions = self._versions_of(text) if text.token_ids else ()
+                text.before, text.reason = len(text.token_ids), None
                 paused.append(text)
             else:
                 self._ready.append(self._generation(text))
@@ -217,11 +212,11 @@ class RolloutEngine(ABC):
     def wake(self) -> None:
         """Takes its memory back; new weights may be loaded before or after it."""
 
-    def rows_at_once(self) -> int | None:
+    def max_concurrency(self) -> int | None:
         """Most texts that it has written at once; None: unknown."""
         return None
 
-    def write_fewer(self, rows: int) -> None:
+    def limit_concurrency(self, rows: int) -> None:
         """No more texts at once from now on; memory is freed. Nothing may be unfinished."""
         del rows
 

@@ -77,23 +77,40 @@ class GenerationRequest:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class Generation:
-    id: str
-    ticket: int = field(compare=False)  # of the request, as `submit` gave it
-    token_ids: list[int]
+    """One request, and what was written of it: while it waits that of earlier weights, once it has
+    ended all. L tokens."""
+
+    ticket: int = field(compare=False)
+    """As `submit` gave it."""
+    request: GenerationRequest = field(compare=False)
+    token_ids: list[int] = field(default_factory=list)
     """The tokens written, the end-of-text token included where it was drawn, L."""
-    log_probs: list[float]
+    log_probs: list[float] = field(default_factory=list)
     """Of each token at the sampling temperature, before top-p and top-k, L."""
-    reason: Reason
-    version: int
-    """Version of the weights that wrote it; that of its first token where several did."""
     sampled_log_probs: list[float] | None = None
-    """Of each token after top-p and top-k; None where nothing was cut, and both are the same, L."""
-    switches: tuple[tuple[int, int], ...] = ()
-    """(token, version): from this token on, newer weights wrote; in order."""
+    """Of each token after top-p and top-k, L; None where nothing is cut, and both are the same."""
+    before: int = field(default=0, compare=False)
+    """Tokens that earlier weights wrote."""
+    versions: tuple[tuple[int, int], ...] = ()
+    """(token, version): from this token on, this version of the weights wrote; in order."""
+    reason: Reason | None = None
+    """What ended it; None: it is on its way."""
 
     @property
     def finished(self) -> bool:
         """False where `max_new_tokens`, an abort or a drop cut it."""
         return self.reason in ("eos", "stop")
+
+    @property
+    def to_read(self) -> Sequence[int]:
+        """All that is to be read before the next token is drawn."""
+        if not self.before:
+            return self.request.prompt_ids
+        return [*self.request.prompt_ids, *self.token_ids[: self.before]]
+
+    def ends(self, reason: Reason) -> Generation:
+        """It is written no more."""
+        self.reason = reason
+        return self

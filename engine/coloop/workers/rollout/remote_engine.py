@@ -23,9 +23,9 @@ from coloop.data.services.service import Service
 from coloop.errors import RequestRefused, WeightsNotUpdated
 from coloop.models.build import positions_of, vocabulary_of
 from coloop.workers.rollout.engine import RolloutEngine
-from coloop.workers.rollout.protocol import GenerationRequest, Reason
+from coloop.workers.rollout.protocol import Generation, GenerationRequest, Reason
 from coloop.workers.rollout.stops import StopTexts, end_tokens
-from coloop.workers.rollout.texts import KeptTexts, Text, takes_likeliest
+from coloop.workers.rollout.texts import KeptTexts, takes_likeliest
 
 
 class RemoteEngine(RolloutEngine):
@@ -121,29 +121,29 @@ class RemoteTexts:
         self._ends = frozenset(is_end.nonzero().flatten().tolist())
         self._vocabulary = len(is_end)
         self._stops = stops
-        self._running: dict[Future[Drawn], Text] = {}
+        self._running: dict[Future[Drawn], Generation] = {}
 
     def __len__(self) -> int:
         return len(self._running)
 
-    def texts(self) -> list[Text]:
+    def texts(self) -> list[Generation]:
         return list(self._running.values())
 
     def written(self) -> int:
         """None of them: a text comes whole."""
         return 0
 
-    def add(self, text: Text) -> None:
+    def add(self, text: Generation) -> None:
         read = partial(read_completion, most=text.request.max_new_tokens)
         self._running[self._service.ask(body_of(text.request), read)] = text
 
-    def step(self) -> list[Text]:
+    def step(self) -> list[Generation]:
         if not self._running:
             return []
         done, _ = wait(self._running, timeout=MOMENT_SECONDS, return_when=FIRST_COMPLETED)
         return [self._ended(future) for future in list(self._running) if future in done]
 
-    def take_out(self, tickets: Collection[int]) -> tuple[list[Text], list[Text]]:
+    def take_out(self, tickets: Collection[int]) -> tuple[list[Generation], list[Generation]]:
         found = [one for one, text in self._running.items() if text.ticket in tickets]
         for future in found:
             future.cancel()
@@ -154,18 +154,18 @@ class RemoteTexts:
             future.cancel()
         self._running.clear()
 
-    def _ended(self, future: Future[Drawn]) -> Text:
+    def _ended(self, future: Future[Drawn]) -> Generation:
         text, drawn = self._running.pop(future), future.result()
         try:
             self._check(drawn)
         except Nonsense as nonsense:
             raise self._service.nonsense(nonsense) from None
         cut = self._cut(text.request, drawn.token_ids)
-        text.drawn, text.log_probs = drawn.token_ids[:cut], drawn.log_probs[:cut]
+        text.token_ids, text.log_probs = drawn.token_ids[:cut], drawn.log_probs[:cut]
         reason: Reason = "length"
         if cut is not None:
             reason = "stop"
-        elif text.drawn[-1] in self._ends:
+        elif text.token_ids[-1] in self._ends:
             reason = "eos"
         return text.ends(reason)
 

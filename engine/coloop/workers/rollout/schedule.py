@@ -17,7 +17,7 @@ from torch import Tensor
 
 from coloop.workers.rollout.decoder import Decoder, Lines
 from coloop.workers.rollout.graphs import StepGraphs, step_size
-from coloop.workers.rollout.protocol import GenerationRequest
+from coloop.workers.rollout.protocol import Generation, GenerationRequest
 from coloop.workers.rollout.slots import Slots
 from coloop.workers.rollout.stops import StopTexts
 from coloop.workers.rollout.texts import (
@@ -26,8 +26,8 @@ from coloop.workers.rollout.texts import (
     KeptTexts,
     Queue,
     Requirements,
-    Text,
     are_siblings,
+    continued_by,
 )
 
 WORTHWHILE = 16
@@ -42,7 +42,7 @@ class Schedule:
         is_end: Tensor,
         stops: StopTexts,
         *,
-        rows_at_once: int,
+        max_concurrency: int,
         cache_bytes: int,
         steps_between_looks: int,
         graphs: StepGraphs | None = None,
@@ -52,7 +52,7 @@ class Schedule:
         self._kept = kept
         self._is_end = is_end
         self._stops = stops
-        self._rows_at_once = rows_at_once
+        self._max_concurrency = max_concurrency
         self._cache_bytes = cache_bytes
         self._steps_between_looks = steps_between_looks
         self._graphs = graphs
@@ -78,25 +78,27 @@ class Schedule:
         self._room = (0, 0)
         self._decoder.reserve(0, 0)
 
-    def rows_at_once(self) -> int | None:
-        return min(self._room[0], self._rows_at_once) or None
+    def max_concurrency(self) -> int | None:
+        """Most texts for which there was room; None before the first."""
+        return min(self._room[0], self._max_concurrency) or None
 
-    def write_fewer(self, rows: int) -> None:
+    def limit_concurrency(self, rows: int) -> None:
         """No more than so many texts at once from here on. No text is on its way."""
-        self._rows_at_once = min(self._rows_at_once, max(rows, 1))
+        self._max_concurrency = min(self._max_concurrency, max(rows, 1))
         self.give_back_room()
 
     def __len__(self) -> int:
         return len(self._queue) + self._slots.running
 
-    def texts(self) -> list[Text]:
+    def texts(self) -> list[Generation]:
+        """All that are on their way."""
         return [*self._slots.texts, *self._queue]
 
     def written(self) -> int:
         waiting = sum(text.before for text in self._queue)
         return self._slots.written() + waiting
 
-    def add(self, text: Text) -> None:
+    def add(self, text: Generation) -> None:
         if not (len(self._queue) or self._slots.running):
             self.clear()
         if self._included is None or not are_siblings(text.request, self._included):
@@ -105,9 +107,9 @@ class Schedule:
         self._queue.add(text)
 
     @torch.inference_mode()
-    def step(self) -> list[Text]:
+    def step(self) -> list[Generation]:
         """One token more for every row; the texts that ended and were taken out."""
-        ended: list[Text] = []
+        ended: list[Generation] = []
         if self._can_admit():
             self._admit()
             ended += self._look()
@@ -143,7 +145,7 @@ class Schedule:
             self._graphs.forget()
 
     @torch.inference_mode()
-    def take_out(self, tickets: Collection[int]) -> tuple[list[Text], list[Text]]:
+    def take_out(self, tickets: Collection[int]) -> tuple[list[Generation], list[Generation]]:
         """Takes texts out as they are: these, and what else had ended."""
         waiting = [text.ends("aborted") for text in self._queue.remove(tickets)]
         cut = [slot for slot, text in enumerate(self._slots.texts) if text.ticket in tickets]
@@ -166,8 +168,8 @@ class Schedule:
 
     def _most_rows(self) -> int:
         row_bytes = self._decoder.bytes_per_token * self._requirements.length
-        fitting = self._cache_bytes // row_bytes if row_bytes else self._rows_at_once
-        return max(min(fitting, self._rows_at_once), 1)
+        fitting = self._cache_bytes // row_bytes if row_bytes else self._max_concurrency
+        return max(min(fitting, self._max_concurrency), 1)
 
     def _make_room(self) -> None:
         had, running, most = self._slots.count, self._slots.running, self._most_rows()
@@ -205,7 +207,7 @@ class Schedule:
         continuing, others = self._queue.take(free)
         known: list[tuple[Group, Lines]] = []
         for group in continuing:
-            lines = self._kept.lines_of(group.continues)
+            lines = self._kept.lines_of(continued_by(group))
             if lines is None:
                 others.append(group)
             else:
@@ -214,40 +216,43 @@ class Schedule:
             self._decoder.extend(
                 self._slots.running,
                 [lines for _, lines in known],
-                [group.token_ids for group, _ in known],
-                [len(group.texts) for group, _ in known],
+                [group[0].to_read for group, _ in known],
+                [len(group) for group, _ in known],
             )
-            self._slots.join([text for group, _ in known for text in group.texts])
+            self._slots.join([text for group, _ in known for text in group])
         if others:
-            others.sort(key=lambda group: -len(group.token_ids))
+            others.sort(key=lambda group: -len(group[0].to_read))
             logits = self._decoder.admit(
                 self._slots.running,
-                [group.token_ids for group in others],
-                [len(group.texts) for group in others],
+                [group[0].to_read for group in others],
+                [len(group) for group in others],
             )
-            self._slots.admit([text for group in others for text in group.texts], logits)
+            self._slots.admit([text for group in others for text in group], logits)
 
     # Rows go
 
-    def _look(self) -> list[Text]:
+    def _look(self) -> list[Generation]:
+        """Takes out rows that have ended, once they are worth the work or have waited long
+        enough."""
         count = self._slots.count_ended()
         self._steps_waited = self._steps_waited + self._steps_between_looks if count else 0
         if count * WORTHWHILE >= self._slots.running or self._steps_waited >= SLACK:
             return self._collect()
         return []
 
-    def _collect(self, cut: Iterable[int] = ()) -> list[Text]:
+    def _collect(self, cut: Iterable[int] = ()) -> list[Generation]:
         self._steps_waited = 0
-        ended, moves = self._slots.collect(list(cut))
+        ended = self._slots.collect(list(cut))
         for slot, text in ended.items():
             if text.request.keep and text.reason != "aborted":
                 self._keep(slot, text)
-        self._decoder.keep(moves.rows, moves.targets, moves.sources)
+        self._slots.close_gaps(ended, self._decoder.keep)
         self._longest = self._slots.longest()
         return list(ended.values())
 
-    def _keep(self, slot: int, text: Text) -> None:
-        """Keep a text and its slot's tokens but the last, which may not have been read."""
-        token_ids = [*text.request.prompt_ids, *text.drawn]
+    def _keep(self, slot: int, text: Generation) -> None:
+        """Keeps a text, and what its slot holds of all but its last token, which may not have been
+        read."""
+        token_ids = [*text.request.prompt_ids, *text.token_ids]
         lines = self._decoder.take(slot, len(token_ids) - 1)
         self._kept.add(text.ticket, token_ids, lines)

@@ -8,16 +8,16 @@ S slots, N running rows, W tokens that a row can hold, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from coloop.workers.rollout.protocol import GenerationRequest, Reason
+from coloop.workers.rollout.protocol import Generation, GenerationRequest, Reason
 from coloop.workers.rollout.sampling import KEEP_ALL, NO_SCRIPT, Settings, draw, uniforms
 from coloop.workers.rollout.stops import StopTexts
-from coloop.workers.rollout.texts import SLACK, Requirements, Text, takes_likeliest
+from coloop.workers.rollout.texts import SLACK, Requirements, takes_likeliest
 
 _COUNTERS = (
     "last",
@@ -34,15 +34,6 @@ _COUNTERS = (
 _WITHOUT_STOPS = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moves:
-    """How the gaps that ended rows left are closed: slot targets[i] becomes what sources[i] was."""
-
-    rows: int
-    targets: Tensor
-    sources: Tensor
-
-
 class Slots:
     """State of S slots, of which the first `running` are in use."""
 
@@ -56,7 +47,8 @@ class Slots:
         self._stops = stops if requirements.stops else None
         self._device = is_end.device
         self.running = 0
-        self.texts: list[Text] = []
+        self.texts: list[Generation] = []
+        """The text of each running slot."""
         counters = self._zeros(
             torch.int64, len(_COUNTERS) if requirements.stops else _WITHOUT_STOPS
         )
@@ -121,17 +113,17 @@ class Slots:
 
     # Rows come
 
-    def admit(self, texts: Sequence[Text], logits: Tensor) -> None:
+    def admit(self, texts: Sequence[Generation], logits: Tensor) -> None:
         """Puts texts behind the running rows and draws the next token of each. logits (n, V)"""
         first = self.running
         self._settle(texts)
         self._draw(first, self.running, logits)
 
-    def join(self, texts: Sequence[Text]) -> None:
+    def join(self, texts: Sequence[Generation]) -> None:
         """Puts texts behind the running rows whose last token is read with the next step."""
         self._settle(texts)
 
-    def _settle(self, texts: Sequence[Text]) -> None:
+    def _settle(self, texts: Sequence[Generation]) -> None:
         if not texts:
             return
         first, last = self.running, self.running + len(texts)
@@ -154,8 +146,9 @@ class Slots:
         self.texts.extend(texts)
         self.running = last
 
-    def _start(self, text: Text) -> list[int]:
-        request, read = text.request, text.token_ids
+    def _start(self, text: Generation) -> list[int]:
+        """The counters of a row as it comes in, in the order of `_COUNTERS`."""
+        request, read = text.request, text.to_read
         drawn = len(read) - len(request.prompt_ids)
         counters = [read[-1], len(read) - 1, drawn, request.max_new_tokens, 0, 1]
         if self._stops is None:
@@ -180,9 +173,10 @@ class Slots:
         said = script[: len(places)]
         places[: len(said)] = torch.tensor(said, dtype=places.dtype, device=self._device)
 
-    def _put_back(self, slot: int, text: Text) -> None:
+    def _put_back(self, slot: int, text: Generation) -> None:
+        """What earlier weights wrote of a row."""
         count = text.before
-        self._tokens[slot, :count] = torch.tensor(text.drawn, device=self._device)
+        self._tokens[slot, :count] = torch.tensor(text.token_ids, device=self._device)
         self._log_probs[slot, :count] = torch.tensor(text.log_probs, device=self._device)
         if self._sampled is not None:
             given = text.sampled_log_probs or text.log_probs
@@ -245,8 +239,9 @@ class Slots:
                 self._stopped[slot] = 1
         self._may_stop[: self.running] = 0
 
-    def collect(self, cut: Sequence[int] = ()) -> tuple[dict[int, Text], Moves]:
-        """Remove ended rows, and those in the slots `cut`, each with its slot."""
+    def collect(self, cut: Sequence[int] = ()) -> dict[int, Generation]:
+        """The rows that have ended, and those in the slots of `cut` as they are: each by the slot
+        where it stands until `close_gaps`."""
         ends = self._end[: self.running]
         slots = ends.nonzero().squeeze(1)
         counts = ends[slots]
@@ -258,11 +253,10 @@ class Slots:
             reasons += ["aborted"] * len(alive)
         places = slots.tolist()
         self._read_out([self.texts[slot] for slot in places], slots, counts)
-        ended = {
+        return {
             slot: self.texts[slot].ends(reason)
             for slot, reason in zip(places, reasons, strict=True)
         }
-        return ended, self._close_gaps(places)
 
     def _reasons(self, slots: Tensor) -> list[Reason]:
         last = self._tokens[slots, self._end[slots] - 1].tolist()
@@ -272,7 +266,8 @@ class Slots:
                 found[at] = "stop"
         return found
 
-    def _read_out(self, texts: Sequence[Text], slots: Tensor, counts: Tensor) -> None:
+    def _read_out(self, texts: Sequence[Generation], slots: Tensor, counts: Tensor) -> None:
+        """Note in the texts of these slots what was written, so many tokens of each."""
         lengths = counts.tolist()
         longest = max(lengths, default=0)
         tokens = self._tokens[:, :longest].index_select(0, slots).tolist()
@@ -283,11 +278,18 @@ class Slots:
             else self._sampled[:, :longest].index_select(0, slots).tolist()
         )
         for index, (text, length) in enumerate(zip(texts, lengths, strict=True)):
-            text.drawn = tokens[index][:length]
+            text.token_ids = tokens[index][:length]
             text.log_probs = log_probs[index][:length]
             text.sampled_log_probs = None if sampled is None else sampled[index][:length]
 
-    def _close_gaps(self, ended: list[int]) -> Moves:
+    def close_gaps(
+        self, ended: Collection[int], keep: Callable[[int, Tensor, Tensor], None]
+    ) -> None:
+        """Move the last rows into the slots of those that have ended.
+
+        Args:
+            keep: told how many rows are left, and that slot targets[i] becomes what sources[i] was.
+        """
         rows = self.running - len(ended)
         gone = set(ended)
         gaps = [slot for slot in ended if slot < rows]
@@ -302,4 +304,4 @@ class Slots:
         self._counters[rows : self.running] = 0
         del self.texts[rows:]
         self.running = rows
-        return Moves(rows=rows, targets=targets, sources=sources)
+        keep(rows, targets, sources)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from coloop.workers.rollout.decoder import Lines
-from coloop.workers.rollout.protocol import GenerationRequest, Reason
+from coloop.workers.rollout.protocol import Generation, GenerationRequest
 
 
 def are_siblings(one: GenerationRequest, other: GenerationRequest) -> bool:
@@ -32,59 +32,28 @@ def are_siblings(one: GenerationRequest, other: GenerationRequest) -> bool:
     )
 
 
-@dataclass(slots=True)
-class Text:
-    """One request, and what was written of it: while it waits that of earlier weights, once it has
-    ended all."""
-
-    ticket: int
-    request: GenerationRequest
-    drawn: list[int] = field(default_factory=list)
-    """Tokens of the completion, L."""
-    log_probs: list[float] = field(default_factory=list)
-    """L."""
-    sampled_log_probs: list[float] | None = None
-    """L; None where nothing is cut."""
-    before: int = 0
-    """Tokens that earlier weights wrote."""
-    versions: tuple[tuple[int, int], ...] = ()
-    """(token, version) of these: from this token on, this version wrote."""
-    reason: Reason | None = None
-    """What ended it; None: it is on its way."""
-
-    @property
-    def token_ids(self) -> Sequence[int]:
-        """All that is to be read before the next token is drawn."""
-        if not self.before:
-            return self.request.prompt_ids
-        return [*self.request.prompt_ids, *self.drawn[: self.before]]
-
-    def ends(self, reason: Reason) -> Text:
-        """It is written no more."""
-        self.reason = reason
-        return self
+Group = list[Generation]
+"""Texts that begin alike and wait."""
 
 
-@dataclass(slots=True)
-class Group:
-    """Texts that begin alike and wait."""
-
-    token_ids: Sequence[int]
-    texts: list[Text]
-    continues: int | None  # kept text that they begin with
+def continued_by(group: Group) -> int | None:
+    """Ticket of the kept text that they begin with."""
+    tickets = (text.request.continues for text in group)
+    return next((ticket for ticket in tickets if ticket is not None), None)
 
 
 class Queue:
     def __init__(self) -> None:
-        self._arrived: list[Text] = []
-        self._first: deque[Group] = deque()  # groups that continue a kept text
+        self._arrived: list[Generation] = []
+        self._first: deque[Group] = deque()
+        """Groups that continue a kept text."""
         self._groups: deque[Group] = deque()
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def add(self, text: Text) -> None:
+    def add(self, text: Generation) -> None:
         self._arrived.append(text)
         self._count += 1
 
@@ -92,61 +61,64 @@ class Queue:
         """The next texts: groups that continue a kept text, then the longest first."""
         self._sort_in()
         continuing = _take(self._first, count)
-        taken = sum(len(group.texts) for group in continuing)
+        taken = sum(map(len, continuing))
         others = _take(self._groups, count - taken)
-        taken += sum(len(group.texts) for group in others)
+        taken += sum(map(len, others))
         self._count -= taken
-        others.sort(key=lambda group: -len(group.token_ids))
+        others.sort(key=_longest_first)
         return continuing, others
 
-    def remove(self, tickets: Container[int]) -> list[Text]:
+    def remove(self, tickets: Container[int]) -> list[Generation]:
+        """Takes out texts that still wait."""
         found = [text for text in self if text.ticket in tickets]
         if found:
             self._arrived = [text for text in self._arrived if text.ticket not in tickets]
-            for groups in (self._first, self._groups):
-                for group in groups:
-                    group.texts = [text for text in group.texts if text.ticket not in tickets]
-            self._first = deque(group for group in self._first if group.texts)
-            self._groups = deque(group for group in self._groups if group.texts)
+            self._first, self._groups = (
+                deque(left for group in groups if (left := _without(group, tickets)))
+                for groups in (self._first, self._groups)
+            )
             self._count -= len(found)
         return found
 
-    def __iter__(self) -> Iterator[Text]:
+    def __iter__(self) -> Iterator[Generation]:
         for groups in (self._first, self._groups):
             for group in groups:
-                yield from group.texts
+                yield from group
         yield from self._arrived
 
     def _sort_in(self) -> None:
         if not self._arrived:
             return
         groups: dict[tuple[int, ...], Group] = {}
-        group: Group | None = None
+        group: Group = []
+        latest: Sequence[int] | None = None
         for text in self._arrived:
-            token_ids = text.token_ids
-            if group is None or token_ids is not group.token_ids:
-                known = tuple(token_ids)
-                if known not in groups:
-                    groups[known] = Group(token_ids, [], None)
-                group = groups[known]
-            group.texts.append(text)
-            if group.continues is None:
-                group.continues = text.request.continues
+            token_ids = text.to_read
+            if token_ids is not latest:
+                group, latest = groups.setdefault(tuple(token_ids), []), token_ids
+            group.append(text)
         self._arrived = []
-        self._first += [group for group in groups.values() if group.continues is not None]
-        others = [group for group in groups.values() if group.continues is None]
-        self._groups += sorted(others, key=lambda group: -len(group.token_ids))
+        self._first += [group for group in groups.values() if continued_by(group) is not None]
+        others = [group for group in groups.values() if continued_by(group) is None]
+        self._groups += sorted(others, key=_longest_first)
+
+
+def _without(group: Group, tickets: Container[int]) -> Group:
+    return [text for text in group if text.ticket not in tickets]
+
+
+def _longest_first(group: Group) -> int:
+    return -len(group[0].to_read)
 
 
 def _take(groups: deque[Group], count: int) -> list[Group]:
     found: list[Group] = []
     while count and groups:
-        group = groups[0]
-        taken, group.texts = group.texts[:count], group.texts[count:]
-        if not group.texts:
-            groups.popleft()
-        found.append(Group(group.token_ids, taken, group.continues))
-        count -= len(taken)
+        group = groups.popleft()
+        found.append(group[:count])
+        if group[count:]:
+            groups.appendleft(group[count:])
+        count -= len(found[-1])
     return found
 
 

@@ -20,7 +20,8 @@ from coloop.workers.rollout.schedule import Schedule
 from coloop.workers.rollout.stops import StopTexts, end_tokens
 from coloop.workers.rollout.texts import KeptTexts
 
-ROWS_AT_ONCE = 256  # rows written at once where nothing else is said
+MAX_CONCURRENCY = 256
+"""Rows written at once where nothing else is said."""
 CACHE_BYTES = 2 * 2**30
 """Most memory of the cache on a CPU; fixed, because what is free would differ from run to run."""
 GPU_CACHE_SHARE = 0.3
@@ -64,7 +65,7 @@ class TorchEngine(RolloutEngine):
             kept,
             end_tokens(model, tokenizer).to(device),
             StopTexts(tokenizer, vocabulary, device),
-            rows_at_once=max_num_seqs or ROWS_AT_ONCE,
+            max_concurrency=max_num_seqs or MAX_CONCURRENCY,
             cache_bytes=cache_bytes,
             steps_between_looks=STEPS_BETWEEN_LOOKS.get(device.type, 1),
             graphs=None if recorder is None else StepGraphs(recorder),
@@ -108,13 +109,15 @@ class TorchEngine(RolloutEngine):
         """Restores the weights; the cache comes with the first text."""
         self._aside.bring_back()
 
-    def rows_at_once(self) -> int | None:
-        return self._schedule.rows_at_once()
+    def max_concurrency(self) -> int | None:
+        """Most texts that it has written at once."""
+        return self._schedule.max_concurrency()
 
-    def write_fewer(self, rows: int) -> None:
+    def limit_concurrency(self, rows: int) -> None:
+        """No more than so many texts at once from here on."""
         assert not self.unfinished, "the engine is generating"
         self._kept.forget_lines()
-        self._schedule.write_fewer(rows)
+        self._schedule.limit_concurrency(rows)
 
     def close(self) -> None:
         """Frees the cache; the weights go with the object."""

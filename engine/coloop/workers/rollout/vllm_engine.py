@@ -31,10 +31,12 @@ from coloop.models.on_disk import to_disk
 from coloop.models.waiting import outline_of
 from coloop.workers.cpu.lean_weights import checked
 from coloop.workers.rollout.engine import RolloutEngine, is_cut
+from coloop.workers.rollout.protocol import Generation
 from coloop.workers.rollout.stops import StopTexts, end_tokens
-from coloop.workers.rollout.texts import KeptTexts, Text, takes_likeliest
+from coloop.workers.rollout.texts import KeptTexts, takes_likeliest
 
-ROWS_AT_ONCE = 256
+MAX_CONCURRENCY = 256
+"""Default number of sequences generated at once."""
 CPU_CACHE_BYTES = 2 * 2**30
 CPU_HEAD_WIDTHS = frozenset({32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512})
 """Widths of heads for which the CPU build has attention."""
@@ -91,7 +93,7 @@ class VllmEngine(RolloutEngine):
         self._vllm = self._build(
             model,
             max_model_len=length,
-            max_num_seqs=max_num_seqs or ROWS_AT_ONCE,
+            max_num_seqs=max_num_seqs or MAX_CONCURRENCY,
             kv_cache_memory_bytes=cache_bytes,
             gpu_memory_utilization=memory_share,
         )
@@ -300,7 +302,7 @@ class IsolatedProcessGroups(distributed_c10d._World):
 
 @dataclass(slots=True)
 class _Running:
-    text: Text
+    text: Generation
     looked: int  # tokens that were searched for stop texts
 
 
@@ -313,30 +315,30 @@ class VllmTexts:
         self._may_end: dict[int, list[bool]] = {}
         self._running: dict[str, _Running] = {}
         self._scored: dict[str, list[float] | None] = {}
-        self._ended: list[Text] = []
+        self._ended: list[Generation] = []
 
     def __len__(self) -> int:
         return len(self._running) + len(self._ended)
 
-    def texts(self) -> list[Text]:
+    def texts(self) -> list[Generation]:
         return [one.text for one in self._running.values()]
 
     def written(self) -> int:
-        running = sum(len(one.text.drawn) for one in self._running.values())
-        return running + sum(len(text.drawn) for text in self._ended)
+        running = sum(len(one.text.token_ids) for one in self._running.values())
+        return running + sum(len(text.token_ids) for text in self._ended)
 
     def clear(self) -> None:
         self._vllm.abort_request([*self._running, *self._scored])
         self._running, self._scored, self._ended = {}, {}, []
 
-    def add(self, text: Text) -> None:
+    def add(self, text: Generation) -> None:
         text.sampled_log_probs = (text.sampled_log_probs or []) if is_cut(text.request) else None
-        name, read = str(text.ticket), list(text.token_ids)
+        name, read = str(text.ticket), list(text.to_read)
         parameters = self._parameters(text, len(read), text.before)
         self._vllm.add_request(name, {"prompt_token_ids": read}, parameters)
         self._running[name] = _Running(text, looked=text.before)
 
-    def _parameters(self, text: Text, read: int, written: int) -> Any:
+    def _parameters(self, text: Generation, read: int, written: int) -> Any:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
@@ -364,13 +366,13 @@ class VllmTexts:
             extra_args={DRAW: draw},
         )
 
-    def step(self) -> list[Text]:
+    def step(self) -> list[Generation]:
         if self._running:
             self._step()
         ended, self._ended = self._ended, []
         return ended
 
-    def take_out(self, tickets: Collection[int]) -> tuple[list[Text], list[Text]]:
+    def take_out(self, tickets: Collection[int]) -> tuple[list[Generation], list[Generation]]:
         names = [name for name, one in self._running.items() if one.text.ticket in tickets]
         self._vllm.abort_request(names)
         cut = [self._running.pop(name) for name in names]
@@ -416,7 +418,7 @@ class VllmTexts:
         one = self._running[name]
         text = one.text
         told = output.logprobs  # of all new tokens in lists
-        text.drawn += output.token_ids
+        text.token_ids += output.token_ids
         if text.sampled_log_probs is None:
             text.log_probs += told.logprobs
         else:
@@ -430,14 +432,14 @@ class VllmTexts:
         if output.finish_reason is None:
             self._vllm.abort_request([name])
         del self._running[name]
-        is_eos = text.drawn[-1] in self._ends
+        is_eos = text.token_ids[-1] in self._ends
         self._ended.append(text.ends("stop" if is_stopped else "eos" if is_eos else "length"))
         if text.request.keep:
-            self._kept.add(text.ticket, [*text.request.prompt_ids, *text.drawn], None)
+            self._kept.add(text.ticket, [*text.request.prompt_ids, *text.token_ids], None)
 
     def _is_stopped(self, one: _Running) -> bool:
         text, request = one.text, one.text.request
-        new, one.looked = text.drawn[one.looked :], len(text.drawn)
+        new, one.looked = text.token_ids[one.looked :], len(text.token_ids)
         if not request.stop:
             return False
         number = self._stops.number_of(request.stop)
@@ -447,10 +449,10 @@ class VllmTexts:
             return False
         first = len(request.prompt_ids) if request.stop_from is None else request.stop_from
         earlier = list(request.prompt_ids[first:])
-        whole = earlier + text.drawn
+        whole = earlier + text.token_ids
         found = self._stops.first_end(number, whole, len(whole) - len(new))
         if found is None:
             return False
-        for values in (text.drawn, text.log_probs, text.sampled_log_probs or []):
+        for values in (text.token_ids, text.log_probs, text.sampled_log_probs or []):
             del values[found - len(earlier) :]
         return True

@@ -37,16 +37,11 @@ from coloop.workers.training.adapters import LearningAdapter
 from coloop.workers.training.forward import TokenModel, set_training
 from coloop.workers.training.meter import Meter
 from coloop.workers.training.optimizers import learning_rate
-from coloop.workers.training.prepared_batch import (
-    PreparedBatch,
-    SeenTokens,
-    prepare_batch,
-    together,
-)
-from coloop.workers.training.protocol import Hooks, Seen, TrainBatch, UpdateFailed, UpdateReport
+from coloop.workers.training.protocol import Hooks, UpdateFailed, UpdateReport
 from coloop.workers.training.ranks import ALONE, Ranks, Step, passes_of, plan_steps
 from coloop.workers.training.scorer import ScoresTexts
 from coloop.workers.training.states import ModelStates
+from coloop.workers.training.train_batch import Seen, SeenTokens, TrainBatch, collated, together
 
 STATE_VERSION = 1
 STOPPED = "stopped before the first optimizer step of an update"
@@ -214,13 +209,13 @@ class Learner(ScoresTexts):
     def _follow(self, training: Training) -> None:
         self._tokens.options = replace(self._tokens.options, loss_chunk=training.loss_chunk)
 
-    def _prepare(self, loads: Sequence[TrainBatch]) -> tuple[list[PreparedBatch], dict[str, int]]:
+    def _prepare(self, loads: Sequence[TrainBatch]) -> tuple[list[TrainBatch], dict[str, int]]:
         prepared = []
         skipped: dict[str, int] = {}
         for load in loads:
-            ready, left_out = prepare_batch(load, self._kl)
-            skipped[load.role] = skipped.get(load.role, 0) + left_out
-            if ready is not None:
+            ready = collated(load, self._kl)
+            skipped[load.role] = skipped.get(load.role, 0) + len(load.rows) - ready.size
+            if ready.size:
                 prepared.append(ready)
         return prepared, skipped
 
@@ -243,12 +238,12 @@ class Learner(ScoresTexts):
     def _with_prepared(
         self, load: TrainBatch, training: Training, seed: int, hooks: Hooks
     ) -> TrainBatch:
-        ready, _ = prepare_batch(load, self._kl)
-        if ready is None or ready.is_prepared:
+        ready = collated(load, self._kl)
+        if not ready.size or ready.is_prepared:
             return load
         run = _Run([ready], [[list(range(ready.size))]], hooks, self._ranks)
         self._prepare_whole(run, ready, training, seed)
-        return replace(load, rows=ready.rows_with_prepared(load.rows))
+        return replace(load, rows=ready.rows_with_prepared())
 
     def _prepare_all(self, run: _Run, training: Training, seed: int) -> None:
         """What recipes prepare, before the first of several steps; and the engine's mismatch."""
@@ -259,7 +254,8 @@ class Learner(ScoresTexts):
             if old is not None:
                 _measure_mismatch(run.meter, load.role, load.batch.sequences, old)
 
-    def _prepare_whole(self, run: _Run, load: PreparedBatch, training: Training, seed: int) -> None:
+    def _prepare_whole(self, run: _Run, load: TrainBatch, training: Training, seed: int) -> None:
+        """Give a load what its recipe asks of the whole batch."""
         recipe: Any = load.recipe  # one that prepares, as it says itself
         passes = self._passes(load, range(load.size), training)
         outputs = self._measure(
@@ -289,7 +285,7 @@ class Learner(ScoresTexts):
 
     def _passes(
         self,
-        load: PreparedBatch,
+        load: TrainBatch,
         rows: Sequence[int],
         training: Training,
         *,
@@ -329,8 +325,9 @@ class Learner(ScoresTexts):
         return losses, False
 
     def _learn_load(
-        self, run: _Run, load: PreparedBatch, rows: list[int], training: Training
+        self, run: _Run, load: TrainBatch, rows: list[int], training: Training
     ) -> list[_Loss]:
+        """Add the gradient of one load's share of an optimizer step; the loss of each pass."""
         whole = load.batch.select(rows)
         divisor = load.recipe.count(whole, load.settings)
         if divisor <= 0:
@@ -365,7 +362,7 @@ class Learner(ScoresTexts):
             run.advance(len(places))
         return losses
 
-    def _pass_nothing(self, load: PreparedBatch) -> None:
+    def _pass_nothing(self, load: TrainBatch) -> None:
         """Take part in a pass of the other ranks: the shortest row, for a gradient of zero."""
         shortest = min(range(load.size), key=lambda row: load.lengths[row])
         part = load.batch.select([shortest]).to(self._tokens.device)
@@ -435,8 +432,9 @@ class Learner(ScoresTexts):
         )
 
 
-def _counted(loads: Iterable[PreparedBatch]) -> tuple[int, int]:
-    """Rows and trained tokens of an update; those of several algorithms at one port once."""
+def _counted(loads: Iterable[TrainBatch]) -> tuple[int, int]:
+    """Rows and trained tokens of an update; what several algorithms learn at one port is there
+    once."""
     rows = tokens = 0
     known: dict[tuple[str, str], set[str]] = {}
     for load in loads:
@@ -449,13 +447,13 @@ def _counted(loads: Iterable[PreparedBatch]) -> tuple[int, int]:
     return rows, tokens
 
 
-_Loss = tuple[Tensor, PreparedBatch, tuple[str, ...]]
+_Loss = tuple[Tensor, TrainBatch, tuple[str, ...]]
 """The loss of one micro-batch, its batch, and ids of the first of its rows."""
 
 
 class _Run:
     def __init__(
-        self, loads: list[PreparedBatch], steps: list[Step], hooks: Hooks, ranks: Ranks
+        self, loads: list[TrainBatch], steps: list[Step], hooks: Hooks, ranks: Ranks
     ) -> None:
         self.loads = loads
         self.steps = steps
@@ -470,8 +468,9 @@ class _Run:
         self._total = sum(len(rows) for step in steps for rows in step)
         self._total += sum(load.size for load in self.to_prepare())
 
-    def to_prepare(self) -> list[PreparedBatch]:
-        """Loads with something to prepare; a single step is its own old policy."""
+    def to_prepare(self) -> list[TrainBatch]:
+        """Loads whose recipes ask for what nobody has prepared yet; one step alone is its own old
+        policy."""
         is_one_step = len(self.steps) == 1
         return [
             load
@@ -479,8 +478,9 @@ class _Run:
             if not load.is_prepared and not (is_one_step and load.needs.prepares_old)
         ]
 
-    def show(self, load: PreparedBatch, output: LossOutput) -> None:
-        """What a recipe shows of a micro-batch; with scores, of the scored texts."""
+    def show(self, load: TrainBatch, output: LossOutput) -> None:
+        """What a recipe shows of one micro-batch. Of a role that learns from scores, entropy and KL
+        are those of the texts that are scored: alerts and controllers look at what it writes."""
         if load.port != "rewards" and load.role in self._rewarded:
             kept = {name: one for name, one in output.metrics.items() if name not in OF_WORDS}
             output = replace(output, metrics=kept)

@@ -1,15 +1,11 @@
 """What an update is given and what it reports: token sequences and recipes; no tables, edges or
 phases."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from coloop.algorithms.batch import Pair
-from coloop.algorithms.batch import Sequence as TokenSequence
-from coloop.algorithms.recipes.protocol import Recipe
-from coloop.data.arrays import Numbers
 from coloop.errors import ColoopError
+from coloop.workers.training.train_batch import Seen
 
 
 class UpdateFailed(ColoopError):
@@ -32,32 +28,6 @@ class UpdateFailed(ColoopError):
         self.step = step
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainBatch:
-    """What one teaching port of one role brings to an update, for one of its algorithms."""
-
-    role: str
-    """Node id."""
-    port: str
-    recipe: Recipe
-    settings: Any
-    """What `coloop.spec.algorithm` resolves the algorithm's section to."""
-    rows: Sequence[TokenSequence] | Sequence[Pair]
-    weight: float = 1.0
-    """Of this load's loss among the learner's."""
-    temperature: float | Sequence[float] = 1.0
-    """That the rows were sampled at, one for all or one for each; logits are divided by it, as by
-    the sampler. 0 counts as 1."""
-    number: int = 0
-    """Of the algorithm among those of its port."""
-
-    @property
-    def name(self) -> str:
-        """Role, port and algorithm; what lasts from update to update belongs to it."""
-        own = f"{self.role}.{self.port}.{self.settings.name}"
-        return f"{own}.{self.number}" if self.number else own
-
-
 def _keep_going() -> bool:
     return False
 
@@ -74,10 +44,6 @@ class Hooks:
     """Called with rows done by this rank and rows of all, after each micro-batch."""
     should_stop: Callable[[], bool] = _keep_going
     """Asked between micro-batches before an optimizer step is taken; if one rank stops, all do."""
-
-
-Seen = Mapping[str, Mapping[str, Mapping[str, Numbers]]]
-"""By load, then by row id, then by name: one number a token of prompt and completion."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,7 +114,6 @@ def scored_rows(
 
 
 def meetings_of(tables: Sequence[Levels]) -> Meetings:
-    """Which levels of these tables meet."""
     return Meetings(
         levels=tuple(tuple(map(_births, ordered(levels))) for levels in tables),
         combinations=tuple(tuple(map(_births, met)) for met in align(tables)[0]) if tables else (),
@@ -145,7 +144,6 @@ def only_delivered(rows: Sequence[Row], deliveries: Sequence[Delivery]) -> tuple
 
 
 def merged(tables: Sequence[Table]) -> Table | None:
-    """One table of several, or None."""
     if not tables:
         return None
     return Table(rows=concat_rows(tables))

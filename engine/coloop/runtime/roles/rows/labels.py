@@ -13,7 +13,7 @@ from coloop.data.tables import Row, Score
 from coloop.errors import DataError
 from coloop.runtime.roles.protocol import Call, Context, Input
 from coloop.runtime.roles.rows.texts import SIDES, as_sequence, drawn_sequence, heat_of, prompt_of
-from coloop.runtime.roles.writing.prompting import Prompting, Prompts
+from coloop.runtime.roles.template import Prompting, Prompts
 from coloop.spec.algorithm import Algorithm, ImplicitPrm, Outcome
 from coloop.spec.graph import LoopSpec
 from coloop.spec.heads import head_of, learns_steps, scored_at
@@ -93,7 +93,6 @@ def _stepwise(
 
 
 def _other_kind(row: Row, given: Input, node: str, *, wants_steps: bool) -> DataError:
-    """Labels of steps for who learns whole texts, or the other way round."""
     scorer = given.edge.source.node
     if wants_steps:
         return DataError(
@@ -113,7 +112,6 @@ def _other_kind(row: Row, given: Input, node: str, *, wants_steps: bool) -> Data
 
 
 def _standing(row: Row, given: Input) -> dict[str, Any]:
-    """How much a row counts."""
     return {"weight": given.edge.weight, "count": row.drawn, "group": row.group or ""}
 
 
@@ -205,5 +203,4 @@ def _sides(row: Row, prompts: Prompts, place: int) -> dict[str, Any]:
 
 
 def _with(row: Row, columns: Mapping[str, Any]) -> Row:
-    """The row with another text, of which nobody drew a token."""
     return replace(row, columns={**row.columns, **columns}, tokens=None)

@@ -7,25 +7,221 @@ The first proof ends the search of a row. It gives a row for each state and acti
 of the action at its last token, and for each searched row whether it is proved.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from coloop.data.tables import Row
-from coloop.runtime.roles.searching.method import Findings, Labelled, Places
-from coloop.runtime.roles.searching.proofs import Action, ProofTree, State, proof_of, visited
-from coloop.runtime.roles.searching.puct import shares
-from coloop.runtime.roles.searching.search_environment import SearchEnvironment
-from coloop.runtime.roles.searching.tree_expansion import TreeExpansion, Written, columns_of
-from coloop.runtime.roles.searching.trees import Found, Path, Root, Search
+from coloop.runtime.roles.searching.graders import SearchEnvironment
+from coloop.runtime.roles.searching.puct import (
+    DRAWN_AT_ONCE,
+    Branch,
+    log_prob_of,
+    pick,
+    shares,
+    wanted,
+)
+from coloop.runtime.roles.searching.tree_expansion import (
+    Method,
+    TreeExpansion,
+    Written,
+    columns_of,
+)
+from coloop.runtime.roles.searching.trees import (
+    ExpansionRequest,
+    Findings,
+    Found,
+    Grown,
+    Path,
+    Places,
+    Search,
+)
 from coloop.spec.nodes import SearchNode
+from coloop.spec.search import Select
+
+# The AND/OR tree of one proof: a state is shown by any of its actions, an action by all of the
+# states to which it leads. Knows nothing of who proposes actions, and of who says where they lead.
+#
+#     state (OR) ── action (AND) ─┬─ state   return of an action = step_reward + min of its states
+#                └─ action        └─ state   return of a state  = max of its actions
+#
+# A visit goes down by PUCT, at an action to the open state that promises least, until it comes to
+# a state from which something is to be drawn. What comes back is what was drawn promises on the
+# mean, and above that step_reward + min over the states of each action. Worths are put between the
+# least and the greatest of the tree before they are compared (Schrittwieser et al. 2020, eq. 5).
 
 
-class AndOr:
+@dataclass(slots=True, kw_only=True, eq=False)
+class State(Branch):
+    """An OR node: it is shown by any of its actions."""
+
+    name: str
+    text: str
+    above: frozenset[str] = frozenset()
+    """States on the way down to it: to come back to one of them shows nothing."""
+    actions: list["Action"] = field(default_factory=list)
+    """Those that lead somewhere, no two alike."""
+    drawn: int = 0
+    shown: float | None = None
+    """Its return, where it is proved."""
+    is_dead: bool = False
+    """Nothing more can be tried."""
+
+    @property
+    def worth(self) -> float:
+        """Its return, or what it promises."""
+        if self.shown is not None:
+            return self.shown
+        return self.total / self.visits if self.visits else self.promise
+
+    @property
+    def open_actions(self) -> list["Action"]:
+        return [action for action in self.actions if not action.is_dead]
+
+    def settle(self, samples: int) -> None:
+        returns = [action.shown for action in self.actions if action.shown is not None]
+        self.shown = max(returns, default=None)
+        self.is_dead = self.drawn >= samples and not self.open_actions
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Action(Branch):
+    """An AND node: it is shown by all of the states to which it leads."""
+
+    path: Path
+    reward: float
+    states: list[State]
+
+    @property
+    def text(self) -> str:
+        return self.path.tokens.text.strip()
+
+    @property
+    def shown(self) -> float | None:
+        """Its return, where all of its states are proved."""
+        returns = [state.shown for state in self.states]
+        known = [one for one in returns if one is not None]
+        return self.reward + min(known, default=0.0) if len(known) == len(returns) else None
+
+    @property
+    def back(self) -> float:
+        """What it promises by what is known of its states."""
+        return self.reward + min((state.worth for state in self.states), default=0.0)
+
+    @property
+    def is_dead(self) -> bool:
+        return any(state.is_dead for state in self.states)
+
+    @property
+    def next(self) -> State:
+        """The open state that promises least; the first of equal ones."""
+        return min((one for one in self.states if one.shown is None), key=lambda one: one.worth)
+
+
+class ProofTree:
+    def __init__(self, text: str, section: SearchNode) -> None:
+        self.root = State(name="root", text=text, promise=0.0)
+        self._select = section.select or Select()
+        self._expand = section.expand or DRAWN_AT_ONCE
+        self._reward = float(section.step_reward)
+        self._low, self._high = float("inf"), float("-inf")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is neither proved nor given up."""
+        return self.root.shown is None and not self.root.is_dead
+
+    def descend(self) -> tuple[list[tuple[State, Action]], State, int]:
+        """The way down to the state from which is drawn next, and how many actions."""
+        way: list[tuple[State, Action]] = []
+        state = self.root
+        while True:
+            live = state.open_actions
+            count = wanted(self._expand, state.visits + 1, state.drawn, len(live))
+            if count:
+                return way, state, count
+            action = pick(live, state.visits, self._select, (self._low, self._high))
+            way.append((state, action))
+            state = action.next
+
+    def request(self, state: State, count: int) -> ExpansionRequest:
+        return ExpansionRequest(name=state.name, count=count, first=state.drawn, state=state.text)
+
+    def grow(self, state: State, count: int, paths: Grown) -> float | None:
+        """Put drawn actions below a state; what they promise on the mean, None where none of them
+        leads anywhere."""
+        promises = []
+        state.drawn += count
+        for path in paths or ():
+            if path.leads is None or {*state.above, state.text} & {*path.leads}:
+                continue
+            promise = self._reward if path.score is None or not path.leads else path.score
+            promises.append(promise)
+            self._note(promise)
+            if all(path.tokens.text.strip() != one.text for one in state.actions):
+                state.actions.append(self._action(state, path, promise))
+        return sum(promises) / len(promises) if promises else None
+
+    def climb(self, way: list[tuple[State, Action]], state: State, promise: float | None) -> None:
+        """Bring up the tree what came of a visit.
+
+        Args:
+            promise: of what was drawn at the state; None: nothing is known by it.
+        """
+        self._visit(state, promise)
+        for above, action in reversed(way):
+            back = None if promise is None else action.back
+            if back is not None:
+                action.visit(back)
+                self._note(back)
+            self._visit(above, back)
+
+    def _visit(self, state: State, promise: float | None) -> None:
+        if promise is not None:
+            state.visit(promise)
+        state.settle(self._expand.samples)
+
+    def _note(self, worth: float) -> None:
+        self._low, self._high = min(self._low, worth), max(self._high, worth)
+
+    def _action(self, state: State, path: Path, promise: float) -> Action:
+        above = state.above | {state.text}
+        states = [
+            State(
+                name=f"{path.name}/{number}",
+                text=text,
+                promise=promise - self._reward,
+                above=above,
+            )
+            for number, text in enumerate(path.leads or ())
+        ]
+        log_prob = log_prob_of(path, 0, len(path.tokens.token_ids))
+        return Action(
+            path=path, promise=promise, log_prob=log_prob, reward=self._reward, states=states
+        )
+
+
+def proof_of(state: State) -> Iterator[tuple[State, Action]]:
+    """The proof with the greatest return, depth first: each state with its action."""
+    best = next(one for one in state.actions if one.shown == state.shown)
+    yield state, best
+    for below in best.states:
+        yield from proof_of(below)
+
+
+def visited(state: State) -> Iterator[tuple[State, Action]]:
+    """Every state with each of its actions that was followed, or proves it."""
+    for action in state.actions:
+        if not action.is_dead and (action.visits or action.shown is not None):
+            yield state, action
+        for below in action.states:
+            yield from visited(below)
+
+
+class AndOr(Method):
     """Proof search on an AND/OR tree (AlphaProof)."""
 
-    counts_rollouts = False
     score_range = None
 
     def grow(
@@ -34,28 +230,18 @@ class AndOr:
         environment = expansion.environment
         assert environment is not None
         trees = [ProofTree(environment.opening(row), section) for row in rows]
-        expansion.grow(
-            [
-                Root(row=row, key=row.id, search=prove(tree, section.budget.searches_per_row))
-                for row, tree in zip(rows, trees, strict=True)
-            ],
+        expansion.grow_rows(
+            rows,
+            (prove(tree, section.budget.searches_per_row) for tree in trees),
             lambda written: assess(written, expansion, environment),
         )
         accepted = _checked(rows, trees, expansion, section.step_separator)
+        proofs = list(zip(trees, accepted, strict=True))
+        given = (_given(tree, is_proof, section) for tree, is_proof in proofs)
         return Findings(
-            rows=[
-                one
-                for row, tree, is_proof in zip(rows, trees, accepted, strict=True)
-                for one in _given(row, tree, is_proof, expansion, section, place)
-            ],
-            searched=[
-                float(is_proof) if tree.root.drawn else None
-                for tree, is_proof in zip(trees, accepted, strict=True)
-            ],
-            rejected=sum(
-                tree.root.shown is not None and not is_proof
-                for tree, is_proof in zip(trees, accepted, strict=True)
-            ),
+            rows=expansion.labelled(rows, given, place),
+            searched=[float(is_proof) if tree.root.drawn else None for tree, is_proof in proofs],
+            rejected=sum(tree.root.shown is not None and not is_proof for tree, is_proof in proofs),
         )
 
 
@@ -94,20 +280,14 @@ def assess(
         )
         for root, request, own in written
     ]
-    asked = [(root, request, [path for path in own if path.leads]) for root, request, own in led]
-    promises = iter(expansion.value(expansion.rows(asked)))
-    return [
-        [replace(path, score=next(promises)) if path.leads else path for path in own]
-        for _, _, own in led
-    ]
+    return [[*own] for _, _, own in expansion.valued(led, lambda path: bool(path.leads))]
 
 
 def _checked(
     rows: Sequence[Row], trees: Sequence[ProofTree], expansion: TreeExpansion, separator: str
 ) -> list[bool]:
-    """Whether each tree has a proof with which `outcome` agrees, where there is one."""
     proved = [tree.root.shown is not None for tree in trees]
-    if not expansion.is_graded:
+    if expansion.grader is None:
         return proved
     texts = [
         expansion.row(row, _whole(tree.root, separator), 0, f"{row.id}.proof")
@@ -119,50 +299,29 @@ def _checked(
 
 
 def _whole(root: State, separator: str) -> Path:
-    """A proof as one text."""
     actions = [action for _, action in proof_of(root)]
     tokens = actions[0].path.tokens
     text = separator.join(action.text for action in actions)
     return replace(actions[0].path, tokens=replace(tokens, text=text))
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    state: State
-    action: Action
-
-
-def _given(
-    row: Row,
-    tree: ProofTree,
-    is_proof: bool,
-    expansion: TreeExpansion,
-    section: SearchNode,
-    place: Places,
-) -> list[Labelled]:
-    """The rows of one tree."""
+def _given(tree: ProofTree, is_proof: bool, section: SearchNode) -> Iterator[Found]:
+    """A text for each state and action that the tree gives, with the return of the action."""
     if section.give == "visited":
-        steps = [_Step(*one) for one in visited(tree.root)]
+        steps = visited(tree.root)
     else:
-        steps = [_Step(*one) for one in proof_of(tree.root)] if is_proof else []
-    found = []
-    for number, one in enumerate(steps):
-        path = one.action.path
-        worth = one.action.worth if one.action.shown is None else one.action.shown
-        drawn = np.flatnonzero(path.tokens.loss_mask)
-        columns = {**columns_of(one.state.text), "share": _share(one)}
-        found.append(
-            Labelled(
-                row=expansion.row(row, path, place(number), columns=columns),
-                score=worth,
-                chances={int(drawn[-1]): worth} if len(drawn) else {},
-            )
+        steps = proof_of(tree.root) if is_proof else iter(())
+    for state, action in steps:
+        worth = action.worth if action.shown is None else action.shown
+        drawn = np.flatnonzero(action.path.tokens.loss_mask)
+        yield Found(
+            path=replace(action.path, score=worth),
+            chances={int(drawn[-1]): worth} if len(drawn) else {},
+            columns={**columns_of(state.text), "share": _share(state, action)},
         )
-    return found
 
 
-def _share(step: _Step) -> float:
-    """Of the visits of a state, those that took its action; a proof counts as one more."""
-    actions = step.state.actions
-    visits = [action.visits + (action.shown is not None) for action in actions]
-    return shares(visits)[actions.index(step.action)]
+def _share(state: State, action: Action) -> float:
+    """Of the visits of a state, those that took an action; a proof counts as one more."""
+    visits = [other.visits + (other.shown is not None) for other in state.actions]
+    return shares(visits)[state.actions.index(action)]

@@ -17,40 +17,36 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coloop.data.tables import Row
-from coloop.runtime.roles.searching.method import CHANCES, Findings, Labelled, Places, counts_of
-from coloop.runtime.roles.searching.tree_expansion import TreeExpansion
+from coloop.runtime.roles.searching.tree_expansion import Method, TreeExpansion
 from coloop.runtime.roles.searching.trees import (
     Chances,
     ExpansionRequest,
+    Findings,
     Found,
     Grown,
+    Labelled,
     Path,
-    Root,
+    Places,
     Search,
     chance_of,
+    counts_of,
 )
 from coloop.spec.nodes import SearchNode
 from coloop.spec.search import Select
 
 
-class BinarySearch:
+class BinarySearch(Method):
     """Binary search for the first wrong step (OmegaPRM, Luo et al. 2024)."""
-
-    counts_rollouts = False
-    score_range = CHANCES
 
     def label(
         self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode
     ) -> list[Labelled]:
         """One search in each wrong text."""
         paths = expansion.texts(rows)
-        asked = zip(rows, paths, counts_of(rows, paths, section), strict=True)
-        found = expansion.grow(
-            [Root(row=row, key=row.id, search=of_text(path, count)) for row, path, count in asked]
-        )
+        found = expansion.grow_rows(rows, map(of_text, paths, counts_of(rows, paths, section)))
         return [
-            Labelled(row=row, score=path.score, chances=found[row.id][0].chances)
-            for row, path in zip(rows, paths, strict=True)
+            Labelled(row=row, score=path.score, chances=own[0].chances)
+            for row, path, own in zip(rows, paths, found, strict=True)
         ]
 
     def grow(
@@ -60,23 +56,9 @@ class BinarySearch:
         select, count = section.select or Select(), section.completions
         assert isinstance(count, int), "a prompt without texts has no success rate"
         most = section.budget.searches_per_row
-        searches = [of_prompt(count, select, most) for _ in rows]
-        roots = [
-            Root(row=row, key=row.id, search=search)
-            for row, search in zip(rows, searches, strict=True)
-        ]
-        found = expansion.grow(roots, expansion.graded_by_step)
-        return Findings(
-            rows=[
-                Labelled(
-                    row=expansion.row(row, one.path, place(number)),
-                    score=one.path.score,
-                    chances=one.chances,
-                )
-                for row in rows
-                for number, one in enumerate(found[row.id])
-            ]
-        )
+        searches = (of_prompt(count, select, most) for _ in rows)
+        found = expansion.grow_rows(rows, searches, expansion.graded_by_step)
+        return Findings(rows=expansion.labelled(rows, found, place))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -105,7 +87,6 @@ class CompletedPrefixes:
         return [*self._states.values()]
 
     def add(self, tokens: tuple[int, ...], chance: float, paths: Sequence[Path]) -> None:
-        """One that was completed."""
         state = State(length=len(tokens), chance=chance)
         self._states[tokens] = state
         for path in paths:

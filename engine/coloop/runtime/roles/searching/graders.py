@@ -1,38 +1,44 @@
-"""What a search asks about texts: how good a whole one is, and what an unfinished one promises. The
-nodes at `outcome` and `value` answer by their own code, on rows of the search.
+"""What a search asks other nodes: `outcome` how good a whole text is, `value` what an unfinished
+one promises, both by their own code on rows of the search; the environment at `tools` where actions
+lead.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from coloop.data.arrays import Numbers
-from coloop.data.tables import Row, Score
+from coloop.data.seeds import derive_seed
+from coloop.data.tables import Row, Score, Tokens
+from coloop.data.tools.environment import EnvironmentTool
+from coloop.data.tools.protocol import ToolFailure
 from coloop.errors import DataError
+from coloop.runtime.roles.generation.conversations import tools_of, with_openings
 from coloop.runtime.roles.protocol import Call, Outcome, Role
+from coloop.runtime.roles.rows.texts import prompt_of
 
 
+@dataclass(eq=False)
 class Asked:
     """A node that is asked by a handle."""
 
-    def __init__(self, node: str, port: str, check: str, call: Call) -> None:
-        """
-        Args:
-            port: of the search at which the node stands.
-        """
-        self._node = node
-        self._port = port
-        self._check = check
-        self._role: Role = call.callees[check]
-        self._call = call
-        self.alerts: dict[str, str] = {}
-        """By code, the first of what it had to say."""
+    node: str
+    port: str
+    """Of the search at which the node stands."""
+    check: str
+    call: Call
+    _role: Role = field(init=False)
+    alerts: dict[str, str] = field(default_factory=dict, init=False)
+    """By code, the first of what it had to say."""
+
+    def __post_init__(self) -> None:
+        self._role = self.call.callees[self.check]
 
     def _ask(self, rows: Sequence[Row]) -> Outcome:
         call = replace(
-            self._call,
-            stage=f"{self._check}.score",
+            self.call,
+            stage=f"{self.check}.score",
             verb="score",
             inputs={},
             live=frozenset(),
@@ -62,11 +68,11 @@ class Grader(Asked):
         if isinstance(score, int | float) and 0 <= score <= 1:
             return float(score)
         raise DataError(
-            f"{self._node}: {self._port}: `{self._check}` gives row {row.id} the score {score}; "
+            f"{self.node}: {self.port}: `{self.check}` gives row {row.id} the score {score}; "
             "the probability of a step is a mean of scores from 0 (wrong) to 1 (right), so connect "
             "a check that returns such scores",
-            self._node,
-            self._port,
+            self.node,
+            self.port,
         )
 
 
@@ -88,11 +94,11 @@ class Valuer(Asked):
     def _checked(self, row: Row, score: Score) -> float | None:
         if isinstance(score, Mapping):
             raise DataError(
-                f"{self._node}: {self._port}: `{self._check}` gives row {row.id} numbers at "
+                f"{self.node}: {self.port}: `{self.check}` gives row {row.id} numbers at "
                 "positions, but one number per text is needed; set its `read.granularity: "
                 "sequence`, or `read.reduce`",
-                self._node,
-                self._port,
+                self.node,
+                self.port,
             )
         return None if score is None else float(score)
 
@@ -103,3 +109,58 @@ def _last(row: Row, values: Mapping[str, Numbers]) -> float | None:
     if own is None or row.tokens is None or not row.tokens.loss_mask.any():
         return None
     return float(own[np.flatnonzero(row.tokens.loss_mask)[-1]])
+
+
+@dataclass(eq=False)
+class SearchEnvironment:
+    """The environment in which a search moves: what it says of a row, and where actions lead."""
+
+    node: str
+    call: Call
+    moves: int = field(default=0, init=False)
+    """Actions that were tried."""
+    refused: int = field(default=0, init=False)
+    """Those that led nowhere."""
+    reason: str = field(default="", init=False)
+    """Why the last of them did."""
+
+    def __post_init__(self) -> None:
+        [(self._name, role)] = tools_of(self.node, self.call).items()
+        assert isinstance(role.tool, EnvironmentTool)
+        self._tool = role.tool
+
+    def opening(self, row: Row) -> str:
+        """The state that a row asks to be shown.
+
+        Raises:
+            UserCodeError: the environment says nothing of it.
+            DataError: what it says is no text.
+        """
+        [opened] = with_openings([row], self.node, self.call)
+        state = prompt_of(opened, self.node)
+        if isinstance(state, str):
+            return state
+        raise DataError(
+            f"{self._name}: `reset` of row {row.id} returned a list of messages; the state of a "
+            "search is a text that is passed to `step(state, action)`: return a text",
+            self._name,
+        )
+
+    def move(
+        self, tree: str, name: str, state: str | None, tokens: Tokens
+    ) -> tuple[str, ...] | None:
+        """The states to which an action leads; None: nowhere.
+
+        Args:
+            tree: row whose tree it is.
+            name: of the action in the tree; with it decides what the environment draws.
+        """
+        assert state is not None
+        call, self.moves = self.call, self.moves + 1
+        seed = derive_seed(call.context.seed, self._name, call.salt, call.step, tree, name)
+        try:
+            return tuple(self._tool.moves(state, tokens.text, seed, call.tick))
+        except ToolFailure as failure:
+            self.refused += 1
+            self.reason = str(failure)
+            return None

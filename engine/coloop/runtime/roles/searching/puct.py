@@ -10,32 +10,38 @@ from included; N(b) those of the branch. Of equal branches the first drawn is fo
 
 import math
 from collections.abc import Sequence
-from typing import Final, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Final, TypeVar
 
 import numpy as np
 
 from coloop.runtime.roles.searching.trees import Path
 from coloop.spec.search import Expand, Select
 
+DRAWN_AT_ONCE: Final = Expand()
 C: Final = 1.25
 """Weight of exploration (AlphaZero), where `select.c` leaves it open."""
 
 
-class Branch(Protocol):
-    """What a node can be left by."""
+@dataclass(slots=True, kw_only=True, eq=False)
+class Branch:
+    """What a node can be left by, with what came of its visits."""
 
-    @property
-    def visits(self) -> int: ...
-
-    @property
-    def log_prob(self) -> float:
-        """Of what was drawn, by the policy."""
-        ...
+    promise: float = 0.0
+    """What it is worth before it was visited."""
+    log_prob: float = 0.0
+    """Of what was drawn, by the policy."""
+    visits: int = 0
+    total: float = 0.0
 
     @property
     def worth(self) -> float:
         """Q before it is brought to lie between 0 and 1."""
-        ...
+        return self.total / self.visits if self.visits else self.promise
+
+    def visit(self, worth: float) -> None:
+        self.visits += 1
+        self.total += worth
 
 
 B = TypeVar("B", bound=Branch)
@@ -65,7 +71,6 @@ def exploration(c: float, prior: float, visits: int, own: int) -> float:
 
 
 def priors(log_probs: Sequence[float]) -> list[float]:
-    """Probabilities of branches among themselves."""
     most = max(log_probs)
     shares = [math.exp(one - most) for one in log_probs]
     return [share / sum(shares) for share in shares]

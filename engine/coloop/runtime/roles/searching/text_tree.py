@@ -13,62 +13,54 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
 
 from coloop.data.tables import Row
-from coloop.runtime.roles.searching.method import CHANCES, Findings, Labelled, Places
-from coloop.runtime.roles.searching.puct import log_prob_of, pick, shares, wanted
-from coloop.runtime.roles.searching.tree_expansion import TreeExpansion, Written
+from coloop.runtime.roles.searching.puct import (
+    DRAWN_AT_ONCE,
+    Branch,
+    log_prob_of,
+    pick,
+    shares,
+    wanted,
+)
+from coloop.runtime.roles.searching.tree_expansion import Method, TreeExpansion, Written
 from coloop.runtime.roles.searching.trees import (
-    Chances,
     ExpansionRequest,
+    Findings,
+    Found,
     Grown,
     Path,
-    Root,
+    Places,
     Search,
+    chance_of,
 )
 from coloop.spec.nodes import SearchNode
-from coloop.spec.search import Expand, Select
-
-DRAWN_AT_ONCE: Final = Expand()
+from coloop.spec.search import Select
 
 
-class Puct:
+class Puct(Method):
     """Tree search over texts by PUCT; a node is a text up to the end of a step."""
-
-    counts_rollouts = False
-    score_range = CHANCES
 
     def grow(
         self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode, place: Places
     ) -> Findings:
-        trees = [TextTree(section, is_by_step=expansion.is_valued) for _ in rows]
+        is_by_step = expansion.valuer is not None
+        trees = [TextTree(section, is_by_step=is_by_step) for _ in rows]
         most = section.budget.searches_per_row
         assert most is not None
-        roots = [
-            Root(row=row, key=row.id, search=search(tree, most))
-            for row, tree in zip(rows, trees, strict=True)
-        ]
-        is_by_step = expansion.is_valued
-        expansion.grow(
-            roots, partial(assess, expansion=expansion) if is_by_step else expansion.graded_by_step
+        by_step = partial(assess, expansion=expansion)
+        expansion.grow_rows(
+            rows,
+            (search(tree, most) for tree in trees),
+            by_step if is_by_step else expansion.graded_by_step,
         )
-        return Findings(
-            rows=[
-                Labelled(
-                    row=expansion.row(row, one.path, place(number), columns={"share": one.share}),
-                    score=one.path.score,
-                    chances=one.chances,
-                )
-                for row, tree in zip(rows, trees, strict=True)
-                for number, one in enumerate(tree.given(section.give))
-            ]
-        )
+        given = (tree.given(section.give) for tree in trees)
+        return Findings(rows=expansion.labelled(rows, given, place))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Node:
-    """A beginning of a text, or a whole one."""
+class Node(Branch):
+    """A beginning of a text, or a whole one; its worth is its chance."""
 
     name: str
     length: int = 0
@@ -76,36 +68,16 @@ class Node:
     text: Path | None = None
     """A text that begins so; None: the prompt's."""
     is_whole: bool = False
-    promise: float = 0.0
-    log_prob: float = 0.0
-    """Of its last step."""
     branches: dict[tuple[int, ...], "Node"] = field(default_factory=dict)
     """By the tokens of their step."""
     drawn: int = 0
-    visits: int = 0
-    total: float = 0.0
     is_dead: bool = False
     """Nothing can be drawn behind it of which anybody says anything."""
-
-    @property
-    def worth(self) -> float:
-        """Its chance."""
-        return self.total / self.visits if self.visits else self.promise
 
     @property
     def live(self) -> list["Node"]:
         """Branches that can be followed."""
         return [one for one in self.branches.values() if not one.is_dead]
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A text of the tree."""
-
-    path: Path
-    share: float
-    """How likely it is where each step that the tree knows is drawn by its share of the visits."""
-    chances: Chances
 
 
 class TextTree:
@@ -131,7 +103,6 @@ class TextTree:
         return way, 0
 
     def request(self, node: Node, count: int) -> ExpansionRequest:
-        """Draws behind a beginning."""
         return ExpansionRequest(
             name=node.name,
             count=count,
@@ -155,16 +126,15 @@ class TextTree:
         for step, drawn in steps.items():
             if step not in node.branches:
                 node.branches[step] = _branch(node, drawn)
-        return _mean(known) if known else None
+        return chance_of(known)
 
     def climb(self, way: Sequence[Node], promise: float | None) -> None:
-        """Bring up the tree what came of a visit."""
         for node in way if promise is not None else ():
-            node.visits += 1
-            node.total += promise or 0.0
+            node.visit(promise or 0.0)
 
-    def given(self, give: str) -> Iterator[Given]:
-        """Texts with their share of the visits, and the chances of their steps."""
+    def given(self, give: str) -> Iterator[Found]:
+        """Texts with the chances of their steps, and how likely each is where every step that the
+        tree knows is drawn by its share of the visits."""
         for path in self._texts.values():
             if path.is_open and give == "proofs":
                 continue
@@ -174,7 +144,7 @@ class TextTree:
             if not path.is_open and path.ends and path.score is not None:
                 chances[path.ends[-1]] = path.score
             share = math.prod(own for _, own in nodes)
-            yield Given(replace(path, score=score), share, chances)
+            yield Found(path=replace(path, score=score), chances=chances, columns={"share": share})
 
     def _along(self, path: Path) -> Iterator[tuple[Node, float]]:
         """The nodes with which a text begins, each with its share of its siblings' visits."""
@@ -221,15 +191,11 @@ def assess(written: Written, expansion: TreeExpansion) -> list[list[Path]]:
     whole = [
         (root, request, [one for one in own if not one.is_open]) for root, request, own in opened
     ]
-    steps = [(root, request, [one for one in own if one.is_open]) for root, request, own in opened]
-    promises = iter(expansion.value(expansion.rows(steps)))
+    valued = expansion.valued(opened, lambda path: path.is_open)
     grades = (one for own in expansion.graded_by_step(whole) for one in own)
     return [
-        [
-            replace(one, score=_chance(next(promises))) if one.is_open else next(grades)
-            for one in own
-        ]
-        for _, _, own in opened
+        [replace(one, score=_chance(one.score)) if one.is_open else next(grades) for one in own]
+        for _, _, own in valued
     ]
 
 
@@ -239,14 +205,13 @@ def _chance(promise: float | None) -> float | None:
 
 
 def _branch(node: Node, drawn: Sequence[tuple[int, Path]]) -> Node:
-    """The branch of texts that go on with one step."""
     end, text = drawn[0]
     return Node(
         name=f"{text.name}:{end}",
         length=end,
         text=text,
         is_whole=not text.is_open and end >= len(text.tokens.token_ids),
-        promise=_mean([path for _, path in drawn]),
+        promise=chance_of([path for _, path in drawn]) or 0.0,
         log_prob=log_prob_of(text, node.length, end),
     )
 
@@ -254,8 +219,3 @@ def _branch(node: Node, drawn: Sequence[tuple[int, Path]]) -> Node:
 def _first_end(path: Path, start: int) -> int:
     """Tokens up to the end of the first step behind a beginning."""
     return next((end + 1 for end in path.inner if end >= start), len(path.tokens.token_ids))
-
-
-def _mean(paths: Sequence[Path]) -> float:
-    scores = [path.score for path in paths if path.score is not None]
-    return sum(scores) / len(scores)

@@ -4,14 +4,21 @@ the texts that came of them. A search is a generator between the two.
     requests ──► policy writes, `outcome` grades ──► grown ──► more requests ... ──► what it found
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from coloop.data.tables import Row, Tokens
+from coloop.spec.nodes import SearchNode
+from coloop.spec.search import CompletionsByRate, RelativeProgress, StepLabels
 from coloop.workers.messages import Begun
+
+CHANCES: Final = (0.0, 1.0)
+"""Between which the scores of texts lie."""
+Places = Callable[[int], int]
+"""The place k among its siblings of the row's child of this number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +101,8 @@ class Found:
 
     path: Path
     chances: Chances = field(default_factory=dict)
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    """Of its row, beside those of every text."""
 
 
 Search = Generator[Sequence[ExpansionRequest], Sequence[Grown], list[Found]]
@@ -114,3 +123,80 @@ class Root:
     key: str
     """Of its tree; it decides what is drawn."""
     search: Search
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    """A row that the search gives."""
+
+    row: Row
+    score: float | None
+    """Of its text, by `outcome`."""
+    chances: Chances = field(default_factory=dict)
+    before: float | None = None
+    """Chance before its first step, where it was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a search comes to."""
+
+    rows: Sequence[Labelled]
+    searched: Sequence[float | None] | None = None
+    """Of the searched rows, where these are scored instead of the rows that are given."""
+    rejected: int = 0
+    """Finished proofs with which `outcome` does not agree."""
+
+
+def counts_of(rows: Sequence[Row], paths: Sequence[Path], section: SearchNode) -> list[int]:
+    """Completions from each beginning of these texts; by pass rate that of the texts of one group.
+    A rate that no band covers gets none."""
+    by = section.completions
+    if not isinstance(by, CompletionsByRate):
+        return [by] * len(rows)
+    groups: dict[str, list[Path]] = {}
+    for row, path in zip(rows, paths, strict=True):
+        groups.setdefault(group_of(row), []).append(path)
+    counts = {}
+    for group, own in groups.items():
+        rate = chance_of(own)
+        bands = by.bands if rate is not None else ()
+        counts[group] = next((band.use for band in bands if (rate or 0.0) < band.below), 0)
+    return [counts[group_of(row)] for row in rows]
+
+
+def group_of(row: Row) -> str:
+    """The row whose children count as answers to one problem."""
+    return row.group or row.id
+
+
+def labels_of(
+    chances: Chances, rule: StepLabels, *, before: float | None, stop_at_zero: bool
+) -> dict[int, float]:
+    """By the token in which a step ends: `soft` its chance, `hard` whether it has any, or whether
+    it keeps enough of the chance before it.
+
+    Args:
+        before: chance of the first step's beginning, for relative progress.
+        stop_at_zero: steps behind the first one without a chance get no label.
+    """
+    found: dict[int, float] = {}
+    for place, chance in sorted(chances.items()):
+        label = _label(chance, before, rule)
+        if label is not None:
+            found[place] = label
+        if stop_at_zero and chance == 0:
+            break
+        before = chance
+    return found
+
+
+def _label(chance: float, before: float | None, rule: StepLabels) -> float | None:
+    if rule == "soft":
+        return chance
+    if rule == "hard":
+        return float(chance > 0)
+    assert isinstance(rule, RelativeProgress)
+    if before is None:
+        return None
+    return float(before > 0 and chance / before >= rule.relative_progress)

@@ -14,54 +14,54 @@ from statistics import fmean
 from typing import Any
 
 from coloop.data.metrics import Group, swap_consistency
+from coloop.data.prompting import Verdict
 from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.join import gathered_members
 from coloop.data.tables.row import child_row
-from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.runtime.roles.generation.writer import RowPrompt, Writer
+from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.inputs import single_rows
-from coloop.runtime.roles.rows.scored import scored_outcome
-from coloop.runtime.roles.rows.steps import at_ends, listed, step_ends, steps_of
-from coloop.runtime.roles.rows.texts import rows_of
-from coloop.runtime.roles.verifiers import choosing
+from coloop.runtime.roles.rows.scored import at_ends, listed, scored_outcome, step_ends, steps_of
+from coloop.runtime.roles.rows.texts import FittingRole
 from coloop.runtime.roles.verifiers.judge import (
-    ROW_PORTS,
-    finished,
-    judged_rows,
-    section_of,
-    wants_steps,
-)
-from coloop.runtime.roles.verifiers.taught import Questions
-from coloop.runtime.roles.verifiers.turning import (
     ORDERS,
+    ROW_PORTS,
     SWAPPED,
+    finished,
     judged_orders,
+    judged_rows,
     opposite,
     read_range,
     score_range,
+    wants_steps,
 )
-from coloop.runtime.roles.verifiers.verdicts import Verdict, read_verdicts, score_of, weighs_labels
-from coloop.runtime.roles.writing.writer import RowPrompt, Writer
+from coloop.runtime.roles.verifiers.taught import Questions
+from coloop.runtime.roles.verifiers.verdicts import (
+    label_chances,
+    read_verdicts,
+    score_of,
+    weighs_labels,
+)
+from coloop.spec.nodes import VerifierNode
 from coloop.workers.messages import TooLong
 
 UNREAD = "parse/none"
 CONSISTENT = "swap/consistent"
 
 
-class GenerativeVerifier(Stateless):
+class GenerativeVerifier(FittingRole[VerifierNode]):
     """Generates a verdict for each row and parses its numbers."""
 
     def __init__(self, node: str, context: Context) -> None:
-        del context
-        self._node = node
+        super().__init__(node, context)
         self._questions = Questions(node)
         self._writer = Writer(node)
-        self._fits = rows_of(node)
 
     def run(self, call: Call) -> Outcome:
         rows, incoming = judged_rows(self._node, call)
         compares = bool(call.inputs.get("comparisons"))
         row_prompts = self._questions.about(rows, incoming, call, compares=compares)
-        if section_of(self._node, call.context).rollout is None:
+        if self._section(call.context).rollout is None:
             return self._by_labels(rows, row_prompts, call)
         return self._by_words(rows, row_prompts, call)
 
@@ -71,7 +71,7 @@ class GenerativeVerifier(Stateless):
         self, rows: Sequence[Row], row_prompts: Sequence[RowPrompt], call: Call
     ) -> Outcome:
         written, context = self._writer.run(row_prompts, call), call.context
-        section = section_of(self._node, context)
+        section = self._section(context)
         verdicts = written.outputs["rollouts"].rows
         judged = {row.id: row for row in rows}
         steps = {row.id: self._steps(row, context) for row in rows}
@@ -107,7 +107,7 @@ class GenerativeVerifier(Stateless):
 
     def _steps(self, row: Row, context: Context) -> int | None:
         """Steps of a text that is judged; None where the row has no text."""
-        text, read = row.columns.get("completion"), section_of(self._node, context).read
+        text, read = row.columns.get("completion"), self._section(context).read
         if read.step_verdicts is None or not isinstance(text, str):
             return None
         return len(steps_of(text, read.step_separator))
@@ -119,11 +119,10 @@ class GenerativeVerifier(Stateless):
         judged: Sequence[Row],
         context: Context,
     ) -> list[Score] | None:
-        """Numbers of steps at the tokens in which the steps of the judged texts end; None where
-        nobody reads them."""
+        """Numbers of steps at the tokens in which these end; None where nobody reads them."""
         if not wants_steps(self._node, context):
             return None
-        read = section_of(self._node, context).read
+        read = self._section(context).read
         ends = step_ends(judged, self._node, context, read.step_separator)
         placed: list[Score] = []
         for row, one in zip(verdicts, said, strict=True):
@@ -142,7 +141,7 @@ class GenerativeVerifier(Stateless):
         call: Call,
     ) -> Table:
         """A score for each row that was judged with others, of each verdict about them."""
-        read = section_of(self._node, call.context).read
+        read = self._section(call.context).read
         inputs = [one for port in ROW_PORTS for one in call.inputs.get(port, ())]
         singles = {row.id: row for row in single_rows(self._node, call.context, inputs)}
         rows: list[Row] = []
@@ -160,11 +159,10 @@ class GenerativeVerifier(Stateless):
     def _by_labels(
         self, rows: Sequence[Row], row_prompts: Sequence[RowPrompt], call: Call
     ) -> Outcome:
-        read = section_of(self._node, call.context).read
+        read = self._section(call.context).read
         bounds = read_range(read, by_label=True)
-        chances = choosing.asked(self._node, row_prompts, call.context)
-        refused = [one for one in chances if isinstance(one, TooLong)]
-        metrics, alerts = self._fits.count(refused, len(row_prompts), is_probe=call.is_probe)
+        chances = label_chances(self._node, row_prompts, call.context)
+        metrics, alerts = self._fits.count(chances, is_probe=call.is_probe)
         said: dict[str, list[tuple[bool, float]]] = {row.id: [] for row in rows}
         for row_prompt, chance in zip(row_prompts, chances, strict=True):
             if not isinstance(chance, TooLong):
@@ -183,24 +181,22 @@ class GenerativeVerifier(Stateless):
         return replace(outcome, metrics={**outcome.metrics, **metrics, **found})
 
     def _with_orders(self, row: Row, said: Sequence[tuple[bool, float]]) -> Row:
-        """A pair that was judged in both orders, with what was said in each."""
         if len({swapped for swapped, _ in said}) < len((False, True)):
             return row
         return row.with_columns(self._node, {ORDERS: [number for _, number in sorted(said)]})
 
     def state(self) -> dict[str, Any]:
-        return {"writer": self._writer.state(), "rows": self._fits.state()}
+        return {"writer": self._writer.state(), "rows": super().state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._writer.load_state(state["writer"])
-        self._fits.load_state(state["rows"])
+        super().load_state(state["rows"])
 
 
 def _of_asked(
     node: str, asked: Sequence[Row], verdicts: Sequence[Row], scores: Sequence[float | None]
 ) -> Table:
-    """What the verdicts about each row say on the mean, for who asks by a handle: it knows no rows
-    but its own."""
+    """The mean of the verdicts about each row, for who asks by a handle."""
     said: dict[str, list[float]] = {row.id: [] for row in asked}
     for verdict, score in zip(verdicts, scores, strict=True):
         if score is not None:

@@ -13,28 +13,26 @@ import numpy as np
 from coloop.data.arrays import Numbers
 from coloop.data.tables import Row, Score
 from coloop.runtime.roles.protocol import Call, Context, Outcome
-from coloop.runtime.roles.rows.steps import step_ends
-from coloop.runtime.roles.rows.texts import log_probs_of, rows_of
+from coloop.runtime.roles.rows.scored import step_ends
+from coloop.runtime.roles.rows.texts import FittingRole, log_probs_of
 from coloop.runtime.roles.verifiers.judge import (
     activated,
     judged_rows,
     judgement,
     reduced,
-    section_of,
 )
+from coloop.spec.nodes import VerifierNode
 from coloop.spec.reading import Read
 from coloop.workers.messages import TooLong
 
 WITHOUT_PRIOR = "rows/without_prior"
 
 
-class ImplicitVerifier:
+class ImplicitVerifier(FittingRole[VerifierNode]):
     """Scores tokens by β (log π − log prior) of a language model."""
 
     def __init__(self, node: str, context: Context) -> None:
-        del context
-        self._node = node
-        self._fits = rows_of(node)
+        super().__init__(node, context)
         self._batches = 0
         self._scale = 0.0
         """Mean over so many batches of their greatest reward to go."""
@@ -46,9 +44,8 @@ class ImplicitVerifier:
             prior.update(table.log_probs or {})
         known = [row for row in rows if row.id in prior]
         said = log_probs_of(self._node, known, call.context)
-        refused = [one for one in said.values() if isinstance(one, TooLong)]
-        metrics, alerts = self._fits.count(refused, len(known), is_probe=call.is_probe)
-        read = section_of(self._node, call.context).read
+        metrics, alerts = self._fits.count(said.values(), is_probe=call.is_probe)
+        read = self._section(call.context).read
         rewards = {
             name: read.beta * np.subtract(own, prior[name], dtype=np.float64)
             for name, own in said.items()
@@ -101,10 +98,10 @@ class ImplicitVerifier:
         self._batches, self._scale = memory
 
     def state(self) -> dict[str, Any]:
-        return {**self._fits.state(), "batches": self._batches, "scale": self._scale}
+        return {**super().state(), "batches": self._batches, "scale": self._scale}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        self._fits.load_state(state)
+        super().load_state(state)
         self._batches, self._scale = state["batches"], state["scale"]
 
 
@@ -117,8 +114,7 @@ def _at_tokens(row: Row, rewards: Numbers) -> dict[int, float]:
 
 
 def _at_steps(rewards: Mapping[int, float], ends: Sequence[int]) -> dict[int, float]:
-    """The sum over the tokens of each step where the step ends; of the last one, before the token
-    that is the outcome's."""
+    """The sum over each step where it ends; of the last, before the outcome's token."""
     found: dict[int, float] = {}
     last = max(rewards, default=-1)
     for place, reward in rewards.items():

@@ -1,7 +1,8 @@
-"""One batch of an update, made ready: rows as tensors, settings with the moment's coefficients."""
+"""What one teaching port of a role brings to an update: rows, and the same as tensors, with
+settings that have the coefficients of the moment."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,30 +19,49 @@ from coloop.algorithms.recipes.protocol import Needs, Recipe
 from coloop.data.arrays import Numbers, numbers_of
 from coloop.spec.algorithm import ResolvedRewards
 from coloop.workers.training.forward import effective_temperature
-from coloop.workers.training.protocol import Seen, TrainBatch
+
+Seen = Mapping[str, Mapping[str, Mapping[str, Numbers]]]
+"""By batch, then by row id, then by name: one number a token of prompt and completion."""
 
 
 @dataclass(slots=True, kw_only=True)
-class PreparedBatch:
-    """The rows as tensors, with what its recipe reads."""
+class TrainBatch:
+    """What one teaching port of one role brings to an update, for one of its algorithms."""
 
-    name: str
-    """Role, port and algorithm: what a KL controller belongs to."""
     role: str
+    """Node id."""
     port: str
     recipe: Recipe
     settings: Any
-    batch: Batch | PairBatch
-    lengths: list[int]
-    """Tokens that each unit fills."""
-    prompts: Prompts | None
-    """What each unit begins with; None where units are pairs, whose sides are read together."""
-    needs: Needs
-    weight: float
-    temperature: float | Tensor
-    """One for all rows, or (B,) where they differ."""
-    places: list[int]
-    """Of its units among the rows that came; the others have no trained token."""
+    """What `coloop.spec.algorithm` resolves the algorithm's section to."""
+    rows: Sequence[TokenSequence] | Sequence[Pair]
+    weight: float = 1.0
+    """Of this batch's loss among the learner's."""
+    temperature: float | Sequence[float] | Tensor = 1.0
+    """That the rows were sampled at, one for all or one for each; logits are divided by it, as by
+    the sampler. 0 counts as 1. Collated: one for all units, or (B,)."""
+    number: int = 0
+    """Of the algorithm among those of its port."""
+    tensors: Batch | PairBatch | None = None
+    """The rows that have a trained token; None: they are not collated."""
+    places: list[int] = field(default_factory=list)
+    """Where these are among the rows."""
+    lengths: list[int] = field(default_factory=list)
+    """Tokens that each of them fills."""
+    prompts: Prompts | None = None
+    """What each of them begins with; None where they are pairs, whose sides are read together."""
+    needs: Needs = field(default_factory=Needs)
+
+    @property
+    def name(self) -> str:
+        """Role, port and algorithm; what lasts from update to update belongs to it."""
+        own = f"{self.role}.{self.port}.{self.settings.name}"
+        return f"{own}.{self.number}" if self.number else own
+
+    @property
+    def batch(self) -> Batch | PairBatch:
+        assert self.tensors is not None, "it is collated"
+        return self.tensors
 
     @property
     def size(self) -> int:
@@ -71,6 +91,7 @@ class PreparedBatch:
         """One temperature for these rows, or (b,) one for each."""
         if isinstance(self.temperature, Tensor):
             return self.temperature[list(rows)]
+        assert isinstance(self.temperature, float | int)
         return self.temperature
 
     def give(self, found: Mapping[str, Tensor]) -> None:
@@ -78,12 +99,12 @@ class PreparedBatch:
         missing = self.needs.prepares - set(found)
         if missing:
             raise ValueError(f"{self.name}: `prepare` did not return {', '.join(sorted(missing))}")
-        self.batch = self.batch.with_numbers(found)
+        self.tensors = self.batch.with_numbers(found)
 
-    def rows_with_prepared(self, rows: Sequence[Any]) -> list[Any]:
-        """The load's rows, all of them, with what was prepared for those that teach."""
+    def rows_with_prepared(self) -> list[Any]:
+        """All rows, with what was prepared for those that teach."""
         found = {name: self._array_of(name) for name in self.needs.prepares}
-        full = list(rows)
+        full: list[Any] = list(self.rows)
         for unit, place in enumerate(self.places):
             full[place] = _with_numbers(full[place], found, unit, self.size)
         return full
@@ -114,40 +135,35 @@ def _part(numbers: Any, row: TokenSequence) -> Any:
     return numbers[: len(row.token_ids)] if numbers.ndim else float(numbers)
 
 
-def prepare_batch(
-    load: TrainBatch, controllers: dict[str, KlController]
-) -> tuple[PreparedBatch | None, int]:
-    """The load without rows that have no trained token (None if none is left), and their number."""
+def collated(load: TrainBatch, controllers: dict[str, KlController]) -> TrainBatch:
+    """The batch as tensors of the rows that have a trained token; with none of them it has no
+    `lengths` either.
+
+    A controller is made for an algorithm that adapts its KL in the loss.
+    """
     places = [place for place, row in enumerate(load.rows) if _has_trained_token(row)]
-    teaching = [load.rows[place] for place in places]
-    left_out = len(load.rows) - len(teaching)
-    if not teaching:
-        return None, left_out
+    if not places:
+        return load
     settings = _with_coefficient(load.name, load.settings, controllers)
     needs = load.recipe.needs(settings)
-    reads = needs.reads | needs.prepares
-    batch = _collate(teaching, reads, needs)
-    ready = PreparedBatch(
-        name=load.name,
-        role=load.role,
-        port=load.port,
-        recipe=load.recipe,
+    batch = _collate([load.rows[place] for place in places], needs.reads | needs.prepares, needs)
+    return replace(
+        load,
         settings=settings,
-        batch=batch,
+        temperature=_temperature(load.temperature, places),
+        tensors=batch,
+        places=places,
         lengths=batch.lengths(),
         prompts=prompts_of(batch) if isinstance(batch, Batch) else None,
         needs=needs,
-        weight=load.weight,
-        temperature=_temperature(load.temperature, places),
-        places=places,
     )
-    return ready, left_out
 
 
-def _temperature(given: float | Sequence[float], places: Sequence[int]) -> float | Tensor:
+def _temperature(given: float | Sequence[float] | Tensor, places: Sequence[int]) -> float | Tensor:
+    """One number where all these rows were sampled at the same temperature."""
     if isinstance(given, float | int):
         return effective_temperature(given)
-    heats = [effective_temperature(given[place]) for place in places]
+    heats = [effective_temperature(float(given[place])) for place in places]
     return heats[0] if len(set(heats)) == 1 else torch.tensor(heats)
 
 
@@ -203,7 +219,11 @@ class SeenTokens:
         self._found: dict[str, dict[str, _Row]] = {}
 
     def note(
-        self, load: PreparedBatch, units: Sequence[int], batch: Batch, tokens: Mapping[str, Tensor]
+        self,
+        load: TrainBatch,
+        units: Sequence[int],
+        batch: Batch,
+        tokens: Mapping[str, Tensor],
     ) -> None:
         """One pass over some units of a load, with the numbers of their tokens, (b, T) each."""
         if not tokens or load.sides != 1:
