@@ -68,7 +68,7 @@ def forge(backup: Path, database: bytes, **changes: Any) -> None:
     manifest = {
         "coloop_backup": 1,
         "kind": "sqlite",
-        "revision": "0004",
+        "revision": "0005",
         "made_at": "2026-01-01",
         "size": len(database),
         "sha256": hashlib.sha256(database).hexdigest(),

@@ -27,7 +27,7 @@ from coloop_server.loops.schemas import (
 )
 
 UNNAMED = "untitled"
-SITTING = timedelta(minutes=10)
+EDIT_SESSION = timedelta(minutes=10)
 """Edits from one tab within this time after the first are merged into one version."""
 KEPT_VERSIONS = 50
 """How many of the newest plain edits, without a label or a run, are kept."""
@@ -80,22 +80,22 @@ def save(session: Session, loop_id: str, new: LoopText, if_match: str | None) ->
 def edit(session: Session, row: LoopRow, new: LoopText, document: Mapping[str, Any]) -> None:
     """Like `save`, for a row and a text that are already loaded and parsed.
 
-    Edits of one sitting are merged: each save overwrites their version. A version with a label, a
+    Edits of one session are merged: each save overwrites their version. A version with a label, a
     run or a restore is never overwritten; the edit starts a new one.
     """
     name = clean_name(new.name) or clean_name(document.get("name")) or row.name
     if name == row.name and new.yaml == row.yaml:
         return
     at = datetime.now(UTC)
-    extends_version = new.sitting is not None and repository.is_working(
-        session, row, new.sitting, since=at - SITTING
+    extends_version = new.edit_session is not None and repository.is_working(
+        session, row, new.edit_session, since=at - EDIT_SESSION
     )
     version = row.version if extends_version else row.version + 1
     put(session, row, name=name, yaml=new.yaml, version=version, at=at)
     if extends_version:
         repository.rewrite_version(session, row)
     else:
-        repository.add_version(session, row, reason="edited", sitting=new.sitting)
+        repository.add_version(session, row, reason="edited", edit_session=new.edit_session)
         repository.prune_versions(session, row.id, KEPT_VERSIONS)
 
 
