@@ -4,7 +4,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from coloop.plan.batch_breakdown import Ladder
+from coloop.plan.batch_breakdown import BatchBreakdown
 from coloop.plan.cost import Estimate
 from coloop.plan.cost.report import Explanation, PhaseEstimate
 from coloop.spec.diagnostics import Change, Diagnostic
@@ -51,7 +51,7 @@ class PlannedStage(Output):
     rows: str | None
     """Rows of one step, as far as they are certain: `32`, `at most 24`, `some`, `unknown`; None
     where the stage works on none."""
-    ladder: str
+    breakdown: str
     """How the number comes about."""
     passes: int
     """How often at most a refill repeats it; the rows are those of one pass."""
@@ -104,7 +104,7 @@ class PlanSummary(Output):
     probes: list[PlannedProbe]
     decisions: list[PlannedDecision]
     """What was chosen where the loop left it open."""
-    ladders: list[Ladder]
+    breakdowns: list[BatchBreakdown]
     """The batch of every learner in every phase, from prompts to updates."""
     explain: list[str]
     """The plan in words, a line each."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from coloop.errors import ColoopError, SpecProblem
-from coloop.plan.batch_breakdown import ladders_of
+from coloop.plan.batch_breakdown import batch_breakdowns
 from coloop.plan.cost import Explanation, explain
 from coloop.plan.explain import probe_line, update_line
 from coloop.plan.refused import outlook_of
@@ -160,7 +160,7 @@ def summarise(plan: Plan, spec: LoopSpec, resolved: Resolved) -> PlanSummary:
             PlannedDecision(path=one.path, value=one.value, reason=one.reason)
             for one in plan.decisions
         ],
-        ladders=list(ladders_of(plan, spec, resolved)),
+        breakdowns=list(batch_breakdowns(plan, spec, resolved)),
         explain=list(plan.explain),
     )
 
@@ -172,7 +172,7 @@ def _stages(stages: Iterable[Stage], rows: Iterable[StageRows]) -> list[PlannedS
             stage=stage.name,
             node=stage.node,
             rows=counts[stage.name].rows.text if stage.name in counts else None,
-            ladder=counts[stage.name].rows.ladder if stage.name in counts else "",
+            breakdown=counts[stage.name].rows.breakdown if stage.name in counts else "",
             passes=counts[stage.name].passes if stage.name in counts else 1,
         )
         for stage in stages

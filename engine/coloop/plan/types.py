@@ -6,7 +6,7 @@ The plan of a phase is a pure function of the spec; nothing here moves while a r
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from coloop.plan.settings.settings import Channel, Sleep, UpdateSettings
 from coloop.spec.dtypes import Dtypes
@@ -56,8 +56,9 @@ class Rows(_Planned):
     """So many come whatever the models write and the rules cut."""
     text: str
     """`32`, `at most 24`, `unknown`."""
-    ladder: str = ""
-    """How the number comes about, e.g. `8 rows of problems x 4 completions`."""
+    breakdown: str = Field(default="", validation_alias=AliasChoices("breakdown", "ladder"))
+    """How the number comes about, e.g. `8 rows of problems x 4 completions`. Older run
+    folders call it `ladder`."""
 
 
 class StageRows(_Planned):

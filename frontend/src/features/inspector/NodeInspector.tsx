@@ -17,7 +17,7 @@ import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
 import { KindIcon } from "@/ui/KindIcon";
 import { RichText } from "@/ui/RichText";
-import { BatchLadders } from "./BatchLadders";
+import { BatchBreakdowns } from "./BatchBreakdowns";
 import { Connections } from "./Connections";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext, type FormSettings } from "./form/FormContext";
@@ -96,7 +96,7 @@ export function NodeInspector({ id }: { id: string }) {
         ) : null}
         {form.lockReason ? <p className="pb-2 text-muted text-xs">{form.lockReason}</p> : null}
         <FieldProblems problems={form.diagnostics.filter((problem) => !problem.field)} />
-        <BatchLadders node={id} />
+        <BatchBreakdowns node={id} />
         <FormContext value={form}>
           {field?.shape === "object" ? (
             <FormFields field={field} value={data} without={["kind"]} />

@@ -1,24 +1,24 @@
 import { useMemo } from "react";
-import type { BatchLadder, BatchRung } from "@/api/types";
+import type { BatchBreakdown, BatchCount } from "@/api/types";
 import { useWhenStill } from "@/state/choosing";
 import { useSync } from "@/state/document/context";
 
 /** How prompts become updates, as numbers that multiply out; a line for each phase in which that is different. */
-export function BatchLadders({ node }: { node: string }) {
-  const ladders = useWhenStill(useLadders(node));
-  const [first] = ladders;
+export function BatchBreakdowns({ node }: { node: string }) {
+  const breakdowns = useWhenStill(useBreakdowns(node));
+  const [first] = breakdowns;
   if (!first) return null;
-  const isOne = ladders.every((one) => said(one) === said(first));
-  const shown = isOne ? [first] : ladders;
+  const isOne = breakdowns.every((one) => said(one) === said(first));
+  const shown = isOne ? [first] : breakdowns;
   const notes = [...new Set(shown.map(({ note }) => note).filter((note) => note !== ""))];
   return (
     <section aria-label="Batch of a step" className="my-2 rounded-2 bg-sunken px-3 py-2 text-xs">
-      {shown.map((ladder) => (
-        <div key={ladder.phase} className="py-0.5">
-          {isOne ? null : <p className="truncate text-muted">{ladder.phase}</p>}
+      {shown.map((breakdown) => (
+        <div key={breakdown.phase} className="py-0.5">
+          {isOne ? null : <p className="truncate text-muted">{breakdown.phase}</p>}
           <ol className="flex flex-wrap gap-x-3 gap-y-1">
-            {ladder.rungs.map((rung) => (
-              <Step key={rung.name} rung={rung} />
+            {breakdown.counts.map((entry) => (
+              <Step key={entry.name} entry={entry} />
             ))}
           </ol>
         </div>
@@ -33,7 +33,7 @@ export function BatchLadders({ node }: { node: string }) {
 }
 
 /** A number, and by what it came of the one before. */
-function Step({ rung: { sign, by, of, count, name } }: { rung: Rung }) {
+function Step({ entry: { sign, by, of, count, name } }: { entry: BatchCount }) {
   return (
     <li className="leading-4">
       <span className="tabular flex gap-1.5">
@@ -55,8 +55,8 @@ function oneOf(name: string): string {
   return name.replace(/(?<=ch)es$|s$/, "");
 }
 
-function said({ rungs }: Ladder): string {
-  return JSON.stringify(rungs);
+function said({ counts }: BatchBreakdown): string {
+  return JSON.stringify(counts);
 }
 
 /** At most one decimal. */
@@ -64,13 +64,13 @@ function short(value: number): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: 1 });
 }
 
-/** The batch of a learner as numbers that multiply out, one ladder for each phase in which it learns. */
-type Ladder = BatchLadder;
-type Rung = BatchRung;
+const NONE: readonly BatchBreakdown[] = [];
 
-const NONE: readonly Ladder[] = [];
-
-function useLadders(node: string): readonly Ladder[] {
-  const ladders = useSync((state) => state.check?.plan?.ladders ?? NONE);
-  return useMemo(() => ladders.filter((ladder) => ladder.node === node), [ladders, node]);
+/** The breakdowns of a learner's batch, one for each phase in which it learns. */
+function useBreakdowns(node: string): readonly BatchBreakdown[] {
+  const breakdowns = useSync((state) => state.check?.plan?.breakdowns ?? NONE);
+  return useMemo(
+    () => breakdowns.filter((breakdown) => breakdown.node === node),
+    [breakdowns, node],
+  );
 }
