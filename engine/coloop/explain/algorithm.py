@@ -128,7 +128,7 @@ WITHOUT_SCORES: dict[str, str] = {
 
 
 def curves_of(entry: Algorithm) -> list[Curve]:
-    """The curves of one algorithm, the most telling first."""
+    """The curves of one algorithm, the most important first."""
     own = {} if isinstance(entry, RewardsAlgorithm) else WITHOUT_SCORES
     return [_curve(metric, own) for metric in _metrics(entry)]
 

@@ -116,7 +116,7 @@ def _kind(kind: str) -> dict[str, Any]:
         "color": GROUPS[text.group].color,
         "synonyms": _synonyms(kind),
         "summary": list(text.summary),
-        "telling": [asdict(value) for value in text.telling],
+        "card_fields": [asdict(value) for value in text.card_fields],
         "learning": asdict(text.learning) if text.learning else None,
         "stages": list(ports.stages),
         "inputs": [_in_port(name, port) for name, port in ports.inputs.items()],

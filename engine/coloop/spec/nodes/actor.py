@@ -13,6 +13,7 @@ from coloop.spec.nodes.kind import (
     LEARNS_BY,
     MODEL_PATHS,
     BaseNode,
+    CardField,
     InMode,
     InPort,
     KindText,
@@ -20,7 +21,6 @@ from coloop.spec.nodes.kind import (
     OutPort,
     PortType,
     Stage,
-    Telling,
 )
 from coloop.spec.rollout import Rollout
 from coloop.spec.row_counts import Counts
@@ -157,10 +157,10 @@ class ActorNode(BaseNode):
                 "rollout, sampler, language model, llm"
             ),
             summary=MODEL_PATHS,
-            telling=(
-                Telling("completions", ("rollout.completions_per_prompt",)),
-                Telling("max tokens", ("rollout.max_new_tokens",)),
-                Telling("temperature", ("rollout.temperature",)),
+            card_fields=(
+                CardField("completions", ("rollout.completions_per_prompt",)),
+                CardField("max tokens", ("rollout.max_new_tokens",)),
+                CardField("temperature", ("rollout.temperature",)),
             ),
             learning=LEARNS_BY,
         ),

@@ -13,6 +13,7 @@ from coloop.spec.levels import LevelsByPort, born
 from coloop.spec.names import NamesByPort, NamesOf, rooted
 from coloop.spec.nodes.kind import (
     BaseNode,
+    CardField,
     InMode,
     InPort,
     KindText,
@@ -20,7 +21,6 @@ from coloop.spec.nodes.kind import (
     OutPort,
     PortType,
     Stage,
-    Telling,
 )
 from coloop.spec.row_counts import Count, Counts
 
@@ -103,9 +103,9 @@ class BufferNode(BaseNode):
             template={"kind": "buffer", "capacity": 1024, "rows_per_step": 32, "sample": "uniform"},
             synonyms="replay, pool, memory, queue, experience, iteration, archive",
             summary=("sample",),
-            telling=(
-                Telling("capacity", ("capacity",)),
-                Telling("rows a step", ("rows_per_step",)),
+            card_fields=(
+                CardField("capacity", ("capacity",)),
+                CardField("rows a step", ("rows_per_step",)),
             ),
         ),
     )

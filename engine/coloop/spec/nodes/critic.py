@@ -11,13 +11,13 @@ from coloop.spec.nodes.kind import (
     LEARNS_BY,
     MODEL_PATHS,
     BaseNode,
+    CardField,
     InPort,
     KindText,
     NodeKind,
     OutPort,
     PortType,
     Stage,
-    Telling,
 )
 from coloop.spec.training import Training
 
@@ -83,8 +83,8 @@ class CriticNode(BaseNode):
             },
             synonyms="value, value function, value model, baseline, gae",
             summary=MODEL_PATHS,
-            telling=(
-                Telling(
+            card_fields=(
+                CardField(
                     "model",
                     ("model.architecture", "model.path", "model.run", "model.of", "model.with"),
                 ),

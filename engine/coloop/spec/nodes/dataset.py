@@ -11,13 +11,13 @@ from coloop.spec.levels import LevelsByPort, born
 from coloop.spec.names import NOTHING, NamesByPort, NamesOf
 from coloop.spec.nodes.kind import (
     BaseNode,
+    CardField,
     InMode,
     KindText,
     NodeKind,
     OutPort,
     PortType,
     Stage,
-    Telling,
 )
 from coloop.spec.row_counts import Count, Counts
 from coloop.spec.table_sizes import EMPTY
@@ -101,9 +101,9 @@ class DatasetNode(BaseNode):
                 "parquet, hub, hugging face, task, inline"
             ),
             summary=("source.split", "source.part", "source.type"),
-            telling=(
-                Telling("source", ("source.task", "source.path", "source.type")),
-                Telling("rows a step", ("rows_per_step",)),
+            card_fields=(
+                CardField("source", ("source.task", "source.path", "source.type")),
+                CardField("rows a step", ("rows_per_step",)),
             ),
         ),
     )

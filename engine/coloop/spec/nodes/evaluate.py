@@ -7,13 +7,13 @@ from typing import ClassVar, Literal
 from coloop.spec.base import Flag, NodeId, Number, PortName, Text, Whole, setting
 from coloop.spec.nodes.kind import (
     BaseNode,
+    CardField,
     InMode,
     InPort,
     KindText,
     NodeKind,
     PortType,
     Stage,
-    Telling,
 )
 
 
@@ -103,10 +103,10 @@ class EvaluateNode(BaseNode):
                 "accuracy, pass@k, measure"
             ),
             summary=("instead_of", "of.*"),
-            telling=(
-                Telling("every", ("every",)),
-                Telling("metrics", ("metrics.*",)),
-                Telling("instead of", ("instead_of",)),
+            card_fields=(
+                CardField("every", ("every",)),
+                CardField("metrics", ("metrics.*",)),
+                CardField("instead of", ("instead_of",)),
             ),
         ),
     )

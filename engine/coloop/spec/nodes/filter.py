@@ -10,6 +10,7 @@ from coloop.spec.levels import LevelsByPort
 from coloop.spec.names import NamesByPort, NamesOf, merged
 from coloop.spec.nodes.kind import (
     BaseNode,
+    CardField,
     InMode,
     InPort,
     KindText,
@@ -17,7 +18,6 @@ from coloop.spec.nodes.kind import (
     OutPort,
     PortType,
     Stage,
-    Telling,
 )
 from coloop.spec.row_counts import Count, Counts, at_most, times
 from coloop.spec.shaping import Fill, PerGroup, Resample, Rule
@@ -97,10 +97,10 @@ class FilterNode(BaseNode):
                 "select, keep, drop, dynamic sampling, rejection, refill, resample, best of n, cut"
             ),
             summary=("keep.*.rule",),
-            telling=(
-                Telling("keep", ("keep.*.rule",)),
-                Telling("per group", ("per_group.pick",)),
-                Telling("resample", ("resample.weight",)),
+            card_fields=(
+                CardField("keep", ("keep.*.rule",)),
+                CardField("per group", ("per_group.pick",)),
+                CardField("resample", ("resample.weight",)),
             ),
         ),
     )

@@ -109,7 +109,7 @@ class KindPorts:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class CardField:
     """A value that a node shows on its card and lets people edit there."""
 
     label: str
@@ -142,9 +142,9 @@ class KindText:
     synonyms: str
     """Other words under which it is looked for, with commas between them."""
     summary: tuple[str, ...]
-    """Paths of the values that stand beside the kind, most telling first; `*` is any key."""
-    telling: tuple[Telling, ...]
-    """At most three further values, most telling first."""
+    """Paths of the values that stand beside the kind, most important first; `*` is any key."""
+    card_fields: tuple[CardField, ...]
+    """At most three further values, most important first."""
     learning: Learning | None = None
 
 

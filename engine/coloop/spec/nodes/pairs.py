@@ -10,13 +10,13 @@ from coloop.spec.levels import Level, Levels, LevelsByPort, align, born
 from coloop.spec.names import NOTHING, Found, Names, NamesByPort, NamesOf, merged
 from coloop.spec.nodes.kind import (
     BaseNode,
+    CardField,
     InPort,
     KindText,
     NodeKind,
     OutPort,
     PortType,
     Stage,
-    Telling,
     When,
     is_of_use,
 )
@@ -112,9 +112,9 @@ class PairsNode(BaseNode):
             template={"kind": "pairs", "method": "best_worst"},
             synonyms="preference, preferences, chosen, rejected, comparison, best worst, margin",
             summary=("method",),
-            telling=(
-                Telling("method", ("method",)),
-                Telling("margin", ("margin",)),
+            card_fields=(
+                CardField("method", ("method",)),
+                CardField("margin", ("margin",)),
             ),
         ),
     )

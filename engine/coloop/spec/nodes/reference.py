@@ -9,13 +9,13 @@ from coloop.spec.model import Model
 from coloop.spec.nodes.kind import (
     MODEL_PATHS,
     BaseNode,
+    CardField,
     InPort,
     KindText,
     NodeKind,
     OutPort,
     PortType,
     Stage,
-    Telling,
 )
 
 
@@ -57,12 +57,12 @@ class ReferenceNode(BaseNode):
                 "prior"
             ),
             summary=MODEL_PATHS,
-            telling=(
-                Telling(
+            card_fields=(
+                CardField(
                     "of",
                     ("model.of", "model.with", "model.path", "model.run", "model.architecture"),
                 ),
-                Telling("refresh", ("model.refresh",)),
+                CardField("refresh", ("model.refresh",)),
             ),
         ),
     )

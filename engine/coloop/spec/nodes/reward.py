@@ -14,6 +14,7 @@ from coloop.spec.nodes.kind import (
     LEARNS_BY,
     MODEL_PATHS,
     BaseNode,
+    CardField,
     InMode,
     InPort,
     KindText,
@@ -21,7 +22,6 @@ from coloop.spec.nodes.kind import (
     OutPort,
     PortType,
     Stage,
-    Telling,
     When,
 )
 from coloop.spec.reading import PromptTemplate, Read
@@ -146,10 +146,10 @@ class RewardNode(BaseNode):
                 "judge, python, remote"
             ),
             summary=("source.type", *MODEL_PATHS),
-            telling=(
-                Telling("check", ("source.name",)),
-                Telling("source", ("source.file", "source.url", "source.code")),
-                Telling("reads", ("source.pattern", "source.column", "source.max")),
+            card_fields=(
+                CardField("check", ("source.name",)),
+                CardField("source", ("source.file", "source.url", "source.code")),
+                CardField("reads", ("source.pattern", "source.column", "source.max")),
             ),
             learning=LEARNS_BY,
         ),

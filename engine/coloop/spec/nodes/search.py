@@ -10,13 +10,13 @@ from coloop.spec.levels import LevelsByPort, children
 from coloop.spec.names import NOTHING, NamesByPort, NamesOf
 from coloop.spec.nodes.kind import (
     BaseNode,
+    CardField,
     InPort,
     KindText,
     NodeKind,
     OutPort,
     PortType,
     Stage,
-    Telling,
     When,
 )
 from coloop.spec.rollout import Rollout
@@ -132,10 +132,10 @@ class SearchNode(BaseNode):
             },
             synonyms="tree, mcts, monte carlo, puct, omegaprm, proof search, beam",
             summary=("method",),
-            telling=(
-                Telling("method", ("method",)),
-                Telling("completions", ("completions",)),
-                Telling("budget", ("budget.tokens",)),
+            card_fields=(
+                CardField("method", ("method",)),
+                CardField("completions", ("completions",)),
+                CardField("budget", ("budget.tokens",)),
             ),
         ),
     )

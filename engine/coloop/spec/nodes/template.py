@@ -13,13 +13,13 @@ from coloop.spec.levels import LevelsByPort, children
 from coloop.spec.names import NamesByPort, NamesOf
 from coloop.spec.nodes.kind import (
     BaseNode,
+    CardField,
     InPort,
     KindText,
     NodeKind,
     OutPort,
     PortType,
     Stage,
-    Telling,
 )
 from coloop.spec.reading import Message
 from coloop.spec.row_counts import Count, Counts, at_most
@@ -94,10 +94,10 @@ class TemplateNode(BaseNode):
             template={"kind": "template", "text": "{{ prompt }}"},
             synonyms="prompt, jinja, format, parse, extract, chat, rewrite, regex",
             summary=("each",),
-            telling=(
-                Telling("text", ("text", "code")),
-                Telling("target", ("target",)),
-                Telling("each", ("each",)),
+            card_fields=(
+                CardField("text", ("text", "code")),
+                CardField("target", ("target",)),
+                CardField("each", ("each",)),
             ),
         ),
     )

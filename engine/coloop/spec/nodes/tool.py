@@ -11,12 +11,12 @@ from coloop.spec.levels import LevelsByPort
 from coloop.spec.names import NamesByPort, NamesOf
 from coloop.spec.nodes.kind import (
     BaseNode,
+    CardField,
     InPort,
     KindText,
     NodeKind,
     OutPort,
     PortType,
-    Telling,
     When,
 )
 from coloop.spec.reading import PromptTemplate
@@ -128,10 +128,10 @@ class ToolNode(BaseNode):
                 "function, call, python, calculator, retrieval, rag, environment, sandbox, agent"
             ),
             summary=("type",),
-            telling=(
-                Telling("name", ("name",)),
-                Telling("calls", ("call",)),
-                Telling("time limit", ("timeout_seconds",)),
+            card_fields=(
+                CardField("name", ("name",)),
+                CardField("calls", ("call",)),
+                CardField("time limit", ("timeout_seconds",)),
             ),
         ),
     )

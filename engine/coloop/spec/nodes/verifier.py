@@ -13,6 +13,7 @@ from coloop.spec.nodes.kind import (
     LEARNS_BY,
     MODEL_PATHS,
     BaseNode,
+    CardField,
     InMode,
     InPort,
     KindText,
@@ -20,7 +21,6 @@ from coloop.spec.nodes.kind import (
     OutPort,
     PortType,
     Stage,
-    Telling,
     When,
 )
 from coloop.spec.reading import PromptTemplate, Read
@@ -236,10 +236,10 @@ class VerifierNode(BaseNode):
                 "majority, checker, proof"
             ),
             summary=MODEL_PATHS,
-            telling=(
-                Telling("method", ("method",)),
-                Telling("template", ("template.text",)),
-                Telling(
+            card_fields=(
+                CardField("method", ("method",)),
+                CardField("template", ("template.text",)),
+                CardField(
                     "verdict", ("read.verdict", "read.number", "read.score", "checker", "answer")
                 ),
             ),

@@ -12,7 +12,7 @@ const BUCKETS = 400;
 interface Comparison {
   compared: readonly Compared[];
   curves: readonly RunCurves[];
-  /** Metrics that one of the runs has, the most telling first. */
+  /** Metrics that one of the runs has, the most important first. */
   metrics: readonly string[];
   isLoading: boolean;
   error: unknown;

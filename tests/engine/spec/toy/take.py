@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from coloop.spec.base import Whole, setting
 from coloop.spec.nodes.kind import (
     BaseNode,
+    CardField,
     InPort,
     KindText,
     NodeKind,
     OutPort,
     PortType,
     Stage,
-    Telling,
 )
 from coloop.spec.row_counts import Count, Counts
 
@@ -43,7 +43,7 @@ class TakeNode(BaseNode):
             template={"kind": "take", "most": 4},
             synonyms="head, limit, first",
             summary=(),
-            telling=(Telling("most", ("most",)),),
+            card_fields=(CardField("most", ("most",)),),
         ),
     )
 
