@@ -327,7 +327,7 @@ def test_a_preview_ends_with_its_client_its_time_and_its_server(
         assert fork_server is not None
 
         async def at_work() -> None:
-            await until(lambda: len(below(fork_server)) >= 3)  # the child, the wall, the code
+            await until(lambda: len(below(fork_server)) >= 3)  # the child, the isolation, the code
 
         async def ended_by(what: str, limits: Limits, gone: Callable[[], Any]) -> None:
             work = asyncio.ensure_future(desk.ask(job_of(), limits, gone))

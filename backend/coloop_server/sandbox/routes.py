@@ -1,9 +1,9 @@
-"""Tells which wall stands around Python of a loop here."""
+"""Which isolation the Python of a loop has on this machine."""
 
 from pydantic import BaseModel, ConfigDict
 
-from coloop.sandbox.inside.walls import Wall
-from coloop.sandbox.process import wall_here
+from coloop.sandbox.inside.isolation import Isolation
+from coloop.sandbox.process import available_isolation
 from coloop.sandbox.words import WORDS
 from coloop_server.routers import router_of
 
@@ -13,7 +13,7 @@ router = router_of("health")
 class SandboxState(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    wall: Wall
+    isolation: Isolation
     """The strongest that this machine gives."""
     holds: str
     """What code of a loop cannot do."""
@@ -25,8 +25,8 @@ class SandboxState(BaseModel):
 
 @router.get("/sandbox", operation_id="getSandbox")
 def get_sandbox() -> SandboxState:
-    here = wall_here()
-    words = WORDS[here.wall]
+    here = available_isolation()
+    words = WORDS[here.isolation]
     return SandboxState(
-        wall=here.wall, holds=words.holds, remains=words.remains, reason=here.reason
+        isolation=here.isolation, holds=words.holds, remains=words.remains, reason=here.reason
     )

@@ -25,8 +25,8 @@ from coloop.errors import SettingInvalid
 from coloop.plan.settings.outline import WIDTH_OF_THREAD
 from coloop.plan.settings.processor import Processor, processor_here
 from coloop.plan.settings.survey import LEAST_PARAMETERS
-from coloop.sandbox.inside.walls import Wall
-from coloop.sandbox.process import wall_here
+from coloop.sandbox.inside.isolation import Isolation
+from coloop.sandbox.process import available_isolation
 from coloop.sandbox.words import WORDS
 from coloop.spec.installed import LOADED, PROBLEMS
 from coloop.spec.presets import hardware
@@ -285,13 +285,13 @@ def _processor_checks(processor: Processor | str) -> list[dict[str, str]]:
 
 def _sandbox_check() -> dict[str, str]:
     """How a loop's Python is isolated from this machine."""
-    here = wall_here()
-    words = WORDS[here.wall]
+    here = available_isolation()
+    words = WORDS[here.isolation]
     why = f" ({here.reason})" if here.reason else ""
     return {
         "name": "sandbox for a loop's Python",
-        "state": "warning" if here.wall is Wall.NONE else "ok",
-        "found": here.wall.value,
+        "state": "warning" if here.isolation is Isolation.NONE else "ok",
+        "found": here.isolation.value,
         "message": f"{words.holds}; {words.remains}{why}",
     }
 

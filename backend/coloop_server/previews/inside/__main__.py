@@ -17,7 +17,7 @@ import socket
 import sys
 import traceback
 
-from coloop.sandbox.process import wall_here
+from coloop.sandbox.process import available_isolation
 from coloop_server.previews.inside import work
 from coloop_server.previews.limits import Limits, read_order
 
@@ -30,7 +30,7 @@ def main(orders: socket.socket) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them: their ends are seen
     try:
-        wall_here()
+        available_isolation()
     except Exception:
         traceback.print_exc()  # it is tried again where code is run
     gc.collect()

@@ -29,7 +29,7 @@ from coloop.data.rewards.program_tests import (
 )
 from coloop.data.rewards.scoring import Question, Score, ScoringRow, extracted, text_of
 from coloop.errors import UserCodeError
-from coloop.sandbox.process import Sandbox, wall_here
+from coloop.sandbox.process import Sandbox, available_isolation
 from coloop.spec import builtins as options
 
 AT_ONCE: Final = 8
@@ -75,7 +75,7 @@ class ProgramJudge:
 
     def verdicts(self, questions: Sequence[Question], tick: Tick) -> list[Verdict]:
         is_over = threading.Event()
-        wall_here()  # once, not in each thread
+        available_isolation()  # once, not in each thread
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="programs") as pool:
             try:
                 asked = [pool.submit(self._verdict, one.columns, is_over) for one in questions]
@@ -109,7 +109,7 @@ class ProgramJudge:
     def _passes(self, code: str, test: Case, is_over: threading.Event) -> bool:
         """A test in a process of its own: what a program left behind helps no other test."""
         with self._sandbox(is_over) as sandbox:
-            sandbox.load()  # a machine without a wall is an error, a program that fails is none
+            sandbox.load()  # a machine without a sandbox is an error, a program that fails is none
             code = f"{code}\n\n{test.before}" if test.before else code
             question = {"code": code, "kind": test.kind, "test": test.text}
             try:

@@ -23,7 +23,7 @@ class PythonTool:
         self._node = node
         self._timeout_seconds = timeout_seconds
         with Sandbox(SOURCE, function="run", node=node) as sandbox:
-            sandbox.load()  # says at once where this machine has no wall
+            sandbox.load()  # fails at once if this machine has no sandbox
 
     def open(self, caller: Caller) -> "PythonSession":
         return PythonSession(self._node, self._timeout_seconds, caller.seed)

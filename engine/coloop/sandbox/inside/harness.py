@@ -1,11 +1,11 @@
-"""Runs one user's function, request by request, behind the walls.
+"""Runs one user's function, request by request, in the sandbox.
 
     requests --- 8 bytes length, JSON ---> [ audit hook, user's module ] ---> replies
 
 What the code prints is kept up to a limit and the rest counted. The audit hook tells a mistake from
 a failure of the machine in words that a person understands. It holds nothing back that wants out:
-code can take it down, and then meets the walls (`walls`). Every reply carries the number of its
-request, which nobody can know before: none can be written ahead.
+code can take it down, and then meets the kernel (`isolation`). Every reply carries the number of
+its request, which nobody can know before: none can be written ahead.
 """
 
 import _posixsubprocess
@@ -555,10 +555,10 @@ def serve(requests: BinaryIO, replies: BinaryIO, first: Mapping[str, Any]) -> No
 
 
 def fence(libraries: Sequence[str], *, is_alone: bool) -> None:
-    """Refuse by name what the walls refuse by number.
+    """Refuse by name what the kernel refuses by number.
 
     Args:
-        is_alone: no wall stands behind it, so that foreign code is refused as well.
+        is_alone: nothing else isolates the code, so foreign code is refused as well.
     """
     refuse_fork_exec()
     refused: tuple[str, ...] = REFUSED

@@ -1,7 +1,7 @@
 """Calls of the Linux kernel that Python has no function for, by ctypes.
 
-Every function raises OSError where the kernel refuses. Only what `walls` needs; Linux on x86-64 and
-aarch64.
+Every function raises OSError where the kernel refuses. Only what `isolation` needs; Linux on x86-64
+and aarch64.
 """
 
 import ctypes

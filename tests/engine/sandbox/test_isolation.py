@@ -1,4 +1,4 @@
-"""Honest code behind each wall: what it needs is there."""
+"""Honest code behind each isolation: what it needs is there."""
 
 import sysconfig
 from pathlib import Path
@@ -6,62 +6,66 @@ from pathlib import Path
 import pytest
 
 from coloop.errors import UserCodeError
+from coloop.sandbox.inside.isolation import Isolation, _outermost
 from coloop.sandbox.inside.named import names_of
-from coloop.sandbox.inside.walls import Wall, _outermost
-from coloop.sandbox.process import Sandbox, wall_here
+from coloop.sandbox.process import Sandbox, available_isolation
 from coloop.sandbox.words import WORDS
 
-WALLS = (Wall.NAMESPACES, Wall.CALLS)
+ISOLATIONS = (Isolation.NAMESPACES, Isolation.CALLS)
 ONE = {"prompts": ["a"], "completions": ["b"]}
 
 
-def value(wall: Wall, *lines: str) -> float:
+def value(isolation: Isolation, *lines: str) -> float:
     body = "".join(f"    {line}\n" for line in lines)
     code = f"def reward(prompts, completions):\n{body}"
-    with Sandbox(code, function="reward", node="mine", wall=wall, timeout_seconds=30) as child:
+    with Sandbox(
+        code, function="reward", node="mine", isolation=isolation, timeout_seconds=30
+    ) as child:
         try:
             child.load()
         except UserCodeError as error:
             if "only Linux" in str(error) or "not permitted" in str(error):
-                pytest.skip(f"this machine gives no {wall} wall: {error}")
+                pytest.skip(f"this machine gives no {isolation} isolation: {error}")
             raise
         (score,) = child.score(ONE, 1)
         assert isinstance(score, float)
         return score
 
 
-@pytest.mark.parametrize("wall", WALLS)
-def test_modules_that_the_code_names_can_be_imported_where_it_names_them(wall: Wall) -> None:
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_modules_that_the_code_names_can_be_imported_where_it_names_them(
+    isolation: Isolation,
+) -> None:
     lines = ("import decimal", "from collections import abc", "from xml.etree import ElementTree")
 
-    assert value(wall, *lines, "return [float(decimal.Decimal('0.5'))]") == 0.5
+    assert value(isolation, *lines, "return [float(decimal.Decimal('0.5'))]") == 0.5
 
 
-@pytest.mark.parametrize("wall", WALLS)
-def test_functions_that_import_late_work(wall: Wall) -> None:
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_functions_that_import_late_work(isolation: Isolation) -> None:
     lines = ("import datetime", "at = datetime.datetime.strptime('2026', '%Y')")
 
-    assert value(wall, *lines, "return [float(at.year)]") == 2026.0
+    assert value(isolation, *lines, "return [float(at.year)]") == 2026.0
 
 
-@pytest.mark.parametrize("wall", WALLS)
-def test_threads_work(wall: Wall) -> None:
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_threads_work(isolation: Isolation) -> None:
     lines = (
         "import concurrent.futures as futures",
         "with futures.ThreadPoolExecutor(2) as pool:",
         "    return [float(sum(pool.map(len, ['a', 'bb', 'ccc'])))]",
     )
 
-    assert value(wall, *lines) == 6.0
+    assert value(isolation, *lines) == 6.0
 
 
-@pytest.mark.parametrize("wall", WALLS)
-def test_numpy_computes(wall: Wall) -> None:
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_numpy_computes(isolation: Isolation) -> None:
     if not (Path(sysconfig.get_paths()["purelib"]) / "numpy").exists():
         pytest.skip("numpy is not among this environment's own packages")
     lines = ("import numpy", "return [float((numpy.eye(3) @ numpy.ones(3)).sum())]")
 
-    assert value(wall, *lines) == 3.0
+    assert value(isolation, *lines) == 3.0
 
 
 def test_sympy_computes() -> None:
@@ -70,11 +74,11 @@ def test_sympy_computes() -> None:
         pytest.skip("sympy is not among this environment's own packages")
     lines = ("import sympy", "x = sympy.Symbol('x')", "return [float(sympy.solve(x - 2)[0])]")
 
-    assert value(Wall.NAMESPACES, *lines) == 2.0
+    assert value(Isolation.NAMESPACES, *lines) == 2.0
 
 
-@pytest.mark.parametrize("wall", WALLS)
-def test_time_alarms_and_draws_work(wall: Wall) -> None:
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_time_alarms_and_draws_work(isolation: Isolation) -> None:
     lines = (
         "import signal, time, random, os",
         "seen = []",
@@ -85,7 +89,7 @@ def test_time_alarms_and_draws_work(wall: Wall) -> None:
         "return [float(len(seen) + len(os.urandom(4)) + 0 * random.random())]",
     )
 
-    assert value(wall, *lines) == 5.0
+    assert value(isolation, *lines) == 5.0
 
 
 def test_a_module_that_is_named_nowhere_is_not_there_behind_the_list_of_calls() -> None:
@@ -98,24 +102,24 @@ def test_a_module_that_is_named_nowhere_is_not_there_behind_the_list_of_calls() 
         "return [1.0]",
     )
 
-    assert value(Wall.CALLS, *lines) == 0.0
-    assert value(Wall.NAMESPACES, *lines) == 1.0
+    assert value(Isolation.CALLS, *lines) == 0.0
+    assert value(Isolation.NAMESPACES, *lines) == 1.0
 
 
 def test_a_module_that_is_imported_too_late_is_told_to_stand_at_the_top() -> None:
     lines = ("import importlib", "importlib.import_module('wave')")
 
     with pytest.raises(UserCodeError, match="or imported too late: import it at the top"):
-        value(Wall.CALLS, *lines)
+        value(Isolation.CALLS, *lines)
 
 
-def test_the_strongest_wall_is_taken() -> None:
-    here = wall_here().wall
+def test_the_strongest_isolation_is_taken() -> None:
+    here = available_isolation().isolation
     with Sandbox("def keep(**c): return True", function="keep", node="n") as child:
-        if here is Wall.NONE:
-            pytest.skip(f"this machine gives no wall: {wall_here().reason}")
+        if here is Isolation.NONE:
+            pytest.skip(f"this machine gives no isolation: {available_isolation().reason}")
         assert child.keep([{}]) == [True]
-    assert set(WORDS) == set(Wall)
+    assert set(WORDS) == set(Isolation)
 
 
 def test_names_are_found_wherever_they_are_imported() -> None:

@@ -1,4 +1,4 @@
-"""The walls around the user's code, the strongest first that this machine allows.
+"""Isolation of the user's code; the strongest that this machine allows is taken.
 
     NAMESPACES   a root of its own with nothing but the libraries in it, read only; no network, no
                  other process, nobody's user; Landlock and a list of allowed calls besides
@@ -44,7 +44,7 @@ PLACES: Final = ("/tmp", "/run", "/mnt", "/home", "/var")
 """Where a new root can be put together, the first that is there; nothing of it is left there."""
 
 
-class Wall(StrEnum):
+class Isolation(StrEnum):
     """What stands between the user's code and the machine."""
 
     NAMESPACES = "namespaces"
@@ -52,8 +52,8 @@ class Wall(StrEnum):
     NONE = "none"
 
 
-def enter(wall: Wall, libraries: Sequence[str]) -> int:
-    """Take the first half of a wall: what the process that will run the code is forked into.
+def enter(isolation: Isolation, libraries: Sequence[str]) -> int:
+    """Take the first half of an isolation: what the process that will run the code is forked into.
 
     Args:
         libraries: folders that Python imports from.
@@ -64,7 +64,7 @@ def enter(wall: Wall, libraries: Sequence[str]) -> int:
     Raises:
         OSError: this machine does not give it; the process is of no use any more.
     """
-    if wall is Wall.NONE:
+    if isolation is Isolation.NONE:
         return 0
     if not kernel.IS_KNOWN:
         raise OSError(38, "only Linux on x86-64 and aarch64 has it")
@@ -77,9 +77,9 @@ def enter(wall: Wall, libraries: Sequence[str]) -> int:
                 "another user"
             ),
         )
-    counts_apart = wall is Wall.NAMESPACES and kernel.counts_in_namespaces()
+    counts_apart = isolation is Isolation.NAMESPACES and kernel.counts_in_namespaces()
     most = OWN_THREADS if user == 0 or counts_apart else SHARED_THREADS + threads_of(user)
-    if wall is Wall.NAMESPACES:
+    if isolation is Isolation.NAMESPACES:
         _separate(libraries)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     return most
@@ -191,7 +191,7 @@ def become_nobody() -> None:
 
 
 def shut(
-    wall: Wall,
+    isolation: Isolation,
     libraries: Sequence[str],
     memory_bytes: int,
     most_threads: int,
@@ -202,30 +202,30 @@ def shut(
     Args:
         memory_bytes: most address space that it may take.
         most_threads: as `enter` told.
-        prepare: with `Wall.CALLS`, called while files can still be read, and nothing else be done.
+        prepare: with `Isolation.CALLS`, called while files can be read and nothing else be done.
 
     Raises:
-        OSError: the wall does not stand; the code must not run.
+        OSError: the isolation failed; the code must not run.
     """
     limit(memory_bytes, most_threads)
-    if wall is Wall.NONE:
+    if isolation is Isolation.NONE:
         return
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     if os.geteuid() != 0:
         kernel.drop_capabilities()
     shared = [*libraries, *SYSTEM_LIBRARIES, *DEVICES]
-    readable = ["/"] if wall is Wall.NAMESPACES else shared
+    readable = ["/"] if isolation is Isolation.NAMESPACES else shared
     if kernel.landlock_version():
         kernel.landlock([path for path in readable if os.path.exists(path)])
     process_id = os.getpid()
-    if wall is Wall.CALLS:
+    if isolation is Isolation.CALLS:
         kernel.seccomp(calls.program(kernel.MACHINE, process_id, Reach.PREPARES))
         prepare()
         if os.geteuid() == 0:
             become_nobody()
             kernel.drop_capabilities()
             die_with_parent()  # another user than its parent's: the kernel had forgotten it
-    reach = Reach.READS if wall is Wall.NAMESPACES else Reach.COMPUTES
+    reach = Reach.READS if isolation is Isolation.NAMESPACES else Reach.COMPUTES
     kernel.seccomp(calls.program(kernel.MACHINE, process_id, reach))
     _prove()
 
