@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import text
 from tests.backend.signed_in import signed_in
 
-from coloop_server.backups import archive
+from coloop_server import backups
 from coloop_server.database.connect import open_engine, open_sessions
 from coloop_server.runs import repository
 from coloop_server.settings import Settings
@@ -77,8 +77,8 @@ def forge(backup: Path, database: bytes, **changes: Any) -> None:
     }
     with tarfile.open(backup, "w") as tar:
         for name, data in (
-            (archive.MANIFEST, json.dumps(manifest).encode()),
-            (archive.DATABASE, database),
+            (backups.MANIFEST, json.dumps(manifest).encode()),
+            (backups.DATABASE, database),
         ):
             member = tarfile.TarInfo(name)
             member.size = len(data)

@@ -94,7 +94,7 @@ def backup_command(
     Run folders are not part of the backup."""
 
     def work(settings: "Settings") -> None:
-        from coloop_server.backups.service import make_backup
+        from coloop_server.backups import make_backup
 
         rows = make_backup(settings, file).rows
         console().print(
@@ -116,7 +116,7 @@ def restore_command(
     """Restore the loops and run records of a backup. Stop the server first."""
 
     def work(settings: "Settings") -> None:
-        from coloop_server.backups.service import restore_backup
+        from coloop_server.backups import restore_backup
 
         done = restore_backup(settings, file, force=force)
         rows = done.manifest.rows
