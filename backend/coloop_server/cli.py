@@ -25,17 +25,15 @@ from uvicorn.protocols.websockets.auto import AutoWebSocketsProtocol
 from coloop.sandbox.memory import keep_private
 from coloop.workers import collecting
 from coloop_server.app import create_app
-from coloop_server.connections import impatient
+from coloop_server.connections import bounded, impatient
 from coloop_server.database.connect import migrate, open_engine, open_sessions
 from coloop_server.errors import ServerError
-from coloop_server.heads import bounded
 from coloop_server.lock import DatabaseLease, DataLock
 from coloop_server.private import ensure_private_folder
 from coloop_server.processes import PRIVATE_UMASK
 from coloop_server.runs.stream import CLOSE_SECONDS
 from coloop_server.security import is_loopback
-from coloop_server.session.secret import own_secret
-from coloop_server.session.tickets import TicketOffice
+from coloop_server.session.tickets import TicketOffice, own_secret
 from coloop_server.settings import FILES, Settings
 
 PING_SECONDS = 15.0

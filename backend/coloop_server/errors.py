@@ -21,7 +21,7 @@ import logging
 from http import HTTPStatus
 from typing import Any, ClassVar
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
@@ -101,6 +101,12 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     for status in (400, 401, 403, 404, 409, 413, 422, 428, 429, 503)
 }
 """What the description says of each route. A model in its place would be built anew for each."""
+
+
+def router_of(tag: str, prefix: str = "") -> APIRouter:
+    """Routes of one part, below `/api`. The application takes the routes themselves: to include a
+    router in another one makes all its routes a second time."""
+    return APIRouter(prefix=f"/api{prefix}", tags=[tag], responses=ERRORS)
 
 
 RETRY_SECONDS = {429: 2, 503: 2}

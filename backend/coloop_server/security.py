@@ -17,13 +17,13 @@ from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from coloop_server.api_docs import OPEN_PATHS as API_DOCS
 from coloop_server.errors import (
     NotAllowed,
     ServerError,
     SignInNeeded,
     error_response,
 )
+from coloop_server.pages import OPEN_DOCS
 from coloop_server.session.tickets import TicketOffice
 from coloop_server.session.visitors import (
     address_of,
@@ -36,7 +36,7 @@ from coloop_server.settings import Settings
 logger = logging.getLogger(__name__)
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-OPEN_PATHS = API_DOCS | {"/api/health", "/api/session"}
+OPEN_PATHS = OPEN_DOCS | {"/api/health", "/api/session"}
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
@@ -176,7 +176,7 @@ class Guard:
         if is_signed_in(connection, tickets):
             return
         if is_guess(connection, tickets):
-            await connection.app.state.guesses.wrong(address_of(connection))
+            await connection.app.state.throttle.wrong_token(address_of(connection))
         raise SignInNeeded(
             "session.token_needed",
             "this server requires a token: send it as `Authorization: Bearer TOKEN`, "
@@ -201,7 +201,7 @@ class Guard:
         if tickets.take(given[-1]):
             target += f"#token={tickets.new_pass()}"
         else:
-            await connection.app.state.guesses.wrong(address_of(connection))
+            await connection.app.state.throttle.wrong_token(address_of(connection))
         return RedirectResponse(target, 303, {"cache-control": "no-store"})
 
 

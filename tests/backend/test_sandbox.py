@@ -26,7 +26,7 @@ def test_where_none_stands_the_page_says_why(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "coloop_server.sandbox.routes.available_isolation",
+        "coloop_server.health.available_isolation",
         lambda: AvailableIsolation(Isolation.NONE, "an old kernel"),
     )
 

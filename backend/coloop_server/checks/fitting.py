@@ -5,6 +5,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from coloop.plan.cost.backends import advise_backends
+from coloop.plan.cost.placing import place
 from coloop.plan.cost.solving import Solution, Solved, solve
 from coloop.plan.cost.ways import Way, ways_of
 from coloop.plan.refused import refused_because, refused_words
@@ -14,7 +16,16 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.presets import patched
 from coloop.spec.solvable import LOCKS, locks_of
-from coloop_server.checks.fitting_schemas import FitLoop, FitResult, FittedValue, FitWay
+from coloop_server.checks.fitting_schemas import (
+    BackendOfLearner,
+    FitLoop,
+    FitResult,
+    FittedValue,
+    FitWay,
+    Placed,
+    PlaceLoop,
+    PlaceResult,
+)
 from coloop_server.checks.schemas import LoopInput, PredictedTime
 from coloop_server.checks.service import parsed_of, refusal_of, root_of
 from coloop_server.language import invalid
@@ -179,3 +190,24 @@ def shown(name: str, value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return str(value)
+
+
+def place_loop(body: PlaceLoop, roots: Roots) -> PlaceResult:
+    """A placement beside the loop's own, and which backends its learners are advised to use."""
+    spec = spec_of(body)
+    root = root_of(spec, roots)
+
+    def refusal(other: LoopSpec) -> str | None:
+        return refusal_of(other, root)
+
+    found = place(spec, root=root, refusal=refusal)
+    advice = advise_backends(spec, root=root, refusal=refusal)
+    return PlaceResult(
+        yours=Placed.model_validate(found.yours),
+        suggested=None if found.suggested is None else Placed.model_validate(found.suggested),
+        edits=edits_of(found.changes),
+        reason=found.reason,
+        tried=found.tried,
+        seconds=found.seconds,
+        backends=[BackendOfLearner.model_validate(learner) for learner in advice],
+    )

@@ -9,9 +9,8 @@ from fastapi import Header, Response
 from coloop.spec import presets
 from coloop.spec.catalog import catalog
 from coloop.spec.catalog_types import Catalog, PresetInfo
-from coloop_server.checks import fitting, placing, service
+from coloop_server.checks import fitting, service
 from coloop_server.checks.fitting_schemas import FitLoop, FitResult, PlaceLoop, PlaceResult
-from coloop_server.checks.fragments import read_fragment
 from coloop_server.checks.schemas import (
     CheckLoop,
     CheckResult,
@@ -23,8 +22,9 @@ from coloop_server.checks.schemas import (
     PatchResult,
     PatchText,
 )
+from coloop_server.checks.service import read_fragment
 from coloop_server.dependencies import SettingsOf, SupervisorOf
-from coloop_server.routers import router_of
+from coloop_server.errors import router_of
 
 router = router_of("checks")
 
@@ -95,4 +95,4 @@ def fit_loop(body: FitLoop, settings: SettingsOf) -> FitResult:
 @router.post("/place", operation_id="placeLoop")
 def place_loop(body: PlaceLoop, settings: SettingsOf) -> PlaceResult:
     """Look for a faster placement of the loop on its GPUs, and advise on backends."""
-    return placing.place_loop(body, settings.roots)
+    return fitting.place_loop(body, settings.roots)

@@ -2,23 +2,15 @@
 
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from coloop.plan.batch_breakdown import BatchBreakdown
 from coloop.plan.cost import Estimate
 from coloop.plan.cost.report import Explanation, PhaseEstimate
+from coloop.plan.types import Decision
 from coloop.spec.diagnostics import Change, Diagnostic
 from coloop.spec.modes import ModeName
-
-MAX_YAML = 4 * 1024 * 1024
-
-
-class Input(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-
-class Output(BaseModel):
-    model_config = ConfigDict(use_attribute_docstrings=True)
+from coloop_server.schemas import MAX_YAML, Input, Output
 
 
 class LoopInput(Input):
@@ -91,18 +83,10 @@ class PlannedPhase(Output):
     """Edges that deliver nothing in this phase."""
 
 
-class PlannedDecision(Output):
-    path: str
-    """The setting: `nodes.actor.training.dtype`."""
-    value: Any
-    """What it is in the run; None: nothing of the kind."""
-    reason: str
-
-
 class PlanSummary(Output):
     phases: list[PlannedPhase]
     probes: list[PlannedProbe]
-    decisions: list[PlannedDecision]
+    decisions: list[Decision]
     """What was chosen where the loop left it open."""
     breakdowns: list[BatchBreakdown]
     """The batch of every learner in every phase, from prompts to updates."""

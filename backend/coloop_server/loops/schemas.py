@@ -3,20 +3,12 @@
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from coloop_server.checks.schemas import CheckResult
+from coloop_server.schemas import MAX_YAML, Input, Output
 
-MAX_YAML = 4 * 1024 * 1024
 MAX_NAME = 200
-
-
-class Input(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-
-class Output(BaseModel):
-    model_config = ConfigDict(from_attributes=True, use_attribute_docstrings=True)
 
 
 class LoopText(Input):

@@ -5,8 +5,9 @@ import hashlib
 import re
 import secrets
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from difflib import SequenceMatcher
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -15,9 +16,9 @@ from coloop_server import language
 from coloop_server.database.tables import LoopRow, LoopVersionRow
 from coloop_server.errors import Conflict, RevisionNeeded
 from coloop_server.loops import repository
-from coloop_server.loops.diff import compare_texts
 from coloop_server.loops.schemas import (
     MAX_NAME,
+    DiffLine,
     Loop,
     LoopSummary,
     LoopText,
@@ -201,3 +202,36 @@ def file_name(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", plain).strip("-.")[:80].strip("-.")
     return f"{stem or 'loop'}.yaml"
+
+
+CONTEXT = 3
+
+
+def compare_texts(old: str, new: str) -> list[DiffLine]:
+    """What changed, with a few lines around it; nothing where the texts are the same."""
+    before, after = old.splitlines(), new.splitlines()
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    lines: list[DiffLine] = []
+    shown = 0
+    for group in matcher.get_grouped_opcodes(CONTEXT):
+        first = group[0][1]
+        if first > shown:
+            lines.append(DiffLine(kind="gap", text=count_lines(first - shown)))
+        for tag, start, end, new_start, new_end in group:
+            if tag == "equal":
+                lines += told("same", before[start:end])
+            else:
+                lines += told("removed", before[start:end])
+                lines += told("added", after[new_start:new_end])
+        shown = group[-1][2]
+    if lines and shown < len(before):
+        lines.append(DiffLine(kind="gap", text=count_lines(len(before) - shown)))
+    return lines
+
+
+def told(kind: str, texts: list[str]) -> Iterator[DiffLine]:
+    return (DiffLine.model_validate({"kind": kind, "text": text}) for text in texts)
+
+
+def count_lines(count: int) -> str:
+    return "1 line that is the same" if count == 1 else f"{count} lines that are the same"

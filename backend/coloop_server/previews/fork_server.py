@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import IO
 
 from coloop_server.errors import Invalid, Unavailable
-from coloop_server.previews.limits import MIB, Limits, order_of
+from coloop_server.previews.schemas import MIB, Limits
 from coloop_server.processes import child_environment
 
 START_SECONDS = 180.0
@@ -102,7 +102,8 @@ class ForkServer:
             with tempfile.TemporaryFile(prefix="coloop-preview-") as asked:
                 asked.write(job)
                 asked.seek(0)
-                socket.send_fds(orders, [order_of(limits)], [asked.fileno(), answer.fileno()])
+                told = limits.model_dump_json().encode()
+                socket.send_fds(orders, [told], [asked.fileno(), answer.fileno()])
             said, handles, _, _ = socket.recv_fds(orders, 64, 1)
             if not said or not handles:
                 raise OSError("the process for previews has ended")

@@ -7,8 +7,9 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 from coloop_server.dependencies import SettingsOf, SupervisorOf
+from coloop_server.errors import router_of
 from coloop_server.previews import service
-from coloop_server.previews.desk import Desk
+from coloop_server.previews.queue import PreviewQueue
 from coloop_server.previews.schemas import (
     Asked,
     AskOverlap,
@@ -21,7 +22,6 @@ from coloop_server.previews.schemas import (
     Scores,
     TokenizedRows,
 )
-from coloop_server.routers import router_of
 from coloop_server.runs.supervisor import Supervisor
 from coloop_server.settings import Settings
 
@@ -71,8 +71,8 @@ async def preview_overlap(
 @router.post("/ready", operation_id="preparePreviews", status_code=204)
 async def prepare_previews(request: Request) -> None:
     """Load the engine for the previews that will come; answers when it is loaded."""
-    desk: Desk = request.app.state.previews
-    await desk.prepare()
+    queue: PreviewQueue = request.app.state.previews
+    await queue.prepare()
 
 
 async def previewed(
@@ -83,11 +83,11 @@ async def previewed(
     kind: type[Answer],
 ) -> Answer:
     job = await run_in_threadpool(service.job_of, asked, settings, supervisor)
-    desk: Desk = request.app.state.previews
+    queue: PreviewQueue = request.app.state.previews
 
     async def gone() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    said = await desk.ask(job.model_dump_json().encode(), service.limits_of(job), gone)
+    said = await queue.ask(job.model_dump_json().encode(), service.limits_of(job), gone)
     return await run_in_threadpool(service.answer_of, said, kind)

@@ -6,18 +6,20 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel
 
 from coloop_server.errors import Invalid, NotAllowed
-from coloop_server.foreign import FIELD, NOT_ALLOWED, remote_code
 from coloop_server.language import require_spec
-from coloop_server.previews.limits import ROLLOUT, SHORT, Limits
 from coloop_server.previews.schemas import (
+    ROLLOUT,
+    SHORT,
     Asked,
     AskScores,
     Done,
     Job,
+    Limits,
     RolledOutRows,
     RowsFrom,
     RunRows,
 )
+from coloop_server.remote_code import FIELD, NOT_ALLOWED, remote_code
 from coloop_server.runs.samples import SampleReader
 from coloop_server.runs.supervisor import Supervisor
 from coloop_server.settings import Settings

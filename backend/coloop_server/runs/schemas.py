@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -13,17 +12,13 @@ from pydantic import (
 )
 
 from coloop.runtime.run_files.events import Gauges, RunError, RunEvent, RunStateName, StepGauges
+from coloop_server import schemas
 from coloop_server.runs.summary import finite_or_none, is_number
-
-MAX_YAML = 4 * 1024 * 1024
-
-
-class Input(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+from coloop_server.schemas import MAX_YAML, Input
 
 
-class Output(BaseModel):
-    model_config = ConfigDict(extra="forbid", from_attributes=True, use_attribute_docstrings=True)
+class Output(schemas.Output):
+    model_config = ConfigDict(extra="forbid")
 
 
 Tag = Annotated[
@@ -112,11 +107,6 @@ class MoveRun(Input):
 class AcknowledgeAlert(Input):
     seq: int = Field(ge=1)
     """Of the alert, as the run has it."""
-
-
-class ImportRun(Input):
-    path: str = Field(max_length=4096)
-    """Folder of a run that `coloop run` wrote, inside the allowed roots."""
 
 
 class RunAlert(Output):

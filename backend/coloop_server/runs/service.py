@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from coloop.runtime.run_files.events import EditRequest, RunStateName, utc_now
@@ -312,3 +313,50 @@ def new_run_id(name: str) -> str:
 
 def clean_name(name: str | None) -> str:
     return re.sub(r"[\x00-\x1f\x7f]+", " ", name or "").strip()[:MAX_NAME]
+
+
+DELETED = ".deleted-"
+
+
+def delete(session: Session, settings: Settings, supervisor: Supervisor, run_id: str) -> None:
+    """Remove an ended run with everything that belongs to it: its folder is renamed first, removed
+    after the commit and renamed back after a rollback. A folder outside of the runs folder stays,
+    as do files that the run put elsewhere (`run.storage`)."""
+    row = repository.get_outline(session, run_id)
+    if not RunStateName(row.state).is_final or supervisor.is_live(run_id):
+        raise Conflict("run.going_on", f"the run is {row.state}; stop it before it is deleted")
+    if Path(row.folder).parent == settings.runs_dir:
+        require_no_writer(Path(row.folder))
+    if not repository.delete_run(session, run_id):
+        raise Conflict("run.going_on", "the run has just been resumed")
+    aside = set_aside(settings, row)
+    event.listen(session, "after_commit", lambda _: remove_files(supervisor, row, aside), once=True)
+    event.listen(session, "after_rollback", lambda _: put_back(row, aside), once=True)
+
+
+def set_aside(settings: Settings, row: RunRow) -> Path | None:
+    """The run's folder under a name that no scan takes for a run."""
+    folder = Path(row.folder)
+    if folder.parent != settings.runs_dir or not folder.exists():
+        return None
+    aside = folder.with_name(f"{DELETED}{row.id}")
+    try:
+        folder.rename(aside)
+    except OSError as error:
+        raise Conflict("run.not_deleted", f"{folder} cannot be removed: {error}") from error
+    return aside
+
+
+def put_back(row: RunRow, aside: Path | None) -> None:
+    if aside is not None and aside.exists():
+        aside.rename(row.folder)
+
+
+def remove_files(supervisor: Supervisor, row: RunRow, aside: Path | None) -> None:
+    supervisor.forget(row.id)
+    if aside is None:
+        return
+    if aside.is_symlink():
+        aside.unlink()
+    else:
+        shutil.rmtree(aside, ignore_errors=True)

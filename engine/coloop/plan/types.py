@@ -267,7 +267,9 @@ class Decision(_Planned):
     """A value that the spec left to the compiler."""
 
     path: str
+    """The setting: `nodes.actor.training.dtype`."""
     value: Any
+    """What it is in the run; None: nothing of the kind."""
     reason: str
 
 

@@ -19,7 +19,7 @@ import traceback
 
 from coloop.sandbox.process import available_isolation
 from coloop_server.previews.inside import work
-from coloop_server.previews.limits import Limits, read_order
+from coloop_server.previews.schemas import Limits
 
 PR_SET_PDEATHSIG = 1
 LONGEST_ORDER = 4096
@@ -43,7 +43,7 @@ def main(orders: socket.socket) -> None:
         child = os.fork()
         if child == 0:
             orders.close()
-            do(read_order(order), *files)
+            do(Limits.model_validate_json(order), *files)
         handle = os.pidfd_open(child)
         socket.send_fds(orders, [b"begun"], [handle])
         for number in (handle, *files):

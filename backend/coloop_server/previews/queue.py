@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from coloop_server.errors import Invalid, TooMany, Unavailable
 from coloop_server.previews.fork_server import Child, ForkServer
-from coloop_server.previews.limits import Limits
+from coloop_server.previews.schemas import Limits
 
 AT_WORK = 2
 WAITING = 8
@@ -23,7 +23,7 @@ Gone = Callable[[], Awaitable[object]]
 """Comes back once the client has gone."""
 
 
-class Desk:
+class PreviewQueue:
     """Queue of all previews, with a limit on how many run at once."""
 
     def __init__(self, ending: threading.Event) -> None:

@@ -38,7 +38,7 @@ class Level:
         return self.filled
 
 
-class Guesses:
+class Throttle:
     """Counts wrong tokens, by address and in all. Used by the event loop alone."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Guesses:
         self.all = Level()
         self.waiting = 0
 
-    async def wrong(self, address: str) -> None:
+    async def wrong_token(self, address: str) -> None:
         """Returns when a wrong token may be answered; raises TooMany where too many wait."""
         if not self.is_over(address, time.monotonic()):
             return

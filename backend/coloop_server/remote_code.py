@@ -1,15 +1,12 @@
 """Python that a model's folder brings, in loops that come over HTTP: off, unless the server's owner
 allows it, and then asked for with each run. It runs in the engine, outside the sandbox."""
 
-from collections.abc import Iterator
-from typing import Any
-
-from pydantic import BaseModel
+from itertools import chain
 
 from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop_server.errors import Conflict, NotAllowed
-from coloop_server.paths import overridden
+from coloop_server.paths import fields_of, overridden
 
 FIELD = "trust_remote_code"
 NOT_ALLOWED = "foreign.not_allowed"
@@ -22,7 +19,13 @@ HINT = (
 
 def remote_code(spec: LoopSpec) -> list[str]:
     """Fields that let a model's Python run, in the spec or in what its schedule will set."""
-    return list(dict.fromkeys(path for one in (spec, *overridden(spec)) for path in trusting(one)))
+    fields = chain.from_iterable(map(fields_of, (spec, *overridden(spec))))
+    allowing = (
+        field
+        for field, info, value in fields
+        if info is not None and field.rpartition(".")[2] == FIELD and value is True
+    )
+    return list(dict.fromkeys(allowing))
 
 
 def check_remote_code(spec: LoopSpec, *, is_allowed: bool, is_confirmed: bool) -> None:
@@ -54,20 +57,3 @@ def not_allowed(spec: LoopSpec) -> list[Diagnostic]:
         )
         for path in remote_code(spec)
     ]
-
-
-def trusting(value: Any, at: str = "") -> Iterator[str]:
-    match value:
-        case BaseModel():
-            for name, info in type(value).model_fields.items():
-                field = f"{at}.{info.alias or name}".lstrip(".")
-                item = getattr(value, name)
-                if name == FIELD and item is True:
-                    yield field
-                yield from trusting(item, field)
-        case dict():
-            for key, item in value.items():
-                yield from trusting(item, f"{at}.{key}".lstrip("."))
-        case tuple() | list():
-            for index, item in enumerate(value):
-                yield from trusting(item, f"{at}.{index}")

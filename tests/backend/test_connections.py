@@ -14,7 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from coloop_server import bodies
 from coloop_server.app import create_app
-from coloop_server.heads import MOST_BYTES, bounded
+from coloop_server.connections import MOST_BYTES, bounded
 from coloop_server.settings import Settings
 
 SOON = 10.0
