@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Final
 
 from coloop.data.answers import last_line, without_thousands
-from coloop.data.expressions import NotArithmetic, read_expression
+from coloop.data.expressions import WITH_FUNCTIONS, NotArithmetic, read_expression
 
 # Words beside a number in an answer: those that only say what is counted, those that multiply it,
 # and those with which it says something else.
@@ -256,7 +256,7 @@ def _number(text: str) -> Fraction | None:
     if "=" in plain:
         plain = plain.rpartition("=")[2].strip()
     try:
-        return read_expression(plain, functions=True).value if plain else None
+        return read_expression(plain, WITH_FUNCTIONS).value if plain else None
     except NotArithmetic:
         return None
 

@@ -7,7 +7,6 @@ Importing this package loads neither torch nor transformers.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from coloop.data.tasks.arithmetic import ARITHMETIC
 from coloop.data.tasks.base import (
     Part,
     Split,
@@ -17,18 +16,13 @@ from coloop.data.tasks.base import (
     draw_rows,
     split_of,
 )
-from coloop.data.tasks.calculator import CALCULATOR
-from coloop.data.tasks.countdown import COUNTDOWN
-from coloop.data.tasks.counting import COUNTING
 from coloop.data.tasks.images import IMAGES
 from coloop.data.tasks.knights import KNIGHTS
-from coloop.data.tasks.knowledge import KNOWLEDGE
-from coloop.data.tasks.last_letter import LAST_LETTER
+from coloop.data.tasks.knowledge import KNOWLEDGE, READ_DEBATE
+from coloop.data.tasks.letters import COUNTING, LAST_LETTER, SORTING
+from coloop.data.tasks.numbers import ARITHMETIC, CALCULATOR, COUNTDOWN, TWO_HALVES
 from coloop.data.tasks.preference import PREFERENCE
 from coloop.data.tasks.proof import PROOF
-from coloop.data.tasks.read_debate import READ_DEBATE
-from coloop.data.tasks.sorting import SORTING
-from coloop.data.tasks.two_halves import TWO_HALVES
 from coloop.spec import plugin_records as spec_tasks
 from coloop.spec.installed import WithPlugins
 from coloop.spec.tasks import PLUGINS

@@ -7,6 +7,7 @@ Every puzzle has exactly one solution. Statements are tuples: ("is", person, is_
 """
 
 import itertools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from coloop.data.answers import in_tags, last_line
 from coloop.data.tasks.base import (
+    QUESTION_COLUMNS,
     Part,
     Problem,
     Stratum,
@@ -21,7 +23,7 @@ from coloop.data.tasks.base import (
     count_selections,
     decode,
     decode_selection,
-    each_of,
+    strata_over,
 )
 from coloop.spec.tasks import KnightsTask
 
@@ -72,15 +74,9 @@ def solve(said: Sequence[Statement]) -> tuple[bool, ...] | None:
     return found
 
 
-def _strata(parameters: KnightsTask) -> Sequence[Stratum]:
-    return [_stratum(people) for people in each_of(parameters.people)]
-
-
 def _stratum(people: int) -> Stratum:
     bases = [len(statements(person, people)) for person in range(people)]
-    puzzles = 1
-    for base in bases:
-        puzzles *= base
+    puzzles = math.prod(bases)
 
     def problem(index: int) -> Problem | None:
         names_index, puzzle = divmod(index, puzzles)
@@ -152,12 +148,7 @@ def check_knights(columns: Mapping[str, Any], completion: str) -> float | None:
 
 KNIGHTS: Final = Task(
     name="knights",
-    help="Puzzles of knights, who tell the truth, and knaves, who lie; each has one solution.",
     parameters=KnightsTask,
-    main=Part(
-        help="The statements, and who is a knight or a knave, in the order of the names.",
-        columns=("prompt", "answer", "target"),
-        strata=_strata,
-    ),
+    main=Part(columns=QUESTION_COLUMNS, strata=strata_over("people", _stratum)),
     check=check_knights,
 )

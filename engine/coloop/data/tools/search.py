@@ -12,7 +12,7 @@ from typing import Any, Final
 import bm25s  # type: ignore[import-untyped]
 import numpy as np
 
-from coloop.data.tools.protocol import Answered, Caller, Forgetful, Tick, ToolFailure
+from coloop.data.tools.protocol import Answered, StatelessTool, Tick, ToolFailure
 from coloop.errors import DataError
 
 WORD: Final = re.compile(r"\w+")
@@ -42,22 +42,8 @@ class Index:
         return [self._texts[place] for place in order if scores[place] > 0]
 
 
-class Search:
+class Search(StatelessTool):
     """Looks documents up."""
-
-    def __init__(self, index: Index, top_k: int) -> None:
-        self._index = index
-        self._top_k = top_k
-
-    def open(self, caller: Caller) -> "SearchSession":
-        del caller
-        return SearchSession(self._index, self._top_k)
-
-    def close(self) -> None: ...
-
-
-class SearchSession(Forgetful):
-    """Every query stands for itself."""
 
     def __init__(self, index: Index, top_k: int) -> None:
         self._index = index

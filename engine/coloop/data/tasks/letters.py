@@ -1,22 +1,91 @@
-"""Last-letter chains: of `apple tree sun:` the answer is `een`, reached letter by letter.
+"""Tasks on letters and symbols: sorting, counting, and chains of last letters.
 
-Each step writes what has been collected so far on a line of its own; the column `steps` holds the
-gold ones.
+sort 5 2 9:            2 5 9
+a in abcabba:          3
+apple tree sun:        een      reached letter by letter; the column `steps` has the gold ones
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from coloop.data.answers import says
 from coloop.data.tasks.base import (
+    QUESTION_COLUMNS,
     Part,
     Problem,
     Stratum,
     Task,
+    answer_checker,
     decode,
     each_of,
+    strata_over,
 )
-from coloop.spec.tasks import LastLetterTask
+from coloop.spec.tasks import CountingTask, LastLetterTask, SortingTask
+
+SYMBOLS: Final[Mapping[str, str]] = {
+    "digits": "0123456789",
+    "letters": "abcdefghijklmnopqrstuvwxyz",
+}
+SORT: Final = re.compile(r"sort ([a-z\d ]+):")
+
+
+def _sorting(parameters: SortingTask) -> Sequence[Stratum]:
+    symbols = SYMBOLS[parameters.symbols]
+
+    def stratum(length: int) -> Stratum:
+        def problem(index: int) -> Problem:
+            shown = [symbols[place] for place in decode(index, [len(symbols)] * length)]
+            answer = " ".join(sorted(shown))
+            columns = {"prompt": f"sort {' '.join(shown)}:", "answer": answer, "target": answer}
+            return Problem(key=answer, columns=columns)
+
+        return Stratum(size=len(symbols) ** length, problem=problem)
+
+    return [stratum(length) for length in each_of(parameters.length)]
+
+
+def _sorted(columns: Mapping[str, Any]) -> str | None:
+    found = SORT.search(str(columns.get("prompt", "")))
+    return " ".join(sorted(found[1].split())) if found is not None else None
+
+
+SORTING: Final = Task(
+    name="sorting",
+    parameters=SortingTask,
+    main=Part(columns=QUESTION_COLUMNS, strata=_sorting),
+    check=answer_checker(_sorted),
+)
+
+ALPHABET: Final = "abcd"
+"""Few letters, so that most stand in a word several times."""
+COUNT: Final = re.compile(r"(\w) in (\w+):")
+
+
+def _counting(length: int) -> Stratum:
+    bases = [len(ALPHABET)] * (length + 1)
+
+    def problem(index: int) -> Problem:
+        wanted, *places = (ALPHABET[place] for place in decode(index, bases))
+        word = "".join(places)
+        answer = str(word.count(wanted))
+        columns = {"prompt": f"{wanted} in {word}:", "answer": answer, "target": answer}
+        return Problem(key=word, columns=columns)
+
+    return Stratum(size=len(ALPHABET) ** (length + 1), problem=problem)
+
+
+def _counted(columns: Mapping[str, Any]) -> str | None:
+    found = COUNT.search(str(columns.get("prompt", "")))
+    return str(found[2].count(found[1])) if found is not None else None
+
+
+COUNTING: Final = Task(
+    name="counting",
+    parameters=CountingTask,
+    main=Part(columns=QUESTION_COLUMNS, strata=strata_over("length", _counting)),
+    check=answer_checker(_counted),
+)
 
 WORDS: Final = """
 apple tree sun map bag club crib sofa area idea panda music disk cloud bird road sand hand leaf
@@ -29,16 +98,10 @@ frog egg leg dog pig bell tail girl school wheel gem film arm storm poem plum pe
 ocean lemon queen cup cap jump sheep camp chip paper water tiger flower sugar winter letter number
 yes plus gas class lens iris salt light heart plant coat wheat root knot bolt
 """
-
-
 LEXICON: Final = tuple(dict.fromkeys(WORDS.split()))
 
 
-def _strata(parameters: LastLetterTask) -> Sequence[Stratum]:
-    return [_stratum(words) for words in each_of(parameters.words)]
-
-
-def _stratum(count: int) -> Stratum:
+def _last_letters(count: int) -> Stratum:
     def problem(index: int) -> Problem:
         words = [LEXICON[place] for place in decode(index, [len(LEXICON)] * count)]
         steps = gold_steps(words)
@@ -87,13 +150,8 @@ def check_last_letter_steps(columns: Mapping[str, Any], steps: Sequence[str]) ->
 
 LAST_LETTER: Final = Task(
     name="last_letter",
-    help="Collect the last letters of some words, one word a step.",
     parameters=LastLetterTask,
-    main=Part(
-        help="Words, their last letters, and the chain's gold steps.",
-        columns=("prompt", "answer", "target", "steps"),
-        strata=_strata,
-    ),
+    main=Part(columns=(*QUESTION_COLUMNS, "steps"), strata=strata_over("words", _last_letters)),
     check=check_last_letter,
     check_steps=check_last_letter_steps,
 )
