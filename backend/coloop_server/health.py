@@ -3,8 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from coloop.sandbox.inside.isolation import Isolation
-from coloop.sandbox.process import available_isolation
-from coloop.sandbox.words import WORDS
+from coloop.sandbox.process import WORDS, available_isolation
 from coloop_server.dependencies import SettingsOf
 from coloop_server.errors import router_of
 from coloop_server.launchers import default_launcher, has_ray

@@ -4,8 +4,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from coloop.sandbox.inside.isolation import Isolation
-from coloop.sandbox.process import AvailableIsolation, available_isolation
-from coloop.sandbox.words import WORDS
+from coloop.sandbox.process import WORDS, AvailableIsolation, available_isolation
 
 
 def test_the_isolation_that_stands_is_told(client: TestClient) -> None:

@@ -26,7 +26,8 @@ from coloop.runtime.run_files.events import (
     StopRequest,
 )
 from coloop.runtime.run_files.run_lock import RunLock, holder, is_held
-from coloop_server.launchers.protocol import Handle, Launcher, LaunchFailed, Liveness
+from coloop_server.launchers import Launcher
+from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness
 from coloop_server.processes import last_words
 from coloop_server.runs.watch import Watch
 

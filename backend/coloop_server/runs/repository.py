@@ -306,8 +306,8 @@ def list_page(
     sort: Sort = Sort.CREATED,
     cursor: str | None = None,
 ) -> Page:
-    """Runs without the texts of their loops. A page continues behind the last run of the one before,
-    by sort key and id: runs that come or go meanwhile move nothing."""
+    """Runs without the texts of their loops. A page continues behind the last run of the page
+    before, by sort key and id: runs that come or go meanwhile move nothing."""
     conditions = wanted.conditions()
     total = session.scalars(select(func.count()).select_from(RunRow).where(*conditions)).one()
     key = sort.key()

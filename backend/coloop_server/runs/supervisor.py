@@ -32,7 +32,8 @@ from coloop.spec.io import parse
 from coloop_server.database.connect import Sessions
 from coloop_server.database.tables import RunRow
 from coloop_server.errors import Unavailable
-from coloop_server.launchers.protocol import Handle, Launcher, LaunchFailed, Order, is_whole
+from coloop_server.launchers import Launcher
+from coloop_server.launchers.protocol import Handle, LaunchFailed, Order, is_whole
 from coloop_server.private import ensure_private_folder, write_private
 from coloop_server.runs import repository
 from coloop_server.runs.live import LiveRun

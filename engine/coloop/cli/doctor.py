@@ -26,8 +26,7 @@ from coloop.plan.settings.outline import WIDTH_OF_THREAD
 from coloop.plan.settings.processor import Processor, processor_here
 from coloop.plan.settings.survey import LEAST_PARAMETERS
 from coloop.sandbox.inside.isolation import Isolation
-from coloop.sandbox.process import available_isolation
-from coloop.sandbox.words import WORDS
+from coloop.sandbox.process import WORDS, available_isolation
 from coloop.spec.installed import LOADED, PROBLEMS
 from coloop.spec.presets import hardware
 from coloop.spec.rollout import Engine

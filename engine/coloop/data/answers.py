@@ -32,15 +32,6 @@ def without_thousands(text: str) -> str:
     return THOUSANDS.sub("", text)
 
 
-def last_match(pattern: re.Pattern[str], text: str) -> str | None:
-    """The last match of a pattern: its first group that took part, or all of it."""
-    matches = list(pattern.finditer(text))
-    if not matches:
-        return None
-    groups = [group for group in matches[-1].groups() if group is not None]
-    return groups[0] if groups else matches[-1].group(0)
-
-
 def in_tags(text: str, tag: str) -> Iterator[str]:
     """What stands between two tags, each time; of tags in each other the inner one."""
     opening, closing = f"<{tag}>", f"</{tag}>"

@@ -11,7 +11,7 @@ import difflib
 import hashlib
 import importlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -281,11 +281,6 @@ def unfolded(row: Mapping[str, Any], column: str, *, node: str) -> list[dict[str
             "unfold",
         )
     return [{column: entry} for entry in entries]
-
-
-def all_rows(source: Source) -> Iterator[dict[str, Any]]:
-    """Every row of a source in its own order."""
-    return (source.row(index) for index in range(len(source)))
 
 
 # Which rows of a source the next step gets: a seeded order for each pass, and an exact place.

@@ -7,9 +7,8 @@ import pytest
 
 from coloop.errors import UserCodeError
 from coloop.sandbox.inside.isolation import Isolation, _outermost
-from coloop.sandbox.inside.named import names_of
-from coloop.sandbox.process import Sandbox, available_isolation
-from coloop.sandbox.words import WORDS
+from coloop.sandbox.inside.modules import imports_of
+from coloop.sandbox.process import WORDS, Sandbox, available_isolation
 
 ISOLATIONS = (Isolation.NAMESPACES, Isolation.CALLS)
 ONE = {"prompts": ["a"], "completions": ["b"]}
@@ -132,8 +131,8 @@ def test_names_are_found_wherever_they_are_imported() -> None:
         "        import h\n"
     )
 
-    assert names_of(source) == ["a.b", "c", "e.f", "e.f.g", "h"]
-    assert names_of("def broken(") == []
+    assert imports_of(source) == ["a.b", "c", "e.f", "e.f.g", ".", ".no", "h"]
+    assert imports_of("def broken(") == []
 
 
 def test_of_folders_within_one_another_the_outermost_are_shown(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from coloop.sandbox.inside.isolation import (
     limit,
     shut,
 )
-from coloop.sandbox.inside.named import import_named
+from coloop.sandbox.inside.modules import import_named
 
 UNHEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 """Whoever stops a run may tell all of its processes: the run hears it, and ends its code itself."""

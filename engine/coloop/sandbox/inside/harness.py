@@ -22,8 +22,14 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, BinaryIO
 
-from coloop.sandbox.inside import awaiting, beside
 from coloop.sandbox.inside.closed import FILES, PROGRAMS, of_event, sentence, why_closed
+from coloop.sandbox.inside.modules import (
+    file_of,
+    has_coroutines,
+    install_beside,
+    install_loop,
+    settled,
+)
 from coloop.sandbox.inside.values import why_no_score, why_not, why_not_name
 
 KEPT_CHARACTERS = 64 * 1024
@@ -31,29 +37,9 @@ LARGEST_REPLY = 16 * 2**20
 LONGEST_TRACE = 8
 
 REFUSED = (
-    "os.",
-    "socket.",
-    "subprocess.",
-    "shutil.",
-    "pty.",
-    "fcntl.",
-    "resource.",
-    "sqlite3.",
-    "mmap.",
-    "syslog.",
-    "urllib.",
-    "http.",
-    "ftplib.",
-    "smtplib.",
-    "imaplib.",
-    "poplib.",
-    "webbrowser.",
-    "tempfile.",
-    "glob.",
-    "pathlib.",
-    "gc.",
-    "signal.",
-    "sys._current_frames",
+    *("os.", "socket.", "subprocess.", "shutil.", "pty.", "fcntl.", "resource.", "sqlite3."),
+    *("mmap.", "syslog.", "urllib.", "http.", "ftplib.", "smtplib.", "imaplib.", "poplib."),
+    *("webbrowser.", "tempfile.", "glob.", "pathlib.", "gc.", "signal.", "sys._current_frames"),
 )
 DEVICES = frozenset({"/dev/urandom", "/dev/random"})
 HARMLESS = frozenset({"os.putenv", "os.unsetenv"})
@@ -309,7 +295,7 @@ class Module:
         value = self.call(**given)
         if not hasattr(value, "__await__"):
             return value
-        return awaiting.settled(value)
+        return settled(value)
 
     def arguments(self, given: Mapping[str, Any], *, absent_is_none: bool) -> Mapping[str, Any]:
         """What the function takes of what there is."""
@@ -512,9 +498,9 @@ def answer(module: Module, request: Mapping[str, Any]) -> list[Any]:
 
 def prepare(source: str, modules: Mapping[str, str]) -> None:
     """What the code may import besides the libraries, and event loops where it has coroutines."""
-    beside.install(modules)
-    if awaiting.has_coroutines({**modules, MODULE: source}):
-        awaiting.install()
+    install_beside(modules)
+    if has_coroutines({**modules, MODULE: source}):
+        install_loop()
 
 
 def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
@@ -524,7 +510,7 @@ def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any
     try:
         if request["op"] == "load":
             name, source, modules = request["name"], request["source"], request.get("modules") or {}
-            files = {beside.file_of(one, modules): text for one, text in modules.items()}
+            files = {file_of(one, modules): text for one, text in modules.items()}
             state.update(sources={name: source, **files}, function=request["function"])
             prepare(source, modules)
             state["module"] = Module(source, request["function"], name)
