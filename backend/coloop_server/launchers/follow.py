@@ -62,7 +62,6 @@ class MarkedLog:
                 self.other_lines = sum(1 for _ in file)
 
     def restart(self) -> None:
-        """The log begins anew from its first line."""
         self.rest = ""
         self.seen_others = 0
 

@@ -198,7 +198,6 @@ class LocalRay:
         return list_jobs(address, self.headers()) is not None
 
     def is_well(self, head: Head) -> bool:
-        """Whether it runs, and takes jobs."""
         return head.is_running and self.answers(head.address)
 
     def stop(self) -> None:

@@ -59,7 +59,6 @@ class ProcessLauncher:
         return self.spawn(order, planned, "--local")
 
     def spawn(self, order: Order, planned: Handle, *options: str) -> Handle:
-        """The driver as a process of its own, with further options."""
         command = [*self.driver, str(order.spec), *order.options(), *options]
         try:
             prepare_log(order.log)

@@ -64,8 +64,6 @@ class Shared(NamedTuple):
 
 
 class EventLog:
-    """The events of one run."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lock = threading.RLock()
@@ -171,7 +169,6 @@ class EventLog:
         return parsed[2], parsed[1].encode("utf-8", "replace")
 
     def trim(self) -> None:
-        """Let go of lines that are not recent any more."""
         old = max(len(self.recent_lines) - RECENT, 0)
         self.recent_size -= sum(map(len, self.recent_lines[:old]))
         while self.recent_size > RECENT_BYTES:

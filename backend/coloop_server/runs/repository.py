@@ -74,7 +74,6 @@ QUEUE_ORDER = (RunRow.priority.desc(), RunRow.queue_place, RunRow.created_at, Ru
 
 
 def list_queue(session: Session) -> Sequence[RunRow]:
-    """Queued runs, the next to be started first."""
     query = select(RunRow).options(OUTLINE).where(QUEUED)
     return session.scalars(query.order_by(*QUEUE_ORDER)).all()
 

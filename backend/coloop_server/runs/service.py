@@ -35,8 +35,6 @@ SEED, STEPS = "run.seed", "schedule.steps"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSubmission:
-    """A run that is asked for."""
-
     yaml: str
     """The loop before the overrides: which of its versions it is."""
     overrides: Mapping[str, Any]
@@ -112,7 +110,6 @@ def queue(supervisor: Supervisor, settings: Settings, submission: RunSubmission)
 
 
 def add(session: Session, row: RunRow, submission: RunSubmission) -> Run:
-    """Put a run into the queue."""
     if submission.loop_id is not None:
         row.loop_version = version_of(session, submission.loop_id, submission.yaml)
     row.priority, row.queue_place = submission.priority, repository.next_place(session)
@@ -170,7 +167,6 @@ def require_queued(row: RunRow) -> None:
 
 
 def acknowledge(session: Session, run_id: str, seq: int) -> RunRow:
-    """Note that a user has seen an alert."""
     row = repository.get_outline(session, run_id)
     raised = {str(alert["seq"]) for alert in row.raised_alerts}
     if str(seq) not in raised:

@@ -388,7 +388,6 @@ class Supervisor:
         self.hub.tell(run_id)
 
     def launched(self, run: LiveRun) -> bool:
-        """Take in how the launch went."""
         assert run.launching is not None
         launching: Future[None] = run.launching
         run.launching = None

@@ -18,7 +18,7 @@ from coloop_server.runs.folder import (
     read_text,
     stamp_of,
 )
-from coloop_server.runs.rows import rows_of
+from coloop_server.runs.rows import parts_of, rows_of
 from coloop_server.runs.samples import SampleIndex
 from coloop_server.runs.series import SECONDS, TOKENS, Ends, Key, Points, SeriesIndex
 from coloop_server.runs.summary import Summary
@@ -166,9 +166,10 @@ class Watch:
             return self.poll_gauges() or is_changed
 
     def take(self, entries: Sequence[Entry]) -> None:
-        rows = rows_of(entries, self.series.step)
-        self.summary.add_all(entries, rows)
-        self.series.add_all(entries, rows)
+        for part in parts_of(entries):
+            rows = rows_of(part, self.series.step)
+            self.summary.add_all(part, rows)
+            self.series.add_all(part, rows)
         self.steps.add_all(entries)
         self.rare.add_all(entries)
         for entry in entries:
@@ -253,7 +254,6 @@ class Watch:
         self.begin()
 
     def begin(self) -> None:
-        """Nothing is known yet."""
         self.summary = Summary()
         self.series = SeriesIndex()
         self.samples = SampleIndex()

@@ -43,16 +43,12 @@ class Forged(Exception):
 
 
 class Ticked(Exception):
-    """The tick raised this error."""
-
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
         self.error = error
 
 
 class Pipes:
-    """Our ends of the two pipes."""
-
     def __init__(self, to_child: int, from_child: int) -> None:
         self.to_child = to_child
         self.from_child = from_child

@@ -122,7 +122,6 @@ class Sandbox:
 
     @property
     def process_id(self) -> int | None:
-        """The child's process id while there is one."""
         return self._process.pid if self._process else None
 
     @contextmanager
@@ -205,7 +204,6 @@ class Sandbox:
         return printed
 
     def close(self) -> None:
-        """End the child and everything it started."""
         process, self._process = self._process, None
         worker, self._worker = self._worker, None
         pipes, self._pipes = self._pipes, None

@@ -69,13 +69,11 @@ class _Records:
         return len(self.offsets)
 
     def add(self, start: int, end: int, line: int) -> None:
-        """A record from a byte up to another one."""
         self.offsets.append(start)
         self.ends.append(end)
         self.lines.append(line)
 
     def add_problem(self, start: int, problem: RowProblem) -> None:
-        """The rest of the file is one record that cannot be read."""
         self.add(start, self.size_bytes, problem.line or 0)
         self._problem = problem
 
@@ -151,8 +149,6 @@ def _shown(text: str) -> str:
 
 
 class JsonArray:
-    """A JSON list of objects."""
-
     def __init__(self, data: Buffer) -> None:
         self._records = _Records(data)
         self.size_bytes = len(data)

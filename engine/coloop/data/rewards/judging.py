@@ -37,8 +37,6 @@ Tick = Callable[[], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The answer to a question."""
-
     score: Score
     problem: str | None = None
     """Why there is none: what is wrong with the row."""
@@ -146,5 +144,4 @@ class LibraryJudge:
             self._known.popitem(last=False)
 
     def close(self) -> None:
-        """End the process."""
         self._sandbox.close()

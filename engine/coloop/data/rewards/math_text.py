@@ -61,7 +61,6 @@ LETTERS: Final = re.compile(r"[a-zA-Z]+")
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of a text, in small letters."""
     return frozenset(word.casefold() for word in LETTERS.findall(text))
 
 
@@ -262,7 +261,6 @@ def _number(text: str) -> Fraction | None:
 
 
 def _without_commands(text: str) -> str:
-    """LaTeX without the names of its commands, words in it kept."""
     return COMMAND.sub(" ", WORDS.sub(r" \1 ", text))
 
 
@@ -286,7 +284,6 @@ def _as_plain(text: str) -> str:
 
 
 def _as_sum(found: re.Match[str]) -> str:
-    """A mixed number."""
     over, under = found[2] or found[3] or found[6], found[4] or found[5] or found[7]
     return f"({found[1]}+{over}/{under})"
 

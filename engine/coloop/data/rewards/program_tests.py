@@ -309,7 +309,6 @@ def _defined(statement: ast.AST) -> Iterator[str]:
 
 
 def functions_of(code: str) -> list[str]:
-    """Functions at the top of a program, in their order."""
     tree = read_program(code)
     return [] if tree is None else [one.name for one in tree.body if isinstance(one, FUNCTIONS)]
 

@@ -36,8 +36,6 @@ Tick = Callable[[int, int], None]
 
 
 class RemoteReward:
-    """Scores rows with a service over HTTP."""
-
     def __init__(self, endpoint: Endpoint, *, batch: int) -> None:
         self._endpoint = endpoint
         self._batch = batch
@@ -76,7 +74,6 @@ class RemoteReward:
         return self._told(keys, known, failed, on_error)
 
     def close(self) -> None:
-        """End the connections."""
         self._service.close()
 
     def _ask(

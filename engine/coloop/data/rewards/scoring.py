@@ -69,7 +69,6 @@ def extracted(text: str, expression: str | None) -> str | None:
 
 
 def tokens_of(row: ScoringRow) -> int:
-    """How many tokens were written."""
     value = row.columns.get("length")
     if isinstance(value, int) and not isinstance(value, bool):
         return value

@@ -52,7 +52,6 @@ class Meetings:
 
     @property
     def is_plain(self) -> bool:
-        """Whether no table holds more than one level."""
         return all(len(levels) <= 1 for levels in self.levels)
 
 
@@ -327,7 +326,6 @@ class _Index:
         return found
 
     def kin_of(self, other: "_Index") -> _Kin:
-        """How the two tables are related."""
         if not self.by_id.keys().isdisjoint(other.by_id):
             return _Kin.SAME
         if self._stands_under(other) or other._stands_under(self):

@@ -41,7 +41,6 @@ MARKS: Final = ({KIND}, {ARRAY}, {POSITIONS}, {PLAIN})
 
 
 def to_plain(value: Any, keep: Keep) -> Any:
-    """A value as plain ones."""
     if isinstance(value, np.ndarray):
         return {ARRAY: keep(value)}
     if isinstance(value, list | tuple):

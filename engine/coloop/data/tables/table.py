@@ -60,13 +60,11 @@ class Table:
         )
 
     def in_round(self, number: int) -> "Table":
-        """The same table as it goes into a round."""
         if all(row.round == number for row in self.rows):
             return self
         return replace(self, rows=tuple(row.in_round(number) for row in self.rows))
 
     def handed_on_by(self, node: str) -> "Table":
-        """The same table, as a node of a region of rounds gives it."""
         return replace(self, rows=tuple(row.handed_on_by(node) for row in self.rows))
 
     def of_round(self, number: int) -> "Table":

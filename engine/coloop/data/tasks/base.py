@@ -63,8 +63,6 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One table of a task."""
-
     columns: tuple[str, ...]
     """Every row has exactly these, and `task`."""
     strata: Callable[[Any], Sequence[Stratum]]
@@ -133,7 +131,6 @@ def decode_selection(index: int, pool: Sequence[Any], count: int) -> list[Any]:
 
 
 def count_selections(pool: int, count: int) -> int:
-    """How many ordered selections there are."""
     return math.perm(pool, count)
 
 

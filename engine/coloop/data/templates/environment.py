@@ -28,7 +28,7 @@ from coloop.data.templates.budget import (
     written,
     written_inside,
 )
-from coloop.data.templates.filters import build_filters, build_tests, compared
+from coloop.data.templates.filters import build_filters, build_tests, compared, concatenated, shown
 from coloop.data.templates.grammar import NodeView, ScoredView
 from coloop.data.templates.operators import (
     STRING_METHODS,
@@ -86,7 +86,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         Args:
             options: of Jinja's environment, instead of those that texts of a loop have.
         """
-        own = {"undefined": Absent, "keep_trailing_newline": True, "finalize": _shown}
+        own = {"undefined": Absent, "keep_trailing_newline": True, "finalize": shown}
         super().__init__(autoescape=False, **{**own, **options})
         self.globals.clear()
         self.globals.update(range=_bounded_range, namespace=_notes, dict=_dict)
@@ -94,9 +94,9 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         self.filters.update(build_filters())
         self.filters.update(
             {
-                grammar.JOIN: _concatenated,
+                grammar.JOIN: concatenated,
                 grammar.LOOP: _looped,
-                grammar.SHOWN: _shown,
+                grammar.SHOWN: shown,
                 grammar.PASS: _passed,
                 grammar.COMPARE: compared,
                 grammar.MADE: _made,
@@ -246,16 +246,6 @@ def _dict(context: BudgetContext, /, *given: Any, **named: Any) -> dict[Any, Any
 @pass_context
 def _notes(context: BudgetContext, /, *given: Any, **named: Any) -> Notes:
     return Notes(_dict(context, *given, **named))
-
-
-@pass_context
-def _shown(context: BudgetContext, value: Any) -> str:
-    return context.budget.text(value if type(value) is str else written(value))
-
-
-@pass_context
-def _concatenated(context: BudgetContext, *values: Any) -> str:
-    return context.budget.text(joined(values, ""))
 
 
 @pass_context

@@ -75,18 +75,16 @@ WORD: Final = re.compile(r"\w+")
 
 
 def build_filters() -> dict[str, Filter]:
-    """Every filter by name."""
     given: dict[str, Filter] = {name: _passing(name) for name in PASSING}
     given |= {name: _listing(name) for name in LISTING}
     given |= {name: _writing(name) for name in WRITING}
     given |= {name: _comparing(name) for name in COMPARING}
     given |= {name: _stepping(name) for name in STEPPING}
-    given |= {"join": _join, "sum": _sum, "wordcount": _wordcount, "safe": _safe}
+    given |= {"join": _join, "sum": _sum, "wordcount": _wordcount, "safe": shown}
     return given
 
 
 def build_tests() -> dict[str, Filter]:
-    """Every test by name."""
     given: dict[str, Filter] = {
         name: pass_context(_with_context(TESTS[name])) for name in PLAIN_TESTS
     }
@@ -107,7 +105,6 @@ def _given_first(plain: Any) -> Callable[[Any], Any] | None:
 
 
 def _with_context(plain: Any) -> Filter:
-    """A filter of Jinja, called with the context first."""
     given_first = _given_first(plain)
     if given_first is None:
         return lambda context, value, *args, **kwargs: plain(value, *args, **kwargs)
@@ -219,21 +216,35 @@ def _stepping(name: str) -> Filter:
 
 
 @pass_context
+def shown(context: BudgetContext, value: Any) -> str:
+    """A value as its environment writes it."""
+    own: Any = context.environment
+    return context.budget.text(value if type(value) is str else own.written(value))
+
+
+@pass_context
+def concatenated(context: BudgetContext, *values: Any) -> str:
+    own: Any = context.environment
+    return context.budget.text(joined(values, "", own.written))
+
+
+@pass_context
 def _join(context: BudgetContext, value: Any, d: Any = "", attribute: Any = None) -> str:
-    items = listed_items(context, value, attribute)
-    return context.budget.text(joined(items, written(d)))
+    own: Any = context.environment
+    items = _listed_items(context, value, attribute)
+    return context.budget.text(joined(items, own.written(d), own.written))
 
 
 @pass_context
 def _sum(context: BudgetContext, iterable: Any, attribute: Any = None, start: Any = 0) -> Any:
     environment: Any = context.environment
     found = start
-    for item in listed_items(context, iterable, attribute):
+    for item in _listed_items(context, iterable, attribute):
         found = environment.call_binop(context, "+", found, item)
     return found
 
 
-def listed_items(context: BudgetContext, values: Any, attribute: Any) -> Iterable[Any]:
+def _listed_items(context: BudgetContext, values: Any, attribute: Any) -> Iterable[Any]:
     """What a filter goes through: the items, or an attribute of each."""
     _check_attribute((attribute,), {})
     items = context.budget.listed(values)
@@ -245,11 +256,6 @@ def listed_items(context: BudgetContext, values: Any, attribute: Any) -> Iterabl
 @pass_context
 def _wordcount(context: BudgetContext, s: Any) -> int:
     return sum(1 for _ in WORD.finditer(context.budget.text(written(s))))
-
-
-@pass_context
-def _safe(context: BudgetContext, value: Any) -> str:
-    return context.budget.text(written(value))
 
 
 def _comparing_test(name: str) -> Filter:

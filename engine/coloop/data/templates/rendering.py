@@ -41,7 +41,6 @@ def compiled(source: str) -> Template:
 
 
 def compiled_in(own: BoundedEnvironment, source: str) -> Template:
-    """A template of one of our environments."""
     try:
         return own.from_string(source)
     except TemplateSyntaxError as error:

@@ -31,8 +31,6 @@ GRAMMAR: Final = Grammar(
 
 
 class Calculator(StatelessTool):
-    """Tool that evaluates one arithmetic expression, within limits on its cost."""
-
     def answer(self, arguments: Mapping[str, str], tick: Tick) -> Answered:
         del tick
         return Answered(value=calculated(arguments.get("expression", "")))

@@ -23,8 +23,6 @@ CUT: Final = "... (cut)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A call that was found in a text."""
-
     tool: str
     text: str
     """As the policy wrote it."""

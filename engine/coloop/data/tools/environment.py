@@ -86,7 +86,6 @@ class EnvironmentTool:
         return states
 
     def take_printed(self) -> str:
-        """What its instances printed since this was last asked."""
         return self._environment.take_printed()
 
     def close(self) -> None:
@@ -246,7 +245,6 @@ class _Box:
         return self._life
 
     def check(self) -> None:
-        """Raises `UserCodeError` where the code cannot be loaded."""
         self._sandbox.load()
 
     @contextmanager
@@ -256,7 +254,6 @@ class _Box:
             yield self
 
     def act(self, name: str, act: str, given: Any, seed: int) -> Any:
-        """One act of an instance."""
         request = {"name": name, "act": act, "given": given, "seed": seed % 2**31}
         with self._failures():
             [said] = self._sandbox.write([request])

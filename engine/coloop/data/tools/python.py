@@ -32,8 +32,6 @@ class PythonTool:
 
 
 class PythonSession:
-    """The process of one text."""
-
     def __init__(self, node: str, timeout_seconds: float, seed: int) -> None:
         self._sandbox = Sandbox(SOURCE, function="run", node=node, timeout_seconds=timeout_seconds)
         self._seed = seed

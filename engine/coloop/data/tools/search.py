@@ -43,8 +43,6 @@ class Index:
 
 
 class Search(StatelessTool):
-    """Looks documents up."""
-
     def __init__(self, index: Index, top_k: int) -> None:
         self._index = index
         self._top_k = top_k

@@ -63,7 +63,6 @@ class Kept(io.TextIOBase):
         return len(text)
 
     def take(self) -> str:
-        """Everything kept since the last call."""
         text, lost = "".join(self.parts), self.lost
         self.parts, self.room, self.lost = [], KEPT_CHARACTERS, 0
         return text + (f"\n... {lost} characters more were printed and cut" if lost else "")
@@ -298,7 +297,6 @@ class Module:
         return settled(value)
 
     def arguments(self, given: Mapping[str, Any], *, absent_is_none: bool) -> Mapping[str, Any]:
-        """What the function takes of what there is."""
         missing = [name for name in self.required if name not in given]
         if missing and not absent_is_none:
             there = ", ".join(sorted(given))
@@ -339,7 +337,6 @@ class Message(str):
         return super().__getitem__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """As of a dict."""
         return self[key] if key in ("content", "role") else default
 
 
@@ -488,7 +485,6 @@ def seed_draws(seed: int) -> None:
 
 
 def answer(module: Module, request: Mapping[str, Any]) -> list[Any]:
-    """The value that a call gives."""
     if request["op"] == "score":
         seed_draws(request["seed"])
         return score_batch(module, request["columns"], request["count"])

@@ -238,7 +238,6 @@ def _prove() -> None:
 
 
 def limit(memory_bytes: int, most_threads: int) -> None:
-    """Hard limits of the process."""
     limits = {
         resource.RLIMIT_AS: memory_bytes,
         resource.RLIMIT_FSIZE: 0,
