@@ -21,7 +21,7 @@ from jinja2.utils import pass_context
 
 from coloop.data.templates.budget import LARGEST_TEXT, BudgetContext, LimitReached, extent, spelled
 from coloop.data.templates.environment import BoundedEnvironment
-from coloop.data.templates.filters import LARGEST_INDENT, check_numbers, shown
+from coloop.data.templates.filters import LARGEST_INDENT, check_numbers
 from coloop.data.templates.rendering import RenderProblem, compiled_in, parts_of
 
 LONGEST_DATE: Final = 200
