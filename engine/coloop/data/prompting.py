@@ -3,7 +3,6 @@
 Same rows and seeds, same prompts.
 """
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any, Final, Self
 
 from jinja2 import meta
 
+from coloop.data.answers import number_in
 from coloop.data.patterns import Part, pattern
 from coloop.data.template import Drawn, TemplateRow
 from coloop.data.templates.environment import environment
@@ -139,10 +139,12 @@ def numbers_in(text: str, read: Read, steps: int | None = None) -> ParsedVerdict
     words, values = words_in(text, read, steps), read.values or {}
     whole = None if words.whole is None else float(values[words.whole.text])
     if read.number is not None and whole is None:
-        said = [_number(parts[0].text, read) for parts in pattern(read.number).parts(text)]
+        said = [number_in(parts[0].text, read.scale) for parts in pattern(read.number).parts(text)]
         whole = next((number for number in reversed(said) if number is not None), None)
     share = _step_share(read, len(words.steps) if steps is None else steps)
-    numbered = ((place, _number(part.text, read)) for place, part in _numbered(text, read.numbers))
+    numbered = (
+        (place, number_in(part.text, read.scale)) for place, part in _numbered(text, read.numbers)
+    )
     return ParsedVerdict(
         whole=whole,
         steps={
@@ -175,17 +177,3 @@ def _numbered(text: str, source: str | None) -> list[tuple[int, Part]]:
         for index, part in found
         if index.text.isdecimal() and len(index.text) <= MOST_DIGITS
     ]
-
-
-def _number(text: str, read: Read) -> float | None:
-    """The number that a text is, with `scale` brought onto 0 to 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    if not math.isfinite(number):
-        return None
-    if read.scale is None:
-        return number
-    low, high = read.scale
-    return min(1.0, max(0.0, (number - low) / (high - low)))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from coloop.sandbox.inside.closed import NETWORK, PROCESSES, PROGRAMS
+from coloop.sandbox.inside.modules import tree_of
 
 HTTP: Final = ("get", "post", "put", "patch", "delete", "head", "options", "request")
 
@@ -51,9 +52,8 @@ class ClosedCall:
 def closed_calls(source: str) -> Iterator[ClosedCall]:
     """Calls of a source that its process will refuse, each name once, in the order of their
     lines."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = tree_of(source)
+    if tree is None:
         return
     bound = _imported(tree)
     found: dict[str, int] = {}

@@ -203,6 +203,10 @@ class Sandbox:
             printed, self._untaken = self._untaken, ""
         return printed
 
+    def bare(self, error: UserCodeError) -> str:
+        """What an error of this code says, without node and first row before it."""
+        return str(error).removeprefix(f"{self.node}, row 0: ").removeprefix(f"{self.node}: ")
+
     def close(self) -> None:
         process, self._process = self._process, None
         worker, self._worker = self._worker, None

@@ -8,10 +8,10 @@ import pytest
 from pydantic import TypeAdapter
 
 from coloop.data.rewards import judging
-from coloop.data.rewards.builtin import BuiltinScores, judge_of, score_builtin
+from coloop.data.rewards.builtin import judge_of, score_builtin
 from coloop.data.rewards.judging import LibraryJudge, source_of
 from coloop.data.rewards.scoring import Question, ScoringRow
-from coloop.data.rewards.user_code import OnError
+from coloop.data.rewards.user_code import OnError, ScoredRows
 from coloop.errors import DataError
 from coloop.sandbox.inside.isolation import Isolation
 from coloop.sandbox.process import Sandbox
@@ -36,7 +36,7 @@ def judged(
     judge: LibraryJudge | None = None,
     on_error: OnError = "stop",
     **options: Any,
-) -> BuiltinScores:
+) -> ScoredRows[Any]:
     source = OPTIONS.validate_python({"type": "builtin", "name": name, **options})
     given = [ScoringRow(columns=columns) for columns in rows]
     return score_builtin(source, given, node="mine", on_error=on_error, judge=judge)

@@ -54,7 +54,7 @@ class RawRows(Protocol):
 
 
 class _Records:
-    """Parts of a text file, each of them a row, with where they stand in it."""
+    """Rows of a text file by number, with where each of them stands in it: JSON objects."""
 
     def __init__(self, data: Buffer) -> None:
         self.size_bytes = len(data)
@@ -67,6 +67,12 @@ class _Records:
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+    def line_of(self, index: int) -> int:
+        return self.lines[index]
+
+    def row(self, index: int) -> dict[str, Any]:
+        return _object_in(self.text(index), self.lines[index])
 
     def add(self, start: int, end: int, line: int) -> None:
         self.offsets.append(start)
@@ -100,24 +106,14 @@ def _lines_of(data: Buffer) -> Iterator[tuple[int, int]]:
         start = end
 
 
-class JsonLines:
+class JsonLines(_Records):
     """One JSON object a line; blank lines are skipped."""
 
     def __init__(self, data: Buffer) -> None:
-        self._records = _Records(data)
-        self.size_bytes = len(data)
+        super().__init__(data)
         for line, (start, end) in enumerate(_lines_of(data), 1):
             if data[start:end].strip(BLANK):
-                self._records.add(start, end, line)
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def line_of(self, index: int) -> int:
-        return self._records.lines[index]
-
-    def row(self, index: int) -> dict[str, Any]:
-        return _object_in(self._records.text(index), self.line_of(index))
+                self.add(start, end, line)
 
 
 def _object_in(text: str, line: int) -> dict[str, Any]:
@@ -148,10 +144,9 @@ def _shown(text: str) -> str:
     return repr(cut + "..." if len(text) > SHOWN_CHARACTERS else cut)
 
 
-class JsonArray:
+class JsonArray(_Records):
     def __init__(self, data: Buffer) -> None:
-        self._records = _Records(data)
-        self.size_bytes = len(data)
+        super().__init__(data)
         # A byte is a character here, and what stands between quotes does not matter.
         text = data[:].decode("latin-1")
         start = SPACE.match(text, len(BYTE_ORDER_MARK) * text.startswith("\xef\xbb\xbf")).end()
@@ -164,7 +159,7 @@ class JsonArray:
             line = text.count("\n", 0, at) + 1
             what = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
             problem = RowProblem(f"is not JSON: {what}: {_shown(text[at:])}", line=line)
-            self._records.add_problem(start, problem)
+            self.add_problem(start, problem)
 
     def _index(self, text: str, place: int) -> None:
         if text[place : place + 1] != "[":
@@ -174,10 +169,10 @@ class JsonArray:
             )
         place = SPACE.match(text, place + 1).end()
         line, counted = 1, 0
-        while text[place : place + 1] != "]" or len(self._records):
+        while text[place : place + 1] != "]" or len(self):
             _, end = DECODER.raw_decode(text, place)
             line, counted = line + text.count("\n", counted, place), place
-            self._records.add(place, end, line)
+            self.add(place, end, line)
             place = SPACE.match(text, end).end()
             if text[place : place + 1] == "]":
                 break
@@ -188,15 +183,6 @@ class JsonArray:
         if rest < len(text):
             raise json.JSONDecodeError("there is text after the list", text, rest)
 
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def line_of(self, index: int) -> int:
-        return self._records.lines[index]
-
-    def row(self, index: int) -> dict[str, Any]:
-        return _object_in(self._records.text(index), self.line_of(index))
-
 
 def _whole_kind(value: Any) -> str:
     if isinstance(value, dict):
@@ -205,21 +191,20 @@ def _whole_kind(value: Any) -> str:
     return _kind(value)
 
 
-class Delimited:
+class Delimited(_Records):
     """CSV, or another separator, with a header line; values are texts, quoted ones may span
     lines. What is a record is told by Python's csv, to which a quote inside of an unquoted value is
     a character like any other."""
 
     def __init__(self, data: Buffer, separator: str) -> None:
-        self._records = _Records(data)
+        super().__init__(data)
         self._separator = separator
-        self.size_bytes = len(data)
         self._index(data)
-        self.header = self._fields(0) if len(self._records) else []
+        self.header = self._fields(0) if self.offsets else []
         for name in self.header:
             if not name or self.header.count(name) > 1:
                 what = f"has two columns {name!r}" if name else "has a column without a name"
-                raise RowProblem(f"{what} in its header", line=self._records.lines[0])
+                raise RowProblem(f"{what} in its header", line=self.lines[0])
 
     def _index(self, data: Buffer) -> None:
         lines = _CountedLines(data)
@@ -229,19 +214,19 @@ class Delimited:
             try:
                 record = next(reader, None)
             except csv.Error as error:
-                self._records.add_problem(start, RowProblem(f"is not CSV: {error}", line=line))
+                self.add_problem(start, RowProblem(f"is not CSV: {error}", line=line))
                 return
             if record is None:
                 return
             if len(record) > 1 or (record and record[0].strip(" \t")):
-                self._records.add(start, lines.end, line)
+                self.add(start, lines.end, line)
             start, line = lines.end, lines.count + 1
 
     def __len__(self) -> int:
-        return max(0, len(self._records) - 1)
+        return max(0, len(self.offsets) - 1)
 
     def line_of(self, index: int) -> int:
-        return self._records.lines[index + 1]
+        return self.lines[index + 1]
 
     def row(self, index: int) -> dict[str, Any]:
         fields = self._fields(index + 1)
@@ -253,7 +238,7 @@ class Delimited:
         return dict(zip(self.header, fields, strict=True))
 
     def _fields(self, record: int) -> list[str]:
-        text = self._records.text(record)
+        text = self.text(record)
         return next(self._reader(io.StringIO(text, newline="")), [])
 
     def _reader(self, lines: Iterable[str]) -> Any:

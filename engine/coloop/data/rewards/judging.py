@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from coloop.data.rewards.scoring import Question, Score
+from coloop.data.rewards.scoring import Question
+from coloop.data.tables.row import Score
 from coloop.errors import DataError, UserCodeError
 from coloop.sandbox.process import Sandbox
 
@@ -106,7 +107,9 @@ class LibraryJudge:
             [said] = self._sandbox.write([columns], cpu_seconds=CPU_SECONDS)
         except UserCodeError as error:
             self._sandbox.close()
-            return Verdict(score=0.0, note=f"{self._library} did not decide: {self._bare(error)}")
+            return Verdict(
+                score=0.0, note=f"{self._library} did not decide: {self._sandbox.bare(error)}"
+            )
         assert said is not None
         if "problem" in said:
             return Verdict(score=None, problem=str(said["problem"]))
@@ -124,13 +127,10 @@ class LibraryJudge:
         except UserCodeError as error:
             self._sandbox.close()
             raise DataError(
-                f"{self._node}: {self._library} cannot be used here: {self._bare(error)}",
+                f"{self._node}: {self._library} cannot be used here: {self._sandbox.bare(error)}",
                 self._node,
                 "source.name",
             ) from None
-
-    def _bare(self, error: UserCodeError) -> str:
-        return str(error).removeprefix(f"{self._node}, row 0: ").removeprefix(f"{self._node}: ")
 
     def _not_asked(self) -> str:
         return (

@@ -27,7 +27,8 @@ from coloop.data.rewards.program_tests import (
     read_tests,
     wanted_by,
 )
-from coloop.data.rewards.scoring import Question, Score, ScoringRow, extracted, text_of
+from coloop.data.rewards.scoring import Question, ScoringRow, by_text, extracted
+from coloop.data.tables.row import Score
 from coloop.errors import UserCodeError
 from coloop.sandbox.process import Sandbox, available_isolation
 from coloop.spec import builtins as options
@@ -42,14 +43,11 @@ AMBIGUOUS: Final = (
 )
 
 
-def code_tests(rows: Sequence[ScoringRow], given: options.CodeTests) -> list[Score | Question]:
+@by_text
+def code_tests(text: str, row: ScoringRow, given: options.CodeTests) -> Score | Question:
     """1 where the program passes all tests of its row; graded: the share that it passes."""
-    return [_question(row, given) for row in rows]
-
-
-def _question(row: ScoringRow, given: options.CodeTests) -> Score | Question:
-    text, value = text_of(row), row.columns.get(given.column)
-    if text is None or value is None:
+    value = row.columns.get(given.column)
+    if value is None:
         return None
     tests = read_tests(value, given.column)
     is_check = any(test.kind == "check" for test in tests)

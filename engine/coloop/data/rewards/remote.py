@@ -16,14 +16,19 @@ from functools import partial
 from threading import Lock
 from typing import Any, Final
 
-from coloop.data.rewards.user_code import OnError, RowFailure, ScoredRows, reward_columns
+from coloop.data.rewards.user_code import (
+    OnError,
+    RowFailure,
+    ScoredRows,
+    reward_columns,
+    score_instead,
+)
 from coloop.data.services.endpoint import Endpoint
 from coloop.data.services.replies import Nonsense, shown
 from coloop.data.services.service import Service, collect
 from coloop.errors import DataError, ServiceFailed
 from coloop.sandbox.inside.values import why_no_score
 from coloop.sandbox.process import Scored
-from coloop.spec.reward import ScoreAs
 
 WIRE_VERSION: Final = 1
 KEPT: Final = 65_536
@@ -45,7 +50,7 @@ class RemoteReward:
 
     def score(
         self, rows: Sequence[Row], ids: Sequence[str], *, on_error: OnError, tick: Tick
-    ) -> ScoredRows:
+    ) -> ScoredRows[Scored]:
         """Scores of rows in their order.
 
         Args:
@@ -115,8 +120,7 @@ class RemoteReward:
         known: Mapping[bytes, Scored],
         failed: Mapping[bytes, ServiceFailed],
         on_error: OnError,
-    ) -> ScoredRows:
-        instead = on_error.score if isinstance(on_error, ScoreAs) else None
+    ) -> ScoredRows[Scored]:
         node = self._endpoint.node
         failures = [
             RowFailure(
@@ -127,7 +131,8 @@ class RemoteReward:
             if key not in known
         ]
         return ScoredRows(
-            scores=[known.get(key, instead) for key in keys], failures=tuple(failures)
+            scores=[known.get(key, score_instead(on_error)) for key in keys],
+            failures=tuple(failures),
         )
 
     def _body(self, batch: Sequence[tuple[bytes, str, Row]]) -> dict[str, Any]:

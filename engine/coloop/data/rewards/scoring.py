@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
 from coloop.data.patterns import PatternTimeout, pattern
+from coloop.data.tables.row import Score
 from coloop.errors import DataError
-
-Score = float | dict[int, float] | None
-"""A number, numbers at positions (steps), or "does not apply"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +47,27 @@ class Question:
 
 Scorer = Callable[[Sequence[ScoringRow], Any], Sequence[Score | Question]]
 """Scores of rows with the options of the reward (its section of the loop)."""
+
+
+def by_row(score: Callable[[ScoringRow, Any], Score | Question]) -> Scorer:
+    """A scorer that looks at each row alone."""
+
+    @wraps(score)
+    def scores(rows: Sequence[ScoringRow], given: Any) -> list[Score | Question]:
+        return [score(row, given) for row in rows]
+
+    return scores
+
+
+def by_text(score: Callable[[str, ScoringRow, Any], Score | Question]) -> Scorer:
+    """A scorer of what was written in each row; a row without a completion has no score."""
+
+    @wraps(score)
+    def of_row(row: ScoringRow, given: Any) -> Score | Question:
+        text = text_of(row)
+        return None if text is None else score(text, row, given)
+
+    return by_row(of_row)
 
 
 def text_of(row: ScoringRow) -> str | None:

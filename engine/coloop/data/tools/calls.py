@@ -57,11 +57,11 @@ def call_in(text: str, tool: str, section: ToolNode) -> ToolCall | None:
         raise ToolFailure(str(problem)) from None
     if match is None:
         return None
-    arguments = dict(match.groups)
+    arguments = {name: value or "" for name, value in match.groupdict().items()}
     argument = ARGUMENTS.get(section.type)
     if argument is not None:
-        arguments.setdefault(argument, match.text)
-    return ToolCall(tool=tool, text=match.text, end=match.end, arguments=arguments)
+        arguments.setdefault(argument, match[0])
+    return ToolCall(tool=tool, text=match[0], end=match.end(), arguments=arguments)
 
 
 def worded(value: Any, arguments: Mapping[str, str], section: ToolNode) -> str:

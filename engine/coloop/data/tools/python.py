@@ -55,8 +55,7 @@ class PythonSession:
         return Answered(value=text.rstrip("\n"))
 
     def _what_failed(self, error: UserCodeError, had_variables: bool) -> str:
-        reason = str(error).removeprefix(f"{self._sandbox.node}, row 0: ")
-        reason = reason.removeprefix(f"{self._sandbox.node}: ")
+        reason = self._sandbox.bare(error)
         is_lost = had_variables and self._sandbox.process_id is None
         return f"{reason}; all variables are gone" if is_lost else reason
 
