@@ -57,8 +57,6 @@ COUNTED: Final = ("loops", "loop_versions", "runs")
 
 
 class Manifest(BaseModel):
-    """What a backup says of itself."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     coloop_backup: Annotated[int, Field(ge=1)] = FORMAT
@@ -78,8 +76,6 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What a restore did."""
-
     manifest: Manifest
     kept: Path | None
     """The database that stood there before; None where there was none, or in PostgreSQL."""
@@ -453,7 +449,6 @@ def _revision(engine: Engine) -> str | None:
 
 
 def _rows(engine: Engine) -> dict[str, int]:
-    """Rows of the tables that are there."""
     there = set(inspect(engine).get_table_names())
     tables = [Base.metadata.tables[name] for name in COUNTED if name in there]
     with engine.connect() as connection:

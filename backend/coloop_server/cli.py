@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.protocols.websockets.auto import AutoWebSocketsProtocol
 
-from coloop.sandbox.memory import keep_private
+from coloop.sandbox.inside.kernel import keep_private
 from coloop.workers import collecting
 from coloop_server.app import create_app
 from coloop_server.connections import bounded, impatient

@@ -111,6 +111,7 @@ def test_checkpoints_on_another_disk_are_taken_where_that_is_a_root(
     checkpoint: Path, settings: Settings
 ) -> None:
     disk = settings.allowed_roots[0] / "disk"
+    disk.parent.mkdir()
     checkpoint.parent.rename(disk)
     checkpoint.parent.symlink_to(disk)
 

@@ -72,7 +72,6 @@ def fit_loop(body: FitLoop, roots: Roots) -> FitResult:
 
 
 def spec_of(body: LoopInput) -> LoopSpec:
-    """The loop of a body, which has to be readable."""
     parsed = parsed_of(body)
     if parsed.spec is None:
         raise invalid("the loop cannot be read", parsed.diagnostics)
@@ -178,7 +177,6 @@ def _way(way: Way, locks: Collection[str]) -> FitWay:
 
 
 def shown(name: str, value: Any) -> str:
-    """A value as people read it."""
     if value is None:
         return "off" if name != "loss_chunk" else "whole"
     if isinstance(value, bool):

@@ -78,7 +78,6 @@ def check_parsed(parsed: Parsed, settings: Settings) -> CheckResult:
 
 
 def parsed_of(body: LoopInput) -> Parsed:
-    """The loop of a body, in whichever way it is given."""
     return parse(body.yaml) if body.yaml is not None else from_dict(body.spec)
 
 
@@ -121,7 +120,6 @@ def plan_of(spec: LoopSpec, unrolled: Unrolled, root: Path | None) -> tuple[Plan
 
 
 def refusal_of(spec: LoopSpec, root: Path | None) -> str | None:
-    """Why a run would not take a loop."""
     report = validate(spec, root=root)
     wrong = next((one.message for one in report.diagnostics if one.is_error), None)
     if wrong is not None:

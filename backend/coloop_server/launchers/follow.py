@@ -121,7 +121,6 @@ def append(path: Path, line: str) -> None:
 
 
 def time_of(gauges: Any) -> datetime | None:
-    """When gauges were taken, where they say so."""
     return read_time(gauges.get("at")) if isinstance(gauges, dict) else None
 
 

@@ -100,7 +100,6 @@ class LocalRay:
             return self.start(tell)
 
     def answers_in_time(self, head: Head, tell: Callable[[str], None]) -> bool:
-        """Several probes, with patience."""
         deadline = time.monotonic() + self.patience
         tries = 0
         while head.is_running and (tries < PROBES or time.monotonic() < deadline):
@@ -125,7 +124,6 @@ class LocalRay:
         raise AssertionError("STARTS is 1 or more")
 
     def failed(self, what: str) -> RayFailed:
-        """An error that says what is the matter, by Ray's own log."""
         words = last_words(self.folder.log)
         reason = reason_in(words)
         busy = f" ({load})" if (load := busy_words()) else ""

@@ -108,7 +108,6 @@ class Spare:
                 pipe.close()
 
     def end(self) -> None:
-        """Nobody needs it."""
         self.let_go()
         end_group(self.process.pid, self.started, seconds=END_SECONDS)
         self.process.wait()
@@ -275,5 +274,4 @@ class OwnRayLauncher(ProcessLauncher):
         return head is not None and head.address == address
 
     def is_busy(self) -> bool:
-        """Whether runs go on, as far as is known."""
         return bool(self.going_on)

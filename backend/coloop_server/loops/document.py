@@ -63,7 +63,6 @@ def write(body: EditDocument) -> str:
 
 
 def require_base(session: Session, loop_id: str, base: str) -> LoopRow:
-    """The loop, if `base` is its newest revision; raises `Conflict` where it is not."""
     row = repository.get_loop(session, loop_id)
     if row.revision != base:
         raise service.stale(row)

@@ -32,16 +32,6 @@ EDIT_SESSION = timedelta(minutes=10)
 """Edits from one tab within this time after the first are merged into one version."""
 KEPT_VERSIONS = 50
 """How many of the newest plain edits, without a label or a run, are kept."""
-VERSION_FIELDS = (
-    "version",
-    "revision",
-    "name",
-    "label",
-    "reason",
-    "restored_from",
-    "started_at",
-    "saved_at",
-)
 
 
 def create(session: Session, new: LoopText, loop_id: str | None = None) -> Loop:
@@ -117,7 +107,6 @@ def label_version(session: Session, loop_id: str, version: int, label: str | Non
 
 
 def compare(session: Session, loop_id: str, version: int, to: int | None) -> VersionDiff:
-    """The changes from a version to another one, or to the current text."""
     old = repository.get_version(session, loop_id, version).yaml
     if to is None:
         new = repository.get_loop(session, loop_id).yaml
@@ -166,7 +155,8 @@ def whole(row: LoopRow) -> Loop:
 
 
 def summary_of(row: LoopVersionRow, runs: int) -> LoopVersion:
-    facts = {name: getattr(row, name) for name in VERSION_FIELDS}
+    known = LoopVersion.model_fields.keys() - {"runs", "is_kept"}
+    facts = {name: getattr(row, name) for name in known}
     is_kept = row.label is not None or row.reason != "edited" or runs > 0
     return LoopVersion(**facts, runs=runs, is_kept=is_kept)
 

@@ -32,8 +32,6 @@ ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """A Ray, as it is noted on disk."""
-
     pid: int
     started: str
     address: str
@@ -80,7 +78,6 @@ class RayFolder:
             return None
 
     def known(self) -> Head | None:
-        """The Ray that runs, whoever started it."""
         head = self.noted()
         return head if head is not None and head.is_running else None
 

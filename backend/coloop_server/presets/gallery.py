@@ -121,7 +121,6 @@ def work_out(preset: presets.LoopPreset) -> LoopPresetEntry:
 
 
 def sketch_of(spec: LoopSpec) -> Sketch:
-    """The graph of a loop for its thumbnail."""
     learners, aside = set(spec.graph.learners()), measuring(spec)
     joined: dict[tuple[str, str], bool] = {}
     for edge in spec.edges:

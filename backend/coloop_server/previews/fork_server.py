@@ -32,7 +32,6 @@ class Child:
         self._limits = limits
 
     def said(self) -> bytes:
-        """What came of its job, once it has ended."""
         size = os.fstat(self._answer.fileno()).st_size
         if size == 0:
             limits = self._limits
@@ -68,7 +67,6 @@ class ForkServer:
         self._orders: socket.socket | None = None
 
     def begin(self, job: bytes, limits: Limits) -> Child:
-        """Give a job to a new child."""
         with self._lock:
             try:
                 return self._begin(job, limits)

@@ -24,8 +24,6 @@ Gone = Callable[[], Awaitable[object]]
 
 
 class PreviewQueue:
-    """Queue of all previews, with a limit on how many run at once."""
-
     def __init__(self, ending: threading.Event) -> None:
         """
         Args:

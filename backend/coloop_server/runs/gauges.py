@@ -17,8 +17,6 @@ MAX_LINE_BYTES = 1024 * 1024
 
 
 class GaugeLines(NamedTuple):
-    """A part of the file."""
-
     texts: list[str]
     """JSON of each line, in order."""
     has_more: bool

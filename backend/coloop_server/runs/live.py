@@ -284,7 +284,6 @@ class LiveRun:
             return False
 
     def end(self) -> bool:
-        """End the driver; whether it is gone."""
         if self.launcher is None or self.handle is None:
             return True
         return self.launcher.end(self.handle)
@@ -301,7 +300,6 @@ class LiveRun:
             self.end_as(None)
 
     def bury(self, reason: str) -> None:
-        """The driver is gone without a last word."""
         if self.has_folder and not self.watch.folder.path.is_dir():
             self.close_without_folder()
             return

@@ -345,6 +345,5 @@ def write_cursor(sort: Sort, row: RunRow, key: Any) -> str:
 
 
 def list_tags(session: Session) -> list[str]:
-    """Every tag that a run has, each once."""
     texts = session.scalars(select(cast(RunRow.tags, Text)).distinct())
     return sorted({tag for text in texts for tag in json.loads(text)})

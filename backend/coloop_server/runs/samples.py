@@ -36,12 +36,10 @@ class SampleIndex:
         self.places: dict[int | None, list[Place]] = {}
 
     def add(self, entry: Entry) -> None:
-        step, attempt = entry.event.get("step"), entry.event.get("attempt")
-        step = step if isinstance(step, int) and not isinstance(step, bool) else None
-        attempt = attempt if isinstance(attempt, int) else 1
+        step = entry.step
         with self.lock:
-            if attempt > self.attempt:
-                self.attempt = attempt
+            if entry.attempt > self.attempt:
+                self.attempt = entry.attempt
                 self.undo(step)
             if step is not None and step not in self.places:
                 insort(self.steps, step)

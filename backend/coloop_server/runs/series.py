@@ -54,8 +54,6 @@ class Points(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """How long a curve is."""
-
     key: Key
     points: int
     first_step: int
@@ -319,7 +317,7 @@ class SeriesIndex:
         return True
 
 
-@dataclass(slots=True)
+@dataclass
 class Buckets:
     """A curve in parts; lists of the same length. Of a part without a finite value all four numbers
     are None."""
@@ -413,5 +411,4 @@ def values_at(points: Points | None, steps: Iterable[int]) -> list[float | None]
 
 
 def sidecar_of(data_dir: Path, run_id: str) -> Path:
-    """Where the curves of a run are kept."""
     return data_dir / "series" / f"{os.path.basename(run_id)}.curves"

@@ -51,7 +51,6 @@ class RunSubmission:
 
 
 def create(supervisor: Supervisor, settings: Settings, new: NewRun) -> Run:
-    """Check a loop and queue a run of it."""
     checkpoint = None
     if new.resume is not None:
         with supervisor.sessions() as session:

@@ -82,7 +82,6 @@ class Summary:
         self.ended_at = at if self.state.is_final else None
 
     def show(self, values: Mapping[str, Any]) -> None:
-        """The latest numbers by path."""
         latest = self.metrics
         for path, value in values.items():
             if path in latest or len(latest) < MAX_METRICS:

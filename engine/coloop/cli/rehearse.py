@@ -20,7 +20,7 @@ from coloop.cli.output import complain, console, count, print_diagnostics, print
 from coloop.errors import PlanRefused, SpecProblem
 from coloop.explain.rehearsal import STEPS, Rehearsal, RehearsalResult, rehearsed, tell
 from coloop.plan.refused import outlook_of
-from coloop.sandbox.memory import keep_private
+from coloop.sandbox.inside.kernel import keep_private
 from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import dump

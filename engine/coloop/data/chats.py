@@ -83,7 +83,6 @@ def _text_of(part: Any) -> str | None:
 
 
 def has_answer(chat: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the assistant says anything in a chat."""
     return any(message.get("role") == "assistant" for message in chat)
 
 

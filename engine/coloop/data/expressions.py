@@ -80,8 +80,6 @@ def _tokens(text: str, grammar: Grammar) -> Iterator[str]:
 
 
 class _Reader:
-    """Reads tokens by descent."""
-
     def __init__(self, tokens: list[str], grammar: Grammar) -> None:
         self.tokens = tokens
         self.grammar = grammar

@@ -11,10 +11,11 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any, Protocol
+from typing import Any
 
 from coloop.data.patterns import PatternProblem, PatternTimeout, pattern
 from coloop.errors import DataError
+from coloop.sandbox.process import Sandbox
 from coloop.spec.base import as_tuple
 from coloop.spec.shaping import (
     AccuracyBand,
@@ -49,18 +50,8 @@ GroupOf = Callable[[FilterRow, tuple[str, ...]], Hashable]
 """The group of a row by the names that a rule gives (columns, nodes, `role`, `round`, `prompt`)."""
 
 
-class KeepRunner(Protocol):
-    """Runs `keep(**columns)` of the user on rows; a sandbox."""
-
-    def keep(
-        self, rows: Sequence[Mapping[str, Any]], *, seeds: Sequence[int] | None = None
-    ) -> list[bool]: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What a filter decided."""
-
     kept: tuple[int, ...]
     """Places of the rows that stay, in order."""
     cut_by: Mapping[str, int]
@@ -81,7 +72,7 @@ def decide(
     *,
     node: str = "filter",
     group_of: GroupOf = by_columns,
-    runners: Sequence[KeepRunner | None] = (),
+    runners: Sequence[Sandbox | None] = (),
 ) -> Decision:
     """Which rows stay. Code is asked only about rows that the rules before it keep.
 
@@ -111,7 +102,7 @@ def decide(
 
 
 def _kept_by_code(
-    rows: Sequence[FilterRow], stays: Sequence[bool], rule: Rule, runner: KeepRunner
+    rows: Sequence[FilterRow], stays: Sequence[bool], rule: Rule, runner: Sandbox
 ) -> list[bool]:
     """What code says of the rows that stay so far; it has nothing against the others."""
     asked = [row for row, stay in zip(rows, stays, strict=True) if stay]
@@ -124,7 +115,7 @@ def kept_by(
     rule: Rule,
     *,
     group_of: GroupOf = by_columns,
-    runner: KeepRunner | None = None,
+    runner: Sandbox | None = None,
 ) -> list[bool]:
     match rule:
         case ScoreRule():

@@ -64,7 +64,6 @@ def score(groups: Sequence[Group]) -> float | None:
 
 
 def tokens(groups: Sequence[Group]) -> float | None:
-    """Mean length."""
     return mean_of([float(length) for group in groups for length in group.lengths])
 
 
@@ -330,8 +329,6 @@ def _games(groups: Sequence[Group]) -> list[Game]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A metric's name, taken apart."""
-
     name: str
     k: int | None = None
 
@@ -344,14 +341,11 @@ def read_metric(name: str) -> Metric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Values of metrics by name, and the names that could not be measured."""
-
     values: Mapping[str, float] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
 
 
 def measure(names: Sequence[str], groups: Sequence[Group], *, right_at: float = 1.0) -> Measured:
-    """Every metric that can be had from groups of samples."""
     values: dict[str, float] = {}
     missing: list[str] = []
     for name in names:

@@ -18,8 +18,6 @@ from coloop.spec.shaping import SideColumns, SoftLabels
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairRow:
-    """One row that may stand in a pair."""
-
     columns: Mapping[str, Any] = field(default_factory=dict)
     score: float | None = None
     group: Hashable = None
@@ -28,8 +26,6 @@ class PairRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two rows by their places."""
-
     chosen: int
     rejected: int
     margin: float | None = None
@@ -40,8 +36,6 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairing:
-    """Pairs, and what was left out."""
-
     pairs: tuple[Pair, ...]
     ties: int = 0
     equal_texts: int = 0
@@ -153,7 +147,6 @@ def side_of(columns: Mapping[str, Any], name: str | None) -> str | list[Any]:
 
 
 def are_equal(chosen: Mapping[str, Any], rejected: Mapping[str, Any], names: SideColumns) -> bool:
-    """Whether both sides of a pair say the same."""
     one, other = side_of(chosen, names.chosen), side_of(rejected, names.rejected)
     return bool(plain_answer(one) == plain_answer(other))
 
@@ -175,8 +168,6 @@ def pair_directly(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relabelled:
-    """What a preference makes of an existing pair."""
-
     place: int
     is_swapped: bool
     probability: float | None

@@ -54,7 +54,6 @@ class Pattern:
         return int(self._compiled.groups)
 
     def is_in(self, text: str) -> bool:
-        """Whether it matches somewhere."""
         return next(self._found(text), None) is not None
 
     def matches(self, text: str) -> list[str]:
@@ -66,7 +65,6 @@ class Pattern:
         return [_parts(match) for match in self._found(text)]
 
     def last(self, text: str) -> str | None:
-        """What the last match says."""
         match = self.last_match(text)
         return None if match is None else _parts(match)[0].text
 

@@ -14,17 +14,14 @@ from jinja2 import meta
 from coloop.data.answers import number_in
 from coloop.data.patterns import Part, pattern
 from coloop.data.template import Drawn, TemplateRow
-from coloop.data.templates.environment import environment
+from coloop.data.templates.environment import RenderProblem, compiled, environment, render_text
 from coloop.data.templates.grammar import names_of
-from coloop.data.templates.rendering import RenderProblem, compiled, render_text
 from coloop.errors import UserCodeError
 from coloop.spec.reading import PromptTemplate, Read
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptProgram:
-    """The template of a node, ready to work."""
-
     node: str
     template: PromptTemplate
 
@@ -41,7 +38,6 @@ class PromptProgram:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Names that its texts read."""
         trees = [environment().parse(source) for _, _, source in self._texts()]
         return frozenset().union(*map(meta.find_undeclared_variables, trees))
 
@@ -106,8 +102,6 @@ class Words:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedVerdict:
-    """Numbers that a text says."""
-
     whole: float | None = None
     steps: Mapping[int, float] = field(default_factory=dict)
     things: Mapping[int, float] = field(default_factory=dict)

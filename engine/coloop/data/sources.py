@@ -266,8 +266,6 @@ def unfolded(row: Mapping[str, Any], column: str, *, node: str) -> list[dict[str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """One drawn row."""
-
     index: int
     """Its number in the source."""
     epoch: int
@@ -311,7 +309,6 @@ class DataCursor:
         return Draw(index=permuted(position, self.rows, key), epoch=epoch)
 
     def state(self) -> dict[str, Any]:
-        """All that a checkpoint needs."""
         return {
             "rows": self.rows,
             "seed": self.seed,

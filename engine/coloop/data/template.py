@@ -10,15 +10,16 @@ import json
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 from coloop.data.answers import in_tags
 from coloop.data.chats import is_chat, written_chat
 from coloop.data.patterns import PatternProblem, PatternTimeout, pattern
 from coloop.data.tasks.base import stable_hash
+from coloop.data.templates.environment import RenderProblem, compiled, render_text
 from coloop.data.templates.grammar import names_of
-from coloop.data.templates.rendering import RenderProblem, compiled, render_text
 from coloop.errors import UserCodeError
+from coloop.sandbox.process import Sandbox
 from coloop.spec.nodes import TemplateNode
 from coloop.spec.reading import Message
 from coloop.spec.shaping import ParseJson, ParseRegex, ParseTag
@@ -40,8 +41,6 @@ class TemplateRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What a template made of one row."""
-
     columns: Mapping[str, Any]
     absent: frozenset[str] = frozenset()
     """Bare names that end here: dropped, or looked for and not found."""
@@ -49,18 +48,8 @@ class Written:
     """With `each`: what was made of each element; these are the rows then, children of the row."""
 
 
-class CodeRunner(Protocol):
-    """Runs `write(**columns)` of the user on rows; a sandbox."""
-
-    def write(
-        self, rows: Sequence[Mapping[str, Any]], *, seeds: Sequence[int] | None = None
-    ) -> list[dict[str, Any] | None]: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateProgram:
-    """A template node, ready to work."""
-
     node: str
     section: TemplateNode
 
@@ -76,7 +65,6 @@ class TemplateProgram:
         return program
 
     def texts(self) -> list[tuple[str, str]]:
-        """Every Jinja source of the section with the name of its field."""
         section = self.section
         found = [("text", section.text), ("target", section.target)]
         found += [(f"columns.{name}", source) for name, source in section.columns.items()]
@@ -91,7 +79,7 @@ class TemplateProgram:
         rows: Sequence[TemplateRow],
         *,
         library: Sequence[TemplateRow] | None = None,
-        runner: CodeRunner | None = None,
+        runner: Sandbox | None = None,
     ) -> list[Written | None]:
         """What becomes of each row; None where the code cut it.
 
@@ -130,7 +118,7 @@ class TemplateProgram:
         self,
         rows: Sequence[TemplateRow],
         starts: Sequence[tuple[dict[str, Any], frozenset[str]]],
-        runner: CodeRunner | None,
+        runner: Sandbox | None,
     ) -> list[dict[str, Any] | None]:
         if self.section.code is None:
             return [dict(new) for new, _ in starts]

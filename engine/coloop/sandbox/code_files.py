@@ -32,8 +32,6 @@ class CodeFile:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """A module that a source needs."""
-
     name: str
     """Dotted; of a relative import as seen from its package."""
     line: int

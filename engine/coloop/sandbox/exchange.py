@@ -67,7 +67,6 @@ class Pipes:
         self._next_tick = self._looked_at + TICK_SECONDS
 
     def spent(self) -> float:
-        """Seconds of the exchange so far that count."""
         self._count()
         return self._given - self._left
 
@@ -87,7 +86,6 @@ class Pipes:
                 continue
 
     def receive(self) -> dict[str, Any]:
-        """The next reply, read and bounded."""
         length = int.from_bytes(self._read(8), "big")
         if length > LARGEST_REPLY:
             raise TooLong

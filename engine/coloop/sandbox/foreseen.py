@@ -41,8 +41,6 @@ NEEDS: Final = {name: what for what, names in CALLS.items() for name in names}
 
 @dataclass(frozen=True, slots=True)
 class ClosedCall:
-    """A call that ends in an error."""
-
     name: str
     line: int
     what: str

@@ -38,7 +38,7 @@ from typing import Any, Final, Self
 from coloop.errors import UserCodeError
 from coloop.sandbox.exchange import LARGEST_REPLY, Ended, Forged, Late, Pipes, Ticked, TooLong
 from coloop.sandbox.inside.isolation import Isolation
-from coloop.sandbox.inside.values import is_score, why_not_columns
+from coloop.sandbox.inside.values import is_score, is_written
 
 CHILD: Final = Path(__file__).parent / "inside" / "__main__.py"
 ALLOW_UNSANDBOXED: Final = "COLOOP_ALLOW_UNSANDBOXED_CODE"
@@ -65,10 +65,6 @@ ENVIRONMENT: Final = {
 
 Scored = float | list[float | None] | None
 """What a reward says of a row: a number, one number a step, or nothing."""
-
-
-class _NotAvailable(UserCodeError):
-    """This machine does not have this isolation; says why."""
 
 
 class _Slow(UserCodeError):
@@ -145,15 +141,13 @@ class Sandbox:
     ) -> list[Scored]:
         """`reward(prompts, completions, **columns)` on rows given as columns of equal length."""
         request = {"op": "score", "columns": columns, "count": count, "seed": seed}
-        scores: list[Scored] = self._call(request, is_score, count)
-        return scores
+        return self._call(request, is_score, count)
 
     def keep(
         self, rows: Sequence[Mapping[str, Any]], *, seeds: Sequence[int] | None = None
     ) -> list[bool]:
         """`keep(**columns)` of each row, which draws by its own seed."""
-        kept: list[bool] = self._each("keep", rows, seeds, lambda one: isinstance(one, bool))
-        return kept
+        return self._each("keep", rows, seeds, lambda one: isinstance(one, bool))
 
     def write(
         self,
@@ -168,14 +162,7 @@ class Sandbox:
         Args:
             cpu_seconds: most computing of one row; code can undo this limit, not the timeout.
         """
-        written: list[dict[str, Any] | None] = self._each(
-            "write",
-            rows,
-            seeds,
-            lambda one: one is None or why_not_columns(one) is None,
-            cpu_seconds=cpu_seconds,
-        )
-        return written
+        return self._each("write", rows, seeds, is_written, cpu_seconds=cpu_seconds)
 
     def _each(
         self,
@@ -188,8 +175,7 @@ class Sandbox:
     ) -> list[Any]:
         own = list(seeds) if seeds is not None else [0] * len(rows)
         request = {"op": op, "rows": rows, "seeds": own, "cpu_seconds": cpu_seconds}
-        answered: list[Any] = self._call(request, check, len(rows))
-        return answered
+        return self._call(request, check, len(rows))
 
     def load(self) -> None:
         """Start the child and run the code's top level; raises what is wrong with it."""
@@ -234,7 +220,9 @@ class Sandbox:
     ) -> None:
         self.close()
 
-    def _call(self, request: Mapping[str, Any], check: Callable[[Any], bool], count: int) -> Any:
+    def _call(
+        self, request: Mapping[str, Any], check: Callable[[Any], bool], count: int
+    ) -> list[Any]:
         self.load()
         value = self._value(self._exchange(request, self.timeout_seconds), count)
         if isinstance(value, list) and len(value) == count and all(map(check, value)):
@@ -279,8 +267,7 @@ class Sandbox:
         """What code says here for itself it says to its own harm alone."""
         refused = _text(reply.get("refused"), LONGEST_MESSAGE)
         if refused:
-            message = f"{self.node}: the sandbox `{isolation}` does not start here ({refused})"
-            raise _NotAvailable(message, self.node)
+            raise self._error(f"the sandbox `{isolation}` does not start here ({refused})")
 
     def _spawn(self, isolation: Isolation) -> None:
         paths = dict.fromkeys(sysconfig.get_paths()[name] for name in ("purelib", "platlib"))
@@ -436,8 +423,6 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class AvailableIsolation:
-    """What this machine gives."""
-
     isolation: Isolation
     """The strongest that stood when it was tried."""
     reason: str = ""

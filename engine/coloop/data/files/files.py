@@ -11,16 +11,19 @@ import csv
 import io
 import json
 import math
+import os
 import re
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from coloop.data.files.compressed import Buffer, RowProblem, mapped
+from coloop.data.files.compressed import Buffer, RowProblem, mapped, plain
 from coloop.data.files.links import documents_in
 from coloop.spec.data import FileFormat
 
@@ -393,3 +396,57 @@ def _is_lines(data: Buffer) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+# The start of a file, and the rows in it: what a check or an estimate reads of a file that may be
+# huge.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What a file begins with, decompressed."""
+
+    data: bytes
+    is_whole: bool
+    """Whether the file holds no more."""
+    size: int
+    """Bytes of the whole file; of a compressed one that is not read whole about so many."""
+
+
+def start_of(path: Path, most: int) -> Start:
+    """Up to so many bytes of a file, decompressed.
+
+    Raises:
+        RowProblem: it cannot be decompressed.
+        OSError: it cannot be read.
+    """
+    whole = os.stat(path).st_size
+    with plain(path) as (stream, raw):
+        parts, size = [], 0
+        while size <= most and (part := stream.read(min(2**20, most + 1 - size))):
+            parts.append(part)
+            size += len(part)
+        read = size if stream is raw else raw.tell()
+    data = b"".join(parts)
+    if size <= most:
+        return Start(data=data, is_whole=True, size=size)
+    return Start(data=data[:most], is_whole=False, size=round(whole * size / max(1, read)))
+
+
+def first_rows(start: Start, form: FileFormat) -> Iterator[dict[str, Any]]:
+    """The rows that stand whole in the start of a file; of a longer one those up to the first that
+    cannot be read, which may be cut.
+
+    Raises:
+        RowProblem: a row of a whole file cannot be read.
+    """
+    data = start.data if start.is_whole else start.data[: start.data.rfind(b"\n") + 1]
+    try:
+        rows = open_buffer(data, form)
+        for index in count():
+            if index >= len(rows):
+                return
+            yield rows.row(index)
+    except RowProblem:
+        if start.is_whole:
+            raise

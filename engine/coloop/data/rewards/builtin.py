@@ -66,7 +66,7 @@ BUILTINS: Final = WithPlugins(
 """By the name that `source.name` takes."""
 
 
-def judgeBuiltinReward(source: Builtin, node: str) -> Judge | None:
+def judge_of(source: Builtin, node: str) -> Judge | None:
     """Who answers the questions of a reward; None where it asks none."""
     make = _reward(source).judge
     return None if make is None else make(node, source)
@@ -141,7 +141,7 @@ def _judged(
 ) -> dict[int, Verdict]:
     if not asked:
         return {}
-    own = judge if judge is not None else judgeBuiltinReward(source, node)
+    own = judge if judge is not None else judge_of(source, node)
     assert own is not None, "a reward that asks needs a judge"
     try:
         return dict(zip(asked, own.verdicts([*asked.values()], tick), strict=True))

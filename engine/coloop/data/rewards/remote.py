@@ -203,7 +203,6 @@ def _number(value: Any, place: int) -> float:
 
 
 def _kind(value: Any) -> str:
-    """A value of JSON in words."""
     names: dict[type, str] = {
         str: "a text",
         bool: "true or false",

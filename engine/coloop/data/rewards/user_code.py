@@ -22,8 +22,6 @@ RETRY_DEADLINES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFailure:
-    """A row whose scoring failed, and why."""
-
     row: int
     message: str
     traceback: str | None = None

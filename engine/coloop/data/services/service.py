@@ -63,7 +63,6 @@ class Service:
 
     @property
     def is_open(self) -> bool:
-        """Whether the circuit is: requests fail at once for a while."""
         return self._circuit.is_open
 
     def ask(self, body: Any, read: Callable[[Any], Read]) -> "Future[Read]":

@@ -231,7 +231,6 @@ class Row:
 
 
 def born_at(row_id: str) -> str:
-    """The node in which a row was born."""
     return row_id.partition(":")[0]
 
 

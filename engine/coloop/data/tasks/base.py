@@ -95,18 +95,21 @@ def strata_over(
 
 def answer_checker(
     work_out: Callable[[Mapping[str, Any]], str | None] = lambda columns: None,
+    agrees: Callable[[str, str], bool] = says,
 ) -> Checker:
-    """1 where the completion is the answer of its row, or ends with it on a line of its own.
+    """1 where the completion says the answer of its row.
 
     Args:
         work_out: the answer to a prompt that a model made up; None where it is no question.
+        agrees: whether a completion says an answer; by default, whether it is the answer, or ends
+            with it on a line of its own.
     """
 
     def check(columns: Mapping[str, Any], completion: str) -> float | None:
         gold = columns.get("answer")
         if not isinstance(gold, str):
             gold = work_out(columns)
-        return None if gold is None else float(says(completion, gold))
+        return None if gold is None else float(agrees(completion, gold))
 
     return check
 

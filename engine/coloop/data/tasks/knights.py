@@ -9,7 +9,7 @@ Every puzzle has exactly one solution. Statements are tuples: ("is", person, is_
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from coloop.data.tasks.base import (
     Problem,
     Stratum,
     Task,
+    answer_checker,
     count_selections,
     decode,
     decode_selection,
@@ -136,19 +137,16 @@ def _renamed(statement: Statement, new_of: Sequence[int]) -> Statement:
     raise AssertionError(statement)
 
 
-def check_knights(columns: Mapping[str, Any], completion: str) -> float | None:
-    """1 where the last line, or the <answer>, names everybody's kind in order."""
-    gold = columns.get("answer")
-    if not isinstance(gold, str):
-        return None
+def _names_kinds(completion: str, gold: str) -> bool:
+    """Whether the last line, or the <answer>, names everybody's kind in order."""
     tagged = list(in_tags(completion, "answer"))
     said = re.findall(r"[a-z]+", (tagged[-1] if tagged else last_line(completion)).lower())
-    return float(said == gold.split())
+    return said == gold.split()
 
 
 KNIGHTS: Final = Task(
     name="knights",
     parameters=KnightsTask,
     main=Part(columns=QUESTION_COLUMNS, strata=strata_over("people", _stratum)),
-    check=check_knights,
+    check=answer_checker(agrees=_names_kinds),
 )

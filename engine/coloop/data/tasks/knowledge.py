@@ -10,7 +10,7 @@ There is one world, so questions and documents of a loop speak of the same peopl
 import random
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from coloop.data.answers import last_line
 from coloop.data.tasks.base import (
@@ -90,12 +90,8 @@ def _documents(parameters: KnowledgeTask) -> Sequence[Stratum]:
     return [Stratum(size=PEOPLE * (1 + parameters.noise), problem=problem)]
 
 
-def check_knowledge(columns: Mapping[str, Any], completion: str) -> float | None:
-    """1 where the completion ends with the right name."""
-    gold = columns.get("answer")
-    if not isinstance(gold, str):
-        return None
-    return float(last_line(completion).rstrip(".").casefold() == gold.casefold())
+def _ends_with_name(completion: str, gold: str) -> bool:
+    return last_line(completion).rstrip(".").casefold() == gold.casefold()
 
 
 KNOWLEDGE: Final = Task(
@@ -103,7 +99,7 @@ KNOWLEDGE: Final = Task(
     parameters=KnowledgeTask,
     main=Part(columns=(*QUESTION_COLUMNS, "hops"), strata=strata_over("hops", _questions)),
     parts={"documents": Part(columns=("title", "text"), strata=_documents, is_split=False)},
-    check=check_knowledge,
+    check=answer_checker(agrees=_ends_with_name),
 )
 
 LETTERS: Final = "bcdfghjklmnpqrstvwxz"

@@ -177,18 +177,16 @@ def _trace(question: str, answer: str) -> str:
 
 
 NUMBER: Final = re.compile(r"-?\d+")
+TERMS_OF_SUM: Final = re.compile(r"\s*(\d+(?:\+\d+)+)=\s*")
 
 
-def check_calculator(columns: Mapping[str, Any], completion: str) -> float | None:
-    """1 where the last number of the completion is the sum."""
-    gold = columns.get("answer")
-    if not isinstance(gold, str):
-        terms = re.fullmatch(r"\s*(\d+(?:\+\d+)+)=\s*", str(columns.get("prompt", "")))
-        if terms is None:
-            return None
-        gold = str(sum(map(int, terms.group(1).split("+"))))
-    numbers = NUMBER.findall(without_thousands(completion))
-    return float(bool(numbers) and numbers[-1] == gold)
+def _added(columns: Mapping[str, Any]) -> str | None:
+    question = TERMS_OF_SUM.fullmatch(str(columns.get("prompt", "")))
+    return None if question is None else str(sum(map(int, question[1].split("+"))))
+
+
+def _last_number_is(completion: str, gold: str) -> bool:
+    return NUMBER.findall(without_thousands(completion))[-1:] == [gold]
 
 
 CALCULATOR: Final = Task(
@@ -196,7 +194,7 @@ CALCULATOR: Final = Task(
     parameters=CalculatorTask,
     main=Part(columns=QUESTION_COLUMNS, strata=_long_sums),
     parts={"traces": Part(columns=QUESTION_COLUMNS, strata=partial(_long_sums, as_code=True))},
-    check=check_calculator,
+    check=answer_checker(_added, _last_number_is),
 )
 
 

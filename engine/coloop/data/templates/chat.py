@@ -20,9 +20,13 @@ from jinja2.runtime import Macro
 from jinja2.utils import pass_context
 
 from coloop.data.templates.budget import LARGEST_TEXT, BudgetContext, LimitReached, extent, spelled
-from coloop.data.templates.environment import BoundedEnvironment
+from coloop.data.templates.environment import (
+    BoundedEnvironment,
+    RenderProblem,
+    compiled_in,
+    parts_of,
+)
 from coloop.data.templates.filters import LARGEST_INDENT, check_numbers
-from coloop.data.templates.rendering import RenderProblem, compiled_in, parts_of
 
 LONGEST_DATE: Final = 200
 """Most characters of the format of a date."""
@@ -43,8 +47,6 @@ class Generation(Extension):
 
 
 class ChatEnvironment(BoundedEnvironment):
-    """Jinja environment for a model's chat template, within the limits of all texts."""
-
     written = staticmethod(spelled)
     written_inside = staticmethod(lambda value: value)
 

@@ -47,7 +47,6 @@ PADS: Final = frozenset({"center", "ljust", "rjust", "zfill"})
 
 
 def measure_operation(operator: str, left: Any, right: Any) -> None:
-    """Before `left operator right`."""
     match operator, left, right:
         case "*", (str() | list() | tuple()), int():
             _measure_repeat(left, right)
@@ -105,7 +104,6 @@ def measure_format(text: str, values: Any) -> None:
 
 
 def measure_method(name: str, owner: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Before a method of a text."""
     if len(owner) > LARGEST_TEXT and name not in PROBING_METHODS:
         raise too_long(len(owner))
     values = [*args, *kwargs.values()]
@@ -131,7 +129,6 @@ def measure_search(text: str, wanted: str) -> None:
 
 
 def measure_replace(text: Any, old: Any, new: Any) -> None:
-    """Before `replace`."""
     if not (isinstance(text, str) and isinstance(old, str) and isinstance(new, str)):
         return
     if len(new) > len(old):
@@ -139,7 +136,6 @@ def measure_replace(text: Any, old: Any, new: Any) -> None:
 
 
 def measure_indent(text: str, width: object) -> None:
-    """Before `indent`."""
     if isinstance(width, int):
         _check_length(width)
     deep = len(width) if isinstance(width, str) else width if isinstance(width, int) else 0

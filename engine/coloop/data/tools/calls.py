@@ -13,7 +13,7 @@ from re import _parser as reader  # type: ignore[attr-defined]
 from typing import Any, Final
 
 from coloop.data.patterns import PatternProblem, PatternTimeout, pattern
-from coloop.data.templates.rendering import RenderProblem, render_text
+from coloop.data.templates.environment import RenderProblem, render_text
 from coloop.data.tools.protocol import ToolFailure
 from coloop.spec.nodes import ToolNode
 from coloop.spec.tools import ARGUMENTS, OWN_CALLS

@@ -52,8 +52,6 @@ class Environment(Protocol):
 
 
 class EnvironmentTool:
-    """Tool around a user's environment class with `reset(row)` and `step(text)`."""
-
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._numbers = itertools.count()
@@ -154,8 +152,6 @@ class _Told:
 
 
 class UserEnvironment:
-    """The user's class in limited processes."""
-
     def __init__(
         self,
         node: str,

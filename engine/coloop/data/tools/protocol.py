@@ -26,8 +26,6 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What a tool says to a call."""
-
     value: Any
     """What `result` sees under this name."""
     parts: tuple[str, ...] = ()

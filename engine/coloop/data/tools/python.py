@@ -17,8 +17,6 @@ SOURCE: Final = (Path(__file__).parent / "inside" / "session.py").read_text(enco
 
 
 class PythonTool:
-    """Tool that runs Python in the sandbox, with a session and a process for each text."""
-
     def __init__(self, node: str, timeout_seconds: float) -> None:
         self._node = node
         self._timeout_seconds = timeout_seconds

@@ -59,7 +59,6 @@ def main() -> None:
 
 
 def say(replies: int, message: dict[str, object]) -> None:
-    """The first word, and the watcher's last."""
     with os.fdopen(replies, "wb") as writing:
         harness.send(writing, message)
 

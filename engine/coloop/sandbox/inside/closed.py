@@ -66,7 +66,6 @@ CLOSED: Final = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EROFS,
 
 
 def sentence(what: str) -> str:
-    """That there is none of it."""
     return f"{LIMITED} {what}"
 
 

@@ -129,7 +129,6 @@ def send(pipe: BinaryIO, message: Mapping[str, Any]) -> None:
 
 
 def complaint(message: str, row: int | None = None, trace: str | None = None) -> dict[str, Any]:
-    """A reply that says what is wrong."""
     return {"ok": False, "message": message, "row": row, "trace": trace}
 
 
@@ -247,8 +246,6 @@ def late_import() -> str:
 
 
 class RowFailed(Exception):
-    """The exception of one row, whose number it carries."""
-
     def __init__(self, row: int) -> None:
         super().__init__(row)
         self.row = row
@@ -400,7 +397,6 @@ def score_batch(module: Module, columns: Mapping[str, Any], count: int) -> list[
 
 
 def keep_row(module: Module, columns: Mapping[str, Any]) -> bool:
-    """`keep(**columns)` of one row."""
     value = module.value(module.arguments(columns, absent_is_none=True))
     if value is None or isinstance(value, (bool, int)):
         return bool(value)
@@ -408,7 +404,6 @@ def keep_row(module: Module, columns: Mapping[str, Any]) -> bool:
 
 
 def write_row(module: Module, columns: Mapping[str, Any]) -> dict[str, Any] | None:
-    """`write(**columns)` of one row."""
     value = module.value(module.arguments(columns, absent_is_none=True))
     if value is None:
         return None
@@ -478,7 +473,6 @@ EACH: Mapping[str, Callable[[Module, Mapping[str, Any]], Any]] = {
 
 
 def seed_draws(seed: int) -> None:
-    """What the code draws from now on follows from this seed."""
     random.seed(seed)
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed(seed & 0xFFFFFFFF)

@@ -45,8 +45,6 @@ PLACES: Final = ("/tmp", "/run", "/mnt", "/home", "/var")
 
 
 class Isolation(StrEnum):
-    """What stands between the user's code and the machine."""
-
     NAMESPACES = "namespaces"
     CALLS = "calls"
     NONE = "none"
@@ -70,13 +68,8 @@ def enter(isolation: Isolation, libraries: Sequence[str]) -> int:
         raise OSError(38, "only Linux on x86-64 and aarch64 has it")
     user = os.geteuid()
     if user == 0 and not kernel.holds(kernel.CAP_KILL):
-        raise OSError(
-            1,
-            (
-                "root lacks CAP_KILL here, so code could not be stopped: add it, or start as "
-                "another user"
-            ),
-        )
+        why = "root lacks CAP_KILL here, so code could not be stopped"
+        raise OSError(1, f"{why}: add it, or start as another user")
     counts_apart = isolation is Isolation.NAMESPACES and kernel.counts_in_namespaces()
     most = OWN_THREADS if user == 0 or counts_apart else SHARED_THREADS + threads_of(user)
     if isolation is Isolation.NAMESPACES:

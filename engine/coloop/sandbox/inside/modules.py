@@ -93,7 +93,6 @@ def install_beside(sources: Mapping[str, str]) -> None:
 
 
 def has_coroutines(sources: Mapping[str, str]) -> bool:
-    """Whether any of these modules may have some."""
     return any("async" in source for source in sources.values())
 
 
@@ -149,7 +148,6 @@ def install_loop() -> None:
 
 
 def settled(value: Any) -> Any:
-    """What an awaitable comes to."""
     import asyncio
 
     async def wait() -> Any:
