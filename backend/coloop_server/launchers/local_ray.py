@@ -137,7 +137,7 @@ class LocalRay:
         return f"the Ray that it ran on is gone{f': {reason}' if reason else ''}"
 
     def start_once(self) -> Head:
-        self.ensure_token()
+        read_or_write(self.folder.token_file, secrets.token_hex(32))
         for file in (self.folder.log, self.folder.note):
             ensure_private_file(file)
         if (killed := self.folder.noted()) is not None:
@@ -193,7 +193,7 @@ class LocalRay:
             time.sleep(0.1)
 
     def answers(self, address: str) -> bool:
-        return list_jobs(address, self.headers()) is not None
+        return list_jobs(address, self.folder.headers()) is not None
 
     def is_well(self, head: Head) -> bool:
         return head.is_running and self.answers(head.address)
@@ -220,14 +220,8 @@ class LocalRay:
             self.child.returncode = 0
             self.child = None
 
-    def ensure_token(self) -> None:
-        read_or_write(self.folder.token_file, secrets.token_hex(32))
-
     def environment(self) -> dict[str, str]:
         return {"RAY_AUTH_MODE": "token", TOKEN_PATH: str(self.folder.token_file)}
-
-    def headers(self) -> dict[str, str]:
-        return self.folder.headers()
 
 
 def make_temp_folder() -> str:

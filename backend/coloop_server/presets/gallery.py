@@ -47,7 +47,10 @@ class Gallery:
         with self.lock:
             known = self.read() if self.entries is None else self.entries
             rest = ground()
-            found = {hash_of(rest, one): one for one in presets.list_loops()}
+            found = {
+                digest(rest, one.name, one.path.read_text(encoding="utf-8")): one
+                for one in presets.list_loops()
+            }
             entries = {key: known.get(key) or work_out(one) for key, one in found.items()}
             if entries.keys() != known.keys():
                 self.write(entries)
@@ -68,10 +71,6 @@ class Gallery:
             write_private(self.path, json.dumps(told))
         except OSError as error:
             logger.warning("what the gallery shows could not be kept: %s", error)
-
-
-def hash_of(ground: str, preset: presets.LoopPreset) -> str:
-    return digest(ground, preset.name, preset.path.read_text(encoding="utf-8"))
 
 
 def ground() -> str:

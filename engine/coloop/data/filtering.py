@@ -130,7 +130,7 @@ def kept_by(
             return _first_of_each(rows, rule.column)
         case PythonRule():
             assert runner is not None, "a rule with code needs a runner"
-            given = [{**row.columns, **_all_scores(row)} for row in rows]
+            given = [{**row.by, **row.columns} for row in rows]
             return [bool(keep) for keep in runner.keep(given, seeds=[row.seed for row in rows])]
         case AccuracyBand() | NonzeroVariance() | GroupMean():
             keys = [group_of(row, as_tuple(rule.by)) for row in rows]
@@ -169,10 +169,6 @@ def _number(row: FilterRow, of: str | None) -> float | None:
             "`scores` instead of its `step_scores`"
         )
     return score
-
-
-def _all_scores(row: FilterRow) -> dict[str, Any]:
-    return {name: score for name, score in row.by.items() if name not in row.columns}
 
 
 def _length(row: FilterRow, column: str) -> int | None:

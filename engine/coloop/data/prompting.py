@@ -135,7 +135,8 @@ def numbers_in(text: str, read: Read, steps: int | None = None) -> ParsedVerdict
     if read.number is not None and whole is None:
         said = [number_in(parts[0].text, read.scale) for parts in pattern(read.number).parts(text)]
         whole = next((number for number in reversed(said) if number is not None), None)
-    share = _step_share(read, len(words.steps) if steps is None else steps)
+    count = len(words.steps) if steps is None else steps
+    share = 1.0 / max(count, 1) if read.step_scale == "per_step_count" else 1.0
     numbered = (
         (place, number_in(part.text, read.scale)) for place, part in _numbered(text, read.numbers)
     )
@@ -146,11 +147,6 @@ def numbers_in(text: str, read: Read, steps: int | None = None) -> ParsedVerdict
         },
         things={place: number for place, number in numbered if number is not None and place >= 0},
     )
-
-
-def _step_share(read: Read, steps: int) -> float:
-    """What a step pays of its value."""
-    return 1.0 / max(steps, 1) if read.step_scale == "per_step_count" else 1.0
 
 
 def _of_labels(read: Read) -> str | None:

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from coloop.data.files import RawRows, RowProblem, ValueProblem, open_file, read_values
 from coloop.data.files.links import documents_in
-from coloop.data.tasks import TaskProblem, rows_of
-from coloop.data.tasks.base import permuted, stable_hash
+from coloop.data.tasks import rows_of
+from coloop.data.tasks.base import TaskProblem, permuted, stable_hash
 from coloop.errors import CheckpointError, DataError
 from coloop.spec.data import LINED, FileSource, HubSource, InlineSource, unknown_format
 from coloop.spec.nodes import DatasetNode

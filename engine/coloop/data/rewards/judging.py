@@ -92,7 +92,11 @@ class LibraryJudge:
             key = json.dumps(question.columns, sort_keys=True, default=str)
             verdict = self._known.get(key)
             if verdict is None and left <= 0:
-                verdict = Verdict(score=None, note=self._not_asked())
+                note = (
+                    f"{self._library} was not asked: earlier texts in this step took "
+                    f"{PATIENCE_SECONDS:g} seconds without an answer"
+                )
+                verdict = Verdict(score=None, note=note)
             elif verdict is None:
                 began = time.monotonic()
                 verdict = self._ask(question.columns)
@@ -131,12 +135,6 @@ class LibraryJudge:
                 self._node,
                 "source.name",
             ) from None
-
-    def _not_asked(self) -> str:
-        return (
-            f"{self._library} was not asked: earlier texts in this step took {PATIENCE_SECONDS:g} "
-            "seconds without an answer"
-        )
 
     def _remember(self, key: str, verdict: Verdict) -> None:
         self._known[key] = verdict

@@ -31,14 +31,6 @@ LONGEST_WORD: Final = 40
 PIECE: Final = re.compile(r"\w+|[^\w\s]")
 
 
-def _is_sum(text: str) -> float:
-    return float(SUM.fullmatch(text) is not None)
-
-
-def _is_number(text: str) -> float:
-    return float(NUMBER.fullmatch(text) is not None)
-
-
 def _is_boxed(text: str) -> float:
     """One boxed answer; half where it is not closed or blank."""
     if (last_boxed(text) or "").strip():
@@ -87,8 +79,8 @@ def _has_question(text: str) -> float:
 
 
 SHAPES: Final[Mapping[str, Callable[[str], float]]] = {
-    "sum": _is_sum,
-    "number": _is_number,
+    "sum": lambda text: float(SUM.fullmatch(text) is not None),
+    "number": lambda text: float(NUMBER.fullmatch(text) is not None),
     "boxed": _is_boxed,
     "tags": _has_tags,
     "verdict_per_step": _has_verdicts,

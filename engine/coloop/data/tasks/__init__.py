@@ -7,15 +7,7 @@ Importing this package loads neither torch nor transformers.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from coloop.data.tasks.base import (
-    Part,
-    Split,
-    Task,
-    TaskProblem,
-    TooFewProblems,
-    draw_rows,
-    split_of,
-)
+from coloop.data.tasks.base import Part, Task, TaskProblem, draw_rows
 from coloop.data.tasks.images import IMAGES
 from coloop.data.tasks.knights import KNIGHTS
 from coloop.data.tasks.knowledge import KNOWLEDGE, READ_DEBATE
@@ -104,22 +96,3 @@ def has_checker(columns: Mapping[str, Any]) -> bool:
 def _task_of_row(columns: Mapping[str, Any]) -> Task | None:
     name = columns.get(TASK_COLUMN)
     return TASKS.get(name.partition("?")[0]) if isinstance(name, str) else None
-
-
-__all__ = [
-    "TASKS",
-    "TASK_COLUMN",
-    "Part",
-    "Split",
-    "Task",
-    "TaskProblem",
-    "TooFewProblems",
-    "check_row",
-    "check_row_steps",
-    "columns_of",
-    "has_checker",
-    "part_of",
-    "rows_of",
-    "split_of",
-    "task_rows",
-]
