@@ -127,8 +127,7 @@ async def answer_server_error(_: Request, error: Exception) -> JSONResponse:
 async def answer_coloop_error(_: Request, error: Exception) -> JSONResponse:
     """What the light packages refuse without a diagnostic is the request's fault, not ours."""
     assert isinstance(error, ColoopError)
-    body = ErrorBody(code=error.code, message=str(error))
-    return JSONResponse(body.model_dump(), status_code=422)
+    return error_response(Invalid(error.code, str(error)))
 
 
 async def answer_validation_error(_: Request, error: Exception) -> JSONResponse:
@@ -139,8 +138,7 @@ async def answer_validation_error(_: Request, error: Exception) -> JSONResponse:
     ]
     first = problems[0] if problems else {"field": "body", "message": "not readable"}
     message = f"the request is invalid: {first['field']}: {first['message']}"
-    body = ErrorBody(code="request.invalid", message=message, detail={"errors": problems})
-    return JSONResponse(body.model_dump(mode="json"), status_code=422)
+    return error_response(Invalid("request.invalid", message, {"errors": problems}))
 
 
 async def answer_http_exception(_: Request, error: Exception) -> JSONResponse:
@@ -182,8 +180,7 @@ class Faults:
             if has_begun:
                 raise  # half an answer can only be broken off
             message = "internal error of the server; its log has the traceback"
-            body = ErrorBody(code="server.fault", message=message)
-            await JSONResponse(body.model_dump(), 500)(scope, receive, send)
+            await error_response(ServerError("server.fault", message))(scope, receive, send)
 
 
 def add_error_handlers(app: FastAPI) -> None:

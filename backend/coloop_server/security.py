@@ -40,22 +40,12 @@ OPEN_PATHS = OPEN_DOCS | {"/api/health", "/api/session"}
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
-CONTENT_SECURITY_POLICY = "; ".join(
-    (
-        "default-src 'self'",
-        "script-src 'self'",
-        "style-src 'self' 'unsafe-inline'",
-        "img-src 'self' data: blob:",
-        "font-src 'self' data:",
-        "connect-src 'self'",
-        "worker-src 'self' blob:",
-        "object-src 'none'",
-        "base-uri 'none'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-    )
+CONTENT_SECURITY_POLICY = (
+    "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; "
+    "worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
 )
-
 SECURITY_HEADERS = {
     "content-security-policy": CONTENT_SECURITY_POLICY,
     "x-content-type-options": "nosniff",
@@ -69,20 +59,15 @@ SECURITY_HEADERS = {
 
 def is_loopback(host: str) -> bool:
     """Whether binding `host` reaches this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+    address = ip_address_of(host.strip("[]"))
+    return host == "localhost" or (address is not None and address.is_loopback)
 
 
-def is_ip_address(host: str) -> bool:
+def ip_address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        ipaddress.ip_address(host)
+        return ipaddress.ip_address(host)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def split_netloc(netloc: str, scheme: str) -> tuple[str, int | None] | None:
@@ -134,7 +119,7 @@ class Guard:
         parts = split_netloc(given, connection.url.scheme)
         if parts is not None:
             host = parts[0].lower()
-            if host in self.names or (not self.is_local and is_ip_address(host)):
+            if host in self.names or (not self.is_local and ip_address_of(host)):
                 return
         raise NotAllowed(
             "host.not_allowed",

@@ -23,7 +23,6 @@ from coloop_server.checks.fitting_schemas import (
     FittedValue,
     FitWay,
     Placed,
-    PlaceLoop,
     PlaceResult,
 )
 from coloop_server.checks.schemas import LoopInput, PredictedTime
@@ -190,7 +189,7 @@ def shown(name: str, value: Any) -> str:
     return str(value)
 
 
-def place_loop(body: PlaceLoop, roots: Roots) -> PlaceResult:
+def place_loop(body: LoopInput, roots: Roots) -> PlaceResult:
     """A placement beside the loop's own, and which backends its learners are advised to use."""
     spec = spec_of(body)
     root = root_of(spec, roots)

@@ -97,10 +97,6 @@ class FitResult(Output):
     """Variants that were priced."""
 
 
-class PlaceLoop(LoopInput):
-    """The loop to place."""
-
-
 class PlacedPool(Output):
     pool: str
     gpus: int

@@ -28,10 +28,6 @@ class LoopInput(Input):
         return self
 
 
-class CheckLoop(LoopInput):
-    """The loop to look at."""
-
-
 class CheckReport(Output):
     ok: bool
     diagnostics: list[Diagnostic]

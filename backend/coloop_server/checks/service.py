@@ -25,7 +25,6 @@ from coloop.spec.purpose import mode_of
 from coloop.spec.text.emit import to_yaml
 from coloop.validate import validate
 from coloop_server.checks.schemas import (
-    CheckLoop,
     CheckReport,
     CheckResult,
     Fragment,
@@ -46,7 +45,7 @@ from coloop_server.remote_code import not_allowed
 from coloop_server.settings import Settings
 
 
-def check(body: CheckLoop, settings: Settings) -> CheckResult:
+def check(body: LoopInput, settings: Settings) -> CheckResult:
     return check_parsed(parsed_of(body), settings)
 
 

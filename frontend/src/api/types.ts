@@ -22,9 +22,9 @@ export type Bodies = Pick<
   | "EditRun"
   | "FitLoop"
   | "ForkRun"
+  | "LoopInput"
   | "LoopText"
   | "NewRun"
-  | "PlaceLoop"
 >;
 /** Which runs, in which order. */
 export type RunQuery = NonNullable<operations["listRuns"]["parameters"]["query"]>;
