@@ -9,6 +9,7 @@ Where runs go on after the server has ended, Ray does too, until the last of the
 server takes it over from what is noted.
 """
 
+import json
 import logging
 import re
 import secrets
@@ -19,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 from coloop.errors import RayNotStarted
@@ -32,7 +34,7 @@ from coloop.workers.ray.ray_settings import (
     starting_words,
 )
 from coloop_server.launchers.protocol import LaunchFailed, RayFailed
-from coloop_server.own_ray.folder import TOKEN_PATH, Head, RayFolder, list_jobs
+from coloop_server.own_ray.folder import TOKEN_PATH, Head, RayFolder, list_jobs, write_aside
 from coloop_server.private import ensure_private_file, read_or_write
 from coloop_server.processes import child_environment, end_group, identity, last_words
 
@@ -173,7 +175,7 @@ class LocalRay:
         )
         self.child = child
         try:
-            self.folder.write_note(head)
+            write_aside(self.folder.note, json.dumps(asdict(head)))
             self.wait_until_up(child, head)
         except BaseException:
             self.stop_head(head)
