@@ -398,13 +398,9 @@ def _is_lines(data: Buffer) -> bool:
     return True
 
 
-# The start of a file, and the rows in it: what a check or an estimate reads of a file that may be
-# huge.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What a file begins with, decompressed."""
+    """What a file begins with, decompressed: what a check or an estimate reads of a huge one."""
 
     data: bytes
     is_whole: bool

@@ -36,14 +36,18 @@ from coloop.data.templates.budget import (
     written,
     written_inside,
 )
-from coloop.data.templates.filters import build_filters, build_tests, compared, concatenated, shown
-from coloop.data.templates.grammar import NodeView, ScoredView
-from coloop.data.templates.operators import (
+from coloop.data.templates.filters import (
     STRING_METHODS,
+    build_filters,
+    build_tests,
+    compared,
+    concatenated,
     joined,
     measure_method,
     measure_operation,
+    shown,
 )
+from coloop.data.templates.grammar import NodeView, ScoredView
 
 METHODS: Final[dict[type, frozenset[str]]] = {
     str: STRING_METHODS,
@@ -282,11 +286,6 @@ def environment() -> BoundedEnvironment:
     return BoundedEnvironment()
 
 
-# From a source and the values of a row to a text, or the reason why there is none.
-#
-# `None` and what is absent are empty. A final newline is kept. Each thread renders with a budget
-# of its own.
-
 FAILURES: Final = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RuntimeError),
     *(TemplateError, TypeError, ValueError),
@@ -317,7 +316,8 @@ def compiled_in(own: BoundedEnvironment, source: str) -> Template:
 
 
 def render_text(source: str, values: Mapping[str, Any]) -> str:
-    """The text that a template gives with these values; RenderProblem says why it gives none."""
+    """The text that a template gives with these values, a final newline kept; RenderProblem says
+    why it gives none."""
     return "".join(parts_of(compiled(source), values, []))
 
 

@@ -6,12 +6,10 @@ from typing import Any
 
 from coloop.data.prompting import PromptProgram
 from coloop.data.sources import open_source
-from coloop.data.tools.calculator import Calculator
+from coloop.data.tools.builtin import Calculator, Index, PythonTool, Search, texts_of
 from coloop.data.tools.environment import EnvironmentTool, UserEnvironment
 from coloop.data.tools.proof import ProofEnvironment
 from coloop.data.tools.protocol import Tool
-from coloop.data.tools.python import PythonTool
-from coloop.data.tools.search import Index, Search, texts_of
 from coloop.runtime.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.runtime.roles.rows.outside import read_code_of
 from coloop.runtime.roles.writing.policy_tool import PolicyTool
