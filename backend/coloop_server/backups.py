@@ -63,15 +63,12 @@ class Manifest(BaseModel):
     """Version of this format."""
     kind: Literal["sqlite", "postgresql"]
     revision: str
-    """Of the tables."""
     made_at: str
     """UTC, ISO 8601."""
     size: Annotated[int, Field(ge=0)]
     """Bytes of the copy."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    """Of the copy."""
     rows: dict[str, int]
-    """Rows by table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,7 +110,6 @@ def router_of(tag: str, prefix: str = "") -> APIRouter:
 
 
 RETRY_SECONDS = {429: 2, 503: 2}
-"""When to come again, by status."""
 
 
 def error_response(error: ServerError) -> JSONResponse:

@@ -43,7 +43,6 @@ class Spare:
         self.mark = mark
         self.lock = threading.Lock()
         self.head: Head | None = None
-        """The Ray that it joins."""
         self.has_run = False
         """Whether it is a run's driver by now."""
         ensure_private_folder(log.parent)
@@ -130,7 +129,6 @@ class OwnRayLauncher(ProcessLauncher):
         """Whether Ray and a driver are made ready ahead of a run."""
         self.warming: threading.Thread | None = None
         self.spare: Spare | None = None
-        """Waits for the next run."""
         self.planned: dict[str, Spare] = {}
         """By mark, spare drivers of runs that are being started."""
         self.going_on: dict[str, Handle] = {}

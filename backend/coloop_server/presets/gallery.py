@@ -31,7 +31,6 @@ from coloop_server.private import write_private
 logger = logging.getLogger(__name__)
 
 KEPT = "presets.json"
-"""File of the data folder."""
 
 
 class Gallery:

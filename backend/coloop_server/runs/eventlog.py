@@ -59,10 +59,8 @@ class Shared(NamedTuple):
     after: int
     limit: int
     newest: int
-    """The last event there was."""
     text: str
     last: int
-    """The last event in it."""
 
 
 class EventLog:

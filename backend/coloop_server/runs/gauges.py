@@ -20,7 +20,6 @@ class GaugeLines(NamedTuple):
     texts: list[str]
     """JSON of each line, in order."""
     has_more: bool
-    """Whether there are lines after these."""
 
 
 def read_gauges(path: Path, seq: int, limit: int) -> GaugeLines | None:

@@ -94,7 +94,6 @@ class LiveRun:
     unended: str | None = None
     """Why a run that is to end still goes on."""
     failures: int = 0
-    """Checks in a row that reached nobody."""
     has_folder: bool = False
     """Whether the folder was there already."""
     gone_at: float | None = None

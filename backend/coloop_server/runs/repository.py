@@ -291,7 +291,6 @@ class Filter:
 class Page:
     rows: Sequence[RunRow]
     total: int
-    """Of all pages."""
     next: str | None
     """Cursor of the next page; None where this is the last."""
 

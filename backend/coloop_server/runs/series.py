@@ -41,7 +41,6 @@ EVALUATE = ".evaluate"
 FORMAT = 1
 
 Key = tuple[str, str]
-"""Node and metric."""
 SECONDS: Key = ("", "seconds")
 TOKENS: Key = ("", "tokens")
 

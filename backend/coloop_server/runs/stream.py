@@ -61,7 +61,6 @@ class Stream:
         self.cursor = after
         self.send_seconds = send_seconds
         self.is_allowed = is_allowed
-        """Whether the client is still signed in."""
         self.told: tuple[RunStateName, str | None] | None = None
         self.gauges_version = 0
         self.gauges_at = 0.0

@@ -120,7 +120,6 @@ class Snapshot(NamedTuple):
     seq: int
     attempt: int
     ends: list[Ends]
-    """Of all curves."""
     points: dict[Key, Points]
     """Of those that were wanted, and of what counts up beside them."""
     stages: dict[str, float]

@@ -12,7 +12,6 @@ from operator import eq
 from typing import Any, Final
 
 TEXT_PART: Final = "text"
-"""The type of a part of a content that is text."""
 
 
 def is_chat(value: Any) -> bool:

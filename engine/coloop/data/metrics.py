@@ -17,7 +17,6 @@ from coloop.data.contests import Game, elo_ratings, win_rates, winner
 
 Scores = Sequence[float | None]
 Steps = Mapping[int, float]
-"""Numbers by step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +39,6 @@ class Group:
     steps: Sequence[tuple[Steps, Steps]] = ()
     """Of texts judged by the step: what is said of their steps, and the truth."""
     games: Sequence[Game] = ()
-    """Comparisons between writers."""
 
 
 def mean_of(values: Sequence[float]) -> float | None:

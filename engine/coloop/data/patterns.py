@@ -33,7 +33,6 @@ class Part:
 
     text: str
     start: int
-    """Place in the whole text."""
 
 
 class Pattern:

@@ -267,7 +267,6 @@ def unfolded(row: Mapping[str, Any], column: str, *, node: str) -> list[dict[str
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
     index: int
-    """Its number in the source."""
     epoch: int
     """The pass that it belongs to, counted from 0. (epoch, index) never comes twice."""
 

@@ -32,7 +32,6 @@ class TemplateRow:
     scoped: Mapping[str, Any] = field(default_factory=dict)
     """Exact names, `node.column`."""
     scores: Mapping[str, Any] = field(default_factory=dict)
-    """Incoming scores, by node."""
     earlier: Iterable[Mapping[str, Any]] = ()
     """Columns of the earlier rounds, the oldest first: what `past` lists."""
     seed: int = 0

@@ -41,7 +41,6 @@ class StagePreview:
     traceback: str | None = None
     seconds: float = 0.0
     printed: str = ""
-    """What the user's code printed."""
     is_left_out: bool = False
     """It was not asked here; a run may have recorded what it said."""
 

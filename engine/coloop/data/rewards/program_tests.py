@@ -48,7 +48,6 @@ class Case:
     text: str
     expected: Any = None
     before: str = ""
-    """Helpers, which run first."""
 
 
 def read_tests(value: Any, column: str) -> list[Case]:

@@ -34,7 +34,6 @@ from coloop.sandbox.process import Sandbox, available_isolation
 from coloop.spec import builtins as options
 
 AT_ONCE: Final = 8
-"""Programs that run at the same time."""
 WAITS: Final = 4.0
 """By the clock a test has this many times its computing time: what it waits for, a busy machine."""
 AMBIGUOUS: Final = (

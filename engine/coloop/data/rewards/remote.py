@@ -32,7 +32,6 @@ from coloop.sandbox.process import Scored
 
 WIRE_VERSION: Final = 1
 KEPT: Final = 65_536
-"""Most scores that are kept."""
 HINT: Final = "it should answer a list with a number, null or a list of numbers for each row"
 
 Row = Mapping[str, Any]

@@ -22,9 +22,7 @@ class ScoringRow:
     group: Hashable = None
     """Siblings have the same; `margin` compares within it."""
     ancestors: tuple[str, ...] = ()
-    """Ids of the rows that this one descends from."""
     writer: str | None = None
-    """The node that wrote it."""
     round: int = 1
     conversation: Hashable = None
     """Rows of one conversation have the same, over all roles and rounds."""

@@ -90,7 +90,6 @@ def _row(**known: Any) -> Row:
 
 
 ROW_KINDS: Final[Kinds] = {"Row": _row, "Tokens": Tokens}
-"""What rows are made of."""
 
 
 MAGIC: Final = b"coloop rows 1\n"

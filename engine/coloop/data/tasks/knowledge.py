@@ -30,7 +30,6 @@ RELATIONS: Final = ("friend", "teacher", "rival", "cousin")
 CONSONANTS: Final = "bdfgklmnprstvz"
 VOWELS: Final = "aeiou"
 PEOPLE: Final = 64
-"""How many people the world has."""
 
 
 @lru_cache(maxsize=4)

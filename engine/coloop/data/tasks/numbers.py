@@ -136,7 +136,6 @@ ARITHMETIC: Final = Task(
 )
 
 TERMS: Final = (2, 3)
-"""How many numbers a sum has."""
 
 
 def _long_sums(parameters: CalculatorTask, *, as_code: bool = False) -> Sequence[Stratum]:

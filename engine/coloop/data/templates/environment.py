@@ -290,7 +290,6 @@ FAILURES: Final = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RuntimeError),
     *(TemplateError, TypeError, ValueError),
 )
-"""What a template can raise while it is rendered."""
 
 
 LONGEST_REASON: Final = 1000

@@ -49,10 +49,8 @@ WRITING: Final = (
     *("replace", "string", "striptags", "title", "tojson", "trim", "truncate", "upper"),
     *("urlencode",),
 )
-"""Filters that write the value."""
 SLOW: Final = frozenset({"striptags", "title", "urlencode", "truncate"})
 COMPARING: Final = ("dictsort", "groupby", "max", "min", "sort", "unique")
-"""Filters that compare the items of a list."""
 STEPPING: Final = ("map", "reject", "rejectattr", "select", "selectattr")
 """Filters that go through a list when their items are asked for."""
 
