@@ -14,6 +14,8 @@ from statistics import fmean
 from typing import Any
 
 from coloop.data.patterns import PatternProblem, PatternTimeout, pattern
+from coloop.data.rewards.scoring import whole
+from coloop.data.tables.row import Score
 from coloop.errors import DataError
 from coloop.sandbox.process import Sandbox
 from coloop.spec.base import as_tuple
@@ -30,8 +32,6 @@ from coloop.spec.shaping import (
     ScoreRule,
     UniqueRule,
 )
-
-Score = float | Mapping[int, float] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,12 +163,7 @@ def _number(row: FilterRow, of: str | None) -> float | None:
             there = ", ".join(row.by) or "none"
             raise DataError(f"no score of `{of}` arrives at port `by`; available: {there}")
         score = row.by[of]
-    if isinstance(score, Mapping):
-        raise DataError(
-            "scores of steps arrived where one number a row is needed; connect the scorer's "
-            "`scores` instead of its `step_scores`"
-        )
-    return score
+    return whole(score)
 
 
 def _length(row: FilterRow, column: str) -> int | None:

@@ -167,18 +167,8 @@ def _gathered(above: str, members: list[Row], births: Collection[str]) -> Row:
         is_bare = bare in columns and columns[bare] is first.columns.get(bare) is value
         if node in births or is_bare:
             scoped[name] = value
-    return Row(
-        id=joined.id,
-        parents=joined.parents,
-        trail=joined.trail,
-        places=joined.places,
-        round=joined.round,
-        version=joined.version,
-        group=above,
-        columns=columns,
-        scoped=scoped,
-        depths=dict.fromkeys(columns, 0),
-    )
+    depths = dict.fromkeys(columns, 0)
+    return joined.but(group=above, columns=columns, scoped=scoped, depths=depths, passed={})
 
 
 def _joined(
