@@ -1662,22 +1662,6 @@ export interface components {
             /** Title */
             title: string;
         };
-        /**
-         * CheckLoop
-         * @description The loop to look at.
-         */
-        CheckLoop: {
-            /**
-             * Spec
-             * @description The loop as data, in the words of the YAML.
-             */
-            spec?: JsonObject | null;
-            /**
-             * Yaml
-             * @description The loop as text; findings have line and column then.
-             */
-            yaml?: string | null;
-        };
         /** CheckReport */
         CheckReport: {
             /** Diagnostics */
@@ -2550,7 +2534,10 @@ export interface components {
         };
         /** ForkRun */
         ForkRun: {
-            /** Force */
+            /**
+             * Force
+             * @description Start although the estimate is over the memory budget.
+             */
             force?: boolean;
             /** Name */
             name?: string | null;
@@ -2926,7 +2913,6 @@ export interface components {
         };
         /**
          * Isolation
-         * @description What stands between the user's code and the machine.
          * @enum {string}
          */
         Isolation: "namespaces" | "calls" | "none";
@@ -3274,6 +3260,22 @@ export interface components {
              * @description None where the loop itself is called so.
              */
             node: string | null;
+        };
+        /**
+         * LoopInput
+         * @description Exactly one of the two.
+         */
+        LoopInput: {
+            /**
+             * Spec
+             * @description The loop as data, in the words of the YAML.
+             */
+            spec?: JsonObject | null;
+            /**
+             * Yaml
+             * @description The loop as text; findings have line and column then.
+             */
+            yaml?: string | null;
         };
         /** LoopPresetEntry */
         LoopPresetEntry: {
@@ -3989,22 +3991,6 @@ export interface components {
              * @enum {string}
              */
             type: "phase";
-        };
-        /**
-         * PlaceLoop
-         * @description The loop to place.
-         */
-        PlaceLoop: {
-            /**
-             * Spec
-             * @description The loop as data, in the words of the YAML.
-             */
-            spec?: JsonObject | null;
-            /**
-             * Yaml
-             * @description The loop as text; findings have line and column then.
-             */
-            yaml?: string | null;
         };
         /** PlaceResult */
         PlaceResult: {
@@ -6006,7 +5992,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CheckLoop"];
+                "application/json": components["schemas"]["LoopInput"];
             };
         };
         responses: {
@@ -8280,7 +8266,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PlaceLoop"];
+                "application/json": components["schemas"]["LoopInput"];
             };
         };
         responses: {
