@@ -39,6 +39,8 @@ LEARN = ".learn"
 EVALUATE = ".evaluate"
 """How a stage's name ends that is an evaluation with all that ran for it."""
 FORMAT = 1
+KEPT = ("attempt", "step", "began", "spent", "last_at", "stages")
+"""What a reader hands on to the next one beside the curves."""
 
 Key = tuple[str, str]
 SECONDS: Key = ("", "seconds")
@@ -277,12 +279,7 @@ class SeriesIndex:
                 "format": FORMAT,
                 "end": end,
                 "curves": curves,
-                "attempt": self.attempt,
-                "step": self.step,
-                "began": self.began,
-                "spent": self.spent,
-                "last_at": self.last_at,
-                "stages": self.stages,
+                **{name: getattr(self, name) for name in KEPT},
             }
         try:
             ensure_private_folder(path.parent)
@@ -310,9 +307,7 @@ class SeriesIndex:
             return False
         with self.lock:
             self.file, self.curves = file, curves
-            self.attempt, self.step = head["attempt"], head["step"]
-            self.began, self.spent, self.last_at = head["began"], head["spent"], head["last_at"]
-            self.stages = head["stages"]
+            vars(self).update((name, head[name]) for name in KEPT)
         return True
 
 
