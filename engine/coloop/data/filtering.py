@@ -11,13 +11,11 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
+from typing import Any, Protocol
 
 from coloop.data.patterns import PatternProblem, PatternTimeout, pattern
-from coloop.data.rewards.scoring import whole
-from coloop.data.tables.row import Score
+from coloop.data.tables.row import Score, whole
 from coloop.errors import DataError
-from coloop.sandbox.process import Sandbox
 from coloop.spec.base import as_tuple
 from coloop.spec.shaping import (
     AccuracyBand,
@@ -50,6 +48,14 @@ GroupOf = Callable[[FilterRow, tuple[str, ...]], Hashable]
 """The group of a row by the names that a rule gives (columns, nodes, `role`, `round`, `prompt`)."""
 
 
+class KeepRunner(Protocol):
+    """Runs `keep(**columns)` of the user on rows; a sandbox."""
+
+    def keep(
+        self, rows: Sequence[Mapping[str, Any]], *, seeds: Sequence[int] | None = None
+    ) -> list[bool]: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     kept: tuple[int, ...]
@@ -72,7 +78,7 @@ def decide(
     *,
     node: str = "filter",
     group_of: GroupOf = by_columns,
-    runners: Sequence[Sandbox | None] = (),
+    runners: Sequence[KeepRunner | None] = (),
 ) -> Decision:
     """Which rows stay. Code is asked only about rows that the rules before it keep.
 
@@ -102,7 +108,7 @@ def decide(
 
 
 def _kept_by_code(
-    rows: Sequence[FilterRow], stays: Sequence[bool], rule: Rule, runner: Sandbox
+    rows: Sequence[FilterRow], stays: Sequence[bool], rule: Rule, runner: KeepRunner
 ) -> list[bool]:
     """What code says of the rows that stay so far; it has nothing against the others."""
     asked = [row for row, stay in zip(rows, stays, strict=True) if stay]
@@ -115,7 +121,7 @@ def kept_by(
     rule: Rule,
     *,
     group_of: GroupOf = by_columns,
-    runner: Sandbox | None = None,
+    runner: KeepRunner | None = None,
 ) -> list[bool]:
     match rule:
         case ScoreRule():

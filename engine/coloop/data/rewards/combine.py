@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from statistics import fmean
 
-from coloop.data.rewards.scoring import ScoringRow, by_row, mapped, whole
-from coloop.data.tables.row import Score
+from coloop.data.rewards.scoring import ScoringRow, by_row, mapped
+from coloop.data.tables.row import Score, whole
 from coloop.errors import DataError
 from coloop.spec import builtins as options
 

@@ -103,14 +103,3 @@ def mapped(score: Score, change: Callable[[float], float]) -> Score:
     if isinstance(score, dict):
         return {place: change(value) for place, value in score.items()}
     return change(score)
-
-
-def whole(score: Score) -> float | None:
-    """A score that has to be one number."""
-    if isinstance(score, dict):
-        raise DataError(
-            "scores of steps arrived where one number a row is needed; connect the scorer's "
-            "`scores` instead of its `step_scores` (`read: {reduce: min | product | last | mean}` "
-            "sets how it reduces them to one number)"
-        )
-    return score

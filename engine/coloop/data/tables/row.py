@@ -23,6 +23,7 @@ from enum import Enum
 from typing import Any, Final
 
 from coloop.data.arrays import Ids, Mask, Numbers, are_equal, ids_of, mask_of, numbers_of, owned
+from coloop.errors import DataError
 
 Score = float | None | dict[int, float]
 """A number, "does not apply", or numbers at positions (steps, tokens) of the row's text."""
@@ -33,6 +34,17 @@ JOINED: Final = "join"
 DRAWN: Final = "#.drawn"
 """The exact name by which a row is known to be drawn; no node and no column has such a name."""
 LONGEST_ID: Final = 160
+
+
+def whole(score: Score) -> float | None:
+    """A score that has to be one number."""
+    if isinstance(score, dict):
+        raise DataError(
+            "scores of steps arrived where one number a row is needed; connect the scorer's "
+            "`scores` instead of its `step_scores` (`read: {reduce: min | product | last | mean}` "
+            "sets how it reduces them to one number)"
+        )
+    return score
 
 
 class Absent(Enum):
