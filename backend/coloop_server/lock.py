@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from sqlalchemy import CursorResult, delete, update
@@ -68,12 +67,7 @@ class DataLock:
             ) from error
         self.descriptor = descriptor
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.depth -= 1
         if self.depth == 0 and self.descriptor is not None:
             os.close(self.descriptor)
