@@ -12,38 +12,35 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
-from coloop_server.api_docs import router as api_docs
 from coloop_server.bodies import JsonBodyMiddleware
 from coloop_server.checks.routes import router as checks
 from coloop_server.database.connect import Sessions, migrate, open_engine, open_sessions
 from coloop_server.errors import Faults, add_error_handlers
-from coloop_server.explain.routes import router as explain
-from coloop_server.health.routes import own_version
-from coloop_server.health.routes import router as health
+from coloop_server.explain import router as explain
+from coloop_server.health import own_version
+from coloop_server.health import router as health
 from coloop_server.launchers import build_launchers, default_launcher
 from coloop_server.lock import DatabaseLease, DataLock
 from coloop_server.loops.routes import router as loops
 from coloop_server.openapi import build_openapi
-from coloop_server.pages import Pages
+from coloop_server.pages import Pages, docs_router
 from coloop_server.presets.gallery import Gallery
 from coloop_server.presets.routes import router as presets
-from coloop_server.previews.desk import Desk
+from coloop_server.previews.queue import PreviewQueue
 from coloop_server.previews.routes import router as previews
 from coloop_server.private import ensure_folder
 from coloop_server.runs.routes import router as runs
 from coloop_server.runs.supervisor import Supervisor
-from coloop_server.sandbox.routes import router as sandbox
 from coloop_server.security import Guard, SecurityHeaders
-from coloop_server.session.guesses import Guesses
 from coloop_server.session.routes import router as session
-from coloop_server.session.secret import own_secret
-from coloop_server.session.tickets import TicketOffice
+from coloop_server.session.throttle import Throttle
+from coloop_server.session.tickets import TicketOffice, own_secret
 from coloop_server.settings import Settings
 
 SIGNED_OUT = "signed-out"
 """File of the data folder with the tickets that were given back."""
 
-ROUTERS = (health, api_docs, session, sandbox, presets, explain, checks, previews, loops, runs)
+ROUTERS = (health, docs_router, session, presets, explain, checks, previews, loops, runs)
 
 
 @asynccontextmanager
@@ -53,9 +50,9 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     with app.state.lock:
         ensure_folder(settings.runs_dir)
         app.state.tickets = TicketOffice(own_secret(settings), settings.data_dir / SIGNED_OUT)
-        app.state.guesses = Guesses()
+        app.state.throttle = Throttle()
         app.state.gallery = Gallery(settings.data_dir)
-        app.state.previews = Desk(app.state.ending)
+        app.state.previews = PreviewQueue(app.state.ending)
         engine = open_engine(settings.database)
         try:
             await run_in_threadpool(migrate, engine)

@@ -22,20 +22,19 @@ from pydantic import ValidationError
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.protocols.websockets.auto import AutoWebSocketsProtocol
 
-from coloop.sandbox.memory import keep_private
+from coloop.sandbox.inside.kernel import keep_private
 from coloop.workers import collecting
 from coloop_server.app import create_app
-from coloop_server.connections import impatient
+from coloop_server.connections import bounded, impatient
 from coloop_server.database.connect import migrate, open_engine, open_sessions
 from coloop_server.errors import ServerError
-from coloop_server.heads import bounded
+from coloop_server.launchers.local_ray import free_ports
 from coloop_server.lock import DatabaseLease, DataLock
 from coloop_server.private import ensure_private_folder
 from coloop_server.processes import PRIVATE_UMASK
 from coloop_server.runs.stream import CLOSE_SECONDS
 from coloop_server.security import is_loopback
-from coloop_server.session.secret import own_secret
-from coloop_server.session.tickets import TicketOffice
+from coloop_server.session.tickets import TicketOffice, own_secret
 from coloop_server.settings import FILES, Settings
 
 PING_SECONDS = 15.0
@@ -122,7 +121,7 @@ def listen(host: str, port: int) -> socket.socket:
 def describe_bind_error(host: str, port: int, error: OSError) -> str:
     match error.errno:
         case errno.EADDRINUSE:
-            free = free_port()
+            [free] = free_ports(1)
             return (
                 f"error: port {port} on {host} is in use by another program; "
                 f"port {free} is free: coloop serve --port {free}"
@@ -131,12 +130,6 @@ def describe_bind_error(host: str, port: int, error: OSError) -> str:
             return f"error: this user may not use port {port}; choose one above 1023"
         case _:
             return f"error: cannot serve on {host}:{port}: {error.strerror or error}"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Server(uvicorn.Server):

@@ -1,27 +1,60 @@
-"""Connections that nobody reads are cut: what was written to them would lie in memory for ever."""
+"""Limits on clients, as protocols of uvicorn: the head of a request is short and comes soon, and
+answers are read. A client without a whole request has shown no token either, and what it does not
+read would stay in memory for ever.
+"""
 
 import asyncio
 import socket
 import struct
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+MOST_BYTES = 64 * 1024
+"""Of an address with its headers, and of what lies between two parts of a body."""
+HEAD_SECONDS = 30.0
+"""From the first byte of a request, or from a connection, to the end of its head."""
+
+
+class Deadline:
+    """Acts after a while, unless it is stopped before."""
+
+    def __init__(self, seconds: float, act: Callable[[], None]) -> None:
+        self.seconds = seconds
+        self.act = act
+        self.handle: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        self.stop()
+        self.handle = asyncio.get_running_loop().call_later(self.seconds, self.act)
+
+    def stop(self) -> None:
+        if self.handle is not None:
+            self.handle.cancel()
+            self.handle = None
+
 
 def impatient(base: Any, seconds: float) -> Any:
-    """A protocol of uvicorn that gives up a client which takes nothing for so long.
-
-    Args:
-        base: the protocol's class, of HTTP or of WebSockets.
-    """
+    """A protocol of uvicorn, of HTTP or of WebSockets, that cuts a client which takes nothing for
+    so long."""
 
     class Impatient(base):  # type: ignore[misc]
-        patience: asyncio.TimerHandle | None = None
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            self.unread_for = Deadline(seconds, self.cut)
+            super().connection_made(transport)
 
         def pause_writing(self) -> None:
             """What waits for the client has become too much."""
             super().pause_writing()
-            loop = asyncio.get_running_loop()
-            self.patience = loop.call_later(seconds, self.cut)
+            self.unread_for.start()
+
+        def resume_writing(self) -> None:
+            self.unread_for.stop()
+            super().resume_writing()
+
+        def connection_lost(self, error: Exception | None) -> None:
+            self.unread_for.stop()
+            super().connection_lost(error)
 
         def cut(self) -> None:
             """At once, with what waits in the system for a client that never takes it."""
@@ -32,17 +65,69 @@ def impatient(base: Any, seconds: float) -> Any:
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, now)
             self.transport.abort()
 
-        def resume_writing(self) -> None:
-            self.end_patience()
-            super().resume_writing()
+    return Impatient
+
+
+def bounded(base: Any, seconds: float = HEAD_SECONDS) -> Any:
+    """A protocol of uvicorn that ends connections whose heads are long or slow.
+
+    Args:
+        base: the protocol's class, of HTTP. One that is not written with httptools has a limit of
+            its own for the length, and is left as it is.
+    """
+    if not hasattr(base, "on_header"):
+        return base
+
+    class Bounded(base):  # type: ignore[misc]
+        head = 0
+        """Bytes of the address and the headers so far, those after a body among them."""
+        unread = 0
+        """Bytes that came since the parser last had something whole."""
+
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            self.headless_for = Deadline(seconds, self.transport.abort)
+            self.headless_for.start()
+
+        def data_received(self, data: bytes) -> None:
+            self.unread += len(data)
+            super().data_received(data)
+            if self.unread > MOST_BYTES and not self.transport.is_closing():
+                self.transport.abort()
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self.head = 0
+            self.headless_for.start()
+
+        def on_url(self, url: bytes) -> None:
+            self.count(len(url))
+            super().on_url(url)
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            self.count(len(name) + len(value) + len(": \r\n"))
+            super().on_header(name, value)
+
+        def on_headers_complete(self) -> None:
+            self.headless_for.stop()
+            self.unread = 0
+            super().on_headers_complete()
+
+        def on_body(self, body: bytes) -> None:
+            self.unread = 0
+            super().on_body(body)
+
+        def on_message_complete(self) -> None:
+            self.unread = 0
+            super().on_message_complete()
 
         def connection_lost(self, error: Exception | None) -> None:
-            self.end_patience()
+            self.headless_for.stop()
             super().connection_lost(error)
 
-        def end_patience(self) -> None:
-            if self.patience is not None:
-                self.patience.cancel()
-                self.patience = None
+        def count(self, size: int) -> None:
+            self.head += size
+            if self.head > MOST_BYTES:
+                raise ValueError("the head of this request is too long")  # the parser answers 400
 
-    return Impatient
+    return Bounded

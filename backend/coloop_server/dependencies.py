@@ -1,42 +1,27 @@
 """What routes ask for, as annotated types. What is at hand is given without a thread."""
 
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Annotated, Any
 
 from fastapi import Depends
 from sqlalchemy.orm import Session
 from starlette.requests import HTTPConnection
 
 from coloop_server.presets.gallery import Gallery
+from coloop_server.previews.queue import PreviewQueue
 from coloop_server.runs.supervisor import Supervisor
-from coloop_server.session.guesses import Guesses
+from coloop_server.session.throttle import Throttle
 from coloop_server.session.tickets import TicketOffice
 from coloop_server.settings import Settings
 
 
-async def settings_of(connection: HTTPConnection) -> Settings:
-    settings: Settings = connection.app.state.settings
-    return settings
+def state_of(name: str) -> Callable[[HTTPConnection], Awaitable[Any]]:
+    """A dependency on a part of the application's state."""
 
+    async def part(connection: HTTPConnection) -> Any:
+        return getattr(connection.app.state, name)
 
-async def supervisor_of(connection: HTTPConnection) -> Supervisor:
-    supervisor: Supervisor = connection.app.state.supervisor
-    return supervisor
-
-
-async def tickets_of(connection: HTTPConnection) -> TicketOffice:
-    tickets: TicketOffice = connection.app.state.tickets
-    return tickets
-
-
-async def guesses_of(connection: HTTPConnection) -> Guesses:
-    guesses: Guesses = connection.app.state.guesses
-    return guesses
-
-
-async def gallery_of(connection: HTTPConnection) -> Gallery:
-    gallery: Gallery = connection.app.state.gallery
-    return gallery
+    return part
 
 
 def session_of(connection: HTTPConnection) -> Iterator[Session]:
@@ -45,9 +30,10 @@ def session_of(connection: HTTPConnection) -> Iterator[Session]:
         yield session
 
 
-SettingsOf = Annotated[Settings, Depends(settings_of)]
-GuessesOf = Annotated[Guesses, Depends(guesses_of)]
-GalleryOf = Annotated[Gallery, Depends(gallery_of)]
-TicketsOf = Annotated[TicketOffice, Depends(tickets_of)]
-SupervisorOf = Annotated[Supervisor, Depends(supervisor_of)]
+SettingsOf = Annotated[Settings, Depends(state_of("settings"))]
+ThrottleOf = Annotated[Throttle, Depends(state_of("throttle"))]
+GalleryOf = Annotated[Gallery, Depends(state_of("gallery"))]
+PreviewsOf = Annotated[PreviewQueue, Depends(state_of("previews"))]
+TicketsOf = Annotated[TicketOffice, Depends(state_of("tickets"))]
+SupervisorOf = Annotated[Supervisor, Depends(state_of("supervisor"))]
 SessionOf = Annotated[Session, Depends(session_of, scope="function")]

@@ -21,7 +21,7 @@ import logging
 from http import HTTPStatus
 from typing import Any, ClassVar
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
@@ -103,8 +103,13 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 """What the description says of each route. A model in its place would be built anew for each."""
 
 
+def router_of(tag: str, prefix: str = "") -> APIRouter:
+    """Routes of one part, below `/api`. The application takes the routes themselves: to include a
+    router in another one makes all its routes a second time."""
+    return APIRouter(prefix=f"/api{prefix}", tags=[tag], responses=ERRORS)
+
+
 RETRY_SECONDS = {429: 2, 503: 2}
-"""When to come again, by status."""
 
 
 def error_response(error: ServerError) -> JSONResponse:
@@ -121,8 +126,7 @@ async def answer_server_error(_: Request, error: Exception) -> JSONResponse:
 async def answer_coloop_error(_: Request, error: Exception) -> JSONResponse:
     """What the light packages refuse without a diagnostic is the request's fault, not ours."""
     assert isinstance(error, ColoopError)
-    body = ErrorBody(code=error.code, message=str(error))
-    return JSONResponse(body.model_dump(), status_code=422)
+    return error_response(Invalid(error.code, str(error)))
 
 
 async def answer_validation_error(_: Request, error: Exception) -> JSONResponse:
@@ -133,8 +137,7 @@ async def answer_validation_error(_: Request, error: Exception) -> JSONResponse:
     ]
     first = problems[0] if problems else {"field": "body", "message": "not readable"}
     message = f"the request is invalid: {first['field']}: {first['message']}"
-    body = ErrorBody(code="request.invalid", message=message, detail={"errors": problems})
-    return JSONResponse(body.model_dump(mode="json"), status_code=422)
+    return error_response(Invalid("request.invalid", message, {"errors": problems}))
 
 
 async def answer_http_exception(_: Request, error: Exception) -> JSONResponse:
@@ -176,8 +179,7 @@ class Faults:
             if has_begun:
                 raise  # half an answer can only be broken off
             message = "internal error of the server; its log has the traceback"
-            body = ErrorBody(code="server.fault", message=message)
-            await JSONResponse(body.model_dump(), 500)(scope, receive, send)
+            await error_response(ServerError("server.fault", message))(scope, receive, send)
 
 
 def add_error_handlers(app: FastAPI) -> None:

@@ -17,8 +17,8 @@ from coloop.spec.paths import apply_overrides, check_path
 from coloop.spec.presets import patched
 from coloop.validate import validate
 from coloop_server.errors import Conflict, Invalid
-from coloop_server.foreign import check_remote_code, remote_code
 from coloop_server.paths import Roots, spec_paths
+from coloop_server.remote_code import check_remote_code, remote_code
 from coloop_server.settings import Settings
 
 OVER_BUDGET = "memory.over_budget"

@@ -15,19 +15,21 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
+from sqlalchemy import CursorResult, delete, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from coloop_server.database.connect import Sessions
-from coloop_server.database.owner import Owner, beat, read_owner, release, take
+from coloop_server.database.tables import ServerRow
 from coloop_server.errors import Conflict
 from coloop_server.private import ensure_private_folder, read_or_write
 
 logger = logging.getLogger(__name__)
 
 BEAT_SECONDS = 10.0
+ONLY = 1
+"""Id of the one row that says which server owns the database."""
 LEASE = timedelta(seconds=45)
 
 
@@ -65,12 +67,7 @@ class DataLock:
             ) from error
         self.descriptor = descriptor
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.depth -= 1
         if self.depth == 0 and self.descriptor is not None:
             os.close(self.descriptor)
@@ -78,13 +75,16 @@ class DataLock:
 
 
 class DatabaseLease:
-    """The right to start and close the runs of a database, kept by a beat."""
+    """The right to start and close the runs of a database: its one row of `servers`, kept by a
+    beat."""
 
     def __init__(self, sessions: Sessions, folder: Path) -> None:
         self.sessions = sessions
-        folder_id = read_or_write(folder / "folder-id", secrets.token_hex(8))
-        place = f"{folder} on {socket.gethostname()} (process {os.getpid()})"
-        self.owner = Owner(folder_id=folder_id, token=secrets.token_hex(8), place=place)
+        self.folder_id = read_or_write(folder / "folder-id", secrets.token_hex(8))
+        """The same folder, the same id."""
+        self.token = secrets.token_hex(8)
+        """Of this process."""
+        self.place = f"{folder} on {socket.gethostname()} (process {os.getpid()})"
         self.ended = threading.Event()
         self.thread: threading.Thread | None = None
 
@@ -92,15 +92,24 @@ class DatabaseLease:
         """Take the database, or raise Conflict where another server has it."""
         try:
             with self.sessions.begin() as session:
-                known = read_owner(session)
-                if known is not None:
-                    self.check(known.owner, datetime.now(UTC) - known.beat_at)
-                take(session, self.owner, known.owner if known else None)
+                if (known := session.get(ServerRow, ONLY)) is not None:
+                    self.check(known, datetime.now(UTC) - known.beat_at)
+                    session.expunge(known)
+                    session.execute(delete(ServerRow).where(ServerRow.token == known.token))
+                session.add(
+                    ServerRow(
+                        id=ONLY,
+                        folder_id=self.folder_id,
+                        token=self.token,
+                        place=self.place,
+                        beat_at=datetime.now(UTC),
+                    )
+                )
         except IntegrityError as error:
             raise in_use("another coloop server, which has just started,") from error
 
-    def check(self, other: Owner, age: timedelta) -> None:
-        if other.folder_id == self.owner.folder_id or age > LEASE:
+    def check(self, other: ServerRow, age: timedelta) -> None:
+        if other.folder_id == self.folder_id or age > LEASE:
             return
         rest = (LEASE - max(age, timedelta())).total_seconds()
         raise in_use(
@@ -124,7 +133,9 @@ class DatabaseLease:
         """Beat once; False when the row is another server's by now."""
         try:
             with self.sessions.begin() as session:
-                return beat(session, self.owner)
+                ours = update(ServerRow).where(ServerRow.id == ONLY, ServerRow.token == self.token)
+                result = session.execute(ours.values(beat_at=datetime.now(UTC)))
+                return isinstance(result, CursorResult) and result.rowcount == 1
         except SQLAlchemyError as error:
             logger.warning("the database cannot be told that this server lives: %s", error)
             return True
@@ -135,7 +146,7 @@ class DatabaseLease:
             self.thread.join(timeout=30)
         try:
             with self.sessions.begin() as session:
-                release(session, self.owner)
+                session.execute(delete(ServerRow).where(ServerRow.token == self.token))
         except SQLAlchemyError as error:
             logger.warning("the database could not be released: %s", error)
 

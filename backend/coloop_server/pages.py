@@ -1,10 +1,15 @@
-"""Serves the built page: its files, and its one HTML for every address that it routes itself."""
+"""Serves the built page: its files, and its one HTML for every address that it routes itself.
+
+`/api/docs` shows the OpenAPI document in Swagger UI, whose files the package `fastapi-offline` has.
+"""
 
 import re
+from importlib.resources import files
 from pathlib import Path
 
+from fastapi import APIRouter
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
@@ -64,3 +69,46 @@ def is_file(path: str) -> bool:
     page's own addresses lie deeper, and what is named in them may hold a dot."""
     folder, _, name = path.rpartition("/")
     return path.startswith("assets/") or (not folder and name != "index.html" and "." in name[1:])
+
+
+DOCS = "/api/docs"
+DOCS_PAGE = f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>coloop API</title>
+<link rel="icon" href="/favicon.svg"><link rel="stylesheet" href="{DOCS}/swagger-ui.css"></head>
+<body><div id="swagger-ui"></div>
+<script src="{DOCS}/swagger-ui-bundle.js"></script><script src="{DOCS}/start.js"></script>
+</body></html>
+"""
+DOCS_START = """const ticket = localStorage.getItem("coloop.ticket");
+SwaggerUIBundle({
+  url: "/api/openapi.json", dom_id: "#swagger-ui", deepLinking: true, validatorUrl: null,
+  requestInterceptor: (request) => {
+    if (ticket) request.headers.Authorization = `Bearer ${ticket}`;
+    return request;
+  },
+});
+"""
+DOCS_ASSETS = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
+OPEN_DOCS = frozenset({DOCS, f"{DOCS}/start.js", *(f"{DOCS}/{name}" for name in DOCS_ASSETS)})
+"""They hold nothing of the user's. The document itself, and every route that Swagger UI tries, need
+the token; it sends the ticket with which the composer signed in on the same origin."""
+
+docs_router = APIRouter(prefix=DOCS, include_in_schema=False)
+
+
+@docs_router.get("")
+def get_docs() -> HTMLResponse:
+    return HTMLResponse(DOCS_PAGE)
+
+
+@docs_router.get("/start.js")
+def get_docs_start() -> Response:
+    return Response(DOCS_START, media_type="text/javascript")
+
+
+@docs_router.get("/{name}")
+def get_docs_file(name: str) -> FileResponse:
+    if name not in DOCS_ASSETS:
+        raise HTTPException(404, f"the API documentation has no file {name!r}")
+    folder = files("fastapi_offline").joinpath("static")
+    return FileResponse(str(folder.joinpath(name)), media_type=DOCS_ASSETS[name])

@@ -8,13 +8,14 @@ one; a root may lie in its folder.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from coloop.data.files.links import TooManyEntries, entry_outside
 from coloop.errors import SpecProblem
@@ -154,39 +155,34 @@ def is_folder(path: Path) -> bool:
 
 def overridden(spec: LoopSpec) -> Iterator[LoopSpec]:
     """The spec as it is under each set of overrides in its schedule."""
-    for overrides in _overrides(spec.schedule):
-        with suppress(SpecProblem):
-            yield apply_overrides(spec, overrides)
+    for _, _, value in fields_of(spec.schedule):
+        own = getattr(value, "set", None) if isinstance(value, BaseModel) else None
+        if isinstance(own, dict) and own:
+            with suppress(SpecProblem):
+                yield apply_overrides(spec, own)
 
 
-def _overrides(value: Any) -> Iterator[dict[str, Any]]:
-    match value:
-        case BaseModel():
-            if isinstance(own := getattr(value, "set", None), dict) and own:
-                yield own
-            for name in type(value).model_fields:
-                yield from _overrides(getattr(value, name))
-        case tuple() | list():
-            for item in value:
-                yield from _overrides(item)
-
-
-def spec_paths(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
+def spec_paths(spec: BaseModel) -> Iterator[tuple[str, str]]:
     """Every (field, path) of a spec."""
+    for field, info, value in fields_of(spec):
+        extra = info.json_schema_extra if info is not None else None
+        if isinstance(value, str) and isinstance(extra, dict) and extra.get("x-widget") == "path":
+            yield field, value
+
+
+def fields_of(value: Any, at: str = "") -> Iterator[tuple[str, FieldInfo | None, Any]]:
+    """Every (field, its definition, value) below a value, in the order of the spec. Items of lists
+    and mappings are fields by their place or key, without a definition."""
+    items: Iterable[tuple[Any, FieldInfo | None, Any]] = ()
     match value:
         case BaseModel():
-            for name, info in type(value).model_fields.items():
-                extra = info.json_schema_extra
-                is_path = isinstance(extra, dict) and extra.get("x-widget") == "path"
-                field = f"{at}.{info.alias or name}".lstrip(".")
-                item = getattr(value, name)
-                if isinstance(item, str) and is_path:
-                    yield field, item
-                else:
-                    yield from spec_paths(item, field)
+            known = type(value).model_fields.items()
+            items = ((info.alias or name, info, getattr(value, name)) for name, info in known)
         case dict():
-            for key, item in value.items():
-                yield from spec_paths(item, f"{at}.{key}".lstrip("."))
+            items = ((key, None, item) for key, item in value.items())
         case tuple() | list():
-            for index, item in enumerate(value):
-                yield from spec_paths(item, f"{at}.{index}")
+            items = ((index, None, item) for index, item in enumerate(value))
+    for name, info, item in items:
+        field = f"{at}.{name}".lstrip(".")
+        yield field, info, item
+        yield from fields_of(item, field)

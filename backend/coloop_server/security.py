@@ -17,13 +17,13 @@ from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from coloop_server.api_docs import OPEN_PATHS as API_DOCS
 from coloop_server.errors import (
     NotAllowed,
     ServerError,
     SignInNeeded,
     error_response,
 )
+from coloop_server.pages import OPEN_DOCS
 from coloop_server.session.tickets import TicketOffice
 from coloop_server.session.visitors import (
     address_of,
@@ -36,26 +36,16 @@ from coloop_server.settings import Settings
 logger = logging.getLogger(__name__)
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-OPEN_PATHS = API_DOCS | {"/api/health", "/api/session"}
+OPEN_PATHS = OPEN_DOCS | {"/api/health", "/api/session"}
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
-CONTENT_SECURITY_POLICY = "; ".join(
-    (
-        "default-src 'self'",
-        "script-src 'self'",
-        "style-src 'self' 'unsafe-inline'",
-        "img-src 'self' data: blob:",
-        "font-src 'self' data:",
-        "connect-src 'self'",
-        "worker-src 'self' blob:",
-        "object-src 'none'",
-        "base-uri 'none'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-    )
+CONTENT_SECURITY_POLICY = (
+    "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; "
+    "worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
 )
-
 SECURITY_HEADERS = {
     "content-security-policy": CONTENT_SECURITY_POLICY,
     "x-content-type-options": "nosniff",
@@ -69,20 +59,15 @@ SECURITY_HEADERS = {
 
 def is_loopback(host: str) -> bool:
     """Whether binding `host` reaches this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+    address = ip_address_of(host.strip("[]"))
+    return host == "localhost" or (address is not None and address.is_loopback)
 
 
-def is_ip_address(host: str) -> bool:
+def ip_address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        ipaddress.ip_address(host)
+        return ipaddress.ip_address(host)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def split_netloc(netloc: str, scheme: str) -> tuple[str, int | None] | None:
@@ -134,7 +119,7 @@ class Guard:
         parts = split_netloc(given, connection.url.scheme)
         if parts is not None:
             host = parts[0].lower()
-            if host in self.names or (not self.is_local and is_ip_address(host)):
+            if host in self.names or (not self.is_local and ip_address_of(host)):
                 return
         raise NotAllowed(
             "host.not_allowed",
@@ -176,7 +161,7 @@ class Guard:
         if is_signed_in(connection, tickets):
             return
         if is_guess(connection, tickets):
-            await connection.app.state.guesses.wrong(address_of(connection))
+            await connection.app.state.throttle.wrong_token(address_of(connection))
         raise SignInNeeded(
             "session.token_needed",
             "this server requires a token: send it as `Authorization: Bearer TOKEN`, "
@@ -201,7 +186,7 @@ class Guard:
         if tickets.take(given[-1]):
             target += f"#token={tickets.new_pass()}"
         else:
-            await connection.app.state.guesses.wrong(address_of(connection))
+            await connection.app.state.throttle.wrong_token(address_of(connection))
         return RedirectResponse(target, 303, {"cache-control": "no-store"})
 
 

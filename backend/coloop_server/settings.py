@@ -170,6 +170,5 @@ class Settings(BaseSettings):
 
     @property
     def secret(self) -> str | None:
-        """The token that was set, as text; None when none was."""
         text = self.token.get_secret_value().strip() if self.token else ""
         return text or None

@@ -1,4 +1,4 @@
-"""Ways out that lie in the arguments of calls which computing needs: the second siege of the wall.
+"""Ways out that lie in the arguments of calls which computing needs: the second siege.
 
 Written like `escapes`, whose prelude stands in front of each.
 """

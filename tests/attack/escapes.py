@@ -1,7 +1,7 @@
 """Ways out of the sandbox, each as a reward that returns 1 where it succeeded.
 
 All begin like hostile code would: the audit hook is taken down and ctypes brought back, so that
-nothing but the wall stands. `columns` tells them what an attacker may know or guess: paths of
+nothing but the sandbox holds it. `columns` tells them what an attacker may know or guess: paths of
 files, the process ids of those outside, a port that listens, a name that another user has.
 """
 

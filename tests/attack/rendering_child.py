@@ -14,8 +14,8 @@ from pathlib import Path
 
 from coloop.data.templates import budget
 from coloop.data.templates.chat import render_chat
+from coloop.data.templates.environment import RenderProblem, render_text
 from coloop.data.templates.grammar import names_of
-from coloop.data.templates.rendering import RenderProblem, render_text
 from coloop.validate.text_names import names_in_text
 
 ROOM = 1024 * 2**20

@@ -15,7 +15,7 @@ NOBODY = 65534
 HOLDER = """
 import os, sys, time
 from coloop.sandbox.inside import kernel
-from coloop.sandbox.memory import keep_private
+from coloop.sandbox.inside.kernel import keep_private
 if os.geteuid() == 0:
     os.setgroups([]); os.setresgid({nobody}, {nobody}, {nobody})
     os.setresuid({nobody}, {nobody}, {nobody})

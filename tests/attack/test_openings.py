@@ -1,5 +1,5 @@
-"""What a machine may lack or refuse while the wall is built: the code never runs behind less than
-the wall that was chosen."""
+"""What a machine may lack or refuse while the sandbox is built: the code never runs with less than
+the isolation that was chosen."""
 
 import os
 import subprocess
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.attack.test_sandbox import WALLS, stands_here
+from tests.attack.test_sandbox import ISOLATIONS, stands_here
 
 from coloop.errors import UserCodeError
 from coloop.sandbox import process
-from coloop.sandbox.inside.walls import Wall
-from coloop.sandbox.process import WITHOUT_WALL, Sandbox, WallHere
+from coloop.sandbox.inside.isolation import Isolation
+from coloop.sandbox.process import ALLOW_UNSANDBOXED, AvailableIsolation, Sandbox
 
 pytestmark = pytest.mark.attack
 
@@ -40,18 +40,18 @@ ALWAYS = {
     "a number of the architecture": "kernel.MACHINE = 'riscv64'",
 }
 HARMLESS = {
-    (Wall.CALLS, "a namespace"),
-    (Wall.CALLS, "the host's name"),
-    (Wall.CALLS, "a mount"),
-    (Wall.CALLS, "a read-only mount"),
-    (Wall.CALLS, "another root"),
-    (Wall.CALLS, "leaving the old root"),
+    (Isolation.CALLS, "a namespace"),
+    (Isolation.CALLS, "the host's name"),
+    (Isolation.CALLS, "a mount"),
+    (Isolation.CALLS, "a read-only mount"),
+    (Isolation.CALLS, "another root"),
+    (Isolation.CALLS, "leaving the old root"),
 }
-"""What this wall does without."""
+"""What this isolation does without."""
 START = """
 import os, runpy, sys
 sys.path.insert(0, {engine!r})
-from coloop.sandbox.inside import kernel, walls
+from coloop.sandbox.inside import isolation, kernel
 libc = kernel._libc
 class Left:
     def __getattr__(self, name):
@@ -66,8 +66,8 @@ runpy.run_path({child!r}, run_name="__main__")
 """
 
 
-def score(wall: Wall | None) -> object:
-    with Sandbox(HONEST, function="reward", node="mine", wall=wall) as child:
+def score(isolation: Isolation | None) -> object:
+    with Sandbox(HONEST, function="reward", node="mine", isolation=isolation) as child:
         return child.score(ONE, 1)
 
 
@@ -85,7 +85,7 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.sample(3)
-@pytest.mark.parametrize("wall", WALLS)
+@pytest.mark.parametrize("isolation", ISOLATIONS)
 @pytest.mark.parametrize(
     "lacking",
     [
@@ -93,17 +93,19 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         for name in ALWAYS
     ],
 )
-def test_a_wall_that_is_not_whole_is_none(wall: Wall, lacking: str, played: Any) -> None:
-    stands_here(wall)
+def test_an_isolation_that_is_not_whole_is_none(
+    isolation: Isolation, lacking: str, played: Any
+) -> None:
+    stands_here(isolation)
     if os.geteuid() != 0 and lacking.startswith(("another user", "another group", "other groups")):
         pytest.skip("only root gives up root")
     played(ALWAYS[lacking])
 
-    if (wall, lacking) in HARMLESS:
-        assert score(wall) == [1.0]
+    if (isolation, lacking) in HARMLESS:
+        assert score(isolation) == [1.0]
         return
     with pytest.raises(UserCodeError):
-        score(wall)
+        score(isolation)
 
 
 def test_root_that_could_not_end_the_code_does_not_start_it(played: Any) -> None:
@@ -121,17 +123,19 @@ def test_root_that_could_not_end_the_code_does_not_start_it(played: Any) -> None
         "struct.pack('6I', *words))"
     )
 
-    for wall in WALLS:
+    for isolation in ISOLATIONS:
         with pytest.raises(UserCodeError, match="CAP_KILL"):
-            score(wall)
+            score(isolation)
 
 
-def test_a_start_that_fails_once_takes_no_weaker_wall(
+def test_a_start_that_fails_once_takes_no_weaker_isolation(
     played: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even where the owner said that code may run without: that was said of other machines."""
-    monkeypatch.setenv(WITHOUT_WALL, "yes")
-    monkeypatch.setattr(process, "wall_here", lambda: WallHere(Wall.NAMESPACES))
+    monkeypatch.setenv(ALLOW_UNSANDBOXED, "yes")
+    monkeypatch.setattr(
+        process, "available_isolation", lambda: AvailableIsolation(Isolation.NAMESPACES)
+    )
     played("kernel.unshare = refuse; kernel.seccomp = refuse")
 
     with pytest.raises(UserCodeError, match="namespaces"):
@@ -143,12 +147,12 @@ def test_a_machine_too_busy_to_tell_is_not_taken_for_a_weak_one(
 ) -> None:
     monkeypatch.setattr(process, "START_TIMEOUT_SECONDS", 0.2)
     played("import time; time.sleep(60)")
-    process.wall_here.cache_clear()
+    process.available_isolation.cache_clear()
 
     with pytest.raises(UserCodeError, match="did not answer"):
-        process.wall_here()
+        process.available_isolation()
 
-    assert process.wall_here.cache_info().currsize == 0
+    assert process.available_isolation.cache_info().currsize == 0
 
 
 def libraries(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,21 +187,21 @@ def test_a_thread_of_an_imported_module_is_behind_the_list_of_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It began before the door was shut."""
-    stands_here(Wall.CALLS)
+    stands_here(Isolation.CALLS)
     (tmp_path / "threaded.py").write_text(THREADED, encoding="utf-8")
     tmp_path.chmod(0o755)
     libraries(tmp_path, monkeypatch)
 
-    with Sandbox(ASKING, function="reward", node="evil", wall=Wall.CALLS) as child:
+    with Sandbox(ASKING, function="reward", node="evil", isolation=Isolation.CALLS) as child:
         assert child.score(ONE, 1) == [0.0]
 
 
-@pytest.mark.parametrize("wall", WALLS)
+@pytest.mark.parametrize("isolation", ISOLATIONS)
 @pytest.mark.parametrize("name", ["packages", "with\na line, späte"])
 def test_packages_behind_a_link_and_below_odd_names_are_there(
-    wall: Wall, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    isolation: Isolation, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stands_here(wall)
+    stands_here(isolation)
     real = tmp_path / name
     real.mkdir()
     (real / "there.py").write_text("value = 0.5", encoding="utf-8")
@@ -214,7 +218,7 @@ def test_packages_behind_a_link_and_below_odd_names_are_there(
         "    except OSError: return [there.value]\n"
     )
 
-    with Sandbox(code, function="reward", node="mine", wall=wall) as child:
+    with Sandbox(code, function="reward", node="mine", isolation=isolation) as child:
         assert child.score(ONE, 1) == [0.5]
 
 

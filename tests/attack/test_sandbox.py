@@ -1,4 +1,4 @@
-"""Hostile code against the walls: no escape gets anywhere; without them the same code does."""
+"""Hostile code against the sandbox: no escape gets anywhere; without it the same code does."""
 
 import json
 import os
@@ -17,11 +17,16 @@ from tests.attack.escapes import ESCAPES, source_of
 from tests.matrix import also
 
 from coloop.errors import UserCodeError
-from coloop.sandbox.inside.walls import Wall
-from coloop.sandbox.process import WITHOUT_WALL, Sandbox, WallHere, wall_here
+from coloop.sandbox.inside.isolation import Isolation
+from coloop.sandbox.process import (
+    ALLOW_UNSANDBOXED,
+    AvailableIsolation,
+    Sandbox,
+    available_isolation,
+)
 
 TOKEN = "a-secret-that-nobody-outside-knows"
-WALLS = (Wall.NAMESPACES, Wall.CALLS)
+ISOLATIONS = (Isolation.NAMESPACES, Isolation.CALLS)
 LIKELY = (
     *("files: read a file", "files: read by os.open", "files: list the folder"),
     *("files: delete the secret", "files: write into the folder", "files: rename the secret"),
@@ -42,7 +47,7 @@ LIKELY = (
     "others: whether a process is there, by its cores",
     "others: whether a process is there, by a lock that it holds",
 )
-"""What works on every Linux for code without a wall, and harms nobody when it does."""
+"""What works on every Linux for code without an isolation, and harms nobody when it does."""
 
 
 class Ground:
@@ -104,10 +109,14 @@ def ground(tmp_path: Path) -> Iterator[Ground]:
     made.close()
 
 
-def escaped(name: str, wall: Wall, columns: dict[str, list[Any]]) -> bool:
+def escaped(name: str, isolation: Isolation, columns: dict[str, list[Any]]) -> bool:
     """Whether the code says that it got out."""
     with Sandbox(
-        source_of(ESCAPES[name]), function="reward", node="evil", wall=wall, timeout_seconds=20
+        source_of(ESCAPES[name]),
+        function="reward",
+        node="evil",
+        isolation=isolation,
+        timeout_seconds=20,
     ) as child:
         try:
             return child.score(columns, 1) != [0.0]
@@ -115,41 +124,43 @@ def escaped(name: str, wall: Wall, columns: dict[str, list[Any]]) -> bool:
             return False
 
 
-def has(wall: Wall) -> bool:
-    with Sandbox("def keep(**c): return True", function="keep", node="n", wall=wall) as probe:
+def has(isolation: Isolation) -> bool:
+    with Sandbox(
+        "def keep(**c): return True", function="keep", node="n", isolation=isolation
+    ) as probe:
         try:
             return probe.keep([{}]) == [True]
         except UserCodeError:
             return False
 
 
-def stands_here(wall: Wall) -> None:
-    if not has(wall):
-        pytest.skip(f"this machine gives no {wall} wall: {wall_here().reason}")
+def stands_here(isolation: Isolation) -> None:
+    if not has(isolation):
+        pytest.skip(f"this machine gives no {isolation} isolation: {available_isolation().reason}")
 
 
 @pytest.mark.attack
 @pytest.mark.parametrize(
-    ("wall", "names"),
+    ("isolation", "names"),
     [
         *(
-            pytest.param(wall, [*ESCAPES][at::2], id=f"{wall}-half")
-            for at, wall in enumerate(WALLS)
+            pytest.param(isolation, [*ESCAPES][at::2], id=f"{isolation}-half")
+            for at, isolation in enumerate(ISOLATIONS)
         ),
-        *(also(w, [*ESCAPES], id=f"{w}-all") for w in WALLS),
+        *(also(w, [*ESCAPES], id=f"{w}-all") for w in ISOLATIONS),
     ],
 )
 def test_no_escape_succeeds(
-    wall: Wall,
+    isolation: Isolation,
     names: list[str],
     ground: Ground,
     record_property: Callable[[str, object], None],
 ) -> None:
-    stands_here(wall)
+    stands_here(isolation)
     columns = ground.columns()
 
     with ThreadPoolExecutor(2) as pool:
-        free = pool.map(lambda name: escaped(name, wall, columns), names)
+        free = pool.map(lambda name: escaped(name, isolation, columns), names)
         out = [name for name, is_out in zip(names, free, strict=True) if is_out]
 
     record_property("tried", len(names))
@@ -161,7 +172,7 @@ def test_no_escape_succeeds(
 
 @pytest.mark.slow
 @pytest.mark.attack
-def test_the_same_code_gets_out_where_there_is_no_wall(
+def test_the_same_code_gets_out_where_there_is_no_isolation(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = []
@@ -169,7 +180,7 @@ def test_the_same_code_gets_out_where_there_is_no_wall(
         for path in ground.folder.iterdir():
             path.unlink()
         ground.lay()
-        held += [] if escaped(name, Wall.NONE, ground.columns()) else [name]
+        held += [] if escaped(name, Isolation.NONE, ground.columns()) else [name]
 
     assert held == []
 
@@ -177,19 +188,19 @@ def test_the_same_code_gets_out_where_there_is_no_wall(
 FROM_ELSEWHERE = """
 import json, sys
 from tests.attack.escapes import ESCAPES
-from tests.attack.test_sandbox import Wall, escaped, has
+from tests.attack.test_sandbox import Isolation, escaped, has
 columns = json.loads(sys.argv[2])
-wall = Wall(sys.argv[1])
-names = [name for name in ESCAPES if escaped(name, wall, columns)] if has(wall) else None
+isolation = Isolation(sys.argv[1])
+names = [name for name in ESCAPES if escaped(name, isolation, columns)] if has(isolation) else None
 print(json.dumps(names))
 """
 
 
 @pytest.mark.slow
 @pytest.mark.attack
-@pytest.mark.parametrize("wall", WALLS)
+@pytest.mark.parametrize("isolation", ISOLATIONS)
 def test_no_escape_succeeds_for_a_user_who_is_not_root(
-    wall: Wall, ground: Ground, record_property: Callable[[str, object], None]
+    isolation: Isolation, ground: Ground, record_property: Callable[[str, object], None]
 ) -> None:
     """Python and the packages are bound to where another user can read them."""
     if os.geteuid() != 0:
@@ -214,7 +225,7 @@ def test_no_escape_succeeds_for_a_user_who_is_not_root(
             '--regid=65534 --clear-groups "$@"',
             "sh",
             *(f"/mnt/python/bin/python{sys.version_info[0]}.{sys.version_info[1]}", "-c"),
-            *(FROM_ELSEWHERE, wall.value, json.dumps(ground.columns())),
+            *(FROM_ELSEWHERE, isolation.value, json.dumps(ground.columns())),
         ],
         env={
             "PYTHONPATH": "/mnt/coloop:/mnt/coloop/engine:/mnt/packages",
@@ -230,7 +241,7 @@ def test_no_escape_succeeds_for_a_user_who_is_not_root(
     assert shown.returncode == 0, shown.stderr
     out = json.loads(shown.stdout)
     if out is None:
-        pytest.skip(f"another user of this machine gets no {wall} wall")
+        pytest.skip(f"another user of this machine gets no {isolation} isolation")
     record_property("tried", len(ESCAPES))
     record_property("through", len(out))
 
@@ -309,59 +320,62 @@ def test_no_answer_can_be_written_ahead() -> None:
     [
         "{'ok': False, 'refused': 'x'}",
         "{'ok': False, 'refused': 'x', 'id': number()}",
-        "{'ok': True, 'wall': 'none'}",
+        "{'ok': True, 'isolation': 'none'}",
     ],
 )
-def test_code_cannot_talk_its_way_to_a_weaker_wall(
+def test_code_cannot_talk_its_way_to_a_weaker_isolation(
     reply: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It runs behind the first wall alone, whatever it says while it is loaded."""
-    begun: list[Wall] = []
+    """It runs with the first isolation alone, whatever it says while it is loaded."""
+    begun: list[Isolation] = []
     begin = Sandbox._begin
     monkeypatch.setattr(
-        Sandbox, "_begin", lambda self, wall: (begun.append(wall), begin(self, wall))
+        Sandbox, "_begin", lambda self, isolation: (begun.append(isolation), begin(self, isolation))
     )
-    wall_here()
+    available_isolation()
     begun.clear()
     code = FORGE + f"send({reply})\nwhile True: pass\n"
 
     with Sandbox(code, function="reward", node="evil") as child, pytest.raises(UserCodeError):
         child.load()
 
-    assert begun == [wall_here().wall]
+    assert begun == [available_isolation().isolation]
 
 
 @pytest.mark.attack
-def test_without_a_wall_code_wants_a_yes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_isolation_code_needs_a_yes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "coloop.sandbox.process.wall_here", lambda: WallHere(Wall.NONE, "an old kernel")
+        "coloop.sandbox.process.available_isolation",
+        lambda: AvailableIsolation(Isolation.NONE, "an old kernel"),
     )
     columns = {"prompts": [""], "completions": [""]}
     code = "def reward(prompts, completions): return [1.0]"
 
-    monkeypatch.delenv(WITHOUT_WALL, raising=False)
+    monkeypatch.delenv(ALLOW_UNSANDBOXED, raising=False)
     with (
         Sandbox(code, function="reward", node="mine") as child,
-        pytest.raises(UserCodeError, match=r"an old kernel(.|\n)*COLOOP_CODE_WITHOUT_WALL=yes"),
+        pytest.raises(
+            UserCodeError, match=r"an old kernel(.|\n)*COLOOP_ALLOW_UNSANDBOXED_CODE=yes"
+        ),
     ):
         child.score(columns, 1)
-    monkeypatch.setenv(WITHOUT_WALL, "yes")
+    monkeypatch.setenv(ALLOW_UNSANDBOXED, "yes")
     with Sandbox(code, function="reward", node="mine") as child:
         assert child.score(columns, 1) == [1.0]
 
 
 @pytest.mark.sample(1)
 @pytest.mark.attack
-@pytest.mark.parametrize("wall", WALLS)
-def test_code_does_not_outlive_the_one_that_started_it(wall: Wall) -> None:
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_code_does_not_outlive_the_one_that_started_it(isolation: Isolation) -> None:
     """Killed without a chance to clear up, it leaves nothing that runs."""
-    stands_here(wall)
+    stands_here(isolation)
     starter = (
         "import sys, time\n"
-        "from coloop.sandbox.inside.walls import Wall\n"
+        "from coloop.sandbox.inside.isolation import Isolation\n"
         "from coloop.sandbox.process import Sandbox\n"
         f"box = Sandbox('def reward(prompts, completions):\\n while True: pass', function='reward',"
-        f" node='n', wall=Wall({wall.value!r}), timeout_seconds=600)\n"
+        f" node='n', isolation=Isolation({isolation.value!r}), timeout_seconds=600)\n"
         "box.load()\n"
         "print(box.process_id, flush=True)\n"
         "box.score({'prompts': [''], 'completions': ['']}, 1)\n"
@@ -381,10 +395,10 @@ def test_code_does_not_outlive_the_one_that_started_it(wall: Wall) -> None:
 
 @pytest.mark.sample(1)
 @pytest.mark.attack
-@pytest.mark.parametrize("wall", WALLS)
-def test_code_stands_still_between_calls(wall: Wall) -> None:
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_code_stands_still_between_calls(isolation: Isolation) -> None:
     """A thread that it left behind takes no core while nothing is asked."""
-    stands_here(wall)
+    stands_here(isolation)
     code = (
         "import threading, time\n"
         "spent = [0]\n"
@@ -396,7 +410,7 @@ def test_code_stands_still_between_calls(wall: Wall) -> None:
         "    return [time.process_time()]\n"
     )
     columns = {"prompts": [""], "completions": [""]}
-    with Sandbox(code, function="reward", node="evil", wall=wall) as child:
+    with Sandbox(code, function="reward", node="evil", isolation=isolation) as child:
         (before,) = child.score(columns, 1)
         time.sleep(1.0)
         (after,) = child.score(columns, 1)

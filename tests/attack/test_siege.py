@@ -13,10 +13,10 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.attack.test_sandbox import FORGE, WALLS, stands_here
+from tests.attack.test_sandbox import FORGE, ISOLATIONS, stands_here
 
 from coloop.errors import UserCodeError
-from coloop.sandbox.inside.walls import Wall
+from coloop.sandbox.inside.isolation import Isolation
 from coloop.sandbox.process import Sandbox
 
 pytestmark = pytest.mark.attack
@@ -163,7 +163,7 @@ def test_what_the_tick_raises_is_not_laid_upon_the_code(error: Exception) -> Non
 
 @pytest.mark.parametrize("number", [40, signal.SIGXCPU])
 def test_every_end_by_a_signal_is_told(number: int) -> None:
-    stands_here(Wall.CALLS)
+    stands_here(Isolation.CALLS)
     code = (
         "import ctypes, os, time\n"
         "def reward(prompts, completions):\n"
@@ -171,7 +171,7 @@ def test_every_end_by_a_signal_is_told(number: int) -> None:
         "    time.sleep(9)\n"
     )
 
-    assert "ended by" in told(code, wall=Wall.CALLS)
+    assert "ended by" in told(code, isolation=Isolation.CALLS)
 
 
 def test_a_caller_with_thousands_of_descriptors_is_served() -> None:
@@ -234,10 +234,10 @@ def test_the_first_process_of_a_container_is_left_nothing_to_bury() -> None:
     assert shown.stdout == "nothing left\n", shown.stderr
 
 
-@pytest.mark.parametrize("wall", WALLS)
-def test_code_does_not_outlive_its_watcher(wall: Wall) -> None:
-    stands_here(wall)
-    with box(HONEST, wall=wall) as child:
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_code_does_not_outlive_its_watcher(isolation: Isolation) -> None:
+    stands_here(isolation)
+    with box(HONEST, isolation=isolation) as child:
         child.load()
         assert child.process_id is not None
         assert child._worker is not None
@@ -248,10 +248,10 @@ def test_code_does_not_outlive_its_watcher(wall: Wall) -> None:
     assert ready
 
 
-@pytest.mark.parametrize("wall", WALLS)
-def test_who_stops_a_run_does_not_stop_its_code_beside_it(wall: Wall) -> None:
-    stands_here(wall)
-    with box(HONEST, wall=wall) as child:
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_who_stops_a_run_does_not_stop_its_code_beside_it(isolation: Isolation) -> None:
+    stands_here(isolation)
+    with box(HONEST, isolation=isolation) as child:
         child.load()
         assert child.process_id is not None
         watcher = psutil.Process(child.process_id)
@@ -306,11 +306,11 @@ def test_starts_side_by_side_all_stand() -> None:
     assert answers == [[1.0]] * 8
 
 
-@pytest.mark.parametrize("wall", WALLS)
-def test_a_worker_holds_no_right(wall: Wall) -> None:
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_a_worker_holds_no_right(isolation: Isolation) -> None:
     """As the kernel tells it to others."""
-    stands_here(wall)
-    with box(HONEST, wall=wall) as child:
+    stands_here(isolation)
+    with box(HONEST, isolation=isolation) as child:
         child.score(ONE, 1)
         number = worker_of(child)
         text = Path(f"/proc/{number}/status").read_text(encoding="utf-8")
@@ -359,12 +359,12 @@ def reward(prompts, completions):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wall", WALLS)
-def test_threads_that_tell_each_other_to_go_on_stand_still(wall: Wall) -> None:
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_threads_that_tell_each_other_to_go_on_stand_still(isolation: Isolation) -> None:
     """A SIGCONT takes back a SIGSTOP that has not come to every thread yet."""
-    stands_here(wall)
+    stands_here(isolation)
     moved = []
-    with box(GOES_ON, wall=wall, memory_mib=2048) as child:
+    with box(GOES_ON, isolation=isolation, memory_mib=2048) as child:
         for _ in range(8):
             child.score(ONE, 1)
             time.sleep(0.2)  # until the stop has come to all

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import text
 from tests.backend.signed_in import signed_in
 
-from coloop_server.backups import archive
+from coloop_server import backups
 from coloop_server.database.connect import open_engine, open_sessions
 from coloop_server.runs import repository
 from coloop_server.settings import Settings
@@ -68,7 +68,7 @@ def forge(backup: Path, database: bytes, **changes: Any) -> None:
     manifest = {
         "coloop_backup": 1,
         "kind": "sqlite",
-        "revision": "0004",
+        "revision": "0005",
         "made_at": "2026-01-01",
         "size": len(database),
         "sha256": hashlib.sha256(database).hexdigest(),
@@ -77,8 +77,8 @@ def forge(backup: Path, database: bytes, **changes: Any) -> None:
     }
     with tarfile.open(backup, "w") as tar:
         for name, data in (
-            (archive.MANIFEST, json.dumps(manifest).encode()),
-            (archive.DATABASE, database),
+            (backups.MANIFEST, json.dumps(manifest).encode()),
+            (backups.DATABASE, database),
         ):
             member = tarfile.TarInfo(name)
             member.size = len(data)

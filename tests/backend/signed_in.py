@@ -1,5 +1,6 @@
 """Clients of the application in this process: programs bring the server's token, pages a ticket."""
 
+import time
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,7 +10,7 @@ from starlette.testclient import TestClient
 from coloop_server.app import create_app
 from coloop_server.database.connect import migrate, open_engine
 from coloop_server.private import ensure_private_folder
-from coloop_server.session.secret import own_secret
+from coloop_server.session.tickets import own_secret
 from coloop_server.settings import Settings
 
 ADDRESS = "http://127.0.0.1:8321"
@@ -38,6 +39,14 @@ def ticket_of(browser: TestClient, token: str) -> str:
     ticket: str = answer.raise_for_status().json()["ticket"]
     browser.headers["Authorization"] = f"Bearer {ticket}"
     return ticket
+
+
+def found_run(client: TestClient, run_id: str) -> str:
+    """The id of a run whose folder was written by hand, once the server has found it."""
+    deadline = time.monotonic() + 60
+    while client.get(f"/api/runs/{run_id}").status_code == 404 and time.monotonic() < deadline:
+        client.get("/api/runs")  # looks for new folders
+    return run_id
 
 
 @cache

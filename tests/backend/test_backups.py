@@ -15,8 +15,8 @@ from tests.backend.servers import LAST_RESORT_SECONDS, environment_of
 from tests.backend.signed_in import signed_in
 from tests.forked import run
 
-from coloop_server.backups import archive
-from coloop_server.backups.service import make_backup, restore_backup
+from coloop_server import backups
+from coloop_server.backups import make_backup, restore_backup
 from coloop_server.database.connect import open_engine
 from coloop_server.errors import Conflict, Invalid, ServerError, Unavailable
 from coloop_server.lock import DataLock
@@ -218,7 +218,7 @@ def test_a_foreign_file_is_refused(
         ({"coloop_backup": 2}, "a newer coloop wrote it"),
         ({"revision": "9999"}, "which this coloop does not know"),
         ({"sha256": "0" * 64}, "not the one that was saved"),
-        ({"size": 10**12}, "cut off"),
+        ({"size": 10**12}, "its manifest says"),
         ({"kind": "postgresql"}, "COLOOP_DATABASE_URL names sqlite"),
         ({"kind": "oracle"}, "its manifest cannot be read"),
         ({"path": "../evil"}, "its manifest cannot be read"),
@@ -239,7 +239,7 @@ def test_a_manifest_that_does_not_fit_is_refused(
 
 def database_of(backup: Path) -> bytes:
     with tarfile.open(backup) as tar:
-        found = tar.extractfile(archive.DATABASE)
+        found = tar.extractfile(backups.DATABASE)
         assert found is not None
         return found.read()
 

@@ -13,7 +13,7 @@ from tests.backend.postgres import is_up, running
 from tests.backend.records import content, forge, spoil, write
 from tests.backend.signed_in import signed_in
 
-from coloop_server.backups.service import make_backup, restore_backup
+from coloop_server.backups import make_backup, restore_backup
 from coloop_server.database.connect import migrate, open_engine
 from coloop_server.errors import Conflict, Unavailable
 from coloop_server.settings import Settings

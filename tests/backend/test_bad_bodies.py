@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
+from tests.backend.signed_in import found_run
 
 from coloop_server.settings import Settings
 
@@ -29,7 +30,6 @@ ROUTES = [
     ("PUT", "/api/loops/none"),
     ("PUT", "/api/loops/none/document"),
     ("POST", "/api/runs"),
-    ("POST", "/api/runs/import"),
     ("POST", "/api/runs/none/stop"),
     ("POST", "/api/runs/none/edit"),
     ("POST", "/api/runs/none/fork"),
@@ -105,8 +105,7 @@ def test_bad_queries_end_in_a_clear_error(client: TestClient, settings: Settings
     folder.mkdir(parents=True)
     (folder / "spec.yaml").write_text("coloop: 1\nname: known\n", encoding="utf-8")
     (folder / "events.jsonl").touch()
-    answer = client.post("/api/runs/import", json={"path": str(folder)})
-    known = answer.json()["id"]
+    known = found_run(client, "known")
 
     for query in ("after=-1", "after=x", "limit=0", "limit=999999999999999999999", "after=1e5"):
         answer = client.get(f"/api/runs/{known}/events?{query}")

@@ -359,7 +359,7 @@ def test_a_placement_is_suggested_beside_the_loops_own(client: TestClient) -> No
     assert refused["problem"]
 
 
-def test_a_check_says_how_the_time_comes_about_and_the_batch_as_a_ladder(
+def test_a_check_says_how_the_time_comes_about_and_the_batch_as_a_breakdown(
     client: TestClient, loop: str
 ) -> None:
     found = client.post("/api/check", json={"yaml": loop}).json()
@@ -369,9 +369,9 @@ def test_a_check_says_how_the_time_comes_about_and_the_batch_as_a_ladder(
     assert max(one["end"] for one in phase["spans"]) == pytest.approx(
         phase["step_seconds"], rel=0.5
     )
-    (ladder,) = [one for one in found["plan"]["ladders"] if one["phase"] == phase["name"]]
-    assert ladder["rungs"][0]["name"] == "prompts"
-    assert ladder["rungs"][-1]["name"] == "updates"
+    (breakdown,) = [one for one in found["plan"]["breakdowns"] if one["phase"] == phase["name"]]
+    assert breakdown["counts"][0]["name"] == "prompts"
+    assert breakdown["counts"][-1]["name"] == "updates"
 
 
 @pytest.mark.slow

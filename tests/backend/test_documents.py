@@ -167,7 +167,7 @@ def test_a_value_that_no_loop_can_hold_is_refused(client: TestClient, made: dict
 
 
 def test_a_loop_is_made_where_there_is_none(client: TestClient, loop: str) -> None:
-    body = {"base": None, "yaml": loop, "sitting": "tab"}
+    body = {"base": None, "yaml": loop, "edit_session": "tab"}
 
     made = client.put("/api/loops/chosen-2/document", json=body)
     again = client.put("/api/loops/chosen-2/document", json=body)
@@ -191,7 +191,7 @@ def test_a_loop_is_made_where_there_is_none(client: TestClient, loop: str) -> No
         ({"yaml": "x: " + "y" * 1024 * 1024}, 422, "spec.invalid"),
         ({"yaml": "x" * (9 * 1024 * 1024)}, 413, "request.too_large"),
         ({"spec": []}, 422, "request.invalid"),
-        ({"sitting": "x" * 65}, 422, "request.invalid"),
+        ({"edit_session": "x" * 65}, 422, "request.invalid"),
         ({"name": "other"}, 422, "request.invalid"),
     ],
 )
@@ -213,10 +213,10 @@ def test_a_base_is_named_and_the_loop_is_there(client: TestClient, made: dict[st
     assert (nowhere.status_code, nowhere.json()["code"]) == (404, "loop.not_found")
 
 
-def test_edits_of_a_sitting_are_one_version(client: TestClient, made: dict[str, Any]) -> None:
+def test_edits_of_an_edit_session_are_one_version(client: TestClient, made: dict[str, Any]) -> None:
     last = made
     for seed in range(5):
-        last = {**made, **edit(client, last, spec=seeded(made, seed), sitting="tab").json()}
+        last = {**made, **edit(client, last, spec=seeded(made, seed), edit_session="tab").json()}
 
     assert client.get(address(made)).json()["version"] == 2
 

@@ -12,6 +12,7 @@ from coloop_server.launchers.follow import MarkedLog
 from coloop_server.runs.eventlog import RECENT, RECENT_BYTES, EventLog, entry_of
 from coloop_server.runs.folder import RunFolder
 from coloop_server.runs.gauges import read_gauges
+from coloop_server.runs.rows import parts_of, rows_of
 from coloop_server.runs.samples import SampleReader
 from coloop_server.runs.summary import Summary
 from coloop_server.runs.watch import Watch
@@ -101,8 +102,8 @@ def test_a_summary_keeps_the_last_word_and_survives_odd_events() -> None:
         {"type": "log", "step": "three", "attempt": -1},
         {"type": "log", "step": 10**30, "at": "2026-01-01T00:00:00+05:00"},
     ]
-    for event in odd:
-        summary.add(entry_of({"seq": 1, **event}, 0, 0))
+    for part in parts_of([entry_of({"seq": 1, **event}, 0, 0) for event in odd]):
+        summary.add_all(part, rows_of(part, 0))
 
     assert summary.state == "failed"
     assert summary.message is None

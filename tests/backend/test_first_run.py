@@ -15,11 +15,10 @@ from tests.backend.signed_in import signed_in
 from tests.bench import bench_first_step
 
 from coloop_server.launchers import build_launchers, default_launcher, local_ray
-from coloop_server.launchers.local_ray import LocalRay, make_temp_folder
+from coloop_server.launchers.local_ray import LocalRay, make_temp_folder, reason_in
 from coloop_server.launchers.on_own_ray import WARMING, OwnRayLauncher
 from coloop_server.launchers.protocol import LaunchFailed, Order, RayFailed
 from coloop_server.launchers.ray_job import told
-from coloop_server.launchers.ray_log import reason_in
 from coloop_server.own_ray.folder import Head
 from coloop_server.settings import Settings
 

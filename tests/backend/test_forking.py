@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 from tests.backend.conftest import LOOP
+from tests.backend.signed_in import found_run
 
 from coloop.data.files.marks import Marks
 from coloop.runtime.checkpoints.manifest import write_manifest
@@ -32,7 +33,7 @@ def outside(tmp_path: Path) -> Path:
 @pytest.fixture
 def checkpoint(settings: Settings) -> Path:
     """Of a run folder that lies in a root: sound, until a test has changed it."""
-    folder = settings.allowed_roots[0] / "crafted"
+    folder = settings.runs_dir / "crafted"
     checkpoint = folder / "checkpoints" / "step-1"
     (checkpoint / "actor").mkdir(parents=True)
     (folder / "spec.yaml").write_text(LOOP)
@@ -110,6 +111,7 @@ def test_checkpoints_on_another_disk_are_taken_where_that_is_a_root(
     checkpoint: Path, settings: Settings
 ) -> None:
     disk = settings.allowed_roots[0] / "disk"
+    disk.parent.mkdir()
     checkpoint.parent.rename(disk)
     checkpoint.parent.symlink_to(disk)
 
@@ -199,7 +201,7 @@ def test_over_http_nothing_from_outside_arrives(
     client: TestClient, checkpoint: Path, settings: Settings, outside: Path
 ) -> None:
     (checkpoint / "dirlink").symlink_to(outside.parent)
-    run_id = client.post("/api/runs/import", json={"path": "crafted"}).json()["id"]
+    run_id = found_run(client, "crafted")
 
     answer = client.post(f"/api/runs/{run_id}/fork", json={"force": True})
 
@@ -212,7 +214,7 @@ def test_over_http_nothing_from_outside_arrives(
 def test_no_transaction_waits_while_a_checkpoint_is_copied(
     client: TestClient, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_id = client.post("/api/runs/import", json={"path": "crafted"}).json()["id"]
+    run_id = found_run(client, "crafted")
     began, may_end = threading.Event(), threading.Event()
 
     def copy_slowly(*given: Any) -> None:
@@ -239,7 +241,7 @@ def test_no_transaction_waits_while_a_checkpoint_is_copied(
 def test_a_row_that_cannot_be_written_leaves_no_folder(
     client: TestClient, checkpoint: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_id = client.post("/api/runs/import", json={"path": "crafted"}).json()["id"]
+    run_id = found_run(client, "crafted")
 
     def fail(*_: Any) -> None:
         raise Conflict("run.going_on", "not now")

@@ -261,7 +261,6 @@ def test_files_are_read_outside_of_transactions(
         eventually(lambda: client.get("/api/runs").json())
         for path in ("events", "samples", "samples/steps", "report", "spec"):
             client.get(f"/api/runs/long/{path}")
-        client.post("/api/runs/import", json={"path": str(settings.runs_dir / "long")})
 
     assert seen
     assert set(seen) == {0}

@@ -131,11 +131,13 @@ def texts(client: TestClient, loop_id: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_two_hundred_edits_of_a_sitting_are_one_version(client: TestClient, loop: str) -> None:
+def test_two_hundred_edits_of_an_edit_session_are_one_version(
+    client: TestClient, loop: str
+) -> None:
     made = client.post("/api/loops", json={"yaml": loop}).json()
 
     for number in range(200):
-        last = save(client, made["id"], f"{loop}# {number}\n", sitting="tab")
+        last = save(client, made["id"], f"{loop}# {number}\n", edit_session="tab")
 
     assert last["version"] == 2
     assert texts(client, made["id"]) == [loop, f"{loop}# 199\n"]
@@ -153,11 +155,11 @@ def test_another_tab_and_another_day_are_versions_of_their_own(
     client: TestClient, loop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = client.post("/api/loops", json={"yaml": loop}).json()
-    save(client, made["id"], loop + "# one\n", sitting="tab")
-    save(client, made["id"], loop + "# two\n", sitting="other tab")
-    save(client, made["id"], loop + "# three\n", sitting="tab")
-    monkeypatch.setattr(service, "SITTING", timedelta(0))
-    save(client, made["id"], loop + "# four\n", sitting="tab")
+    save(client, made["id"], loop + "# one\n", edit_session="tab")
+    save(client, made["id"], loop + "# two\n", edit_session="other tab")
+    save(client, made["id"], loop + "# three\n", edit_session="tab")
+    monkeypatch.setattr(service, "EDIT_SESSION", timedelta(0))
+    save(client, made["id"], loop + "# four\n", edit_session="tab")
 
     assert [text[len(loop) :] for text in texts(client, made["id"])] == [
         "",
@@ -173,12 +175,12 @@ def test_what_a_label_or_a_run_holds_on_to_is_not_written_over(
 ) -> None:
     made = client.post("/api/loops", json={"yaml": loop}).json()
     path = f"/api/loops/{made['id']}/versions"
-    save(client, made["id"], loop + "# named\n", sitting="tab")
+    save(client, made["id"], loop + "# named\n", edit_session="tab")
     named = client.patch(f"{path}/2", json={"label": " good\nstart "}).json()
-    ran = save(client, made["id"], loop + "# ran\n", sitting="tab")
+    ran = save(client, made["id"], loop + "# ran\n", edit_session="tab")
     body = {"yaml": ran["yaml"], "loop_id": made["id"]}
     run = client.post("/api/runs", json=body).json()
-    save(client, made["id"], loop + "# later\n", sitting="tab")
+    save(client, made["id"], loop + "# later\n", edit_session="tab")
 
     assert (named["label"], named["is_kept"]) == ("good start", True)
     assert run["loop_version"] == 3
@@ -217,11 +219,11 @@ def test_of_versions_that_nothing_holds_on_to_the_newest_stay(
 def test_a_version_is_restored_and_what_was_there_stays(client: TestClient, loop: str) -> None:
     made = client.post("/api/loops", json={"yaml": loop}).json()
     path = f"/api/loops/{made['id']}"
-    now = save(client, made["id"], loop + "# later\n", sitting="tab")
+    now = save(client, made["id"], loop + "# later\n", edit_session="tab")
 
     stale = client.post(f"{path}/versions/1/restore", headers={"If-Match": made["revision"]})
     restored = client.post(f"{path}/versions/1/restore", headers={"If-Match": now["revision"]})
-    after = save(client, made["id"], loop + "# again\n", sitting="tab")
+    after = save(client, made["id"], loop + "# again\n", edit_session="tab")
 
     assert stale.status_code == 409
     assert restored.json()["yaml"] == loop

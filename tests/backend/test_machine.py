@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 from tests.backend.signed_in import signed_in
 
-from coloop_server.checks import machine
+from coloop_server.checks import service
 from coloop_server.settings import Settings
 
 
@@ -23,12 +23,12 @@ def _driver(folder: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     program.write_text(f"#!/bin/sh\n{lines}", encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
-    machine.gpus_here.cache_clear()
+    service.gpus_here.cache_clear()
 
 
 @pytest.fixture(autouse=True)
 def _fresh() -> None:
-    machine.gpus_here.cache_clear()
+    service.gpus_here.cache_clear()
 
 
 def test_gpus_that_are_not_here_are_told_before_a_start(
@@ -40,7 +40,7 @@ def test_gpus_that_are_not_here_are_told_before_a_start(
     some = _missing(client, "grpo-qwen2.5-7b-8xH100")
     _driver(tmp_path, 8, monkeypatch)
     all_of_them = _missing(client, "grpo-qwen2.5-7b-8xH100")
-    machine.gpus_here.cache_clear()
+    service.gpus_here.cache_clear()
 
     assert none is not None
     assert "needs 8 GPUs" in none

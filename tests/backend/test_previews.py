@@ -12,16 +12,15 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 from tests.backend.servers import settings_in
-from tests.backend.signed_in import signed_in
+from tests.backend.signed_in import found_run, signed_in
 
 from coloop.runtime.checkpoints.run_folder import RunRequest
 from coloop.runtime.start import run
 from coloop.spec.io import parse
 from coloop_server.errors import Invalid, ServerError, TooMany
-from coloop_server.previews.desk import AT_WORK, WAITING, Desk
 from coloop_server.previews.inside.overlap import compared
-from coloop_server.previews.limits import MIB, ROLLOUT, SHORT, Limits
-from coloop_server.previews.schemas import AskRows, AskScores, Job
+from coloop_server.previews.queue import AT_WORK, WAITING, PreviewQueue
+from coloop_server.previews.schemas import MIB, ROLLOUT, SHORT, AskRows, AskScores, Job, Limits
 from coloop_server.settings import Settings
 
 MINE = """\
@@ -94,7 +93,7 @@ def recorded(settings: Settings, client: TestClient) -> list[dict[str, Any]]:
         threads=1,
     )
     assert run(request).state == "finished"
-    client.post("/api/runs/import", json={"path": str(settings.runs_dir / "earlier")})
+    found_run(client, "earlier")
     rows: list[dict[str, Any]] = client.get("/api/runs/earlier/samples?step=2").json()["rows"]
     assert len(rows) == 24
     return rows
@@ -298,14 +297,14 @@ async def until(question: Callable[[], Any], seconds: float = 60.0) -> None:
 
 @pytest.fixture(scope="module")
 def on_a_desk(client: TestClient) -> Iterator[Callable[..., None]]:
-    """Tell what happens at a desk that shares what previews stem from with the client's."""
+    """Tell what happens at a queue that shares what previews stem from with the client's."""
     with asyncio.Runner() as runner:
 
-        async def told(story: Callable[[Desk], Any], ending: threading.Event) -> None:
-            desk = Desk(ending)
-            desk.fork_server = client.app.state.previews.fork_server  # type: ignore[attr-defined]
-            await desk.prepare()
-            await story(desk)
+        async def told(story: Callable[[PreviewQueue], Any], ending: threading.Event) -> None:
+            queue = PreviewQueue(ending)
+            queue.fork_server = client.app.state.previews.fork_server  # type: ignore[attr-defined]
+            await queue.prepare()
+            await story(queue)
 
         yield lambda story, ending=None: runner.run(told(story, ending or threading.Event()))
 
@@ -322,15 +321,15 @@ def test_a_preview_ends_with_its_client_its_time_and_its_server(
     ending = threading.Event()
     lasting = Limits(seconds=100.0)
 
-    async def story(desk: Desk) -> None:
-        fork_server = desk.fork_server.process_id
+    async def story(queue: PreviewQueue) -> None:
+        fork_server = queue.fork_server.process_id
         assert fork_server is not None
 
         async def at_work() -> None:
-            await until(lambda: len(below(fork_server)) >= 3)  # the child, the wall, the code
+            await until(lambda: len(below(fork_server)) >= 3)  # the child, the isolation, the code
 
         async def ended_by(what: str, limits: Limits, gone: Callable[[], Any]) -> None:
-            work = asyncio.ensure_future(desk.ask(job_of(), limits, gone))
+            work = asyncio.ensure_future(queue.ask(job_of(), limits, gone))
             if what == "server.ending":
                 await at_work()
                 ending.set()
@@ -341,13 +340,13 @@ def test_a_preview_ends_with_its_client_its_time_and_its_server(
 
         await ended_by("preview.cancelled", lasting, at_work)
         await ended_by("preview.late", Limits(seconds=1.0), never)
-        cancelled = asyncio.ensure_future(desk.ask(job_of(), lasting, never))
+        cancelled = asyncio.ensure_future(queue.ask(job_of(), lasting, never))
         await at_work()
         cancelled.cancel()
         await asyncio.gather(cancelled, return_exceptions=True)
         await until(lambda: not below(fork_server))
         await ended_by("server.ending", lasting, never)
-        assert desk.fork_server.process_id == fork_server
+        assert queue.fork_server.process_id == fork_server
 
     on_a_desk(story, ending)
 
@@ -356,23 +355,23 @@ def test_a_preview_ends_with_its_client_its_time_and_its_server(
 def test_few_are_at_work_some_wait_and_the_rest_are_refused(
     on_a_desk: Callable[..., None],
 ) -> None:
-    async def story(desk: Desk) -> None:
+    async def story(queue: PreviewQueue) -> None:
         limits = Limits(seconds=100.0)
-        fork_server = desk.fork_server.process_id
+        fork_server = queue.fork_server.process_id
         assert fork_server is not None
         asked = [
-            asyncio.ensure_future(desk.ask(job_of(), limits, never))
+            asyncio.ensure_future(queue.ask(job_of(), limits, never))
             for _ in range(AT_WORK + WAITING)
         ]
         await until(lambda: len(below(fork_server)) >= 3 * AT_WORK)
 
         with pytest.raises(TooMany):
-            await desk.ask(job_of(), limits, never)
+            await queue.ask(job_of(), limits, never)
         assert len(below(fork_server)) == 3 * AT_WORK
         for one in asked:
             one.cancel()
         await asyncio.gather(*asked, return_exceptions=True)
-        assert json.loads(await desk.ask(job_of(MINE), limits, never))["answer"]
+        assert json.loads(await queue.ask(job_of(MINE), limits, never))["answer"]
 
     on_a_desk(story)
 
@@ -383,21 +382,21 @@ def test_what_previews_stem_from_is_started_anew_where_it_was_killed(
 ) -> None:
     """And takes its children with it."""
 
-    async def story(desk: Desk) -> None:
-        work = asyncio.ensure_future(desk.ask(job_of(), Limits(seconds=100.0), never))
-        first = desk.fork_server.process_id
+    async def story(queue: PreviewQueue) -> None:
+        work = asyncio.ensure_future(queue.ask(job_of(), Limits(seconds=100.0), never))
+        first = queue.fork_server.process_id
         assert first is not None
         await until(lambda: len(below(first)) >= 3)
         children = below(first)
-        desk.fork_server._process.kill()  # type: ignore[union-attr]
+        queue.fork_server._process.kill()  # type: ignore[union-attr]
         with pytest.raises(Invalid):
             await work
         await until(lambda: not any(Path(f"/proc/{one}/cwd").exists() for one in children))
 
-        said = json.loads(await desk.ask(job_of(MINE), Limits(), never))
+        said = json.loads(await queue.ask(job_of(MINE), Limits(), never))
 
         assert said["answer"]["sources"]
-        assert desk.fork_server.process_id != first
+        assert queue.fork_server.process_id != first
 
     on_a_desk(story)
 
@@ -413,11 +412,11 @@ def test_a_preview_that_needs_more_memory_than_it_may_says_so(
     text = LOOP.replace("{type: task, task: arithmetic}", source).replace("CODE", json.dumps(MINE))
     wanted = Job(asked=AskRows(yaml=text, node="problems"), root="/").model_dump_json().encode()
 
-    async def story(desk: Desk) -> None:
-        enough = json.loads(await desk.ask(wanted, Limits(), never))
+    async def story(queue: PreviewQueue) -> None:
+        enough = json.loads(await queue.ask(wanted, Limits(), never))
         assert enough["answer"]["total"] == 60_000
         try:
-            told = json.loads(await desk.ask(wanted, Limits(memory_bytes=40 * MIB), never))
+            told = json.loads(await queue.ask(wanted, Limits(memory_bytes=40 * MIB), never))
         except Invalid as ended:
             told = {"message": str(ended)}
         assert "memory" in told["message"]

@@ -11,7 +11,6 @@ from starlette.testclient import TestClient
 from tests.backend.signed_in import signed_in
 
 from coloop_server.database.connect import open_engine, open_sessions
-from coloop_server.database.tables import RunRow
 from coloop_server.runs import repository
 from coloop_server.runs.schemas import RunReport, SampleRow
 from coloop_server.settings import Settings
@@ -316,57 +315,6 @@ def test_a_headless_run_shows_up_and_opens_like_any_other(
     assert client.post("/api/runs/typed/resume").json()["code"] == "run.finished"
 
 
-def test_a_run_folder_elsewhere_is_imported_inside_the_roots_only(
-    client: TestClient, settings: Settings, loop: str, tmp_path: Path
-) -> None:
-    import subprocess
-
-    work = settings.allowed_roots[0]
-    for place in (work, tmp_path / "elsewhere"):
-        place.mkdir()
-        (place / "mine.yaml").write_text(loop)
-        command = [*settings.driver, str(place / "mine.yaml"), "--runs-dir", str(place)]
-        subprocess.run([*command, "--run-id", "moved"], check=True)
-
-    inside = client.post("/api/runs/import", json={"path": "moved"})
-    outside = client.post("/api/runs/import", json={"path": str(tmp_path / "elsewhere/moved")})
-    nothing = client.post("/api/runs/import", json={"path": str(work)})
-
-    assert inside.status_code == 201
-    assert inside.json()["state"] == "finished"
-    assert outside.status_code == 403
-    assert nothing.json()["code"] == "run.no_folder"
-
-
-def test_a_folder_that_the_scan_finds_in_the_same_moment_is_imported(
-    client: TestClient, settings: Settings, loop: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    work = settings.allowed_roots[0]
-    work.mkdir()
-    write_ended_run(settings.model_copy(update={"runs_dir": work}), loop, "found")
-    engine = open_engine(settings.database)
-    make_row = repository.new_row
-    asked: list[str] = []
-
-    def after_the_scan(**fields: Any) -> RunRow:
-        asked.append(fields["id"])
-        if len(asked) == 1:
-            row = make_row(**fields)
-            row.state = "starting"
-            with open_sessions(engine).begin() as session:
-                session.add(row)
-        return make_row(**fields)
-
-    monkeypatch.setattr(repository, "new_row", after_the_scan)
-    answer = client.post("/api/runs/import", json={"path": "found"})
-    engine.dispose()
-
-    assert asked == ["found"]
-    assert answer.status_code == 201, answer.text
-    assert answer.json()["state"] == "finished"
-    assert [run["id"] for run in client.get("/api/runs").json()] == ["found"]
-
-
 def test_an_external_run_without_a_sign_of_life_counts_as_dead(
     client: TestClient, settings: Settings, loop: str, eventually: Callable[..., Any]
 ) -> None:
@@ -480,7 +428,12 @@ def test_a_folder_that_was_only_shown_is_not_removed(
     work = settings.allowed_roots[0]
     work.mkdir()
     folder = write_ended_run(settings, loop, "elsewhere").rename(work / "elsewhere")
-    client.post("/api/runs/import", json={"path": "elsewhere"})
+    engine = open_engine(settings.database)
+    with open_sessions(engine).begin() as session:
+        row = repository.new_row(id="elsewhere", name="elsewhere", folder=str(folder), yaml=loop)
+        row.state = "finished"
+        session.add(row)
+    engine.dispose()
 
     assert client.delete("/api/runs/elsewhere").status_code == 204
 

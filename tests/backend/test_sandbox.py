@@ -1,21 +1,20 @@
-"""What the page says of the wall around Python of a loop."""
+"""What the page says about the sandbox for the Python of a loop."""
 
 import pytest
 from starlette.testclient import TestClient
 
-from coloop.sandbox.inside.walls import Wall
-from coloop.sandbox.process import WallHere, wall_here
-from coloop.sandbox.words import WORDS
+from coloop.sandbox.inside.isolation import Isolation
+from coloop.sandbox.process import WORDS, AvailableIsolation, available_isolation
 
 
-def test_the_wall_that_stands_is_told(client: TestClient) -> None:
-    here = wall_here()
+def test_the_isolation_that_stands_is_told(client: TestClient) -> None:
+    here = available_isolation()
 
     answer = client.get("/api/sandbox").json()
 
-    words = WORDS[here.wall]
+    words = WORDS[here.isolation]
     assert answer == {
-        "wall": here.wall,
+        "isolation": here.isolation,
         "holds": words.holds,
         "remains": words.remains,
         "reason": here.reason,
@@ -26,10 +25,11 @@ def test_where_none_stands_the_page_says_why(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "coloop_server.sandbox.routes.wall_here", lambda: WallHere(Wall.NONE, "an old kernel")
+        "coloop_server.health.available_isolation",
+        lambda: AvailableIsolation(Isolation.NONE, "an old kernel"),
     )
 
     answer = client.get("/api/sandbox").json()
 
-    assert (answer["wall"], answer["reason"]) == ("none", "an old kernel")
-    assert "COLOOP_CODE_WITHOUT_WALL" in answer["remains"]
+    assert (answer["isolation"], answer["reason"]) == ("none", "an old kernel")
+    assert "COLOOP_ALLOW_UNSANDBOXED_CODE" in answer["remains"]

@@ -21,9 +21,8 @@ from coloop_server.app import create_app
 from coloop_server.cli import read_settings
 from coloop_server.private import read_or_write
 from coloop_server.runs.stream import SIGNED_OUT
-from coloop_server.session import guesses
-from coloop_server.session.secret import own_secret
-from coloop_server.session.tickets import TicketOffice
+from coloop_server.session import throttle
+from coloop_server.session.tickets import TicketOffice, own_secret
 from coloop_server.session.visitors import PROTOCOL
 from coloop_server.settings import Settings
 
@@ -102,8 +101,8 @@ def read_to_the_end(stream: Any) -> None:
 def test_wrong_tokens_are_slowed_and_the_owner_is_not(
     guarded: TestClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guesses, "WAIT_SECONDS", 1.0)
-    monkeypatch.setattr(guesses, "MAX_WAITING", 2)
+    monkeypatch.setattr(throttle, "WAIT_SECONDS", 1.0)
+    monkeypatch.setattr(throttle, "MAX_WAITING", 2)
     token = own_secret(settings)
     bearer = {"Authorization": "Bearer wrong"}
 
@@ -112,7 +111,7 @@ def test_wrong_tokens_are_slowed_and_the_owner_is_not(
             return guarded.post("/api/session", json={"token": f"guess {number}"}).status_code
         return guarded.get("/api/loops", headers=bearer).status_code
 
-    assert [guess(number) for number in range(guesses.FREE)] == [401] * guesses.FREE
+    assert [guess(number) for number in range(throttle.FREE)] == [401] * throttle.FREE
     with ThreadPoolExecutor(12) as pool:
         answers = list(pool.map(guess, range(12)))
     by_header = guarded.get("/api/loops", headers={"Authorization": f"Bearer {token}"})
@@ -126,18 +125,18 @@ def test_wrong_tokens_are_slowed_and_the_owner_is_not(
 
 
 def test_guesses_of_one_address_do_not_slow_another() -> None:
-    found = guesses.Guesses()
+    found = throttle.Throttle()
 
-    for _ in range(guesses.FREE + 1):
+    for _ in range(throttle.FREE + 1):
         is_over = found.is_over("10.0.0.1", now=1.0)
 
     assert is_over
     assert not found.is_over("10.0.0.2", now=1.0)
     assert not found.is_over("10.0.0.1", now=1000.0)
-    for number in range(3 * guesses.MAX_ADDRESSES):
+    for number in range(3 * throttle.MAX_ADDRESSES):
         is_over = found.is_over(str(number), now=1000.0)
     assert is_over
-    assert len(found.addresses) <= guesses.MAX_ADDRESSES
+    assert len(found.addresses) <= throttle.MAX_ADDRESSES
 
 
 @pytest.mark.parametrize("token", ["x", "fifteen letters", " short "])
@@ -285,13 +284,13 @@ def test_a_ticket_that_has_run_out_is_no_guess(guarded: TestClient, settings: Se
     ticket_of(guarded, own_secret(settings))
     guarded.delete("/api/session")
 
-    answers = [guarded.get("/api/loops") for _ in range(guesses.FREE_OF_ALL + 2)]
+    answers = [guarded.get("/api/loops") for _ in range(throttle.FREE_OF_ALL + 2)]
     began = time.monotonic()
     last = guarded.get("/api/loops", headers={"Authorization": "Bearer guess"})
 
     assert {answer.status_code for answer in answers} == {401}
     assert last.status_code == 401
-    assert time.monotonic() - began < guesses.WAIT_SECONDS
+    assert time.monotonic() - began < throttle.WAIT_SECONDS
 
 
 def test_the_token_is_never_left_half_written(tmp_path: Path) -> None:

@@ -13,9 +13,8 @@ import pytest
 from tests.backend.test_first_run import OwnRay, order_in
 
 from coloop_server.launchers import build_launchers, default_launcher
-from coloop_server.launchers.on_own_ray import OwnRayLauncher
+from coloop_server.launchers.on_own_ray import OwnRayLauncher, Spare
 from coloop_server.launchers.protocol import LaunchFailed, RayFailed
-from coloop_server.launchers.spare import Spare
 from coloop_server.own_ray.folder import Head
 from coloop_server.processes import of_launch
 from coloop_server.settings import DRIVER, Settings

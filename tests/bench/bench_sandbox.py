@@ -1,6 +1,6 @@
 """How fast Python of a loop runs in its limited process: `python -m tests.bench.bench_sandbox`.
 
-Behind each wall that this machine gives, and behind none, in one run: simple rewards a second of a
+With each isolation that this machine has, and with none, in one run: simple rewards a second of a
 warm process in batches of 1,024 rows, the time from nothing to the first answer, and the same code
 called in this process as the practical limit. Goals: 20,000 rewards a second, start under 150 ms.
 """
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from coloop.errors import UserCodeError
-from coloop.sandbox.inside.walls import Wall
+from coloop.sandbox.inside.isolation import Isolation
 from coloop.sandbox.process import Sandbox
 
 ROWS, CALLS, STARTS = 1024, 40, 15
@@ -29,10 +29,10 @@ def columns() -> dict[str, list[object]]:
     }
 
 
-def started(wall: Wall) -> float:
+def started(isolation: Isolation) -> float:
     """Seconds from nothing to the first answer."""
     begin = time.perf_counter()
-    with Sandbox(CODE, function="reward", node="bench", wall=wall) as child:
+    with Sandbox(CODE, function="reward", node="bench", isolation=isolation) as child:
         child.load()
         return time.perf_counter() - begin
 
@@ -52,20 +52,20 @@ def main() -> None:
     space: dict[str, Callable[..., object]] = {}
     exec(CODE, space)
     bare = rate(lambda: space["reward"](**rows))
-    print(f"{'wall':<12} {'rewards/s':>12} {'start ms':>10} {'slowest':>8}   goals")
-    for wall in Wall:
+    print(f"{'isolation':<12} {'rewards/s':>12} {'start ms':>10} {'slowest':>8}   goals")
+    for isolation in Isolation:
         try:
-            starts = [started(wall) for _ in range(STARTS)]
+            starts = [started(isolation) for _ in range(STARTS)]
         except UserCodeError as error:
-            print(f"{wall:<12} not here: {error}")
+            print(f"{isolation:<12} not here: {error}")
             continue
-        with Sandbox(CODE, function="reward", node="bench", wall=wall) as child:
+        with Sandbox(CODE, function="reward", node="bench", isolation=isolation) as child:
             child.load()
             found = rate(lambda child=child: child.score(rows, ROWS))
         begin = statistics.median(starts)
         good = found >= GOAL_RATE and begin <= GOAL_START
         print(
-            f"{wall:<12} {found:>12,.0f} {begin * 1e3:>10.1f} {max(starts) * 1e3:>8.1f}   "
+            f"{isolation:<12} {found:>12,.0f} {begin * 1e3:>10.1f} {max(starts) * 1e3:>8.1f}   "
             f"{'reached' if good else 'missed'}"
         )
     print(f"{'this process':<12} {bare:>12,.0f}")

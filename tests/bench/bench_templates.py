@@ -12,8 +12,8 @@ from jinja2 import ChainableUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tests.bench.results import Goal, Result, Table
 
+from coloop.data.templates.environment import render_text
 from coloop.data.templates.grammar import names_of
-from coloop.data.templates.rendering import render_text
 
 PASSES: Final = 7
 ROWS: Final = 1000

@@ -158,18 +158,18 @@ READERS: dict[str, tuple[str, ...]] = {
     **{
         f"{name}Task": ("data/tasks/__init__.py", f"data/tasks/{module}.py")
         for name, module in (
-            ("Arithmetic", "arithmetic"),
-            ("Countdown", "countdown"),
-            ("Sorting", "sorting"),
-            ("LastLetter", "last_letter"),
+            ("Arithmetic", "numbers"),
+            ("Countdown", "numbers"),
+            ("Sorting", "letters"),
+            ("LastLetter", "letters"),
             ("Knights", "knights"),
-            ("Counting", "counting"),
-            ("Calculator", "calculator"),
+            ("Counting", "letters"),
+            ("Calculator", "numbers"),
             ("Knowledge", "knowledge"),
             ("Proof", "proof"),
             ("Preference", "preference"),
-            ("ReadDebate", "read_debate"),
-            ("TwoHalves", "two_halves"),
+            ("ReadDebate", "knowledge"),
+            ("TwoHalves", "numbers"),
             ("Images", "images"),
         )
     },

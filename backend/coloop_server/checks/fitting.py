@@ -5,6 +5,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from coloop.plan.cost.backends import advise_backends
+from coloop.plan.cost.placing import place
 from coloop.plan.cost.solving import Solution, Solved, solve
 from coloop.plan.cost.ways import Way, ways_of
 from coloop.plan.run_check import refused_because, refused_words
@@ -14,7 +16,15 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.presets import patched
 from coloop.spec.solvable import LOCKS, locks_of
-from coloop_server.checks.fitting_schemas import FitLoop, FitResult, FittedValue, FitWay
+from coloop_server.checks.fitting_schemas import (
+    BackendOfLearner,
+    FitLoop,
+    FitResult,
+    FittedValue,
+    FitWay,
+    Placed,
+    PlaceResult,
+)
 from coloop_server.checks.schemas import LoopInput, PredictedTime
 from coloop_server.checks.service import parsed_of, refusal_of, root_of
 from coloop_server.language import invalid
@@ -61,7 +71,6 @@ def fit_loop(body: FitLoop, roots: Roots) -> FitResult:
 
 
 def spec_of(body: LoopInput) -> LoopSpec:
-    """The loop of a body, which has to be readable."""
     parsed = parsed_of(body)
     if parsed.spec is None:
         raise invalid("the loop cannot be read", parsed.diagnostics)
@@ -167,7 +176,6 @@ def _way(way: Way, locks: Collection[str]) -> FitWay:
 
 
 def shown(name: str, value: Any) -> str:
-    """A value as people read it."""
     if value is None:
         return "off" if name != "loss_chunk" else "whole"
     if isinstance(value, bool):
@@ -179,3 +187,24 @@ def shown(name: str, value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return str(value)
+
+
+def place_loop(body: LoopInput, roots: Roots) -> PlaceResult:
+    """A placement beside the loop's own, and which backends its learners are advised to use."""
+    spec = spec_of(body)
+    root = root_of(spec, roots)
+
+    def refusal(other: LoopSpec) -> str | None:
+        return refusal_of(other, root)
+
+    found = place(spec, root=root, refusal=refusal)
+    advice = advise_backends(spec, root=root, refusal=refusal)
+    return PlaceResult(
+        yours=Placed.model_validate(found.yours),
+        suggested=None if found.suggested is None else Placed.model_validate(found.suggested),
+        edits=edits_of(found.changes),
+        reason=found.reason,
+        tried=found.tried,
+        seconds=found.seconds,
+        backends=[BackendOfLearner.model_validate(learner) for learner in advice],
+    )

@@ -8,7 +8,8 @@ from coloop.plan.cost import Estimate
 from coloop.plan.cost.ways import Touches
 from coloop.spec.diagnostics import Change
 from coloop.spec.training import Backend
-from coloop_server.checks.schemas import LoopInput, Output, PredictedTime
+from coloop_server.checks.schemas import LoopInput, PredictedTime
+from coloop_server.schemas import Output
 
 MAX_LOCKS = 500
 
@@ -96,10 +97,6 @@ class FitResult(Output):
     """Variants that were priced."""
 
 
-class PlaceLoop(LoopInput):
-    """The loop to place."""
-
-
 class PlacedPool(Output):
     pool: str
     gpus: int
@@ -112,7 +109,7 @@ class PlacedPool(Output):
 
 
 class Placed(Output):
-    pools: list[PlacedPool]
+    pools: list[PlacedPool] = Field(validation_alias="homes")
     step_seconds: float | None
     """None: it cannot run as it is, or a model is not known."""
     verbs: dict[str, float]

@@ -9,22 +9,22 @@ from fastapi import Header, Response
 from coloop.spec import presets
 from coloop.spec.catalog import catalog
 from coloop.spec.catalog_types import Catalog, PresetInfo
-from coloop_server.checks import fitting, placing, service
-from coloop_server.checks.fitting_schemas import FitLoop, FitResult, PlaceLoop, PlaceResult
-from coloop_server.checks.fragments import read_fragment
+from coloop_server.checks import fitting, service
+from coloop_server.checks.fitting_schemas import FitLoop, FitResult, PlaceResult
 from coloop_server.checks.schemas import (
-    CheckLoop,
     CheckResult,
     DumpResult,
     DumpSpec,
     Fragment,
+    LoopInput,
     ParseResult,
     ParseText,
     PatchResult,
     PatchText,
 )
+from coloop_server.checks.service import read_fragment
 from coloop_server.dependencies import SettingsOf, SupervisorOf
-from coloop_server.routers import router_of
+from coloop_server.errors import router_of
 
 router = router_of("checks")
 
@@ -57,7 +57,7 @@ def get_catalog(if_none_match: IfNoneMatch = None) -> Response:
 
 
 @router.post("/check", operation_id="checkLoop")
-def check_loop(body: CheckLoop, settings: SettingsOf, supervisor: SupervisorOf) -> CheckResult:
+def check_loop(body: LoopInput, settings: SettingsOf, supervisor: SupervisorOf) -> CheckResult:
     """Findings, estimate and plan of a loop as it stands. Errors of the loop are no HTTP errors."""
     found = service.check(body, settings)
     if found.plan is not None and found.missing is None:
@@ -93,6 +93,6 @@ def fit_loop(body: FitLoop, settings: SettingsOf) -> FitResult:
 
 
 @router.post("/place", operation_id="placeLoop")
-def place_loop(body: PlaceLoop, settings: SettingsOf) -> PlaceResult:
+def place_loop(body: LoopInput, settings: SettingsOf) -> PlaceResult:
     """Look for a faster placement of the loop on its GPUs, and advise on backends."""
-    return placing.place_loop(body, settings.roots)
+    return fitting.place_loop(body, settings.roots)

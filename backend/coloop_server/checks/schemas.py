@@ -2,23 +2,15 @@
 
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from coloop.plan.batch_breakdown import Ladder
+from coloop.plan.batch_breakdown import BatchBreakdown
 from coloop.plan.cost import Estimate
 from coloop.plan.cost.report import Explanation, PhaseEstimate
+from coloop.plan.settings.settings import Decision
 from coloop.spec.diagnostics import Change, Diagnostic
 from coloop.spec.modes import ModeName
-
-MAX_YAML = 4 * 1024 * 1024
-
-
-class Input(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-
-class Output(BaseModel):
-    model_config = ConfigDict(use_attribute_docstrings=True)
+from coloop_server.schemas import MAX_YAML, Input, Output
 
 
 class LoopInput(Input):
@@ -36,10 +28,6 @@ class LoopInput(Input):
         return self
 
 
-class CheckLoop(LoopInput):
-    """The loop to look at."""
-
-
 class CheckReport(Output):
     ok: bool
     diagnostics: list[Diagnostic]
@@ -51,7 +39,7 @@ class PlannedStage(Output):
     rows: str | None
     """Rows of one step, as far as they are certain: `32`, `at most 24`, `some`, `unknown`; None
     where the stage works on none."""
-    ladder: str
+    breakdown: str
     """How the number comes about."""
     passes: int
     """How often at most a refill repeats it; the rows are those of one pass."""
@@ -91,20 +79,12 @@ class PlannedPhase(Output):
     """Edges that deliver nothing in this phase."""
 
 
-class PlannedDecision(Output):
-    path: str
-    """The setting: `nodes.actor.training.dtype`."""
-    value: Any
-    """What it is in the run; None: nothing of the kind."""
-    reason: str
-
-
 class PlanSummary(Output):
     phases: list[PlannedPhase]
     probes: list[PlannedProbe]
-    decisions: list[PlannedDecision]
+    decisions: list[Decision]
     """What was chosen where the loop left it open."""
-    ladders: list[Ladder]
+    breakdowns: list[BatchBreakdown]
     """The batch of every learner in every phase, from prompts to updates."""
     explain: list[str]
     """The plan in words, a line each."""

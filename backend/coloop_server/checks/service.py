@@ -1,15 +1,19 @@
 """Checks a loop as it stands: findings, what it costs, and what would run."""
 
+import shutil
+import subprocess
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from coloop.errors import ColoopError, SpecProblem
-from coloop.plan.batch_breakdown import ladders_of
+from coloop.plan.batch_breakdown import batch_breakdowns
 from coloop.plan.cost import Explanation, explain
 from coloop.plan.explain import probe_line, update_line
 from coloop.plan.run_check import check_run
 from coloop.plan.settings import Resolved
+from coloop.plan.settings.machine import Machine
 from coloop.plan.types import Plan, Stage, StageRows
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.changes import diff
@@ -20,16 +24,14 @@ from coloop.spec.modes import mode_of
 from coloop.spec.presets import patched
 from coloop.spec.text.emit import to_yaml
 from coloop.validate import validate
-from coloop_server.checks.machine import missing_here
 from coloop_server.checks.schemas import (
-    CheckLoop,
     CheckReport,
     CheckResult,
+    Fragment,
     LoopInput,
     ParseResult,
     PatchResult,
     PatchText,
-    PlannedDecision,
     PlannedPhase,
     PlannedProbe,
     PlannedStage,
@@ -37,13 +39,13 @@ from coloop_server.checks.schemas import (
     PredictedTime,
 )
 from coloop_server.errors import NotAllowed
-from coloop_server.foreign import not_allowed
 from coloop_server.language import invalid, require_document
 from coloop_server.paths import Roots
+from coloop_server.remote_code import not_allowed
 from coloop_server.settings import Settings
 
 
-def check(body: CheckLoop, settings: Settings) -> CheckResult:
+def check(body: LoopInput, settings: Settings) -> CheckResult:
     return check_parsed(parsed_of(body), settings)
 
 
@@ -75,7 +77,6 @@ def check_parsed(parsed: Parsed, settings: Settings) -> CheckResult:
 
 
 def parsed_of(body: LoopInput) -> Parsed:
-    """The loop of a body, in whichever way it is given."""
     return parse(body.yaml) if body.yaml is not None else from_dict(body.spec)
 
 
@@ -118,7 +119,6 @@ def plan_of(spec: LoopSpec, unrolled: Unrolled, root: Path | None) -> tuple[Plan
 
 
 def refusal_of(spec: LoopSpec, root: Path | None) -> str | None:
-    """Why a run would not take a loop."""
     report = validate(spec, root=root)
     wrong = next((one.message for one in report.diagnostics if one.is_error), None)
     if wrong is not None:
@@ -156,11 +156,8 @@ def summarise(plan: Plan, spec: LoopSpec, resolved: Resolved) -> PlanSummary:
             )
             for probe in plan.probes
         ],
-        decisions=[
-            PlannedDecision(path=one.path, value=one.value, reason=one.reason)
-            for one in plan.decisions
-        ],
-        ladders=list(ladders_of(plan, spec, resolved)),
+        decisions=list(plan.decisions),
+        breakdowns=list(batch_breakdowns(plan, spec, resolved)),
         explain=list(plan.explain),
     )
 
@@ -172,7 +169,7 @@ def _stages(stages: Iterable[Stage], rows: Iterable[StageRows]) -> list[PlannedS
             stage=stage.name,
             node=stage.node,
             rows=counts[stage.name].rows.text if stage.name in counts else None,
-            ladder=counts[stage.name].rows.ladder if stage.name in counts else "",
+            breakdown=counts[stage.name].rows.breakdown if stage.name in counts else "",
             passes=counts[stage.name].passes if stage.name in counts else 1,
         )
         for stage in stages
@@ -215,3 +212,64 @@ def dump_spec(spec: dict[str, Any]) -> str:
     """The canonical text of a spec; a draft with errors is written as it is."""
     parsed = from_dict(spec)
     return dump(parsed.spec) if parsed.spec is not None else to_yaml(spec)
+
+
+def read_fragment(text: str) -> Fragment:
+    """The nodes of a text with the edges among them; no nodes where it is none of a loop. The text
+    may be a whole loop, its `nodes` and `edges`, or a few nodes as they stand below `nodes:`."""
+    parsed = parse(text)
+    document = parsed.document
+    if document is None:
+        return Fragment(nodes={}, edges=[], layout={}, diagnostics=list(parsed.diagnostics))
+    edges, layout = document.get("edges"), document.get("layout")
+    return Fragment(
+        nodes=_nodes(document),
+        edges=[edge for edge in edges if isinstance(edge, (str, dict))]
+        if "nodes" in document and isinstance(edges, list)
+        else [],
+        layout=layout if isinstance(layout, dict) else {},
+        diagnostics=[],
+    )
+
+
+def _nodes(document: dict[str, Any]) -> dict[str, Any]:
+    found = document.get("nodes") if "nodes" in document else document
+    if not isinstance(found, dict):
+        return {}
+    return {name: node for name, node in found.items() if isinstance(node, dict) and "kind" in node}
+
+
+ASK_SECONDS = 10
+
+
+def missing_here(machine: Machine, settings: Settings) -> str | None:
+    """Why a run would not find its GPUs; None where it would, or where runs go to a cluster of
+    which nothing is known here."""
+    wanted = sum(pool.gpus for pool in machine.pools.values())
+    if not wanted or settings.ray_address:
+        return None
+    here = gpus_here()
+    if wanted <= here:
+        return None
+    there = "no GPU" if here == 0 else f"{here} GPU" + ("s" if here > 1 else "")
+    wants = f"{wanted} GPU" + ("s" if wanted > 1 else "")
+    return f"The loop needs {wants} ({machine.preset.title}), and this machine has {there}."
+
+
+@lru_cache(maxsize=1)
+def gpus_here() -> int:
+    """GPUs of this machine, as their driver lists them."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return 0
+    try:
+        listed = subprocess.run(
+            [program, "--list-gpus"],
+            capture_output=True,
+            text=True,
+            timeout=ASK_SECONDS,
+            check=True,
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    return sum(line.startswith("GPU ") for line in listed.splitlines())

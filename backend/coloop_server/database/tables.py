@@ -69,7 +69,7 @@ class LoopVersionRow(Base):
     yaml: Mapped[str]
     label: Mapped[str | None]
     reason: Mapped[str] = mapped_column(String(16))
-    sitting: Mapped[str | None] = mapped_column(String(64))
+    edit_session: Mapped[str | None] = mapped_column(String(64))
     restored_from: Mapped[int | None]
     started_at: Mapped[datetime]
     saved_at: Mapped[datetime]

@@ -5,9 +5,10 @@ import importlib.util
 
 from coloop_server.launchers.on_own_ray import OwnRayLauncher
 from coloop_server.launchers.process import ProcessLauncher
-from coloop_server.launchers.protocol import Launcher
 from coloop_server.launchers.ray_job import RayJobLauncher
 from coloop_server.settings import Settings
+
+Launcher = ProcessLauncher | RayJobLauncher
 
 
 def has_ray() -> bool:

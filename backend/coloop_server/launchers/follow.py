@@ -62,7 +62,6 @@ class MarkedLog:
                 self.other_lines = sum(1 for _ in file)
 
     def restart(self) -> None:
-        """The log begins anew from its first line."""
         self.rest = ""
         self.seen_others = 0
 
@@ -122,7 +121,6 @@ def append(path: Path, line: str) -> None:
 
 
 def time_of(gauges: Any) -> datetime | None:
-    """When gauges were taken, where they say so."""
     return read_time(gauges.get("at")) if isinstance(gauges, dict) else None
 
 

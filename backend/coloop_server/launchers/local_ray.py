@@ -9,7 +9,9 @@ Where runs go on after the server has ended, Ray does too, until the last of the
 server takes it over from what is noted.
 """
 
+import json
 import logging
+import re
 import secrets
 import socket
 import subprocess
@@ -18,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 from coloop.errors import RayNotStarted
@@ -31,8 +34,7 @@ from coloop.workers.ray.ray_settings import (
     starting_words,
 )
 from coloop_server.launchers.protocol import LaunchFailed, RayFailed
-from coloop_server.launchers.ray_log import reason_in
-from coloop_server.own_ray.folder import TOKEN_PATH, Head, RayFolder, list_jobs
+from coloop_server.own_ray.folder import TOKEN_PATH, Head, RayFolder, list_jobs, write_aside
 from coloop_server.private import ensure_private_file, read_or_write
 from coloop_server.processes import child_environment, end_group, identity, last_words
 
@@ -100,7 +102,6 @@ class LocalRay:
             return self.start(tell)
 
     def answers_in_time(self, head: Head, tell: Callable[[str], None]) -> bool:
-        """Several probes, with patience."""
         deadline = time.monotonic() + self.patience
         tries = 0
         while head.is_running and (tries < PROBES or time.monotonic() < deadline):
@@ -125,7 +126,6 @@ class LocalRay:
         raise AssertionError("STARTS is 1 or more")
 
     def failed(self, what: str) -> RayFailed:
-        """An error that says what is the matter, by Ray's own log."""
         words = last_words(self.folder.log)
         reason = reason_in(words)
         busy = f" ({load})" if (load := busy_words()) else ""
@@ -139,7 +139,7 @@ class LocalRay:
         return f"the Ray that it ran on is gone{f': {reason}' if reason else ''}"
 
     def start_once(self) -> Head:
-        self.ensure_token()
+        read_or_write(self.folder.token_file, secrets.token_hex(32))
         for file in (self.folder.log, self.folder.note):
             ensure_private_file(file)
         if (killed := self.folder.noted()) is not None:
@@ -175,7 +175,7 @@ class LocalRay:
         )
         self.child = child
         try:
-            self.folder.write_note(head)
+            write_aside(self.folder.note, json.dumps(asdict(head)))
             self.wait_until_up(child, head)
         except BaseException:
             self.stop_head(head)
@@ -195,10 +195,9 @@ class LocalRay:
             time.sleep(0.1)
 
     def answers(self, address: str) -> bool:
-        return list_jobs(address, self.headers()) is not None
+        return list_jobs(address, self.folder.headers()) is not None
 
     def is_well(self, head: Head) -> bool:
-        """Whether it runs, and takes jobs."""
         return head.is_running and self.answers(head.address)
 
     def stop(self) -> None:
@@ -223,14 +222,8 @@ class LocalRay:
             self.child.returncode = 0
             self.child = None
 
-    def ensure_token(self) -> None:
-        read_or_write(self.folder.token_file, secrets.token_hex(32))
-
     def environment(self) -> dict[str, str]:
         return {"RAY_AUTH_MODE": "token", TOKEN_PATH: str(self.folder.token_file)}
-
-    def headers(self) -> dict[str, str]:
-        return self.folder.headers()
 
 
 def make_temp_folder() -> str:
@@ -254,3 +247,48 @@ def free_ports(count: int) -> list[int]:
     finally:
         for held in sockets:
             held.close()
+
+
+REASONS: tuple[tuple[str, str], ...] = (
+    (r"no space left on device", "the disk is full; free space on the disk of TMPDIR"),
+    (r"AF_UNIX path length", "the path of TMPDIR is too long; set RAY_TMPDIR to a short folder"),
+    (
+        r"cannot allocate memory|out of memory|oom.?kill|MemoryError|bad_alloc",
+        "there is not enough free memory",
+    ),
+    (r"address already in use|errno 98", "a port that it needed is in use"),
+    (r"too many open files|errno 24", "too many files are open; raise `ulimit -n`"),
+    (
+        r"resource temporarily unavailable|can't start new thread",
+        "no more processes may be started; raise `ulimit -u`",
+    ),
+    (
+        r"permission denied|operation not permitted",
+        "it lacks permission to write its files or to open its ports",
+    ),
+    (r"/dev/shm", "the shared memory in /dev/shm is too small"),
+    (r"timed out during startup", "its node did not register in time; the machine is too busy"),
+    (
+        r"gcs.{0,80}(did not start|failed|unavailable|timed out)|failed to (connect|get).{0,40}gcs",
+        "its control process (GCS) ended or did not answer",
+    ),
+    (
+        r"dashboard.{0,80}(failed|timed out|exited)",
+        "its dashboard, which takes jobs, did not start",
+    ),
+    (r"unexpectedly exited|some ray subprocesses", "one of its processes was killed"),
+)
+"""Patterns in the order in which they are looked for, and what they mean."""
+ERROR = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception|Timeout)): (.+)$")
+
+
+def reason_in(text: str) -> str | None:
+    """Why Ray did not start, by the end of its log; the last error that stands there where it is
+    none that is known; None where nothing does."""
+    for pattern, reason in REASONS:
+        if re.search(pattern, text, re.IGNORECASE):
+            return reason
+    errors = [
+        found[2].strip() for line in text.splitlines() if (found := ERROR.match(line.strip()))
+    ]
+    return errors[-1].rstrip(".") if errors else None

@@ -30,18 +30,23 @@ END_SECONDS = 5.0
 
 
 class ProcessLauncher:
+    """Starts, finds, watches and ends drivers; `RayJobLauncher` has the same methods."""
+
     def __init__(self, settings: Settings) -> None:
         self.driver = settings.driver
         self.lock = threading.Lock()
         self.children: dict[int, subprocess.Popen[bytes]] = {}
 
     def warm(self) -> None:
-        """Nothing is shared by its runs."""
+        """A run may be started soon: begin with what all runs need, and return at once."""
 
     def plan(self, run_id: str, attempt: int) -> Handle:
+        """What is noted before a driver is started, enough to find it again. Starts nothing."""
         return {"run_id": run_id, "mark": f"{run_id}-{attempt}-{secrets.token_hex(8)}"}
 
     def find(self, handle: Handle) -> Handle | None:
+        """The whole handle of a driver by what was planned; None where none was started. Raises
+        LaunchFailed where nobody can be asked."""
         if "pid" in handle:
             return handle
         for pid, started in of_launch(handle):
@@ -49,11 +54,11 @@ class ProcessLauncher:
         return None
 
     def start(self, order: Order, planned: Handle) -> Handle:
+        """Start the driver and return at once; raises LaunchFailed."""
         order.tell("its process is loading the engine")
         return self.spawn(order, planned, "--local")
 
     def spawn(self, order: Order, planned: Handle, *options: str) -> Handle:
-        """The driver as a process of its own, with further options."""
         command = [*self.driver, str(order.spec), *order.options(), *options]
         try:
             prepare_log(order.log)
@@ -79,6 +84,7 @@ class ProcessLauncher:
         return {}
 
     def check(self, handle: Handle) -> Liveness:
+        """Whether the driver still runs. Never changes anything."""
         pid = handle["pid"]
         with self.lock:
             child = self.children.get(pid)
@@ -92,10 +98,12 @@ class ProcessLauncher:
         return Liveness(False, "its process is gone")
 
     def ask(self, handle: Handle, folder: RunFolder, request: ControlRequest) -> bool:
+        """Bring a request to the driver; whether it could be handed over."""
         return folder.ask(request)
 
     def end(self, handle: Handle) -> bool:
-        """Also what is left of a driver that is gone already."""
+        """End the driver and what it started, or what is left of them. True when all of it is gone,
+        False when that is not known: until then nobody else may write its files."""
         pid = handle["pid"]
         with self.lock:
             child = self.children.get(pid)
@@ -107,13 +115,16 @@ class ProcessLauncher:
         return is_alone and not is_same(pid, handle["started"])
 
     def follow(self, handle: Handle, folder: RunFolder) -> None:
-        """The driver writes its own files."""
+        """Go on writing the run's files where the driver cannot; called again and again. Raises
+        LaunchFailed where that does not work just now."""
 
     def let_go(self, handle: Handle) -> None:
+        """The driver is gone: write its files no more."""
         with self.lock:
             self.children.pop(handle["pid"], None)
 
     def close(self, *, runs_go_on: bool) -> None:
+        """The server ends: give back what no run needs any more."""
         with self.lock:
             for child in self.children.values():
                 if child.poll() is None:

@@ -1,16 +1,13 @@
-"""What the supervisor asks of a launcher. A handle is plain JSON: it outlives the server.
+"""What supervisor and launchers tell each other; what is asked of a launcher says `process.py`.
 
-plan --noted in the database--> start --> whole handle
+plan --noted in the database--> start --> whole handle, plain JSON: it outlives the server
   '--> find, by the server that comes after one which was killed in between
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
-
-from coloop.runtime.run_files.events import ControlRequest
-from coloop_server.runs.folder import RunFolder
+from typing import Any
 
 Handle = dict[str, Any]
 
@@ -76,48 +73,3 @@ class Liveness:
 def is_whole(handle: Handle) -> bool:
     """Whether a driver was started for it; else it says only how to find one."""
     return "pid" in handle or "address" in handle
-
-
-class Launcher(Protocol):
-    def warm(self) -> None:
-        """A run may be started soon: begin with what all runs need, and return at once."""
-        ...
-
-    def plan(self, run_id: str, attempt: int) -> Handle:
-        """What is noted before a driver is started, enough to find it again. Starts nothing."""
-        ...
-
-    def find(self, handle: Handle) -> Handle | None:
-        """The whole handle of a driver by what was planned; None where none was started. Raises
-        LaunchFailed where nobody can be asked."""
-        ...
-
-    def start(self, order: Order, planned: Handle) -> Handle:
-        """Start the driver and return at once; raises LaunchFailed."""
-        ...
-
-    def check(self, handle: Handle) -> Liveness:
-        """Whether the driver still runs. Never changes anything."""
-        ...
-
-    def ask(self, handle: Handle, folder: RunFolder, request: ControlRequest) -> bool:
-        """Bring a request to the driver; whether it could be handed over."""
-        ...
-
-    def end(self, handle: Handle) -> bool:
-        """End the driver and what it started, or what is left of them. True when all of it is gone,
-        False when that is not known: until then nobody else may write its files."""
-        ...
-
-    def follow(self, handle: Handle, folder: RunFolder) -> None:
-        """Go on writing the run's files where the driver cannot; called again and again. Raises
-        LaunchFailed where that does not work just now."""
-        ...
-
-    def let_go(self, handle: Handle) -> None:
-        """The driver is gone: write its files no more."""
-        ...
-
-    def close(self, *, runs_go_on: bool) -> None:
-        """The server ends: give back what no run needs any more."""
-        ...

@@ -51,16 +51,11 @@ def build_upload(spec_file: Path, folder: Path, base: Path, roots: Roots) -> Pat
         carried = Path("files", f"{number}", source.name)
         ensure_private_folder(folder / carried.parent)
         _carry(roots, source, folder / carried, field)
-        if is_code(field):
+        if field.endswith(".file"):  # the user's Python, of a reward or of an environment
             _carry_modules(roots, source, folder / carried.parent, field)
         changes.append(Change(op="set", path=field, value=carried.as_posix()))
     (folder / "spec.yaml").write_text(patch(text, changes) if changes else text, encoding="utf-8")
     return folder
-
-
-def is_code(field: str) -> bool:
-    """Whether a field names the user's Python: of a reward, or of an environment."""
-    return field.rpartition(".")[2] == "file"
 
 
 def _carry_modules(roots: Roots, source: Path, folder: Path, field: str) -> None:

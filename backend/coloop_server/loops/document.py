@@ -38,7 +38,7 @@ def save(session: Session, loop_id: str, body: EditDocument, settings: Settings)
         spec=parsed.document if body.spec is None else None,
         check=check_parsed(parsed, settings),
     )
-    new = LoopText(yaml=text, sitting=body.sitting)
+    new = LoopText(yaml=text, edit_session=body.edit_session)
     try:
         if body.base is None:
             row = service.add(session, new, parsed.document, loop_id)
@@ -63,7 +63,6 @@ def write(body: EditDocument) -> str:
 
 
 def require_base(session: Session, loop_id: str, base: str) -> LoopRow:
-    """The loop, if `base` is its newest revision; raises `Conflict` where it is not."""
     row = repository.get_loop(session, loop_id)
     if row.revision != base:
         raise service.stale(row)

@@ -71,7 +71,7 @@ def add_version(
     row: LoopRow,
     *,
     reason: str,
-    sitting: str | None = None,
+    edit_session: str | None = None,
     restored_from: int | None = None,
 ) -> None:
     """Keep what the loop is now as a version of its own."""
@@ -84,7 +84,7 @@ def add_version(
             yaml=row.yaml,
             label=None,
             reason=reason,
-            sitting=sitting,
+            edit_session=edit_session,
             restored_from=restored_from,
             started_at=row.updated_at,
             saved_at=row.updated_at,
@@ -102,12 +102,11 @@ def rewrite_version(session: Session, row: LoopRow) -> None:
     )
 
 
-def is_working(session: Session, row: LoopRow, sitting: str, *, since: datetime) -> bool:
-    """Whether the newest version was begun by this sitting after `since`, and nothing holds on to
-    it."""
+def is_working(session: Session, row: LoopRow, edit_session: str, *, since: datetime) -> bool:
+    """Whether this session began the newest version after `since`, and nothing holds on to it."""
     query = loose(row.id).where(
         LoopVersionRow.version == row.version,
-        LoopVersionRow.sitting == sitting,
+        LoopVersionRow.edit_session == edit_session,
         LoopVersionRow.started_at > since,
     )
     return session.scalars(query).first() is not None

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from fastapi import Header, Path, Query, Response
 
 from coloop_server.dependencies import SessionOf, SettingsOf, SupervisorOf
+from coloop_server.errors import router_of
 from coloop_server.loops import document, repository, search, service
 from coloop_server.loops.schemas import (
     EditDocument,
@@ -18,7 +19,6 @@ from coloop_server.loops.schemas import (
     VersionDiff,
     VersionLabel,
 )
-from coloop_server.routers import router_of
 
 router = router_of("loops", "/loops")
 

@@ -3,20 +3,12 @@
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from coloop_server.checks.schemas import CheckResult
+from coloop_server.schemas import MAX_YAML, Input, Output
 
-MAX_YAML = 4 * 1024 * 1024
 MAX_NAME = 200
-
-
-class Input(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-
-class Output(BaseModel):
-    model_config = ConfigDict(from_attributes=True, use_attribute_docstrings=True)
 
 
 class LoopText(Input):
@@ -24,16 +16,16 @@ class LoopText(Input):
     """The loop, as text. A draft may have errors, but it has to be readable as YAML."""
     name: str | None = Field(default=None, max_length=MAX_NAME)
     """What to call it. Default: the name in the text."""
-    sitting: str | None = Field(default=None, max_length=64)
-    """Whose edits these are, such as a tab's. Saves of one sitting are one version for a while;
-    without it each save is a version."""
+    edit_session: str | None = Field(default=None, max_length=64)
+    """Names the session that edits, such as a tab. Its saves are one version for a while; without
+    it each save is a version."""
 
 
 class LoopSummary(Output):
     id: str
     name: str
     version: int
-    """Number of the newest version. Edits of one sitting are one version."""
+    """Number of the newest version. Edits of one session are one version."""
     revision: str
     """Names exactly this saved state; a save sends it as `If-Match`."""
     created_at: datetime
@@ -70,8 +62,8 @@ class EditDocument(Input):
     strict: bool = False
     """Refuse a loop that is only a draft, one with fields that cannot be read, instead of saving
     it."""
-    sitting: str | None = Field(default=None, max_length=64)
-    """As in a save of a text: edits of one sitting are one version for a while."""
+    edit_session: str | None = Field(default=None, max_length=64)
+    """As in a save of a text: edits of one session are one version for a while."""
 
 
 class WrittenDocument(Output):
@@ -110,7 +102,7 @@ class LoopVersion(Output):
     """Whether it stays for good: it has a label or a run, or was created or restored. Of the
     others the newest stay."""
     started_at: datetime
-    """Its first edit; all edits of a sitting are one version."""
+    """Its first edit; all edits of an edit session are one version."""
     saved_at: datetime
     """Its last edit."""
 

@@ -5,8 +5,9 @@ import hashlib
 import re
 import secrets
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from difflib import SequenceMatcher
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -15,9 +16,9 @@ from coloop_server import language
 from coloop_server.database.tables import LoopRow, LoopVersionRow
 from coloop_server.errors import Conflict, RevisionNeeded
 from coloop_server.loops import repository
-from coloop_server.loops.diff import compare_texts
 from coloop_server.loops.schemas import (
     MAX_NAME,
+    DiffLine,
     Loop,
     LoopSummary,
     LoopText,
@@ -27,20 +28,10 @@ from coloop_server.loops.schemas import (
 )
 
 UNNAMED = "untitled"
-SITTING = timedelta(minutes=10)
+EDIT_SESSION = timedelta(minutes=10)
 """Edits from one tab within this time after the first are merged into one version."""
 KEPT_VERSIONS = 50
 """How many of the newest plain edits, without a label or a run, are kept."""
-VERSION_FIELDS = (
-    "version",
-    "revision",
-    "name",
-    "label",
-    "reason",
-    "restored_from",
-    "started_at",
-    "saved_at",
-)
 
 
 def create(session: Session, new: LoopText, loop_id: str | None = None) -> Loop:
@@ -80,22 +71,22 @@ def save(session: Session, loop_id: str, new: LoopText, if_match: str | None) ->
 def edit(session: Session, row: LoopRow, new: LoopText, document: Mapping[str, Any]) -> None:
     """Like `save`, for a row and a text that are already loaded and parsed.
 
-    Edits of one sitting are merged: each save overwrites their version. A version with a label, a
+    Edits of one session are merged: each save overwrites their version. A version with a label, a
     run or a restore is never overwritten; the edit starts a new one.
     """
     name = clean_name(new.name) or clean_name(document.get("name")) or row.name
     if name == row.name and new.yaml == row.yaml:
         return
     at = datetime.now(UTC)
-    extends_version = new.sitting is not None and repository.is_working(
-        session, row, new.sitting, since=at - SITTING
+    extends_version = new.edit_session is not None and repository.is_working(
+        session, row, new.edit_session, since=at - EDIT_SESSION
     )
     version = row.version if extends_version else row.version + 1
     put(session, row, name=name, yaml=new.yaml, version=version, at=at)
     if extends_version:
         repository.rewrite_version(session, row)
     else:
-        repository.add_version(session, row, reason="edited", sitting=new.sitting)
+        repository.add_version(session, row, reason="edited", edit_session=new.edit_session)
         repository.prune_versions(session, row.id, KEPT_VERSIONS)
 
 
@@ -116,7 +107,6 @@ def label_version(session: Session, loop_id: str, version: int, label: str | Non
 
 
 def compare(session: Session, loop_id: str, version: int, to: int | None) -> VersionDiff:
-    """The changes from a version to another one, or to the current text."""
     old = repository.get_version(session, loop_id, version).yaml
     if to is None:
         new = repository.get_loop(session, loop_id).yaml
@@ -165,7 +155,8 @@ def whole(row: LoopRow) -> Loop:
 
 
 def summary_of(row: LoopVersionRow, runs: int) -> LoopVersion:
-    facts = {name: getattr(row, name) for name in VERSION_FIELDS}
+    known = LoopVersion.model_fields.keys() - {"runs", "is_kept"}
+    facts = {name: getattr(row, name) for name in known}
     is_kept = row.label is not None or row.reason != "edited" or runs > 0
     return LoopVersion(**facts, runs=runs, is_kept=is_kept)
 
@@ -201,3 +192,36 @@ def file_name(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", plain).strip("-.")[:80].strip("-.")
     return f"{stem or 'loop'}.yaml"
+
+
+CONTEXT = 3
+
+
+def compare_texts(old: str, new: str) -> list[DiffLine]:
+    """What changed, with a few lines around it; nothing where the texts are the same."""
+    before, after = old.splitlines(), new.splitlines()
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    lines: list[DiffLine] = []
+    shown = 0
+    for group in matcher.get_grouped_opcodes(CONTEXT):
+        first = group[0][1]
+        if first > shown:
+            lines.append(DiffLine(kind="gap", text=count_lines(first - shown)))
+        for tag, start, end, new_start, new_end in group:
+            if tag == "equal":
+                lines += told("same", before[start:end])
+            else:
+                lines += told("removed", before[start:end])
+                lines += told("added", after[new_start:new_end])
+        shown = group[-1][2]
+    if lines and shown < len(before):
+        lines.append(DiffLine(kind="gap", text=count_lines(len(before) - shown)))
+    return lines
+
+
+def told(kind: str, texts: list[str]) -> Iterator[DiffLine]:
+    return (DiffLine.model_validate({"kind": kind, "text": text}) for text in texts)
+
+
+def count_lines(count: int) -> str:
+    return "1 line that is the same" if count == 1 else f"{count} lines that are the same"

@@ -15,7 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,6 @@ ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """A Ray, as it is noted on disk."""
-
     pid: int
     started: str
     address: str
@@ -47,30 +45,15 @@ class Head:
         return is_same(self.pid, self.started)
 
 
-@dataclass(frozen=True, slots=True)
 class RayFolder:
-    path: Path
-
-    @property
-    def note(self) -> Path:
-        return self.path / "head.json"
-
-    @property
-    def owner(self) -> Path:
-        return self.path / "owner.json"
-
-    @property
-    def token_file(self) -> Path:
-        return self.path / "token"
-
-    @property
-    def log(self) -> Path:
-        return self.path / "head.log"
-
-    @property
-    def spare_log(self) -> Path:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.note = path / "head.json"
+        self.owner = path / "owner.json"
+        self.token_file = path / "token"
+        self.log = path / "head.log"
+        self.spare_log = path / "spare.log"
         """What a driver prints before its run is known."""
-        return self.path / "spare.log"
 
     def noted(self) -> Head | None:
         """The Ray that was started last, whether it runs or not."""
@@ -80,12 +63,8 @@ class RayFolder:
             return None
 
     def known(self) -> Head | None:
-        """The Ray that runs, whoever started it."""
         head = self.noted()
         return head if head is not None and head.is_running else None
-
-    def write_note(self, head: Head) -> None:
-        write_aside(self.note, json.dumps(asdict(head)))
 
     def claim(self) -> None:
         """This process wants the Ray of this folder from now on."""

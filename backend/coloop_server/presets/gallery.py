@@ -31,7 +31,6 @@ from coloop_server.private import write_private
 logger = logging.getLogger(__name__)
 
 KEPT = "presets.json"
-"""File of the data folder."""
 
 
 class Gallery:
@@ -47,7 +46,10 @@ class Gallery:
         with self.lock:
             known = self.read() if self.entries is None else self.entries
             rest = ground()
-            found = {hash_of(rest, one): one for one in presets.list_loops()}
+            found = {
+                digest(rest, one.name, one.path.read_text(encoding="utf-8")): one
+                for one in presets.list_loops()
+            }
             entries = {key: known.get(key) or work_out(one) for key, one in found.items()}
             if entries.keys() != known.keys():
                 self.write(entries)
@@ -68,10 +70,6 @@ class Gallery:
             write_private(self.path, json.dumps(told))
         except OSError as error:
             logger.warning("what the gallery shows could not be kept: %s", error)
-
-
-def hash_of(ground: str, preset: presets.LoopPreset) -> str:
-    return digest(ground, preset.name, preset.path.read_text(encoding="utf-8"))
 
 
 def ground() -> str:
@@ -121,7 +119,6 @@ def work_out(preset: presets.LoopPreset) -> LoopPresetEntry:
 
 
 def sketch_of(spec: LoopSpec) -> Sketch:
-    """The graph of a loop for its thumbnail."""
     learners, aside = set(spec.graph.learners()), measuring(spec)
     joined: dict[tuple[str, str], bool] = {}
     for edge in spec.edges:

@@ -1,20 +1,22 @@
 """Loops, hardware and models to start from."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import Path
 
-from coloop.explain.about import About
+from coloop.errors import PresetNotFound
+from coloop.explain.about import About, about
 from coloop.spec import presets
+from coloop_server import language
 from coloop_server.dependencies import GalleryOf
-from coloop_server.presets import service
+from coloop_server.errors import NotFound, router_of
 from coloop_server.presets.schemas import (
     HardwareEntry,
     LoopPresetEntry,
     LoopPresetText,
     ModelEntry,
 )
-from coloop_server.routers import router_of
 
 router = router_of("presets", "/presets")
 
@@ -34,20 +36,29 @@ def list_loop_presets(gallery: GalleryOf) -> list[LoopPresetEntry]:
 
 @router.get("/loops/{name}", operation_id="getLoopPreset")
 def get_loop_preset(name: PresetName) -> LoopPresetText:
-    return service.get_loop(name)
+    try:
+        text = presets.load_loop_text(name)
+    except PresetNotFound as error:
+        raise NotFound(error.code, str(error)) from error
+    return LoopPresetText(name=name, yaml=text, spec=language.document(text))
 
 
 @router.get("/loops/{name}/about", operation_id="aboutLoopPreset")
 def about_loop_preset(name: PresetName) -> About:
     """What it teaches, what its nodes do, which curves to expect, what it costs."""
-    return service.about_loop(name)
+    try:
+        return about(name)
+    except PresetNotFound as error:
+        raise NotFound(error.code, str(error)) from error
 
 
 @router.get("/hardware", operation_id="listHardwarePresets")
 def list_hardware_presets() -> list[HardwareEntry]:
-    return service.list_hardware()
+    found = map(presets.hardware, presets.list_hardware())
+    return [HardwareEntry.model_validate(preset) for preset in found]
 
 
 @router.get("/models", operation_id="listModelPresets")
 def list_model_presets() -> list[ModelEntry]:
-    return service.list_models()
+    found = map(presets.model, presets.list_models())
+    return [ModelEntry.model_validate(asdict(preset)) for preset in found]

@@ -2,13 +2,8 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from coloop.explain.about import Traits
-
-
-class Output(BaseModel):
-    model_config = ConfigDict(from_attributes=True, use_attribute_docstrings=True)
+from coloop_server.schemas import Output
 
 
 class SketchNode(Output):

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import IO
 
 from coloop_server.errors import Invalid, Unavailable
-from coloop_server.previews.limits import MIB, Limits, order_of
+from coloop_server.previews.schemas import MIB, Limits
 from coloop_server.processes import child_environment
 
 START_SECONDS = 180.0
@@ -32,7 +32,6 @@ class Child:
         self._limits = limits
 
     def said(self) -> bytes:
-        """What came of its job, once it has ended."""
         size = os.fstat(self._answer.fileno()).st_size
         if size == 0:
             limits = self._limits
@@ -68,7 +67,6 @@ class ForkServer:
         self._orders: socket.socket | None = None
 
     def begin(self, job: bytes, limits: Limits) -> Child:
-        """Give a job to a new child."""
         with self._lock:
             try:
                 return self._begin(job, limits)
@@ -102,7 +100,8 @@ class ForkServer:
             with tempfile.TemporaryFile(prefix="coloop-preview-") as asked:
                 asked.write(job)
                 asked.seek(0)
-                socket.send_fds(orders, [order_of(limits)], [asked.fileno(), answer.fileno()])
+                told = limits.model_dump_json().encode()
+                socket.send_fds(orders, [told], [asked.fileno(), answer.fileno()])
             said, handles, _, _ = socket.recv_fds(orders, 64, 1)
             if not said or not handles:
                 raise OSError("the process for previews has ended")

@@ -2,7 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
+
+from coloop_server.schemas import Input, Output
 
 MAX_YAML = 2_000_000
 MAX_ROWS = 256
@@ -13,18 +15,10 @@ Loop = Annotated[str, Field(max_length=MAX_YAML)]
 Node = Annotated[str, Field(max_length=64)]
 
 
-class _Asked(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-
-class _Found(BaseModel):
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-
 # ---- rewards
 
 
-class PastedRows(_Asked):
+class PastedRows(Input):
     """Rows that come with the question."""
 
     type: Literal["pasted"]
@@ -32,7 +26,7 @@ class PastedRows(_Asked):
     """Columns of each row: `prompt`, `completion`, `answer`, ...; equal `group`s are siblings."""
 
 
-class DatasetRows(_Asked):
+class DatasetRows(Input):
     """Rows of a dataset node of the loop."""
 
     type: Literal["of_dataset"]
@@ -44,7 +38,7 @@ class DatasetRows(_Asked):
     `target`, `answer`, `chosen` that is there."""
 
 
-class RunRows(_Asked):
+class RunRows(Input):
     """Rows that a run kept as samples."""
 
     type: Literal["of_run"]
@@ -54,7 +48,7 @@ class RunRows(_Asked):
     count: int = Field(default=64, ge=1, le=MAX_ROWS)
 
 
-class RolledOutRows(_Asked):
+class RolledOutRows(Input):
     """Rows that the loop's model writes now."""
 
     type: Literal["rolled_out"]
@@ -69,7 +63,7 @@ RowsFrom = Annotated[
 ]
 
 
-class AskScores(_Asked):
+class AskScores(Input):
     """The rewards of one learner on rows, by the functions that a run uses."""
 
     what: Literal["scores"] = "scores"
@@ -80,21 +74,21 @@ class AskScores(_Asked):
     rows: RowsFrom
 
 
-class PreviewLimits(_Found):
+class PreviewLimits(Output):
     """When a preview is stopped that does not end by itself."""
 
     seconds: dict[str, float]
     """Of scores, by the `type` of the rows."""
 
 
-class RowProblem(_Found):
+class RowProblem(Output):
     row: int
     message: str
     line: int | None
     """Of the user's code."""
 
 
-class SourceScores(_Found):
+class SourceScores(Output):
     """What one source says of the rows."""
 
     edge: str
@@ -110,7 +104,7 @@ class SourceScores(_Found):
     seconds: float
 
 
-class ScoredRow(_Found):
+class ScoredRow(Output):
     id: str
     prompt: Any
     completion: Any
@@ -119,7 +113,7 @@ class ScoredRow(_Found):
     """The others that a reward sees."""
 
 
-class Scores(_Found):
+class Scores(Output):
     rows: list[ScoredRow]
     sources: list[SourceScores]
     totals: list[float | None]
@@ -136,7 +130,7 @@ class Scores(_Found):
 # ---- datasets
 
 
-class AskRows(_Asked):
+class AskRows(Input):
     """Rows of a dataset node, as the loop sees them."""
 
     what: Literal["rows"] = "rows"
@@ -146,14 +140,14 @@ class AskRows(_Asked):
     count: int = Field(default=20, ge=1, le=MAX_SHOWN)
 
 
-class ColumnUse(_Found):
+class ColumnUse(Output):
     """Who reads a column, and as what."""
 
     node: str
     reads: str
 
 
-class ColumnFound(_Found):
+class ColumnFound(Output):
     name: str
     """In the loop."""
     source: str
@@ -163,7 +157,7 @@ class ColumnFound(_Found):
     used: list[ColumnUse]
 
 
-class DatasetPage(_Found):
+class DatasetPage(Output):
     total: int
     """Rows of the source."""
     columns: list[ColumnFound]
@@ -172,7 +166,7 @@ class DatasetPage(_Found):
     """Columns that the loop reads and the rows lack."""
 
 
-class AskTokens(_Asked):
+class AskTokens(Input):
     """Rows of a dataset node as token ids of the model that reads them."""
 
     what: Literal["tokens"] = "tokens"
@@ -186,13 +180,13 @@ class AskTokens(_Asked):
     """Rows, from the first, of which the lengths are counted."""
 
 
-class Token(_Found):
+class Token(Output):
     id: int
     text: str
     is_learned: bool
 
 
-class TokenText(_Found):
+class TokenText(Output):
     """One text of a row."""
 
     row: str
@@ -205,7 +199,7 @@ class TokenText(_Found):
     problem: str | None
 
 
-class Lengths(_Found):
+class Lengths(Output):
     """How long the rows are."""
 
     measured: int
@@ -225,7 +219,7 @@ class Lengths(_Found):
     """What becomes of them."""
 
 
-class TokenizedRows(_Found):
+class TokenizedRows(Output):
     readers: list[str]
     """`node.port` of the models that the rows reach."""
     reader: str
@@ -235,7 +229,7 @@ class TokenizedRows(_Found):
     """Tokens that the model knows."""
 
 
-class AskOverlap(_Asked):
+class AskOverlap(Input):
     """Rows that two datasets share, and those that one has twice."""
 
     what: Literal["overlap"] = "overlap"
@@ -246,7 +240,7 @@ class AskOverlap(_Asked):
     """Whose texts are compared; none: `prompt`, else what is learned."""
 
 
-class OverlapPair(_Found):
+class OverlapPair(Output):
     train: int
     """Place of the row in its dataset."""
     test: int
@@ -256,7 +250,7 @@ class OverlapPair(_Found):
     other: str
 
 
-class Overlap(_Found):
+class Overlap(Output):
     columns: list[str]
     train_rows: int
     test_rows: int
@@ -299,3 +293,23 @@ class Done(BaseModel):
     code: str = ""
     message: str = ""
     detail: dict[str, Any] = {}
+
+
+MIB = 2**20
+
+
+class Limits(BaseModel, frozen=True):
+    """What one preview may take, as the service tells it to the process that does it."""
+
+    seconds: float = 60.0
+    """From its start to its end."""
+    memory_bytes: int = 4096 * MIB
+    cpu_seconds: int = 120
+    file_bytes: int = 256 * MIB
+    answer_bytes: int = 16 * MIB
+
+
+SHORT = Limits()
+"""Of what reads rows and scores them."""
+ROLLOUT = Limits(seconds=240.0, cpu_seconds=480, memory_bytes=8192 * MIB)
+"""Of what asks models."""

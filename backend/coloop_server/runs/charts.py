@@ -55,10 +55,6 @@ def within_part(watch: Watch, ends: Ends, first: int, last: int) -> list[Ends]:
     return [cut for points in found if (cut := cut_ends(points, ends, first, last))]
 
 
-def shown_in(snapshot: Snapshot) -> dict[Key, Points]:
-    return {key: points for key, points in snapshot.points.items() if key not in (SECONDS, TOKENS)}
-
-
 def run_curves(run: str, snapshot: Snapshot, first: int, last: int, width: int) -> RunCurves:
     ends = snapshot.ends
     return RunCurves(
@@ -82,7 +78,8 @@ def run_curves(run: str, snapshot: Snapshot, first: int, last: int, width: int) 
         ],
         series=[
             series_of(key, points, snapshot, first, last, width)
-            for key, points in shown_in(snapshot).items()
+            for key, points in snapshot.points.items()
+            if key not in (SECONDS, TOKENS)
         ],
     )
 
@@ -94,12 +91,7 @@ def series_of(
     return RunSeries(
         node=key[0],
         metric=key[1],
-        step=told.step,
-        count=told.count,
-        min=told.min,
-        max=told.max,
-        mean=told.mean,
-        last=told.last,
+        **vars(told),
         seconds=values_at(snapshot.points.get(SECONDS), told.step),
         tokens=values_at(snapshot.points.get(TOKENS), told.step),
     )

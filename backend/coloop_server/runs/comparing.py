@@ -16,7 +16,6 @@ ABSENT = "not there"
 
 
 def compare(old: str, new: str) -> list[SpecChange]:
-    """What has to be changed in one text to get the other."""
     here, goal = meaning(old), meaning(new)
     told = []
     for change in diff(here, goal):

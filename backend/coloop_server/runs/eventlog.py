@@ -34,6 +34,8 @@ MAX_LINE_BYTES = 8 * 1024 * 1024
 READ_BYTES = 4 * 1024 * 1024
 MAX_SEQ = 2**31 - 1
 """What every database takes."""
+KEPT = ("end", "last_seq", "last_start", "lines")
+"""What a reader hands on to the next one as it is."""
 SEQ = re.compile(rb'\{"seq": ?(\d{1,10}),')
 """How a line begins that a driver wrote."""
 
@@ -57,15 +59,11 @@ class Shared(NamedTuple):
     after: int
     limit: int
     newest: int
-    """The last event there was."""
     text: str
     last: int
-    """The last event in it."""
 
 
 class EventLog:
-    """The events of one run."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lock = threading.RLock()
@@ -90,13 +88,9 @@ class EventLog:
         """Where lines begin that are not told as they stand, or not at all."""
 
     def keep(self) -> dict[str, Any]:
-        """What is known of the file, as JSON."""
         with self.lock:
             return {
-                "end": self.end,
-                "last_seq": self.last_seq,
-                "last_start": self.last_start,
-                "lines": self.lines,
+                **{name: getattr(self, name) for name in KEPT},
                 "marks": self.marks,
                 "odd": sorted(self.odd),
             }
@@ -108,8 +102,7 @@ class EventLog:
             parsed = parse_event(last.partition(b"\n")[0]) if last else None
             if parsed is None or parsed[0] != kept["last_seq"]:
                 return False
-            self.end, self.last_seq = kept["end"], kept["last_seq"]
-            self.last_start, self.lines = kept["last_start"], kept["lines"]
+            vars(self).update((name, kept[name]) for name in KEPT)
             self.marks = [(seq, start) for seq, start in kept["marks"]]
             self.odd = set(kept["odd"])
             return True
@@ -171,7 +164,6 @@ class EventLog:
         return parsed[2], parsed[1].encode("utf-8", "replace")
 
     def trim(self) -> None:
-        """Let go of lines that are not recent any more."""
         old = max(len(self.recent_lines) - RECENT, 0)
         self.recent_size -= sum(map(len, self.recent_lines[:old]))
         while self.recent_size > RECENT_BYTES:

@@ -10,7 +10,6 @@ import json
 import math
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,25 +33,13 @@ class Stamp(NamedTuple):
     mtime_ns: int
 
 
-@dataclass(frozen=True, slots=True)
 class RunFolder:
-    path: Path
-
-    @property
-    def events(self) -> Path:
-        return self.path / "events.jsonl"
-
-    @property
-    def gauges(self) -> Path:
-        return self.path / "gauges.json"
-
-    @property
-    def gauge_lines(self) -> Path:
-        return self.path / GAUGE_LINES
-
-    @property
-    def control(self) -> Path:
-        return self.path / "control.jsonl"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.events = path / "events.jsonl"
+        self.gauges = path / "gauges.json"
+        self.gauge_lines = path / GAUGE_LINES
+        self.control = path / "control.jsonl"
 
     @property
     def is_run(self) -> bool:

@@ -50,7 +50,6 @@ def whole_checkpoints(folder: Path) -> dict[int, Path]:
 
 
 def choose_checkpoint(folder: Path, step: int | None) -> Path:
-    """The checkpoint of a step, or the last one."""
     found = whole_checkpoints(folder)
     if not found:
         raise Conflict("run.no_checkpoint", f"run {folder.name} has no checkpoint to start from")

@@ -17,12 +17,9 @@ MAX_LINE_BYTES = 1024 * 1024
 
 
 class GaugeLines(NamedTuple):
-    """A part of the file."""
-
     texts: list[str]
     """JSON of each line, in order."""
     has_more: bool
-    """Whether there are lines after these."""
 
 
 def read_gauges(path: Path, seq: int, limit: int) -> GaugeLines | None:

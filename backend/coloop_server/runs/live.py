@@ -26,7 +26,8 @@ from coloop.runtime.run_files.events import (
     StopRequest,
 )
 from coloop.runtime.run_files.run_lock import RunLock, holder, is_held
-from coloop_server.launchers.protocol import Handle, Launcher, LaunchFailed, Liveness
+from coloop_server.launchers import Launcher
+from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness
 from coloop_server.processes import last_words
 from coloop_server.runs.watch import Watch
 
@@ -93,7 +94,6 @@ class LiveRun:
     unended: str | None = None
     """Why a run that is to end still goes on."""
     failures: int = 0
-    """Checks in a row that reached nobody."""
     has_folder: bool = False
     """Whether the folder was there already."""
     gone_at: float | None = None
@@ -283,7 +283,6 @@ class LiveRun:
             return False
 
     def end(self) -> bool:
-        """End the driver; whether it is gone."""
         if self.launcher is None or self.handle is None:
             return True
         return self.launcher.end(self.handle)
@@ -300,7 +299,6 @@ class LiveRun:
             self.end_as(None)
 
     def bury(self, reason: str) -> None:
-        """The driver is gone without a last word."""
         if self.has_folder and not self.watch.folder.path.is_dir():
             self.close_without_folder()
             return

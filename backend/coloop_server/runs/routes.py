@@ -12,12 +12,11 @@ from starlette.concurrency import run_in_threadpool
 from coloop.runtime.run_files.events import RunStateName
 from coloop_server import language
 from coloop_server.dependencies import SessionOf, SettingsOf, SupervisorOf
-from coloop_server.errors import NotFound
-from coloop_server.routers import router_of
-from coloop_server.runs import forking, removal, repository, service
+from coloop_server.errors import NotFound, router_of
+from coloop_server.runs import forking, repository, service
 from coloop_server.runs.charts import LAST_STEP, curves_of
 from coloop_server.runs.gauges import GaugeLines, read_gauges
-from coloop_server.runs.listing import Filter, Sort, list_page, list_tags
+from coloop_server.runs.repository import Filter, Sort, list_page, list_tags
 from coloop_server.runs.samples import SampleReader
 from coloop_server.runs.schemas import (
     AcknowledgeAlert,
@@ -26,7 +25,6 @@ from coloop_server.runs.schemas import (
     CurvesOfRuns,
     EditRun,
     ForkRun,
-    ImportRun,
     MoveRun,
     NewRun,
     ResumeRun,
@@ -134,13 +132,6 @@ def list_run_series(
     return Response(found.model_dump_json(), media_type="application/json")
 
 
-@router.post("/import", operation_id="importRun", status_code=201)
-def import_run(body: ImportRun, settings: SettingsOf, supervisor: SupervisorOf) -> Run:
-    run_id = supervisor.import_folder(settings.roots.check(body.path, "path"))
-    with supervisor.sessions() as session:
-        return service.show(session, repository.get_outline(session, run_id))
-
-
 @router.get("/{run_id}", operation_id="getRun")
 def get_run(run_id: RunId, session: SessionOf) -> Run:
     return service.show(session, repository.get_outline(session, run_id))
@@ -210,7 +201,7 @@ def delete_run(
     run_id: RunId, session: SessionOf, settings: SettingsOf, supervisor: SupervisorOf
 ) -> None:
     """Remove an ended run with its folder; 409 while it goes on."""
-    removal.delete(session, settings, supervisor, run_id)
+    service.delete(session, settings, supervisor, run_id)
 
 
 @router.post("/{run_id}/stop", operation_id="stopRun", status_code=202)

@@ -1,21 +1,19 @@
 """Metrics of a batch of events as columns, so that a curve or a list takes in many at once.
 
-    metrics events of a batch --> by node and names --> steps, rows of values
-
-Only batches in which the order of rows that tell different things makes no difference are turned
-into columns; the others are taken in event by event.
+metrics events of one attempt --> by node and names --> steps, rows of values --> curves, lists
 """
 
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from coloop_server.runs.eventlog import Entry
-from coloop_server.runs.summary import NO_NODE, finite_or_none, path_of
+from coloop_server.runs.summary import NO_NODE, finite_or_none, is_number, path_of
 
 PLAIN = frozenset((float, int, type(None)))
 Names = tuple[str | None, tuple[str, ...]]
@@ -36,31 +34,61 @@ class Rows:
     """What the events of a batch say that name the same metrics of the same node."""
 
     label: Label
+    order: list[int] = field(default_factory=list)
+    """Places of the events in the batch."""
     steps: list[int] = field(default_factory=list)
     values: list[tuple[Any, ...]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class MetricRows:
-    """All metrics of a batch."""
+    """All metrics of a batch of one attempt."""
 
     groups: list[Rows]
+    """The one with the last event is the last."""
     clock: list[tuple[int, float]]
     """Step and time of each event, in seconds, where it tells one."""
 
+    def columns(self) -> Iterator[tuple[tuple[str, str], "array[int]", "array[float]"]]:
+        """By curve, its steps and values in the order of the events."""
+        parts: dict[tuple[str, str], list[tuple[Rows, tuple[Any, ...]]]] = {}
+        for group in self.groups:
+            columns = zip(*group.values, strict=True)
+            for key, column in zip(group.label.keys, columns, strict=True):
+                parts.setdefault(key, []).append((group, column))
+        for key, found in parts.items():
+            if len(found) == 1:
+                [(group, column)] = found
+                yield key, array("i", group.steps), column_of(column)
+                continue
+            points = [zip(group.order, group.steps, column, strict=True) for group, column in found]
+            _, steps, values = zip(*sorted(chain(*points), key=lambda point: point[0]), strict=True)
+            yield key, array("i", steps), column_of(values)
 
-def rows_of(entries: Sequence[Entry], step: int) -> MetricRows | None:
-    """The metrics of a batch as columns; None where they have to be taken in one by one.
+
+def parts_of(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """A batch in parts of one attempt each."""
+    return (list(part) for _, part in groupby(entries, attrgetter("attempt")))
+
+
+def rows_of(entries: Sequence[Entry], step: int) -> MetricRows:
+    """The metrics of a batch of one attempt as columns.
 
     Args:
         step: the last one that an event before these has named.
     """
+    found = _grouped(entries, step)
+    values = chain.from_iterable(group.values for group in found.groups)
+    if set(map(type, chain.from_iterable(values))) <= PLAIN:
+        return found
+    return _grouped(entries, step, is_odd=True)
+
+
+def _grouped(entries: Sequence[Entry], step: int, *, is_odd: bool = False) -> MetricRows:
+    """`is_odd`: some values are no numbers, and are left out."""
     groups: dict[Names, Rows] = {}
     clock: list[tuple[int, float]] = []
-    attempt = entries[0].attempt
-    for event, _, _, kind, _, own, its_attempt, at in entries:
-        if its_attempt != attempt:
-            return None
+    for place, (event, _, _, kind, _, own, _, at) in enumerate(entries):
         if own is not None:
             step = own
         if kind != "metrics":
@@ -68,28 +96,18 @@ def rows_of(entries: Sequence[Entry], step: int) -> MetricRows | None:
         metrics, node = event.get("metrics"), event.get("node")
         if type(metrics) is not dict:
             continue
-        if node is not None and type(node) is not str:
-            return None
-        names = (node, tuple(metrics))
+        if is_odd:
+            metrics = {name: one for name, one in metrics.items() if one is None or is_number(one)}
+        names = (node if type(node) is str else None, tuple(metrics))
         rows = groups.get(names)
         if rows is None:
             rows = groups[names] = Rows(label_of(names))
+        rows.order.append(place)
         rows.steps.append(step)
         rows.values.append(tuple(metrics.values()))
         if at is not None:
             clock.append((step, at.timestamp()))
-    found = list(groups.values())
-    return MetricRows(found, clock) if is_plain(found) else None
-
-
-def is_plain(groups: Sequence[Rows]) -> bool:
-    """Whether all values are numbers or none, and no two groups tell of the same."""
-    types = set(map(type, chain.from_iterable(chain.from_iterable(one.values for one in groups))))
-    if not types <= PLAIN:
-        return False
-    keys = [key for one in groups for key in one.label.keys]
-    paths = [path for one in groups for path in one.label.paths]
-    return len(set(keys)) == len(keys) == len(set(paths))
+    return MetricRows(sorted(groups.values(), key=lambda rows: rows.order[-1]), clock)
 
 
 @lru_cache(maxsize=1024)
@@ -110,9 +128,5 @@ def column_of(values: Iterable[Any]) -> "array[float]":
             return column
     except (TypeError, OverflowError):
         pass
-    return array("d", map(number_or_nan, found))
-
-
-def number_or_nan(value: float | None) -> float:
-    number = finite_or_none(value)
-    return math.nan if number is None else float(number)
+    numbers = map(finite_or_none, found)
+    return array("d", [math.nan if number is None else float(number) for number in numbers])

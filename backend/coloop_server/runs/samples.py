@@ -18,8 +18,6 @@ from coloop_server.runs.schemas import SampleRow, SampleTokens
 
 
 class Place(NamedTuple):
-    """The line of a `sample` event."""
-
     start: int
     size: int
 
@@ -38,13 +36,10 @@ class SampleIndex:
         self.places: dict[int | None, list[Place]] = {}
 
     def add(self, entry: Entry) -> None:
-        """Take in a `sample` event."""
-        step, attempt = entry.event.get("step"), entry.event.get("attempt")
-        step = step if isinstance(step, int) and not isinstance(step, bool) else None
-        attempt = attempt if isinstance(attempt, int) else 1
+        step = entry.step
         with self.lock:
-            if attempt > self.attempt:
-                self.attempt = attempt
+            if entry.attempt > self.attempt:
+                self.attempt = entry.attempt
                 self.undo(step)
             if step is not None and step not in self.places:
                 insort(self.steps, step)
@@ -63,12 +58,10 @@ class SampleIndex:
             return list(self.steps)
 
     def of_step(self, step: int | None) -> list[Place]:
-        """Places of one step, in the order of the file."""
         with self.lock:
             return list(self.places.get(step, ()))
 
     def keep(self) -> dict[str, Any]:
-        """The index as JSON."""
         with self.lock:
             places = [[step, *place] for step, found in self.places.items() for place in found]
             return {"attempt": self.attempt, "places": places}

@@ -13,14 +13,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from coloop.runtime.run_files.events import RunError, RunStateName
 from coloop.runtime.run_files.run_lock import is_held
 from coloop_server.database.connect import Sessions
 from coloop_server.database.tables import RunRow
-from coloop_server.errors import Conflict, Invalid
 from coloop_server.runs import repository
 from coloop_server.runs.folder import RunFolder, Stamp, stamp_of
 from coloop_server.runs.series import sidecar_of
@@ -200,24 +198,6 @@ def take_up(session: Session, path: Path) -> RunRow | None:
         created_at=datetime.fromtimestamp((path / "spec.yaml").stat().st_mtime, UTC),
     )
     row.state = RunStateName.STARTING.value
-    try:
-        with session.begin_nested():
-            session.add(row)
-    except IntegrityError:
-        return repository.find_in(session, str(path))
-    return row
-
-
-def import_folder(session: Session, path: Path) -> RunRow:
-    """The row of a run folder that lies elsewhere."""
-    if not RunFolder(path).is_run:
-        raise Invalid(
-            "run.no_folder",
-            f"{path} is not a run folder: expected spec.yaml and events.jsonl in it",
-        )
-    row = take_up(session, path)
-    if row is None:
-        raise Conflict(
-            "run.id_taken", f"there is another run with the id {path.name!r}; rename the folder"
-        )
+    session.add(row)
+    session.flush()
     return row

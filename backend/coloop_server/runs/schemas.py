@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -13,17 +12,13 @@ from pydantic import (
 )
 
 from coloop.runtime.run_files.events import Gauges, RunError, RunEvent, RunStateName, StepGauges
+from coloop_server import schemas
 from coloop_server.runs.summary import finite_or_none, is_number
-
-MAX_YAML = 4 * 1024 * 1024
-
-
-class Input(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+from coloop_server.schemas import MAX_YAML, Input
 
 
-class Output(BaseModel):
-    model_config = ConfigDict(extra="forbid", from_attributes=True, use_attribute_docstrings=True)
+class Output(schemas.Output):
+    model_config = ConfigDict(extra="forbid")
 
 
 Tag = Annotated[
@@ -35,7 +30,14 @@ Tag = Annotated[
 """Lower-case letters, digits, spaces and `_ . : / + -`."""
 
 
-class NewRun(Input):
+class ResumeRun(Input):
+    force: bool = False
+    """Start although the estimate is over the memory budget."""
+    trust: bool = False
+    """Run the Python that a model's folder brings, where this server allows it at all."""
+
+
+class NewRun(ResumeRun):
     yaml: str = Field(max_length=MAX_YAML)
     """The loop, as text."""
     loop_id: str | None = Field(default=None, max_length=64)
@@ -49,39 +51,25 @@ class NewRun(Input):
     """Fields to override for this run, path to value."""
     seed: int | None = Field(default=None, ge=0)
     """The seed of this run in place of the loop's own."""
-    force: bool = False
-    """Start although the estimate is over the memory budget."""
-    trust: bool = False
-    """Run the Python that a model's folder brings, where this server allows it at all."""
     resume: str | None = Field(default=None, max_length=128)
     """A run whose last checkpoint this new run starts from."""
     in_one_process: bool = False
     """Run it in one process on the server's machine, without Ray."""
 
 
-class ForkRun(Input):
+class ForkRun(ResumeRun):
     yaml: str | None = Field(default=None, max_length=MAX_YAML)
     """The loop of the new run. Default: the loop of the run that it is forked from."""
     name: str | None = Field(default=None, max_length=200)
     set: dict[str, JsonValue] = {}
     step: int | None = Field(default=None, ge=0)
     """The checkpoint to start from. Default: the last one."""
-    force: bool = False
-    trust: bool = False
-    """Run the Python that a model's folder brings, where this server allows it at all."""
 
 
 class CompareValues(Input):
     """Values by path, as a new run from this one would have them."""
 
     set: dict[str, JsonValue] = Field(max_length=1000)
-
-
-class ResumeRun(Input):
-    force: bool = False
-    """Start although the estimate is over the memory budget."""
-    trust: bool = False
-    """Run the Python that a model's folder brings, where this server allows it at all."""
 
 
 class StopRun(Input):
@@ -112,11 +100,6 @@ class MoveRun(Input):
 class AcknowledgeAlert(Input):
     seq: int = Field(ge=1)
     """Of the alert, as the run has it."""
-
-
-class ImportRun(Input):
-    path: str = Field(max_length=4096)
-    """Folder of a run that `coloop run` wrote, inside the allowed roots."""
 
 
 class RunAlert(Output):

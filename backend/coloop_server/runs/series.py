@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 from coloop_server.private import ensure_private_folder, open_plain, write_private_bytes
 from coloop_server.runs.eventlog import Entry
-from coloop_server.runs.rows import MetricRows, column_of, number_or_nan
-from coloop_server.runs.summary import NO_NODE, finite_or_none, is_number, read_time, whole
+from coloop_server.runs.rows import MetricRows
+from coloop_server.runs.summary import finite_or_none, is_number, read_time, whole
 
 logger = logging.getLogger(__name__)
 
@@ -39,9 +39,10 @@ LEARN = ".learn"
 EVALUATE = ".evaluate"
 """How a stage's name ends that is an evaluation with all that ran for it."""
 FORMAT = 1
+KEPT = ("attempt", "step", "began", "spent", "last_at", "stages")
+"""What a reader hands on to the next one beside the curves."""
 
 Key = tuple[str, str]
-"""Node and metric."""
 SECONDS: Key = ("", "seconds")
 TOKENS: Key = ("", "tokens")
 
@@ -54,8 +55,6 @@ class Points(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """How long a curve is."""
-
     key: Key
     points: int
     first_step: int
@@ -86,7 +85,6 @@ class Curve:
             values.insert(at, value)
 
     def extend(self, steps: "array[int]", values: "array[float]", attempt: int) -> None:
-        """Add many points of one attempt, in their order."""
         known = self.cut(steps[0], attempt)
         is_behind = not known.steps or steps[0] > known.steps[-1]
         if is_behind and all(map(lt, steps, steps[1:])):
@@ -135,8 +133,6 @@ class KeptFile:
 
 
 class SeriesIndex:
-    """All curves of one run."""
-
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.curves: dict[Key, Curve] = {}
@@ -152,39 +148,26 @@ class SeriesIndex:
         self.stages: dict[str, float] = {}
         """Seconds that each stage was at work; what ran for an evaluation counts there only."""
 
-    def add_all(self, entries: Sequence[Entry], rows: MetricRows | None) -> None:
-        """Take in a batch of events, their metrics as columns where they were brought into some."""
+    def add_all(self, entries: Sequence[Entry], rows: MetricRows) -> None:
+        """Take in a batch of events of one attempt; parts of a wrong type are passed over."""
         with self.lock:
-            for entry in entries:
-                self.add(entry, with_metrics=rows is None)
-            if rows is not None:
-                self.measure_all(rows, entries[0].attempt)
-
-    def add(self, entry: Entry, *, with_metrics: bool = True) -> None:
-        """Take in an event of any kind; parts of a wrong type are passed over."""
-        event, _, _, kind, _, step, attempt, _ = entry
-        if attempt > self.attempt:
-            self.begin_attempt(attempt, event.get("at"))
-        self.last_at = event.get("at")
-        if step is not None:
-            self.step = step
-        if kind == "metrics":
-            if with_metrics:
-                self.measure(event, attempt)
-        elif kind == "stage.finished":
-            self.finish(event, attempt)
-
-    def measure_all(self, rows: MetricRows, attempt: int) -> None:
-        for group in rows.groups:
-            steps = array("i", group.steps)
-            for key, column in zip(group.label.keys, zip(*group.values, strict=True), strict=True):
+            attempt = entries[0].attempt
+            if attempt > self.attempt:
+                self.begin_attempt(attempt, entries[0].event.get("at"))
+            self.last_at = entries[-1].event.get("at")
+            for event, _, _, kind, _, step, _, _ in entries:
+                if step is not None:
+                    self.step = step
+                if kind == "stage.finished":
+                    self.finish(event, attempt)
+            for key, steps, values in rows.columns():
                 if (curve := self.curve(key)) is not None:
-                    curve.extend(steps, column_of(column), attempt)
-        if self.began is None or not rows.clock:
-            return
-        worked = {step: self.spent + max(at - self.began, 0.0) for step, at in rows.clock}
-        if (clock := self.curve(SECONDS)) is not None:
-            clock.extend(array("i", worked), array("d", worked.values()), attempt)
+                    curve.extend(steps, values, attempt)
+            if self.began is None or not rows.clock:
+                return
+            worked = {step: self.spent + max(at - self.began, 0.0) for step, at in rows.clock}
+            if (clock := self.curve(SECONDS)) is not None:
+                clock.extend(array("i", worked), array("d", worked.values()), attempt)
 
     def begin_attempt(self, attempt: int, at: Any) -> None:
         """Seconds between two attempts are nobody's work."""
@@ -195,41 +178,19 @@ class SeriesIndex:
         self.began = None if began is None else began.timestamp()
         self.attempt = attempt
 
-    def measure(self, event: dict[str, Any], attempt: int) -> None:
-        metrics, node = event.get("metrics"), event.get("node")
-        if not isinstance(metrics, dict):
-            return
-        node = node if isinstance(node, str) and node else NO_NODE
-        with self.lock:
-            for name, value in metrics.items():
-                if not (value is None or is_number(value)):
-                    continue
-                if (curve := self.curve((node, name))) is not None:
-                    curve.add(self.step, number_or_nan(value), attempt)
-            at = read_time(event.get("at"))
-            if at is not None and self.began is not None:
-                worked = self.spent + max(at.timestamp() - self.began, 0.0)
-                if (clock := self.curve(SECONDS)) is not None:
-                    clock.add(self.step, worked, attempt)
-
     def finish(self, event: dict[str, Any], attempt: int) -> None:
         """A stage is done: its seconds, and the tokens of one that learned."""
-        stage, seconds = event.get("stage"), event.get("seconds")
-        if type(stage) is not str:
-            stage = str(stage)
+        stage, seconds = str(event.get("stage")), event.get("seconds")
         if event.get("evaluation") and not stage.endswith(EVALUATE):
             return
-        with self.lock:
-            spent = self.stages.get(stage)
-            if spent is None and len(self.stages) < MAX_STAGES and len(stage) <= MAX_NAME:
-                spent = 0.0
-            if spent is not None and is_number(seconds):
-                self.stages[stage] = spent + (finite_or_none(seconds) or 0.0)
-            if not stage.endswith(LEARN):
-                return
-            tokens = whole(event.get("tokens"))
-            if tokens and (curve := self.curve(TOKENS)) is not None:
-                curve.count_up(self.step, tokens, attempt)
+        spent = self.stages.get(stage)
+        if spent is None and len(self.stages) < MAX_STAGES and len(stage) <= MAX_NAME:
+            spent = 0.0
+        if spent is not None and is_number(seconds):
+            self.stages[stage] = spent + (finite_or_none(seconds) or 0.0)
+        tokens = whole(event.get("tokens")) if stage.endswith(LEARN) else None
+        if tokens and (curve := self.curve(TOKENS)) is not None:
+            curve.count_up(self.step, tokens, attempt)
 
     def curve(self, key: Key) -> Curve | None:
         """The curve of a name, in memory; None where there are too many already."""
@@ -318,12 +279,7 @@ class SeriesIndex:
                 "format": FORMAT,
                 "end": end,
                 "curves": curves,
-                "attempt": self.attempt,
-                "step": self.step,
-                "began": self.began,
-                "spent": self.spent,
-                "last_at": self.last_at,
-                "stages": self.stages,
+                **{name: getattr(self, name) for name in KEPT},
             }
         try:
             ensure_private_folder(path.parent)
@@ -351,13 +307,11 @@ class SeriesIndex:
             return False
         with self.lock:
             self.file, self.curves = file, curves
-            self.attempt, self.step = head["attempt"], head["step"]
-            self.began, self.spent, self.last_at = head["began"], head["spent"], head["last_at"]
-            self.stages = head["stages"]
+            vars(self).update((name, head[name]) for name in KEPT)
         return True
 
 
-@dataclass(slots=True)
+@dataclass
 class Buckets:
     """A curve in parts; lists of the same length. Of a part without a finite value all four numbers
     are None."""
@@ -451,5 +405,4 @@ def values_at(points: Points | None, steps: Iterable[int]) -> list[float | None]
 
 
 def sidecar_of(data_dir: Path, run_id: str) -> Path:
-    """Where the curves of a run are kept."""
     return data_dir / "series" / f"{os.path.basename(run_id)}.curves"

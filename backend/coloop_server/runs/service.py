@@ -4,11 +4,11 @@ import re
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from coloop.runtime.run_files.events import EditRequest, RunStateName, utc_now
@@ -32,89 +32,60 @@ MAX_ID_STEM = 60
 SEED, STEPS = "run.seed", "schedule.steps"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSubmission:
-    """A run that is asked for."""
-
-    yaml: str
-    """The loop before the overrides: which of its versions it is."""
-    overrides: Mapping[str, Any]
-    name: str | None
-    force: bool
-    trust: bool
-    loop_id: str | None
-    parent_id: str | None
-    checkpoint: Path | None
-    """The checkpoint to resume from; None: a new run."""
-    tags: Sequence[str] = ()
-    priority: int = 0
-    in_one_process: bool = False
-
-
 def create(supervisor: Supervisor, settings: Settings, new: NewRun) -> Run:
-    """Check a loop and queue a run of it."""
     checkpoint = None
     if new.resume is not None:
         with supervisor.sessions() as session:
             folder = require_folder(repository.get_run(session, new.resume))
         checkpoint = choose_checkpoint(folder, None)
-    submission = RunSubmission(
-        yaml=new.yaml,
-        overrides=new.set if new.seed is None else {**new.set, SEED: new.seed},
-        name=new.name,
-        tags=new.tags,
-        priority=new.priority,
-        force=new.force,
-        trust=new.trust,
-        loop_id=new.loop_id,
-        parent_id=new.resume,
-        checkpoint=checkpoint,
-        in_one_process=new.in_one_process,
-    )
-    return queue(supervisor, settings, submission)
+    return queue(supervisor, settings, new, checkpoint)
 
 
-def queue(supervisor: Supervisor, settings: Settings, submission: RunSubmission) -> Run:
+def queue(supervisor: Supervisor, settings: Settings, new: NewRun, checkpoint: Path | None) -> Run:
     """Everything that takes its time comes before the transaction: no other request waits for a
-    loop that is checked or a checkpoint that is copied."""
+    loop that is checked or a checkpoint that is copied.
+
+    Args:
+        checkpoint: of the run `resume`, from which this one goes on.
+    """
     supervisor.require_owner()
-    if submission.in_one_process and settings.ray_address is not None:
+    if new.in_one_process and settings.ray_address is not None:
         raise Invalid(
             "run.not_here",
             f"in_one_process: this server sends its runs to the Ray cluster at "
             f"{settings.ray_address}; leave it out",
         )
-    text = language.with_overrides(submission.yaml, submission.overrides)
-    language.require_own_code(text, settings, is_confirmed=submission.trust)
-    spec = language.require_runnable(text, force=submission.force, roots=settings.roots)
+    overrides = new.set if new.seed is None else {**new.set, SEED: new.seed}
+    text = language.with_overrides(new.yaml, overrides)
+    language.require_own_code(text, settings, is_confirmed=new.trust)
+    spec = language.require_runnable(text, force=new.force, roots=settings.roots)
     run_id = new_run_id(spec.name)
     folder = settings.runs_dir / run_id
     row = repository.new_row(
-        id=run_id, name=clean_name(submission.name) or spec.name, folder=str(folder), yaml=text
+        id=run_id, name=clean_name(new.name) or spec.name, folder=str(folder), yaml=text
     )
     row.spec_hash = content_hash(spec)
-    row.loop_id, row.parent_id = submission.loop_id, submission.parent_id
-    row.forced = submission.force
-    row.launcher = "process" if submission.in_one_process else None
-    row.tags = unique(submission.tags)
-    if submission.checkpoint is not None:
-        prepare_fork(submission.checkpoint, folder, text, settings.roots)
+    row.loop_id, row.parent_id = new.loop_id, new.resume
+    row.forced = new.force
+    row.launcher = "process" if new.in_one_process else None
+    row.tags = unique(new.tags)
+    if checkpoint is not None:
+        prepare_fork(checkpoint, folder, text, settings.roots)
         row.resume_of = run_id
     try:
         with supervisor.sessions.begin() as session:
             supervisor.wake_after(session)
-            return add(session, row, submission)
+            return add(session, row, new)
     except BaseException:
-        if submission.checkpoint is not None:
+        if checkpoint is not None:
             shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def add(session: Session, row: RunRow, submission: RunSubmission) -> Run:
-    """Put a run into the queue."""
-    if submission.loop_id is not None:
-        row.loop_version = version_of(session, submission.loop_id, submission.yaml)
-    row.priority, row.queue_place = submission.priority, repository.next_place(session)
+def add(session: Session, row: RunRow, new: NewRun) -> Run:
+    if new.loop_id is not None:
+        row.loop_version = version_of(session, new.loop_id, new.yaml)
+    row.priority, row.queue_place = new.priority, repository.next_place(session)
     session.add(row)
     return show(session, row)
 
@@ -169,7 +140,6 @@ def require_queued(row: RunRow) -> None:
 
 
 def acknowledge(session: Session, run_id: str, seq: int) -> RunRow:
-    """Note that a user has seen an alert."""
     row = repository.get_outline(session, run_id)
     raised = {str(alert["seq"]) for alert in row.raised_alerts}
     if str(seq) not in raised:
@@ -250,17 +220,16 @@ def fork(supervisor: Supervisor, settings: Settings, run_id: str, new: ForkRun) 
         folder = require_folder(source)
     checkpoint = choose_checkpoint(folder, new.step)
     require_steps_left(checkpoint, new.set)
-    submission = RunSubmission(
+    begun_anew = NewRun.model_construct(
         yaml=new.yaml if new.yaml is not None else source.yaml,
-        overrides=new.set,
+        set=new.set,
         name=new.name or f"{source.name} (fork)",
         force=new.force or source.forced,
         trust=new.trust,
         loop_id=source.loop_id,
-        parent_id=source.id,
-        checkpoint=checkpoint,
+        resume=source.id,
     )
-    return queue(supervisor, settings, submission)
+    return queue(supervisor, settings, begun_anew, checkpoint)
 
 
 def require_steps_left(checkpoint: Path, overrides: Mapping[str, Any]) -> None:
@@ -312,3 +281,50 @@ def new_run_id(name: str) -> str:
 
 def clean_name(name: str | None) -> str:
     return re.sub(r"[\x00-\x1f\x7f]+", " ", name or "").strip()[:MAX_NAME]
+
+
+DELETED = ".deleted-"
+
+
+def delete(session: Session, settings: Settings, supervisor: Supervisor, run_id: str) -> None:
+    """Remove an ended run with everything that belongs to it: its folder is renamed first, removed
+    after the commit and renamed back after a rollback. A folder outside of the runs folder stays,
+    as do files that the run put elsewhere (`run.storage`)."""
+    row = repository.get_outline(session, run_id)
+    if not RunStateName(row.state).is_final or supervisor.is_live(run_id):
+        raise Conflict("run.going_on", f"the run is {row.state}; stop it before it is deleted")
+    if Path(row.folder).parent == settings.runs_dir:
+        require_no_writer(Path(row.folder))
+    if not repository.delete_run(session, run_id):
+        raise Conflict("run.going_on", "the run has just been resumed")
+    aside = set_aside(settings, row)
+    event.listen(session, "after_commit", lambda _: remove_files(supervisor, row, aside), once=True)
+    event.listen(session, "after_rollback", lambda _: put_back(row, aside), once=True)
+
+
+def set_aside(settings: Settings, row: RunRow) -> Path | None:
+    """The run's folder under a name that no scan takes for a run."""
+    folder = Path(row.folder)
+    if folder.parent != settings.runs_dir or not folder.exists():
+        return None
+    aside = folder.with_name(f"{DELETED}{row.id}")
+    try:
+        folder.rename(aside)
+    except OSError as error:
+        raise Conflict("run.not_deleted", f"{folder} cannot be removed: {error}") from error
+    return aside
+
+
+def put_back(row: RunRow, aside: Path | None) -> None:
+    if aside is not None and aside.exists():
+        aside.rename(row.folder)
+
+
+def remove_files(supervisor: Supervisor, row: RunRow, aside: Path | None) -> None:
+    supervisor.forget(row.id)
+    if aside is None:
+        return
+    if aside.is_symlink():
+        aside.unlink()
+    else:
+        shutil.rmtree(aside, ignore_errors=True)

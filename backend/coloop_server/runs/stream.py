@@ -24,9 +24,9 @@ from coloop.runtime.run_files.events import RunStateName
 from coloop_server.database.connect import Sessions
 from coloop_server.errors import NotFound
 from coloop_server.runs import repository
-from coloop_server.runs.hub import Hub
 from coloop_server.runs.schemas import Run, StreamEnd, StreamHello, StreamPing
 from coloop_server.runs.service import show
+from coloop_server.runs.supervisor import Hub
 from coloop_server.runs.watch import Watch
 
 logger = logging.getLogger(__name__)
@@ -61,7 +61,6 @@ class Stream:
         self.cursor = after
         self.send_seconds = send_seconds
         self.is_allowed = is_allowed
-        """Whether the client is still signed in."""
         self.told: tuple[RunStateName, str | None] | None = None
         self.gauges_version = 0
         self.gauges_at = 0.0

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from coloop.runtime.run_files.events import RunError, RunStateName
 
@@ -31,7 +31,8 @@ class Summary:
     attempt: int = 0
     step: int | None = None
     steps_total: int | None = None
-    metrics: dict[str, float | None] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
+    """Numbers, or None, by path."""
     message: str | None = None
     error: dict[str, Any] | None = None
     started_at: datetime | None = None
@@ -41,43 +42,21 @@ class Summary:
     """Those that were raised, the last told of at the end: each code, node and metric once."""
 
     def keep(self) -> dict[str, Any]:
-        """The summary as JSON."""
-        times = {name: at.isoformat() if at else None for name, at in self.times().items()}
-        return {
-            "state": self.state,
-            "attempt": self.attempt,
-            "step": self.step,
-            "steps_total": self.steps_total,
-            "metrics": self.metrics,
-            "message": self.message,
-            "error": self.error,
-            "alerts": self.alerts,
-            **times,
-        }
-
-    def times(self) -> dict[str, datetime | None]:
-        return {
-            "started_at": self.started_at,
-            "ended_at": self.ended_at,
-            "heartbeat_at": self.heartbeat_at,
-        }
+        kept: dict[str, Any] = ADAPTER.dump_python(self, mode="json")
+        return kept
 
     @classmethod
-    def recall(cls, kept: dict[str, Any]) -> Self:
-        """The summary that was kept."""
-        times = {name: read_time(kept[name]) for name in cls().times()}
-        state = None if kept["state"] is None else RunStateName(kept["state"])
-        return cls(**{**kept, **times, "state": state})
+    def recall(cls, kept: dict[str, Any]) -> Summary:
+        return ADAPTER.validate_python(kept)
 
-    def add_all(self, entries: Sequence[Entry], rows: MetricRows | None) -> None:
-        """Take in a batch of events, their metrics as columns where they were brought into some."""
+    def add_all(self, entries: Sequence[Entry], rows: MetricRows) -> None:
         for entry in entries:
-            self.add(entry, with_metrics=rows is None)
-        for group in rows.groups if rows is not None else ():
+            self.add(entry)
+        for group in rows.groups:
             self.show(dict(zip(group.label.paths, group.values[-1], strict=True)))
 
-    def add(self, entry: Entry, *, with_metrics: bool = True) -> None:
-        """Take in one event; parts of a wrong type are passed over."""
+    def add(self, entry: Entry) -> None:
+        """Take in one event but for its metrics; parts of a wrong type are passed over."""
         event, _, _, kind, _, step, attempt, at = entry
         if at is not None:
             self.beat(at)
@@ -86,10 +65,7 @@ class Summary:
             self.alerts = [one for one in self.alerts if outlasts(one, step)]
         if step is not None:
             self.step = step
-        if kind == "metrics":
-            if with_metrics:
-                self.measure(event)
-        elif kind == "run.state":
+        if kind == "run.state":
             self.enter(event, at)
         elif kind == "alert":
             self.alert(event)
@@ -105,16 +81,7 @@ class Summary:
         self.started_at = self.started_at or at
         self.ended_at = at if self.state.is_final else None
 
-    def measure(self, event: dict[str, Any]) -> None:
-        metrics = event.get("metrics")
-        node = event.get("node")
-        if not isinstance(metrics, dict):
-            return
-        is_value = {name: value is None or is_number(value) for name, value in metrics.items()}
-        self.show({path_of(node, name): metrics[name] for name, fits in is_value.items() if fits})
-
     def show(self, values: Mapping[str, Any]) -> None:
-        """The latest numbers by path."""
         latest = self.metrics
         for path, value in values.items():
             if path in latest or len(latest) < MAX_METRICS:
@@ -162,6 +129,9 @@ class Summary:
     def beat(self, at: datetime | None) -> None:
         if at is not None and (self.heartbeat_at is None or at > self.heartbeat_at):
             self.heartbeat_at = at
+
+
+ADAPTER = TypeAdapter(Summary)
 
 
 def outlasts(alert: dict[str, Any], step: int | None) -> bool:

@@ -12,13 +12,15 @@ A row of the database is written by this thread alone once its run is queued; ro
 rows and ask. After a restart everything is known again from the rows and the folders.
 """
 
+import asyncio
 import logging
 import shutil
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import event
@@ -30,12 +32,12 @@ from coloop.spec.io import parse
 from coloop_server.database.connect import Sessions
 from coloop_server.database.tables import RunRow
 from coloop_server.errors import Unavailable
-from coloop_server.launchers.protocol import Handle, Launcher, LaunchFailed, Order, is_whole
+from coloop_server.launchers import Launcher
+from coloop_server.launchers.protocol import Handle, LaunchFailed, Order, is_whole
 from coloop_server.private import ensure_private_folder, write_private
 from coloop_server.runs import repository
-from coloop_server.runs.hub import Hub
 from coloop_server.runs.live import LiveRun
-from coloop_server.runs.scan import Scanner, import_folder
+from coloop_server.runs.scan import Scanner
 from coloop_server.runs.series import sidecar_of
 from coloop_server.runs.watch import Watch
 from coloop_server.settings import Settings
@@ -236,13 +238,6 @@ class Supervisor:
                 self.add_live(row)
         self.news.set()
 
-    def import_folder(self, path: Path) -> str:
-        """Show a run folder that lies elsewhere; its id."""
-        with self.sessions.begin() as session:
-            run_id = import_folder(session, path).id
-        self.scanner.look(path)
-        return run_id
-
     def folder_of(self, run_id: str) -> Path | None:
         with self.sessions() as session:
             row = repository.find_outline(session, run_id)
@@ -393,7 +388,6 @@ class Supervisor:
         self.hub.tell(run_id)
 
     def launched(self, run: LiveRun) -> bool:
-        """Take in how the launch went."""
         assert run.launching is not None
         launching: Future[None] = run.launching
         run.launching = None
@@ -405,3 +399,32 @@ class Supervisor:
         run.not_started(error)
         self.save(run)
         return False
+
+
+class Hub:
+    """Keeps no messages: a client that is told reads the log itself, from where it stands."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.listeners: dict[str, list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = {}
+
+    @contextmanager
+    def listen(self, run_id: str) -> Iterator[asyncio.Event]:
+        """An event of the running loop that is set whenever the run has news."""
+        listener = (asyncio.get_running_loop(), asyncio.Event())
+        with self.lock:
+            self.listeners.setdefault(run_id, []).append(listener)
+        try:
+            yield listener[1]
+        finally:
+            with self.lock:
+                self.listeners[run_id].remove(listener)
+                if not self.listeners[run_id]:
+                    del self.listeners[run_id]
+
+    def tell(self, run_id: str) -> None:
+        with self.lock:
+            listeners = tuple(self.listeners.get(run_id, ()))
+        for loop, heard in listeners:
+            with suppress(RuntimeError):  # the loop is closed: the server is ending
+                loop.call_soon_threadsafe(heard.set)

@@ -3,11 +3,13 @@ steps are told of, and the latest gauges, kept fresh."""
 
 import json
 import threading
+from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from coloop_server.runs.eventlog import Entry, EventLog
+from coloop_server.runs.eventlog import MARK_EVERY, Entry, EventLog
 from coloop_server.runs.folder import (
     MAX_GAUGES_BYTES,
     RunFolder,
@@ -16,11 +18,98 @@ from coloop_server.runs.folder import (
     read_text,
     stamp_of,
 )
-from coloop_server.runs.places import RareEvents, StepPlaces
-from coloop_server.runs.rows import rows_of
+from coloop_server.runs.rows import parts_of, rows_of
 from coloop_server.runs.samples import SampleIndex
 from coloop_server.runs.series import SECONDS, TOKENS, Ends, Key, Points, SeriesIndex
 from coloop_server.runs.summary import Summary
+
+MAX_RARE = 4000
+RARE = frozenset({"run.state", "phase", "checkpoint", "edit", "alert", "diagnostic"})
+
+
+class StepPlaces:
+    """Steps and the `seq` of the first event of each, in order. Where a step was done twice the
+    later attempt counts. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.steps: list[int] = []
+        self.seqs: list[int] = []
+        self.attempt = 0
+        self.newest = -1
+        """The greatest step of this attempt."""
+
+    def add_all(self, entries: Sequence[Entry]) -> None:
+        for _, _, _, _, seq, step, attempt, _ in entries:
+            if step is None or (step <= self.newest and attempt <= self.attempt):
+                continue
+            if attempt > self.attempt or not self.seqs or seq - self.seqs[-1] >= MARK_EVERY:
+                self.add(seq, step, attempt)
+            self.newest = step
+
+    def add(self, seq: int, step: int, attempt: int) -> None:
+        with self.lock:
+            if attempt > self.attempt:
+                self.attempt = attempt
+                first = bisect_left(self.steps, step)
+                del self.steps[first:], self.seqs[first:]
+            self.steps.append(step)
+            self.seqs.append(seq)
+
+    def before(self, step: int) -> int:
+        """A `seq` from which on the first event of the step, or of the next one, is not far."""
+        with self.lock:
+            at = bisect_right(self.steps, step) - 1
+            return self.seqs[at] if at >= 0 else 1
+
+    def keep(self) -> dict[str, Any]:
+        with self.lock:
+            return {
+                "steps": list(self.steps),
+                "seqs": list(self.seqs),
+                "attempt": self.attempt,
+                "newest": self.newest,
+            }
+
+    def recall(self, kept: dict[str, Any]) -> None:
+        with self.lock:
+            self.steps, self.seqs = list(kept["steps"]), list(kept["seqs"])
+            self.attempt, self.newest = kept["attempt"], kept["newest"]
+
+
+class RarePlace(NamedTuple):
+    """The line of one event."""
+
+    seq: int
+    start: int
+    size: int
+
+
+class RareEvents:
+    """The newest of the events that every page wants. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.places: deque[RarePlace] = deque(maxlen=MAX_RARE)
+
+    def add_all(self, entries: Sequence[Entry]) -> None:
+        found = [RarePlace(one.seq, one.start, one.size) for one in entries if one.kind in RARE]
+        if found:
+            with self.lock:
+                self.places.extend(found)
+
+    def upto(self, seq: int) -> list[RarePlace]:
+        with self.lock:
+            return [place for place in self.places if place.seq <= seq]
+
+    def keep(self) -> list[RarePlace]:
+        with self.lock:
+            return list(self.places)
+
+    def recall(self, kept: list[list[int]]) -> None:
+        with self.lock:
+            self.places = deque((RarePlace(*place) for place in kept), maxlen=MAX_RARE)
+
 
 KEPT_VERSION = 3
 
@@ -31,7 +120,6 @@ class Snapshot(NamedTuple):
     seq: int
     attempt: int
     ends: list[Ends]
-    """Of all curves."""
     points: dict[Key, Points]
     """Of those that were wanted, and of what counts up beside them."""
     stages: dict[str, float]
@@ -77,9 +165,10 @@ class Watch:
             return self.poll_gauges() or is_changed
 
     def take(self, entries: Sequence[Entry]) -> None:
-        rows = rows_of(entries, self.series.step)
-        self.summary.add_all(entries, rows)
-        self.series.add_all(entries, rows)
+        for part in parts_of(entries):
+            rows = rows_of(part, self.series.step)
+            self.summary.add_all(part, rows)
+            self.series.add_all(part, rows)
         self.steps.add_all(entries)
         self.rare.add_all(entries)
         for entry in entries:
@@ -164,7 +253,6 @@ class Watch:
         self.begin()
 
     def begin(self) -> None:
-        """Nothing is known yet."""
         self.summary = Summary()
         self.series = SeriesIndex()
         self.samples = SampleIndex()

@@ -14,7 +14,9 @@ import threading
 import time
 from pathlib import Path
 
-from coloop_server.private import write_private
+from coloop_server.errors import Unavailable
+from coloop_server.private import read_or_write, write_private
+from coloop_server.settings import MIN_TOKEN, Settings
 
 PASS_BYTES = 24
 NUMBER_BYTES = 16
@@ -106,3 +108,27 @@ def read_revoked(file: Path | None) -> dict[str, int]:
         line.split() for line in file.read_text(encoding="utf-8", errors="replace").split("\n")
     )
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
+
+
+TOKEN_FILE = "token"
+TOKEN_BYTES = 24
+
+
+def token_file(data_dir: Path) -> Path:
+    return data_dir / TOKEN_FILE
+
+
+def own_secret(settings: Settings) -> str:
+    """COLOOP_TOKEN, or one made at the first start, in a file that only this user can read: other
+    users reach a port on the loopback address too, and the API runs code."""
+    if settings.secret is not None:
+        return settings.secret
+    file = token_file(settings.data_dir)
+    secret = read_or_write(file, secrets.token_urlsafe(TOKEN_BYTES))
+    if len(secret) < MIN_TOKEN:
+        raise Unavailable(
+            "session.short_token",
+            f"the token in {file} has {len(secret)} characters, at least {MIN_TOKEN} are needed; "
+            "remove the file, and the server makes a new one",
+        )
+    return secret

@@ -26,9 +26,8 @@ from coloop.errors import SettingInvalid
 from coloop.plan.settings.outline import WIDTH_OF_THREAD
 from coloop.plan.settings.processor import Processor, processor_here
 from coloop.plan.settings.survey import LEAST_PARAMETERS
-from coloop.sandbox.inside.walls import Wall
-from coloop.sandbox.process import wall_here
-from coloop.sandbox.words import WORDS
+from coloop.sandbox.inside.isolation import Isolation
+from coloop.sandbox.process import WORDS, available_isolation
 from coloop.spec.installed import LOADED, PROBLEMS
 from coloop.spec.presets import hardware
 from coloop.spec.rollout import Engine
@@ -229,12 +228,12 @@ def _processor_checks(processor: Processor | str) -> list[dict[str, str]]:
 
 def _sandbox_check() -> dict[str, str]:
     """How a loop's Python is isolated from this machine."""
-    here = wall_here()
-    words = WORDS[here.wall]
+    here = available_isolation()
+    words = WORDS[here.isolation]
     why = f" ({here.reason})" if here.reason else ""
-    state = "warning" if here.wall is Wall.NONE else "ok"
+    state = "warning" if here.isolation is Isolation.NONE else "ok"
     message = f"{words.holds}; {words.remains}{why}"
-    return _line("sandbox for a loop's Python", state, here.wall.value, message)
+    return _line("sandbox for a loop's Python", state, here.isolation.value, message)
 
 
 def _memory_bytes() -> int | None:

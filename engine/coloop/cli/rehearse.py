@@ -19,7 +19,7 @@ from coloop.cli.output import console, count, print_json, print_refusal, seconds
 from coloop.errors import PlanRefused, SpecProblem
 from coloop.explain.rehearsal import STEPS, Rehearsal, RehearsalResult, rehearsed, tell
 from coloop.plan.run_check import check_run
-from coloop.sandbox.memory import keep_private
+from coloop.sandbox.inside.kernel import keep_private
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import dump
 

@@ -34,7 +34,7 @@ from coloop.plan.run_check import check_run, check_runs
 from coloop.runtime.checkpoints.run_folder import new_run_id
 from coloop.runtime.run_files.base_folder import read_base_folder
 from coloop.runtime.run_files.run_lock import busy_words, patient_holder
-from coloop.sandbox.memory import keep_private
+from coloop.sandbox.inside.kernel import keep_private
 from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import content_hash, parse

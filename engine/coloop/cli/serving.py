@@ -108,7 +108,7 @@ def backup_command(
     """Back up loops, their history and the run records to a file; the server may keep running.
     Run folders are not part of the backup."""
     with _server_settings(data) as settings:
-        from coloop_server.backups.service import make_backup
+        from coloop_server.backups import make_backup
 
         rows = make_backup(settings, file).rows
         _say(f"written: {file} ({rows.get('loops', 0)} loops, {rows.get('runs', 0)} runs)")
@@ -123,7 +123,7 @@ def restore_command(
 ) -> None:
     """Restore the loops and run records of a backup. Stop the server first."""
     with _server_settings(data) as settings:
-        from coloop_server.backups.service import restore_backup
+        from coloop_server.backups import restore_backup
 
         done = restore_backup(settings, file, force=force)
         rows = done.manifest.rows

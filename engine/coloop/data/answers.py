@@ -4,6 +4,7 @@ Shared by the checkers of the tasks and by the rewards that compare texts, so th
 `exact_match` agree. Knows nothing of rows.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -32,15 +33,6 @@ def without_thousands(text: str) -> str:
     return THOUSANDS.sub("", text)
 
 
-def last_match(pattern: re.Pattern[str], text: str) -> str | None:
-    """The last match of a pattern: its first group that took part, or all of it."""
-    matches = list(pattern.finditer(text))
-    if not matches:
-        return None
-    groups = [group for group in matches[-1].groups() if group is not None]
-    return groups[0] if groups else matches[-1].group(0)
-
-
 def in_tags(text: str, tag: str) -> Iterator[str]:
     """What stands between two tags, each time; of tags in each other the inner one."""
     opening, closing = f"<{tag}>", f"</{tag}>"
@@ -63,3 +55,17 @@ def as_text(value: Any) -> str | None:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
+
+
+def number_in(text: str, scale: tuple[float, float] | None) -> float | None:
+    """The finite number that a text is, with a scale brought onto 0 to 1; None where it is none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    if not math.isfinite(number):
+        return None
+    if scale is None:
+        return number
+    low, high = scale
+    return min(1.0, max(0.0, (number - low) / (high - low)))

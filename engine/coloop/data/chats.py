@@ -12,7 +12,6 @@ from operator import eq
 from typing import Any, Final
 
 TEXT_PART: Final = "text"
-"""The type of a part of a content that is text."""
 
 
 def is_chat(value: Any) -> bool:
@@ -83,7 +82,6 @@ def _text_of(part: Any) -> str | None:
 
 
 def has_answer(chat: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the assistant says anything in a chat."""
     return any(message.get("role") == "assistant" for message in chat)
 
 

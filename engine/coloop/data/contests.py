@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 MEAN_RATING: Final = 1000.0
-"""Mean rating of the players."""
 SCALE: Final = 400.0
 """Points by which a player is ahead who wins ten games of eleven."""
 ROUNDS: Final = 10_000

@@ -1,25 +1,19 @@
 """Reads arithmetic expressions into exact fractions, without evaluating any code.
 
-    sum  := term (("+" | "-") term)*         term := factor (("*" | "/") factor)*
-    factor := ("-" | "+") factor | power      power := atom ("^" factor)?
-    atom := number | "(" sum ")" | "sqrt" "(" sum ")" | "pi"      (the last two only where asked)
+    sum  := term (("+" | "-") term)*         term := factor (("*" | "/" | "//" | "%") factor)*
+    factor := ("-" | "+") factor | power      power := atom (("^" | "**") factor)?
+    atom := number | "(" sum ")" | "sqrt" "(" sum ")" | "pi"
 
-Text, depth and size of numbers are bounded, so a hostile completion costs microseconds.
+Which signs and words there are is said by a `Grammar`. Text, depth and size of numbers are bounded,
+so a hostile completion costs microseconds.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import isqrt
 from typing import Final
-
-LONGEST_TEXT: Final = 500
-DEEPEST: Final = 40
-LARGEST_POWER: Final = 64
-LARGEST_BITS: Final = 4096
-
-TOKEN: Final = re.compile(r"\s*(?:(\d+\.\d+|\.\d+|\d+)|(\*\*|[-+*/^()]|sqrt|pi))")
 
 PI: Final = Fraction(314159265358979323846, 10**20)
 ROOT_DIGITS: Final = 10**20
@@ -31,6 +25,30 @@ class NotArithmetic(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Grammar:
+    """Signs, words and limits of expressions."""
+
+    token: re.Pattern[str]
+    """One number (its first group), or one sign or word (its second)."""
+    same: Mapping[str, str] = field(default_factory=dict)
+    """Signs that mean another one."""
+    longest: int = 500
+    """Characters of a text."""
+    deepest: int = 40
+    """Brackets and signs within each other."""
+    largest_power: int = 64
+    largest_bits: int = 4096
+    """Of a numerator or denominator on the way."""
+
+
+PLAIN: Final = Grammar(token=re.compile(r"\s*(?:(\d+\.\d+|\.\d+|\d+)|(\*\*|[-+*/^()]))"))
+WITH_FUNCTIONS: Final = Grammar(
+    token=re.compile(r"\s*(?:(\d+\.\d+|\.\d+|\d+)|(\*\*|[-+*/^()]|sqrt|pi))")
+)
+"""With roots and pi, exact to 20 digits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Expression:
     """An expression's value and the numbers that stand in it, in order."""
 
@@ -38,34 +56,33 @@ class Expression:
     numbers: tuple[Fraction, ...]
 
 
-def read_expression(text: str, *, functions: bool = False) -> Expression:
-    """Value of an expression; NotArithmetic where it is none, and on division by zero.
-
-    With `functions`, sqrt and pi are known too; their values are exact to 20 digits.
-    """
-    if len(text) > LONGEST_TEXT:
-        raise NotArithmetic(f"longer than {LONGEST_TEXT} characters")
-    reader = _Reader(list(_tokens(text)), functions)
+def read_expression(text: str, grammar: Grammar = PLAIN) -> Expression:
+    """Value of an expression; NotArithmetic where it is none, and on division by zero."""
+    if len(text) > grammar.longest:
+        raise NotArithmetic(f"the expression is longer than {grammar.longest} characters")
+    reader = _Reader(list(_tokens(text, grammar)), grammar)
+    if not reader.tokens:
+        raise NotArithmetic("the expression is empty")
     value = reader.sum(0)
     if reader.place != len(reader.tokens):
-        raise NotArithmetic(f"{reader.tokens[reader.place]!r} is out of place")
+        raise NotArithmetic(f"unexpected {reader.tokens[reader.place]!r}")
     return Expression(value=value, numbers=tuple(reader.numbers))
 
 
-def _tokens(text: str) -> Iterator[str]:
+def _tokens(text: str, grammar: Grammar) -> Iterator[str]:
     place, end = 0, len(text.rstrip())
     while place < end:
-        found = TOKEN.match(text, place)
+        found = grammar.token.match(text, place)
         if found is None:
-            raise NotArithmetic(f"{text[place]!r} is not allowed in an expression")
-        yield found.group(1) or found.group(2)
+            raise NotArithmetic(f"unexpected {text[place:].lstrip()[:1]!r}")
+        yield found[1] or grammar.same.get(found[2], found[2])
         place = found.end()
 
 
 class _Reader:
-    def __init__(self, tokens: list[str], functions: bool) -> None:
+    def __init__(self, tokens: list[str], grammar: Grammar) -> None:
         self.tokens = tokens
-        self.functions = functions
+        self.grammar = grammar
         self.place = 0
         self.numbers: list[Fraction] = []
 
@@ -74,39 +91,45 @@ class _Reader:
 
     def take(self) -> str:
         if self.place >= len(self.tokens):
-            raise NotArithmetic("it ends too early")
+            raise NotArithmetic("the expression ends too early")
         self.place += 1
         return self.tokens[self.place - 1]
 
     def sum(self, depth: int) -> Fraction:
         value = self.term(depth)
         while self.next_is("+", "-"):
-            value = value + self.term(depth) if self.take() == "+" else value - self.term(depth)
-        return _bounded(value)
+            sign, other = self.take(), self.term(depth)
+            value = self.bounded(value + other if sign == "+" else value - other)
+        return value
 
     def term(self, depth: int) -> Fraction:
         value = self.factor(depth)
-        while self.next_is("*", "/"):
-            if self.take() == "*":
-                value = _bounded(value * self.factor(depth))
-            else:
-                divisor = self.factor(depth)
-                if divisor == 0:
-                    raise NotArithmetic("it divides by zero")
-                value = _bounded(value / divisor)
+        while self.next_is("*", "/", "//", "%"):
+            sign, other = self.take(), self.factor(depth)
+            if sign != "*" and other == 0:
+                raise NotArithmetic("division by zero")
+            match sign:
+                case "*":
+                    value *= other
+                case "/":
+                    value /= other
+                case "//":
+                    value = Fraction(value // other)
+                case "%":
+                    value %= other
+            value = self.bounded(value)
         return value
 
     def factor(self, depth: int) -> Fraction:
-        if depth > DEEPEST:
-            raise NotArithmetic(f"nested deeper than {DEEPEST}")
+        if depth > self.grammar.deepest:
+            raise NotArithmetic(f"brackets are more than {self.grammar.deepest} deep")
         if self.next_is("-", "+"):
-            sign = self.take()
-            value = self.factor(depth + 1)
+            sign, value = self.take(), self.factor(depth + 1)
             return -value if sign == "-" else value
         base = self.atom(depth)
         if self.next_is("^", "**"):
             self.take()
-            return _power(base, self.factor(depth + 1))
+            return self.power(base, self.factor(depth + 1))
         return base
 
     def atom(self, depth: int) -> Fraction:
@@ -116,14 +139,30 @@ class _Reader:
             if self.take() != ")":
                 raise NotArithmetic("a bracket is not closed")
             return value
-        if self.functions and token == "pi":
+        if token == "pi":
             return PI
-        if self.functions and token == "sqrt" and self.next_is("("):
+        if token == "sqrt" and self.next_is("("):
             return _root(self.atom(depth + 1))
-        if token[0].isdigit() or token[0] == ".":
-            self.numbers.append(Fraction(token))
-            return self.numbers[-1]
-        raise NotArithmetic(f"{token!r} is out of place")
+        if token[0] not in ".0123456789":
+            raise NotArithmetic(f"unexpected {token!r}")
+        self.numbers.append(self.bounded(Fraction(token.replace(",", "").replace("_", ""))))
+        return self.numbers[-1]
+
+    def power(self, base: Fraction, exponent: Fraction) -> Fraction:
+        if exponent.denominator != 1:
+            raise NotArithmetic("an exponent is not a whole number")
+        power, bits = exponent.numerator, max(map(int.bit_length, base.as_integer_ratio()))
+        limits = self.grammar
+        if abs(power) > limits.largest_power or abs(power) * bits > limits.largest_bits:
+            raise NotArithmetic("the power is too large")
+        if base == 0 and power < 0:
+            raise NotArithmetic("division by zero")
+        return base**power
+
+    def bounded(self, value: Fraction) -> Fraction:
+        if max(map(int.bit_length, value.as_integer_ratio())) > self.grammar.largest_bits:
+            raise NotArithmetic("the numbers are too large")
+        return value
 
 
 def _root(value: Fraction) -> Fraction:
@@ -134,20 +173,3 @@ def _root(value: Fraction) -> Fraction:
         return whole
     scaled = value.numerator * ROOT_DIGITS**2 // value.denominator
     return Fraction(isqrt(scaled), ROOT_DIGITS)
-
-
-def _power(base: Fraction, exponent: Fraction) -> Fraction:
-    if exponent.denominator != 1 or abs(exponent) > LARGEST_POWER:
-        raise NotArithmetic(f"powers are whole numbers up to {LARGEST_POWER}")
-    if base == 0 and exponent < 0:
-        raise NotArithmetic("it divides by zero")
-    bits = max(base.numerator.bit_length(), base.denominator.bit_length())
-    if bits * abs(exponent.numerator) > LARGEST_BITS:
-        raise NotArithmetic("its numbers grow too large")
-    return base**exponent.numerator
-
-
-def _bounded(value: Fraction) -> Fraction:
-    if max(value.numerator.bit_length(), value.denominator.bit_length()) > LARGEST_BITS:
-        raise NotArithmetic("its numbers grow too large")
-    return value

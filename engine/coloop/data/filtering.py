@@ -14,6 +14,7 @@ from statistics import fmean
 from typing import Any, Protocol
 
 from coloop.data.patterns import PatternProblem, PatternTimeout, pattern
+from coloop.data.tables.row import Score, whole
 from coloop.errors import DataError
 from coloop.spec.base import as_tuple
 from coloop.spec.shaping import (
@@ -29,8 +30,6 @@ from coloop.spec.shaping import (
     ScoreRule,
     UniqueRule,
 )
-
-Score = float | Mapping[int, float] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +58,6 @@ class KeepRunner(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What a filter decided."""
-
     kept: tuple[int, ...]
     """Places of the rows that stay, in order."""
     cut_by: Mapping[str, int]
@@ -139,7 +136,7 @@ def kept_by(
             return _first_of_each(rows, rule.column)
         case PythonRule():
             assert runner is not None, "a rule with code needs a runner"
-            given = [{**row.columns, **_all_scores(row)} for row in rows]
+            given = [{**row.by, **row.columns} for row in rows]
             return [bool(keep) for keep in runner.keep(given, seeds=[row.seed for row in rows])]
         case AccuracyBand() | NonzeroVariance() | GroupMean():
             keys = [group_of(row, as_tuple(rule.by)) for row in rows]
@@ -172,16 +169,7 @@ def _number(row: FilterRow, of: str | None) -> float | None:
             there = ", ".join(row.by) or "none"
             raise DataError(f"no score of `{of}` arrives at port `by`; available: {there}")
         score = row.by[of]
-    if isinstance(score, Mapping):
-        raise DataError(
-            "scores of steps arrived where one number a row is needed; connect the scorer's "
-            "`scores` instead of its `step_scores`"
-        )
-    return score
-
-
-def _all_scores(row: FilterRow) -> dict[str, Any]:
-    return {name: score for name, score in row.by.items() if name not in row.columns}
+    return whole(score)
 
 
 def _length(row: FilterRow, column: str) -> int | None:

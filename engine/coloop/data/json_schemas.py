@@ -67,15 +67,12 @@ def judge(schema: Any, text: str) -> dict[str, Any]:
         return {"score": float(checks.is_valid(value))}
     except RecursionError:
         return {
-            "problem": ("the schema refers to itself endlessly, or the text is nested too deeply")
+            "problem": "the schema refers to itself endlessly, or the text is nested too deeply"
         }
     except Exception as error:
         if isinstance(error.__cause__, Unresolvable) or isinstance(error, Unresolvable):
-            return {
-                "problem": (
-                    f"the schema refers to something that it does not contain: {str(error)[:300]}"
-                )
-            }
+            what = f"the schema refers to something that it does not contain: {str(error)[:300]}"
+            return {"problem": what}
         raise
 
 

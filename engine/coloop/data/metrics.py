@@ -9,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from statistics import fmean
 from typing import Final
 
@@ -16,7 +17,6 @@ from coloop.data.contests import Game, elo_ratings, win_rates, winner
 
 Scores = Sequence[float | None]
 Steps = Mapping[int, float]
-"""Numbers by step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,6 @@ class Group:
     steps: Sequence[tuple[Steps, Steps]] = ()
     """Of texts judged by the step: what is said of their steps, and the truth."""
     games: Sequence[Game] = ()
-    """Comparisons between writers."""
 
 
 def mean_of(values: Sequence[float]) -> float | None:
@@ -63,7 +62,6 @@ def score(groups: Sequence[Group]) -> float | None:
 
 
 def tokens(groups: Sequence[Group]) -> float | None:
-    """Mean length."""
     return mean_of([float(length) for group in groups for length in group.lengths])
 
 
@@ -131,15 +129,9 @@ def pair_accuracy(groups: Sequence[Group]) -> float | None:
         return preferred(leads, middle=0.0)
     values = []
     for group in groups:
-        both = [
-            (s, label)
-            for s, label in zip(group.scores, group.labels, strict=False)
-            if s is not None and label is not None
-        ]
-        for place, (s, label) in enumerate(both):
-            for other, other_label in both[place + 1 :]:
-                if label != other_label:
-                    values.append(_agree(s - other, label - other_label))
+        for (s, label), (other, other_label) in combinations(_labelled([group]), 2):
+            if label != other_label:
+                values.append(_agree(s - other, label - other_label))
     return mean_of(values)
 
 
@@ -269,20 +261,6 @@ def _correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
     return top / bottom if bottom else None
 
 
-def explained_variance(predicted: Sequence[float], returns: Sequence[float]) -> float | None:
-    """1 - Var(returns - predicted) / Var(returns)."""
-    if len(returns) < 2:
-        return None
-    variance = _variance(returns)
-    errors = [r - p for r, p in zip(returns, predicted, strict=True)]
-    return 1.0 - _variance(errors) / variance if variance else None
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = fmean(values)
-    return fmean((value - mean) ** 2 for value in values)
-
-
 def majority_ratio(groups: Sequence[Group]) -> float | None:
     """Mean share of the most frequent answer of a problem."""
     shares = []
@@ -313,16 +291,20 @@ WITH_RIGHT_AT: Final[Mapping[str, Callable[..., float | None]]] = {
     "weighted_majority": weighted_majority_at_k,
 }
 
-BY_RIGHT_AT: Final[Mapping[str, Callable[..., float | None]]] = {
+Parts = dict[str, float]
+"""Values by class or player."""
+
+BY_RIGHT_AT: Final[Mapping[str, Callable[..., float | Parts | None]]] = {
     "accuracy": accuracy,
     "agreement": agreement,
+    "class_recall": class_recall,
     "false_positive_rate": false_positive_rate,
     "false_negative_rate": false_negative_rate,
     "step_f1": step_f1,
     "label_accuracy": label_accuracy,
 }
 
-OF_GROUPS: Final[Mapping[str, Callable[[Sequence[Group]], float | None]]] = {
+OF_GROUPS: Final[Mapping[str, Callable[[Sequence[Group]], float | Parts | None]]] = {
     "score": score,
     "tokens": tokens,
     "pair_accuracy": pair_accuracy,
@@ -331,13 +313,20 @@ OF_GROUPS: Final[Mapping[str, Callable[[Sequence[Group]], float | None]]] = {
     "brier": brier,
     "rank_correlation": rank_correlation,
     "majority_ratio": majority_ratio,
+    "win_rate": lambda groups: win_rates(_games(groups)),
+    "elo": lambda groups: elo_ratings(_games(groups)),
 }
+
+LOWEST: Final = frozenset({"class_recall"})
+"""Metrics of several parts whose lowest stands under their own name; of others the first does."""
+
+
+def _games(groups: Sequence[Group]) -> list[Game]:
+    return [game for group in groups for game in group.games]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A metric's name, taken apart."""
-
     name: str
     k: int | None = None
 
@@ -350,14 +339,11 @@ def read_metric(name: str) -> Metric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Values of metrics by name, and the names that could not be measured."""
-
     values: Mapping[str, float] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
 
 
 def measure(names: Sequence[str], groups: Sequence[Group], *, right_at: float = 1.0) -> Measured:
-    """Every metric that can be had from groups of samples."""
     values: dict[str, float] = {}
     missing: list[str] = []
     for name in names:
@@ -368,43 +354,17 @@ def measure(names: Sequence[str], groups: Sequence[Group], *, right_at: float = 
     return Measured(values=values, missing=tuple(missing))
 
 
-def _measured(name: str, groups: Sequence[Group], right_at: float) -> dict[str, float]:
-    parts = _parts(name, groups, right_at)
-    if parts is not None:
-        whole = {name: MAIN[name](list(parts.values()))} if parts else {}
-        return {**whole, **{f"{name}.{part}": value for part, value in parts.items()}}
+def _measured(name: str, groups: Sequence[Group], right_at: float) -> Parts:
     metric = read_metric(name)
+    value: float | Parts | None
     if metric.k is not None:
         value = WITH_RIGHT_AT[metric.name](groups, metric.k, right_at=right_at)
     elif name in BY_RIGHT_AT:
         value = BY_RIGHT_AT[name](groups, right_at=right_at)
     else:
-        compute = OF_GROUPS.get(name)
-        value = compute(groups) if compute is not None else None
+        value = OF_GROUPS[name](groups) if name in OF_GROUPS else None
+    if isinstance(value, dict):
+        parts = list(value.values())
+        whole = {name: min(parts) if name in LOWEST else parts[0]} if parts else {}
+        return {**whole, **{f"{name}.{part}": number for part, number in value.items()}}
     return {} if value is None else {name: value}
-
-
-def _first(values: Sequence[float]) -> float:
-    return values[0]
-
-
-MAIN: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
-    "class_recall": min,
-    "win_rate": _first,
-    "elo": _first,
-}
-"""Metrics of several parts, and the number that stands under their own name: the lowest recall, and
-of players the first."""
-
-
-def _parts(name: str, groups: Sequence[Group], right_at: float) -> dict[str, float] | None:
-    """Values by class or player; None of a metric that is one number."""
-    if name == "class_recall":
-        return class_recall(groups, right_at=right_at)
-    games = [game for group in groups for game in group.games]
-    match name:
-        case "win_rate":
-            return win_rates(games)
-        case "elo":
-            return elo_ratings(games)
-    return None

@@ -6,7 +6,7 @@ caller says which rows are siblings, and makes the pairs' rows.
 
 import itertools
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp
 from typing import Any
@@ -18,8 +18,6 @@ from coloop.spec.shaping import SideColumns, SoftLabels
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairRow:
-    """One row that may stand in a pair."""
-
     columns: Mapping[str, Any] = field(default_factory=dict)
     score: float | None = None
     group: Hashable = None
@@ -28,8 +26,6 @@ class PairRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two rows by their places."""
-
     chosen: int
     rejected: int
     margin: float | None = None
@@ -40,8 +36,6 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairing:
-    """Pairs, and what was left out."""
-
     pairs: tuple[Pair, ...]
     ties: int = 0
     equal_texts: int = 0
@@ -69,7 +63,23 @@ def pair_rows(
     candidates = itertools.chain.from_iterable(
         _candidates(rows, members, method, has_scores) for members in groups.values()
     )
-    return _sifted(rows, candidates, has_scores, margin, drop_ties, soft, columns or SideColumns())
+    names = columns or SideColumns()
+    pairs: list[Pair] = []
+    ties = equal_texts = 0
+    for chosen, rejected in candidates:
+        difference = _score(rows[chosen]) - _score(rows[rejected]) if has_scores else None
+        if difference == 0.0 and drop_ties:
+            ties += 1
+        elif difference is not None and difference < margin:
+            continue
+        elif are_equal(rows[chosen].columns, rows[rejected].columns, names):
+            equal_texts += 1
+        else:
+            probability = _probability(difference, soft)
+            pairs.append(
+                Pair(chosen=chosen, rejected=rejected, margin=difference, probability=probability)
+            )
+    return Pairing(pairs=tuple(pairs), ties=ties, equal_texts=equal_texts)
 
 
 def _candidates(
@@ -93,33 +103,6 @@ def _candidates(
 def _score(row: PairRow) -> float:
     assert row.score is not None
     return row.score
-
-
-def _sifted(
-    rows: Sequence[PairRow],
-    candidates: Iterable[tuple[int, int]],
-    has_scores: bool,
-    margin: float,
-    drop_ties: bool,
-    soft: bool | SoftLabels,
-    columns: SideColumns,
-) -> Pairing:
-    pairs: list[Pair] = []
-    ties = equal_texts = 0
-    for chosen, rejected in candidates:
-        difference = _score(rows[chosen]) - _score(rows[rejected]) if has_scores else None
-        if difference == 0.0 and drop_ties:
-            ties += 1
-        elif difference is not None and difference < margin:
-            continue
-        elif are_equal(rows[chosen].columns, rows[rejected].columns, columns):
-            equal_texts += 1
-        else:
-            probability = _probability(difference, soft)
-            pairs.append(
-                Pair(chosen=chosen, rejected=rejected, margin=difference, probability=probability)
-            )
-    return Pairing(pairs=tuple(pairs), ties=ties, equal_texts=equal_texts)
 
 
 def _probability(difference: float | None, soft: bool | SoftLabels) -> float | None:
@@ -153,7 +136,6 @@ def side_of(columns: Mapping[str, Any], name: str | None) -> str | list[Any]:
 
 
 def are_equal(chosen: Mapping[str, Any], rejected: Mapping[str, Any], names: SideColumns) -> bool:
-    """Whether both sides of a pair say the same."""
     one, other = side_of(chosen, names.chosen), side_of(rejected, names.rejected)
     return bool(plain_answer(one) == plain_answer(other))
 
@@ -175,8 +157,6 @@ def pair_directly(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relabelled:
-    """What a preference makes of an existing pair."""
-
     place: int
     is_swapped: bool
     probability: float | None

@@ -4,7 +4,8 @@ A pattern that backtracks without end on some completion would hold a whole run;
 PatternTimeout. Syntax is that of Python's `re` (the `regex` library's default behaviour).
 """
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -32,18 +33,6 @@ class Part:
 
     text: str
     start: int
-    """Place in the whole text."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
-    """Where a pattern fits a text."""
-
-    text: str
-    end: int
-    """Place after it."""
-    groups: Mapping[str, str]
-    """What its named groups say."""
 
 
 class Pattern:
@@ -64,54 +53,32 @@ class Pattern:
         return int(self._compiled.groups)
 
     def is_in(self, text: str) -> bool:
-        """Whether it matches somewhere."""
-        try:
-            return self._compiled.search(text, timeout=TIMEOUT_SECONDS) is not None
-        except TimeoutError:
-            raise self._late(text) from None
+        return next(self._found(text), None) is not None
 
     def matches(self, text: str) -> list[str]:
         """What each match says: its first group that took part, or all of it."""
-        try:
-            return list(self._found(text))
-        except TimeoutError:
-            raise self._late(text) from None
+        return [parts[0].text for parts in self.parts(text)]
 
     def parts(self, text: str) -> list[tuple[Part, ...]]:
         """Of each match the groups that took part, or all of it where there are none."""
-        try:
-            return [
-                _parts(match) for match in self._compiled.finditer(text, timeout=TIMEOUT_SECONDS)
-            ]
-        except TimeoutError:
-            raise self._late(text) from None
+        return [_parts(match) for match in self._found(text)]
 
     def last(self, text: str) -> str | None:
-        """What the last match says."""
-        found = self.matches(text)
-        return found[-1] if found else None
+        match = self.last_match(text)
+        return None if match is None else _parts(match)[0].text
 
-    def last_match(self, text: str) -> "Match | None":
-        """The last match, with its named groups; those that took no part are empty."""
+    def last_match(self, text: str) -> Any:
+        """The last match, as `regex` gives it; None where there is none."""
+        return next(iter(deque(self._found(text), maxlen=1)), None)
+
+    def _found(self, text: str) -> Iterator[Any]:
         try:
-            matches = list(self._compiled.finditer(text, timeout=TIMEOUT_SECONDS))
+            yield from self._compiled.finditer(text, timeout=TIMEOUT_SECONDS)
         except TimeoutError:
-            raise self._late(text) from None
-        if not matches:
-            return None
-        found = matches[-1]
-        groups = {name: value or "" for name, value in found.groupdict().items()}
-        return Match(text=found.group(0), end=found.end(), groups=groups)
-
-    def _found(self, text: str) -> Iterator[str]:
-        for match in self._compiled.finditer(text, timeout=TIMEOUT_SECONDS):
-            yield _said(match)
-
-    def _late(self, text: str) -> PatternTimeout:
-        return PatternTimeout(
-            f"the pattern {self.source!r} takes more than {TIMEOUT_SECONDS:g} seconds on a text of "
-            f"{len(text)} characters; avoid repeats inside repeats"
-        )
+            raise PatternTimeout(
+                f"the pattern {self.source!r} takes more than {TIMEOUT_SECONDS:g} seconds on a "
+                f"text of {len(text)} characters; avoid repeats inside repeats"
+            ) from None
 
 
 def _parts(match: Any) -> tuple[Part, ...]:
@@ -121,11 +88,6 @@ def _parts(match: Any) -> tuple[Part, ...]:
         if text is not None
     ]
     return tuple(found) or (Part(text=str(match.group(0)), start=match.start()),)
-
-
-def _said(match: Any) -> str:
-    groups = [group for group in match.groups() if group is not None]
-    return str(groups[0]) if groups else str(match.group(0))
 
 
 @lru_cache(maxsize=256)

@@ -3,7 +3,6 @@
 Same rows and seeds, same prompts.
 """
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,19 +11,17 @@ from typing import Any, Final, Self
 
 from jinja2 import meta
 
+from coloop.data.answers import number_in
 from coloop.data.patterns import Part, pattern
 from coloop.data.template import Drawn, TemplateRow
-from coloop.data.templates.environment import environment
+from coloop.data.templates.environment import RenderProblem, compiled, environment, render_text
 from coloop.data.templates.grammar import names_of
-from coloop.data.templates.rendering import RenderProblem, compiled, render_text
 from coloop.errors import UserCodeError
 from coloop.spec.reading import PromptTemplate, Read
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptProgram:
-    """The template of a node, ready to work."""
-
     node: str
     template: PromptTemplate
 
@@ -41,7 +38,6 @@ class PromptProgram:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Names that its texts read."""
         trees = [environment().parse(source) for _, _, source in self._texts()]
         return frozenset().union(*map(meta.find_undeclared_variables, trees))
 
@@ -105,10 +101,7 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """Numbers that a text says of the whole, of its steps and of several things that were judged
-    together."""
-
+class ParsedVerdict:
     whole: float | None = None
     steps: Mapping[int, float] = field(default_factory=dict)
     things: Mapping[int, float] = field(default_factory=dict)
@@ -135,7 +128,7 @@ def words_in(text: str, read: Read, steps: int | None = None) -> Words:
     return Words(whole=whole[-1] if whole else None, steps=found)
 
 
-def numbers_in(text: str, read: Read, steps: int | None = None) -> Verdict:
+def numbers_in(text: str, read: Read, steps: int | None = None) -> ParsedVerdict:
     """What a text says in numbers, and in words that are worth some.
 
     Args:
@@ -144,22 +137,20 @@ def numbers_in(text: str, read: Read, steps: int | None = None) -> Verdict:
     words, values = words_in(text, read, steps), read.values or {}
     whole = None if words.whole is None else float(values[words.whole.text])
     if read.number is not None and whole is None:
-        said = [_number(parts[0].text, read) for parts in pattern(read.number).parts(text)]
+        said = [number_in(parts[0].text, read.scale) for parts in pattern(read.number).parts(text)]
         whole = next((number for number in reversed(said) if number is not None), None)
-    share = _step_share(read, len(words.steps) if steps is None else steps)
-    numbered = ((place, _number(part.text, read)) for place, part in _numbered(text, read.numbers))
-    return Verdict(
+    count = len(words.steps) if steps is None else steps
+    share = 1.0 / max(count, 1) if read.step_scale == "per_step_count" else 1.0
+    numbered = (
+        (place, number_in(part.text, read.scale)) for place, part in _numbered(text, read.numbers)
+    )
+    return ParsedVerdict(
         whole=whole,
         steps={
             place: float(values[part.text]) * share for place, part in sorted(words.steps.items())
         },
         things={place: number for place, number in numbered if number is not None and place >= 0},
     )
-
-
-def _step_share(read: Read, steps: int) -> float:
-    """What a step pays of its value."""
-    return 1.0 / max(steps, 1) if read.step_scale == "per_step_count" else 1.0
 
 
 def _of_labels(read: Read) -> str | None:
@@ -180,17 +171,3 @@ def _numbered(text: str, source: str | None) -> list[tuple[int, Part]]:
         for index, part in found
         if index.text.isdecimal() and len(index.text) <= MOST_DIGITS
     ]
-
-
-def _number(text: str, read: Read) -> float | None:
-    """The number that a text is, with `scale` brought onto 0 to 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    if not math.isfinite(number):
-        return None
-    if read.scale is None:
-        return number
-    low, high = read.scale
-    return min(1.0, max(0.0, (number - low) / (high - low)))

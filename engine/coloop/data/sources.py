@@ -11,15 +11,15 @@ import difflib
 import hashlib
 import importlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from coloop.data.files import RawRows, RowProblem, ValueProblem, open_file, read_values
 from coloop.data.files.links import documents_in
-from coloop.data.tasks import TaskProblem, rows_of
-from coloop.data.tasks.base import permuted, stable_hash
+from coloop.data.tasks import rows_of
+from coloop.data.tasks.base import TaskProblem, permuted, stable_hash
 from coloop.errors import CheckpointError, DataError
 from coloop.spec.data import LINED, FileSource, HubSource, InlineSource, unknown_format
 from coloop.spec.nodes import DatasetNode
@@ -34,20 +34,6 @@ CHECKED_ROWS: Final = 1000
 MARKED_PARTS: Final = 64
 MARKED_BYTES: Final = 2**20
 """Of a file larger than `CHECKED_BYTES`: in so many places, so much is read to know it again."""
-
-
-class Source(Protocol):
-    """Rows of a dataset by number, under the loop's names."""
-
-    columns: tuple[str, ...]
-    nulls: tuple[str, ...]
-    """Columns of chats and tools of which keys that are null were left out."""
-
-    def __len__(self) -> int: ...
-
-    def row(self, index: int) -> dict[str, Any]:
-        """Columns of the row of this number, counted from 0."""
-        ...
 
 
 class ListedRows:
@@ -65,14 +51,6 @@ class ListedRows:
 
     def row(self, index: int) -> dict[str, Any]:
         return dict(self.rows[index])
-
-
-class HubRows(ListedRows):
-    """Rows of a downloaded dataset, decoded one at a time."""
-
-    def __init__(self, dataset: Any) -> None:
-        super().__init__(dataset)
-        self.columns = list(dataset.column_names)
 
 
 def mark_of(source: object, root: Path) -> str | None:
@@ -95,8 +73,8 @@ def mark_of(source: object, root: Path) -> str | None:
     return found.hexdigest()
 
 
-class MappedSource:
-    """A source whose columns have the loop's names."""
+class Source:
+    """Rows of a dataset by number, under the loop's names."""
 
     def __init__(
         self,
@@ -130,6 +108,7 @@ class MappedSource:
             seen.update(dict.fromkeys(self.row(index)))
         self.columns = tuple(seen)
         self.nulls = tuple(sorted(self._nulls))
+        """Columns of chats and tools of which keys that are null were left out."""
 
     def __len__(self) -> int:
         return len(self._raw)
@@ -164,16 +143,19 @@ class MappedSource:
     def _problem(
         self, message: str, *, line: int | None = None, field: str | None = None
     ) -> DataError:
-        field = field or self._field
         place = f"{self._where}, {self._line} {line}," if line is not None else self._where
-        return DataError(f"{self._node}: {field}: {place} {message}", self._node, field)
+        return _problem(self._node, field or self._field, f"{place} {message}")
+
+
+def _problem(node: str, field: str, message: str) -> DataError:
+    return DataError(f"{node}: {field}: {message}", node, field)
 
 
 def open_source(node: DatasetNode, *, node_id: str, root: Path) -> Source:
     """The rows of a dataset node; relative paths begin at `root`, the folder of the loop."""
     raw, where, field = _open_raw(node, node_id, root)
     is_lined = isinstance(node.source, FileSource) and node.source.written_as in LINED
-    return MappedSource(
+    return Source(
         raw,
         node=node_id,
         where=where,
@@ -197,8 +179,7 @@ def _open_raw(node: DatasetNode, node_id: str, root: Path) -> tuple[RawRows, str
             try:
                 return ListedRows(rows_of(source)), f"task {source.task}", "source"
             except TaskProblem as problem:
-                field = f"source.{problem.field}"
-                raise DataError(f"{node_id}: {field}: {problem}", node_id, field) from None
+                raise _problem(node_id, f"source.{problem.field}", str(problem)) from None
 
 
 def _open_path(source: FileSource, node_id: str, root: Path) -> tuple[RawRows, str, str]:
@@ -206,27 +187,24 @@ def _open_path(source: FileSource, node_id: str, root: Path) -> tuple[RawRows, s
     field = "source.path"
     file_format = source.written_as
     if path.is_dir() and file_format != "text":
-        raise DataError(
-            f"{node_id}: source.format: {path} is a folder; set `format: text` if each file in it "
-            "is a row, or use one file",
+        raise _problem(
             node_id,
             "source.format",
+            f"{path} is a folder; set `format: text` if each file in it is a row, or use one file",
         )
     if not path.exists():
         near = difflib.get_close_matches(path.name, _names_beside(path), n=1)
         hint = f"; did you mean `{near[0]}`?" if near else ""
-        raise DataError(f"{node_id}: {field}: file {path} does not exist{hint}", node_id, field)
+        raise _problem(node_id, field, f"file {path} does not exist{hint}")
     if file_format is None:
-        message = f"{node_id}: source.format: {path} {unknown_format(source)}"
-        raise DataError(message, node_id, "source.format")
+        raise _problem(node_id, "source.format", f"{path} {unknown_format(source)}")
     try:
         return open_file(path, file_format), str(path), field
     except RowProblem as problem:
         line = f", line {problem.line}," if problem.line else ""
-        raise DataError(f"{node_id}: {field}: {path}{line} {problem}", node_id, field) from None
+        raise _problem(node_id, field, f"{path}{line} {problem}") from None
     except OSError as error:
-        message = f"{node_id}: {field}: {path} cannot be read: {error.strerror}"
-        raise DataError(message, node_id, field) from None
+        raise _problem(node_id, field, f"{path} cannot be read: {error.strerror}") from None
 
 
 def _names_beside(path: Path) -> list[str]:
@@ -239,34 +217,34 @@ def _names_beside(path: Path) -> list[str]:
 def _open_hub(source: HubSource, node_id: str) -> RawRows:
     field = "source.path"
     if Path(os.path.expanduser(source.path)).exists():
-        raise DataError(
-            f"{node_id}: {field}: {source.path} is a path on this machine, not an id of the hub; "
-            "use a source of type `file`",
+        raise _problem(
             node_id,
             field,
+            f"{source.path} is a path on this machine, not an id of the hub; use a source of type "
+            "`file`",
         )
     try:
         datasets = importlib.import_module("datasets")
     except ImportError:
-        raise DataError(
-            f"{node_id}: {field}: reading {source.path} from the hub needs the package `datasets`; "
-            "install it (pip install 'coloop[hub]'), or download the rows and use a file source",
+        raise _problem(
             node_id,
             field,
+            f"reading {source.path} from the hub needs the package `datasets`; install it (pip "
+            "install 'coloop[hub]'), or download the rows and use a file source",
         ) from None
     try:
-        return HubRows(
+        return ListedRows(
             datasets.load_dataset(
                 source.path, source.name, split=source.split, revision=source.revision
             )
         )
     except Exception as error:
         reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise DataError(
-            f"{node_id}: {field}: {source.path} cannot be loaded from the hub: {reason}; without a "
-            "network, download the rows elsewhere and use a file source",
+        raise _problem(
             node_id,
             field,
+            f"{source.path} cannot be loaded from the hub: {reason}; without a network, download "
+            "the rows elsewhere and use a file source",
         ) from None
 
 
@@ -275,17 +253,8 @@ def unfolded(row: Mapping[str, Any], column: str, *, node: str) -> list[dict[str
     entries = row.get(column)
     if not isinstance(entries, list):
         found = "has no such column" if column not in row else f"found {repr(entries)[:80]}"
-        raise DataError(
-            f"{node}: unfold: column `{column}` must be a list in every row; {found}",
-            node,
-            "unfold",
-        )
+        raise _problem(node, "unfold", f"column `{column}` must be a list in every row; {found}")
     return [{column: entry} for entry in entries]
-
-
-def all_rows(source: Source) -> Iterator[dict[str, Any]]:
-    """Every row of a source in its own order."""
-    return (source.row(index) for index in range(len(source)))
 
 
 # Which rows of a source the next step gets: a seeded order for each pass, and an exact place.
@@ -297,10 +266,7 @@ def all_rows(source: Source) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """One drawn row."""
-
     index: int
-    """Its number in the source."""
     epoch: int
     """The pass that it belongs to, counted from 0. (epoch, index) never comes twice."""
 
@@ -342,7 +308,6 @@ class DataCursor:
         return Draw(index=permuted(position, self.rows, key), epoch=epoch)
 
     def state(self) -> dict[str, Any]:
-        """All that a checkpoint needs."""
         return {
             "rows": self.rows,
             "seed": self.seed,

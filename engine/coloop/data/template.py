@@ -16,8 +16,8 @@ from coloop.data.answers import in_tags
 from coloop.data.chats import is_chat, written_chat
 from coloop.data.patterns import PatternProblem, PatternTimeout, pattern
 from coloop.data.tasks.base import stable_hash
+from coloop.data.templates.environment import RenderProblem, compiled, render_text
 from coloop.data.templates.grammar import names_of
-from coloop.data.templates.rendering import RenderProblem, compiled, render_text
 from coloop.errors import UserCodeError
 from coloop.spec.nodes import TemplateNode
 from coloop.spec.reading import Message
@@ -31,7 +31,6 @@ class TemplateRow:
     scoped: Mapping[str, Any] = field(default_factory=dict)
     """Exact names, `node.column`."""
     scores: Mapping[str, Any] = field(default_factory=dict)
-    """Incoming scores, by node."""
     earlier: Iterable[Mapping[str, Any]] = ()
     """Columns of the earlier rounds, the oldest first: what `past` lists."""
     seed: int = 0
@@ -40,8 +39,6 @@ class TemplateRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What a template made of one row."""
-
     columns: Mapping[str, Any]
     absent: frozenset[str] = frozenset()
     """Bare names that end here: dropped, or looked for and not found."""
@@ -59,8 +56,6 @@ class CodeRunner(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateProgram:
-    """A template node, ready to work."""
-
     node: str
     section: TemplateNode
 
@@ -76,7 +71,6 @@ class TemplateProgram:
         return program
 
     def texts(self) -> list[tuple[str, str]]:
-        """Every Jinja source of the section with the name of its field."""
         section = self.section
         found = [("text", section.text), ("target", section.target)]
         found += [(f"columns.{name}", source) for name, source in section.columns.items()]

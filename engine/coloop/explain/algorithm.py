@@ -45,7 +45,7 @@ class Curve(BaseModel):
 
 
 def curves_of(entry: Algorithm) -> list[Curve]:
-    """The curves of one algorithm, the most telling first."""
+    """The curves of one algorithm, the most important first."""
     is_scored = isinstance(entry, RewardsAlgorithm)
     advice = OTHERWISE if is_scored else OTHERWISE | OTHERWISE_WITHOUT_SCORES
     return [

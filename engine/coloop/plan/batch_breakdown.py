@@ -1,6 +1,6 @@
-"""The batch of a learner as a ladder of numbers: prompts, completions, micro-batches, updates.
+"""The batch of a learner, broken down: prompts, completions, micro-batches, updates.
 
-Every rung is the one before it, times or divided by a number that the plan has; so they multiply
+Every count is the one before it, times or divided by a number that the plan has; so they multiply
 out. Counts are the plan's own rows and the settings that the run learns with.
 """
 
@@ -21,7 +21,7 @@ class _Value(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
-class Rung(_Value):
+class BatchCount(_Value):
     """One number."""
 
     name: str
@@ -29,21 +29,21 @@ class Rung(_Value):
     count: float
     """How many in one step."""
     sign: Literal["", "×", "÷"]
-    """How it comes from the rung before it; empty: the first."""
+    """How it comes from the count before it; empty: the first."""
     by: float
     """With what; 1 of the first."""
     of: str
     """What that number is: `completions a prompt`."""
 
 
-class Ladder(_Value):
+class BatchBreakdown(_Value):
     """A learner's batch in one phase."""
 
     node: str
     """Who learns."""
     phase: str
     """In which phase."""
-    rungs: tuple[Rung, ...]
+    counts: tuple[BatchCount, ...]
     """From what is loaded to optimizer steps."""
     is_exact: bool
     """Whether the counts are certain before the run."""
@@ -51,65 +51,65 @@ class Ladder(_Value):
     """What is not certain about them; empty where all is."""
 
 
-def ladders_of(plan: Plan, spec: LoopSpec, resolved: Resolved) -> tuple[Ladder, ...]:
-    """A ladder of every learner in every phase, where its rows are known."""
+def batch_breakdowns(plan: Plan, spec: LoopSpec, resolved: Resolved) -> tuple[BatchBreakdown, ...]:
+    """A breakdown of every learner in every phase, where its rows are known."""
     return tuple(
-        ladder
+        breakdown
         for phase in plan.phases
         for update in phase.updates
         for learner in update.learners
-        if (ladder := _ladder(plan, phase, update, learner, spec, resolved)) is not None
+        if (breakdown := _breakdown(plan, phase, update, learner, spec, resolved)) is not None
     )
 
 
-def _ladder(
+def _breakdown(
     plan: Plan,
     phase: PhasePlan,
     update: Update,
     learner: Learner,
     spec: LoopSpec,
     resolved: Resolved,
-) -> Ladder | None:
+) -> BatchBreakdown | None:
     rows = learner.kept_until or learner.rows.most
     if not rows:
         return None
     spec = apply_overrides(spec, dict(phase.overrides)) if phase.overrides else spec
     training = training_of(spec, update.group)
-    rungs = [*_rows(phase, learner, spec, rows)]
+    counts = [*_rows(phase, learner, spec, rows)]
     notes = [*_uncertain(learner)]
     passes = training.epochs * learner.updates
     if passes > 1:
-        rungs.append(_times(rungs[-1], "rows", passes, "passes over them"))
+        counts.append(_times(counts[-1], "rows", passes, "passes over them"))
     batches = max(rows / min(training.mini_batch or rows, rows), 1.0) * passes
     micro, note = _micro_batches(plan, update, resolved, rows * passes / batches)
     if micro is not None:
         whole = micro * batches
-        by = rungs[-1].count / whole
-        rungs.append(_by(rungs[-1], "micro-batches", by, "rows at once"))
-        rungs.append(_by(rungs[-1], "updates", micro, "micro-batches an update"))
+        by = counts[-1].count / whole
+        counts.append(_by(counts[-1], "micro-batches", by, "rows at once"))
+        counts.append(_by(counts[-1], "updates", micro, "micro-batches an update"))
         notes += [note] if note else []
     else:
-        by = rungs[-1].count / batches
-        rungs.append(_by(rungs[-1], "updates", by, "rows an update"))
-    return Ladder(
+        by = counts[-1].count / batches
+        counts.append(_by(counts[-1], "updates", by, "rows an update"))
+    return BatchBreakdown(
         node=learner.node,
         phase=phase.name,
-        rungs=tuple(rungs),
+        counts=tuple(counts),
         is_exact=not notes,
         note="; ".join(notes),
     )
 
 
-def _rows(phase: PhasePlan, learner: Learner, spec: LoopSpec, rows: int) -> Iterator[Rung]:
+def _rows(phase: PhasePlan, learner: Learner, spec: LoopSpec, rows: int) -> Iterator[BatchCount]:
     """What leads to the rows that are learned."""
     written = _rows_at(phase, f"{learner.node}.generate")
     rollout = rollout_of(spec, learner.node)
     if written is None or rollout is None or not written.most:
-        yield Rung(name="rows", count=rows, sign="", by=1, of="")
+        yield BatchCount(name="rows", count=rows, sign="", by=1, of="")
         return
     each = rollout.completions_per_prompt + int(rollout.greedy_extra)
     of = "completions a prompt" + (", one of them greedy" if rollout.greedy_extra else "")
-    prompts = Rung(name="prompts", count=written.most / each, sign="", by=1, of="")
+    prompts = BatchCount(name="prompts", count=written.most / each, sign="", by=1, of="")
     completions = _times(prompts, "completions", each, of)
     yield prompts
     yield completions
@@ -123,12 +123,12 @@ def _rows_at(phase: PhasePlan, stage: str) -> Rows | None:
     return next((one.rows for one in phase.rows if one.stage == stage), None)
 
 
-def _times(rung: Rung, name: str, by: float, of: str) -> Rung:
-    return Rung(name=name, count=rung.count * by, sign="×", by=by, of=of)
+def _times(before: BatchCount, name: str, by: float, of: str) -> BatchCount:
+    return BatchCount(name=name, count=before.count * by, sign="×", by=by, of=of)
 
 
-def _by(rung: Rung, name: str, by: float, of: str) -> Rung:
-    return Rung(name=name, count=rung.count / by, sign="÷", by=by, of=of)
+def _by(before: BatchCount, name: str, by: float, of: str) -> BatchCount:
+    return BatchCount(name=name, count=before.count / by, sign="÷", by=by, of=of)
 
 
 def _uncertain(learner: Learner) -> Iterator[str]:

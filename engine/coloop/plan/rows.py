@@ -186,7 +186,7 @@ def _runs(refills: Iterable[Refill]) -> int:
 
 def as_rows(count: Count) -> Rows:
     """A count as the plan says it."""
-    return Rows(most=count.whole, least=count.least, text=str(count), ladder=count.ladder)
+    return Rows(most=count.whole, least=count.least, text=str(count), breakdown=count.breakdown)
 
 
 def _with_rows(phase: PhasePlan, spec: LoopSpec, lineage: Lineage) -> PhasePlan:

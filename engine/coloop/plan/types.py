@@ -6,7 +6,7 @@ The plan of a phase is a pure function of the spec; nothing here moves while a r
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from coloop.plan.settings.settings import Decision, EnginePlan, Planned, UpdateSettings
 from coloop.spec.dtypes import Dtypes
@@ -51,8 +51,9 @@ class Rows(Planned):
     """So many come whatever the models write and the rules cut."""
     text: str
     """`32`, `at most 24`, `unknown`."""
-    ladder: str = ""
-    """How the number comes about, e.g. `8 rows of problems x 4 completions`."""
+    breakdown: str = Field(default="", validation_alias=AliasChoices("breakdown", "ladder"))
+    """How the number comes about, e.g. `8 rows of problems x 4 completions`. Older run
+    folders call it `ladder`."""
 
 
 class StageRows(Planned):

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from coloop.sandbox.inside.modules import imports_of, tree_of
+
 MOST_FILES: Final = 200
 MOST_BYTES: Final = 4 * 2**20
 
@@ -30,8 +32,6 @@ class CodeFile:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """A module that a source needs."""
-
     name: str
     """Dotted; of a relative import as seen from its package."""
     line: int
@@ -102,7 +102,7 @@ def needed_by(source: str, package: str = "") -> list[Import]:
         package: in which the source lies.
     """
     found: list[Import] = []
-    left: list[ast.AST] = [tree] if (tree := _tree(source)) is not None else []
+    left: list[ast.AST] = [tree] if (tree := tree_of(source)) is not None else []
     while left:
         node = left.pop(0)
         match node:
@@ -118,31 +118,6 @@ def needed_by(source: str, package: str = "") -> list[Import]:
             case _:
                 left += ast.iter_child_nodes(node)
     return found
-
-
-def imports_of(source: str) -> list[str]:
-    """Every module that an import statement anywhere in the source may mean; relative ones begin
-    with their dots."""
-    tree = _tree(source)
-    if tree is None:
-        return []
-    names: list[str] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            start = "." * node.level + (node.module or "")
-            dot = "" if start.endswith(".") or not start else "."
-            names += [start, *(f"{start}{dot}{alias.name}" for alias in node.names)]
-    return names
-
-
-def _tree(source: str) -> ast.Module | None:
-    """None of what cannot be parsed."""
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _why_not_decoded(data: bytes, error: SyntaxError | UnicodeDecodeError) -> str:

@@ -43,16 +43,12 @@ class Forged(Exception):
 
 
 class Ticked(Exception):
-    """The tick raised this error."""
-
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
         self.error = error
 
 
 class Pipes:
-    """Our ends of the two pipes."""
-
     def __init__(self, to_child: int, from_child: int) -> None:
         self.to_child = to_child
         self.from_child = from_child
@@ -71,7 +67,6 @@ class Pipes:
         self._next_tick = self._looked_at + TICK_SECONDS
 
     def spent(self) -> float:
-        """Seconds of the exchange so far that count."""
         self._count()
         return self._given - self._left
 
@@ -91,7 +86,6 @@ class Pipes:
                 continue
 
     def receive(self) -> dict[str, Any]:
-        """The next reply, read and bounded."""
         length = int.from_bytes(self._read(8), "big")
         if length > LARGEST_REPLY:
             raise TooLong

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from coloop.sandbox.inside.closed import NETWORK, PROCESSES, PROGRAMS
+from coloop.sandbox.inside.modules import tree_of
 
 HTTP: Final = ("get", "post", "put", "patch", "delete", "head", "options", "request")
 
@@ -40,8 +41,6 @@ NEEDS: Final = {name: what for what, names in CALLS.items() for name in names}
 
 @dataclass(frozen=True, slots=True)
 class ClosedCall:
-    """A call that ends in an error."""
-
     name: str
     line: int
     what: str
@@ -51,9 +50,8 @@ class ClosedCall:
 def closed_calls(source: str) -> Iterator[ClosedCall]:
     """Calls of a source that its process will refuse, each name once, in the order of their
     lines."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = tree_of(source)
+    if tree is None:
         return
     bound = _imported(tree)
     found: dict[str, int] = {}

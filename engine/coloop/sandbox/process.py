@@ -2,7 +2,7 @@
 replaced.
 
     Sandbox (here)                          inside/ (its own process and session)
-      start ------ python, clean environment, two pipes --------> builds the wall, loads the code
+      start ------ python, clean environment, two pipes --------> isolates itself, loads the code
       call  ------ rows as JSON, a number drawn now ------------> runs the function
             <----- scores, or what is wrong with which row ------
       between calls the code stands still
@@ -15,8 +15,8 @@ as if the code had written it itself, which it can: a value of another kind, a s
 to another request ends the child. Who shares a sandbox with other threads asks it while it is
 `held`.
 
-The strongest wall that the machine gives is taken (`inside/walls.py`). Where it gives none, code
-runs only where the machine's owner said so (`COLOOP_CODE_WITHOUT_WALL=yes`).
+The strongest isolation that the machine has is taken (`inside/isolation.py`). Where it has none,
+code runs only if the machine's owner allows it (`COLOOP_ALLOW_UNSANDBOXED_CODE=yes`).
 """
 
 import json
@@ -32,16 +32,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from coloop.errors import UserCodeError
 from coloop.sandbox.exchange import LARGEST_REPLY, Ended, Forged, Late, Pipes, Ticked, TooLong
-from coloop.sandbox.inside.values import is_score, why_not_columns
-from coloop.sandbox.inside.walls import Wall
+from coloop.sandbox.inside.isolation import Isolation
+from coloop.sandbox.inside.values import is_score, is_written
 
 CHILD: Final = Path(__file__).parent / "inside" / "__main__.py"
-WITHOUT_WALL: Final = "COLOOP_CODE_WITHOUT_WALL"
+ALLOW_UNSANDBOXED: Final = "COLOOP_ALLOW_UNSANDBOXED_CODE"
 
 DEFAULT_TIMEOUT_SECONDS: Final = 5.0
 DEFAULT_MEMORY_MIB: Final = 512
@@ -67,10 +66,6 @@ Scored = float | list[float | None] | None
 """What a reward says of a row: a number, one number a step, or nothing."""
 
 
-class _NoWall(UserCodeError):
-    """This machine does not give the wall; says why."""
-
-
 class _Slow(UserCodeError):
     """No answer within the deadline."""
 
@@ -87,7 +82,7 @@ class Sandbox:
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         memory_mib: int = DEFAULT_MEMORY_MIB,
         tick: Callable[[], None] | None = None,
-        wall: Wall | None = None,
+        isolation: Isolation | None = None,
         is_ours: bool = False,
         modules: Mapping[str, str] | None = None,
     ) -> None:
@@ -95,11 +90,11 @@ class Sandbox:
         Args:
             modules: by dotted name, sources of modules that the code may import besides those of
                 the libraries.
-            is_ours: the source is coloop's own, and may load foreign code where no wall stands.
+            is_ours: the source is coloop's own, and may load foreign code without isolation.
             tick: called a few times a second while an answer is waited for; it may raise.
-            wall: this one and no other; None: the strongest that the machine gives.
+            isolation: this one and no other; None: the strongest that the machine gives.
         """
-        self.wall = wall
+        self.isolation = isolation
         self.is_ours = is_ours
         self.tick = tick
         self.source = source
@@ -122,7 +117,6 @@ class Sandbox:
 
     @property
     def process_id(self) -> int | None:
-        """The child's process id while there is one."""
         return self._process.pid if self._process else None
 
     @contextmanager
@@ -146,15 +140,13 @@ class Sandbox:
     ) -> list[Scored]:
         """`reward(prompts, completions, **columns)` on rows given as columns of equal length."""
         request = {"op": "score", "columns": columns, "count": count, "seed": seed}
-        scores: list[Scored] = self._call(request, is_score, count)
-        return scores
+        return self._call(request, is_score, count)
 
     def keep(
         self, rows: Sequence[Mapping[str, Any]], *, seeds: Sequence[int] | None = None
     ) -> list[bool]:
         """`keep(**columns)` of each row, which draws by its own seed."""
-        kept: list[bool] = self._each("keep", rows, seeds, lambda one: isinstance(one, bool))
-        return kept
+        return self._each("keep", rows, seeds, lambda one: isinstance(one, bool))
 
     def write(
         self,
@@ -169,14 +161,7 @@ class Sandbox:
         Args:
             cpu_seconds: most computing of one row; code can undo this limit, not the timeout.
         """
-        written: list[dict[str, Any] | None] = self._each(
-            "write",
-            rows,
-            seeds,
-            lambda one: one is None or why_not_columns(one) is None,
-            cpu_seconds=cpu_seconds,
-        )
-        return written
+        return self._each("write", rows, seeds, is_written, cpu_seconds=cpu_seconds)
 
     def _each(
         self,
@@ -189,8 +174,7 @@ class Sandbox:
     ) -> list[Any]:
         own = list(seeds) if seeds is not None else [0] * len(rows)
         request = {"op": op, "rows": rows, "seeds": own, "cpu_seconds": cpu_seconds}
-        answered: list[Any] = self._call(request, check, len(rows))
-        return answered
+        return self._call(request, check, len(rows))
 
     def load(self) -> None:
         """Start the child and run the code's top level; raises what is wrong with it."""
@@ -204,8 +188,11 @@ class Sandbox:
             printed, self._untaken = self._untaken, ""
         return printed
 
+    def bare(self, error: UserCodeError) -> str:
+        """What an error of this code says, without node and first row before it."""
+        return str(error).removeprefix(f"{self.node}, row 0: ").removeprefix(f"{self.node}: ")
+
     def close(self) -> None:
-        """End the child and everything it started."""
         process, self._process = self._process, None
         worker, self._worker = self._worker, None
         pipes, self._pipes = self._pipes, None
@@ -224,15 +211,12 @@ class Sandbox:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _call(self, request: Mapping[str, Any], check: Callable[[Any], bool], count: int) -> Any:
+    def _call(
+        self, request: Mapping[str, Any], check: Callable[[Any], bool], count: int
+    ) -> list[Any]:
         self.load()
         value = self._value(self._exchange(request, self.timeout_seconds), count)
         if isinstance(value, list) and len(value) == count and all(map(check, value)):
@@ -241,20 +225,23 @@ class Sandbox:
         raise self._error(f"did not return a list of {count} values of the expected type")
 
     def _start(self) -> None:
-        """In the sandbox layer that was chosen and no weaker one."""
-        wall = self.wall if self.wall is not None else wall_here().wall
-        if wall is Wall.NONE and self.wall is None and not _allows_no_wall():
-            raise self._error(_no_wall_words(wall_here().reason))
+        """With the chosen isolation and no weaker one."""
+        isolation = self.isolation
+        if isolation is None:
+            available = available_isolation()
+            isolation = available.isolation
+            if isolation is Isolation.NONE and not _allows_unsandboxed():
+                raise self._error(_no_sandbox_message(available.reason))
         try:
-            self._begin(wall)
+            self._begin(isolation)
         except BaseException:
             self.close()
             raise
 
-    def _begin(self, wall: Wall) -> None:
-        self._spawn(wall)
+    def _begin(self, isolation: Isolation) -> None:
+        self._spawn(isolation)
         hello = self._exchange(None, START_TIMEOUT_SECONDS)
-        self._ensure_stands(wall, hello)
+        self._ensure_stands(isolation, hello)
         if hasattr(os, "pidfd_open"):
             with suppress(ProcessLookupError):
                 self._worker = os.pidfd_open(hello["worker"])
@@ -267,17 +254,16 @@ class Sandbox:
             "is_ours": self.is_ours,
         }
         loaded = self._exchange(load, max(self.timeout_seconds, DEFAULT_TIMEOUT_SECONDS))
-        self._ensure_stands(wall, loaded)
+        self._ensure_stands(isolation, loaded)
         self._value(loaded)
 
-    def _ensure_stands(self, wall: Wall, reply: Mapping[str, Any]) -> None:
+    def _ensure_stands(self, isolation: Isolation, reply: Mapping[str, Any]) -> None:
         """What code says here for itself it says to its own harm alone."""
         refused = _text(reply.get("refused"), LONGEST_MESSAGE)
         if refused:
-            message = f"{self.node}: the sandbox `{wall}` does not start here ({refused})"
-            raise _NoWall(message, self.node)
+            raise self._error(f"the sandbox `{isolation}` does not start here ({refused})")
 
-    def _spawn(self, wall: Wall) -> None:
+    def _spawn(self, isolation: Isolation) -> None:
         paths = dict.fromkeys(sysconfig.get_paths()[name] for name in ("purelib", "platlib"))
         request_read, to_child = os.pipe()
         try:
@@ -292,7 +278,7 @@ class Sandbox:
                 [
                     *(sys.executable, "-P", "-s", "-S", "-B", str(CHILD)),
                     *(str(request_read), str(reply_write), str(self.memory_mib * 2**20)),
-                    *(wall.value, *paths),
+                    *(isolation.value, *paths),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -409,14 +395,14 @@ def _text(value: Any, most: int) -> str:
     return kept.encode("utf-8", "replace").decode("utf-8")
 
 
-def _allows_no_wall() -> bool:
-    return os.environ.get(WITHOUT_WALL, "").strip().lower() in ("yes", "true", "1")
+def _allows_unsandboxed() -> bool:
+    return os.environ.get(ALLOW_UNSANDBOXED, "").strip().lower() in ("yes", "true", "1")
 
 
-def _no_wall_words(reason: str) -> str:
+def _no_sandbox_message(reason: str) -> str:
     return (
         f"this machine has no sandbox for the Python of a loop ({reason}): the code could read and "
-        f"change everything that you can. If you trust it, set {WITHOUT_WALL}=yes"
+        f"change everything that you can. If you trust it, set {ALLOW_UNSANDBOXED}=yes"
     )
 
 
@@ -430,31 +416,67 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class WallHere:
-    """What this machine gives."""
-
-    wall: Wall
+class AvailableIsolation:
+    isolation: Isolation
     """The strongest that stood when it was tried."""
     reason: str = ""
     """Why stronger ones did not."""
 
 
 @cache
-def wall_here() -> WallHere:
+def available_isolation() -> AvailableIsolation:
     """Tried once in each process, with code of our own.
 
     Raises:
-        UserCodeError: a machine too busy to tell; a weaker wall is not taken for that.
+        UserCodeError: a machine too busy to tell; a weaker isolation is not taken for that.
     """
     reasons: list[str] = []
-    for wall in (Wall.NAMESPACES, Wall.CALLS):
+    for isolation in (Isolation.NAMESPACES, Isolation.CALLS):
         code = "def keep(**columns): return True"
         try:
-            with Sandbox(code, function="keep", node="probe", wall=wall) as probe:
+            with Sandbox(code, function="keep", node="probe", isolation=isolation) as probe:
                 probe.keep([{}])
-            return WallHere(wall, "; ".join(reasons))
+            return AvailableIsolation(isolation, "; ".join(reasons))
         except _Slow:
             raise
         except UserCodeError as error:
             reasons.append(str(error))
-    return WallHere(Wall.NONE, "; ".join(reasons))
+    return AvailableIsolation(Isolation.NONE, "; ".join(reasons))
+
+
+@dataclass(frozen=True, slots=True)
+class IsolationWords:
+    """What an isolation prevents and what it leaves, for the person who runs coloop."""
+
+    holds: str
+    """What code of a loop cannot do."""
+    remains: str
+    """What it still can."""
+
+
+WORDS: Final[Mapping[Isolation, IsolationWords]] = {
+    Isolation.NAMESPACES: IsolationWords(
+        holds=(
+            "its file system has only Python's libraries, read-only; it has no network and sees no "
+            "other processes or users; it can only make the system calls that computation needs"
+        ),
+        remains="it can read installed packages, and use cores and memory until its deadline",
+    ),
+    Isolation.CALLS: IsolationWords(
+        holds=(
+            "once the modules that it names are imported, it can make no system call that takes a "
+            "path, a socket, a program or another process"
+        ),
+        remains=(
+            "it sees the host name and its own process id; modules that are imported later are "
+            "refused, so import them at the top"
+        ),
+    ),
+    Isolation.NONE: IsolationWords(
+        holds="mistakes are caught and memory is limited",
+        remains=(
+            "malicious code can read and change everything that you can; it runs only with "
+            "COLOOP_ALLOW_UNSANDBOXED_CODE=yes"
+        ),
+    ),
+}

@@ -119,7 +119,7 @@ def _kind(kind: str) -> dict[str, Any]:
         "kind": kind,
         "color": GROUPS[about.group].color,
         "synonyms": _synonyms(kind),
-        "telling": [{"label": label, "paths": paths} for label, paths in about.shown.items()],
+        "card_fields": [{"label": label, "paths": paths} for label, paths in about.shown.items()],
         "learning": LEARNS_BY if "algorithm" in NODE_CLASSES[kind].model_fields else None,
         "stages": list(about.stages),
         "inputs": [

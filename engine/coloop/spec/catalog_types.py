@@ -134,7 +134,7 @@ class OutputInfo(Part):
     help: str
 
 
-class TellingInfo(Part):
+class CardFieldInfo(Part):
     """A value that a node shows on its card."""
 
     label: str
@@ -167,8 +167,8 @@ class KindInfo(Part):
     synonyms: list[str]
     """Other words for it, and what it can do: algorithms, built-in rewards, tasks."""
     summary: list[str]
-    """Paths of the values that stand beside the kind, most telling first; `*` is any key."""
-    telling: list[TellingInfo]
+    """Paths of the values that stand beside the kind, most important first; `*` is any key."""
+    card_fields: list[CardFieldInfo]
     """Further values that stand on the card and are edited there."""
     learning: LearningInfo | None
     stages: list[str]

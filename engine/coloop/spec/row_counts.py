@@ -20,7 +20,7 @@ class Count:
     """At least so many, whatever the models write and the rules cut."""
     greedy: int = 0
     """Greedy extras that stand beside these rows; they are scored and never learned."""
-    ladder: str = ""
+    breakdown: str = ""
     """How the number comes about, e.g. `32 rows of problems x 8 completions`."""
     mean: TableSize = EMPTY
     """Rows to be expected, greedy extras among them, and the lengths of their texts."""
@@ -62,7 +62,7 @@ def add_up(counts: Iterable[Count]) -> Count:
         is_exact=all(part.is_exact for part in parts),
         least=least,
         greedy=sum(part.greedy for part in parts),
-        ladder=" + ".join(part.ladder for part in parts if part.ladder),
+        breakdown=" + ".join(part.breakdown for part in parts if part.breakdown),
         mean=mean,
     )
 

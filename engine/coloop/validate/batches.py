@@ -133,7 +133,7 @@ def streams_hold_whole_groups(facts: Facts) -> Iterator[Diagnostic]:
 def _rows_to_learn(facts: Facts, counts: RowCounts, node: str, port: str) -> Count:
     rule = facts.spec.schedule.learn.get(node)
     if rule is not None and rule.rows is not None:
-        return Count(rows=rule.rows, is_exact=True, ladder=f"`learn.{node}.rows`")
+        return Count(rows=rule.rows, is_exact=True, breakdown=f"`learn.{node}.rows`")
     if PORTS[facts.nodes[node].kind].inputs[port].phase != "learn":
         return Count(rows=None)
     return counts.taught(node, port)
@@ -147,7 +147,7 @@ def _indivisible(
         elsewhere: rows of the phases that a new value holds in as well.
     """
     assert count.rows is not None
-    ladder = f" ({count.ladder})" if count.ladder else ""
+    breakdown = f" ({count.breakdown})" if count.breakdown else ""
     others = () if path in phase.overrides else elsewhere
     factors = [n for n in divisors(count.rows) if all(r % n == 0 or r <= n for r in others)]
     below = max((n for n in factors if n < batch), default=1)
@@ -155,7 +155,7 @@ def _indivisible(
     where = "" if phase.name is None else f" in {phase.label}"
     return _nearest(
         path,
-        f"a step has {count.rows} rows{ladder}{where}, which is not a multiple of `mini_batch: "
+        f"a step has {count.rows} rows{breakdown}{where}, which is not a multiple of `mini_batch: "
         f"{batch}`",
         (below, above),
     )

@@ -99,11 +99,11 @@ def pools_fit_the_machine(facts: Facts) -> Iterator[Diagnostic]:
     there = machine.gpus or machine.workers
     wanted = {name: getattr(pool, unit) or 0 for name, pool in pools.items()}
     if not wrong and sum(wanted.values()) > there:
-        ladder = " + ".join(f"{count} ({name})" for name, count in wanted.items())
+        requested = " + ".join(f"{count} ({name})" for name, count in wanted.items())
         yield error(
             "placement.pools_too_large",
             "hardware.pools",
-            f"the pools need {sum(wanted.values())} {unit} ({ladder}), but {machine.name} has "
+            f"the pools need {sum(wanted.values())} {unit} ({requested}), but {machine.name} has "
             f"{there}",
             "make pools smaller, or let roles share a pool",
         )

@@ -31,10 +31,8 @@ def _check(columns: Mapping[str, Any], completion: str) -> float | None:
 
 BACKWARDS = Task(
     name="backwards",
-    help="Write a word backwards.",
     parameters=BackwardsTask,
     main=Part(
-        help="A word, and the same backwards.",
         columns=("prompt", "answer", "target"),
         strata=_strata,
     ),

@@ -74,7 +74,7 @@ export const searchLoops = (q: string, limit: number, signal?: AbortSignal) =>
 export const fitLoop = (body: Bodies["FitLoop"], signal?: AbortSignal) =>
   read(client.POST("/api/fit", { body, ...until(signal) }));
 
-export const placeLoop = (body: Bodies["PlaceLoop"], signal?: AbortSignal) =>
+export const placeLoop = (body: Bodies["LoopInput"], signal?: AbortSignal) =>
   read(client.POST("/api/place", { body, ...until(signal) }));
 
 export const fetchHardware = () => read(client.GET("/api/presets/hardware"));

@@ -615,23 +615,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/runs/import": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Import Run */
-        post: operations["importRun"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/runs/series": {
         parameters: {
             query?: never;
@@ -1460,6 +1443,82 @@ export interface components {
             most: number;
         };
         /**
+         * BatchBreakdown
+         * @description A learner's batch in one phase.
+         */
+        BatchBreakdown: {
+            /**
+             * Counts
+             * @description From what is loaded to optimizer steps.
+             */
+            counts: components["schemas"]["BatchCount"][];
+            /**
+             * Is Exact
+             * @description Whether the counts are certain before the run.
+             */
+            is_exact: boolean;
+            /**
+             * Node
+             * @description Who learns.
+             */
+            node: string;
+            /**
+             * Note
+             * @description What is not certain about them; empty where all is.
+             */
+            note: string;
+            /**
+             * Phase
+             * @description In which phase.
+             */
+            phase: string;
+        };
+        /**
+         * BatchCount
+         * @description One number.
+         */
+        BatchCount: {
+            /**
+             * By
+             * @description With what; 1 of the first.
+             */
+            by: number;
+            /**
+             * Count
+             * @description How many in one step.
+             */
+            count: number;
+            /**
+             * Name
+             * @description What is counted: `prompts`, `completions`, `rows`, `micro-batches`, `updates`.
+             */
+            name: string;
+            /**
+             * Of
+             * @description What that number is: `completions a prompt`.
+             */
+            of: string;
+            /**
+             * Sign
+             * @description How it comes from the count before it; empty: the first.
+             * @enum {string}
+             */
+            sign: "" | "×" | "÷";
+        };
+        /**
+         * CardFieldInfo
+         * @description A value that a node shows on its card.
+         */
+        CardFieldInfo: {
+            /** Label */
+            label: string;
+            /**
+             * Paths
+             * @description Where it may stand: the first of these that is set, else the first with a default.
+             */
+            paths: string[];
+        };
+        /**
          * Catalog
          * @description Everything a form, a palette or a document needs to know of the language.
          */
@@ -1602,22 +1661,6 @@ export interface components {
             ports: string[];
             /** Title */
             title: string;
-        };
-        /**
-         * CheckLoop
-         * @description The loop to look at.
-         */
-        CheckLoop: {
-            /**
-             * Spec
-             * @description The loop as data, in the words of the YAML.
-             */
-            spec?: JsonObject | null;
-            /**
-             * Yaml
-             * @description The loop as text; findings have line and column then.
-             */
-            yaml?: string | null;
         };
         /** CheckReport */
         CheckReport: {
@@ -1913,6 +1956,24 @@ export interface components {
             type: "of_dataset";
         };
         /**
+         * Decision
+         * @description A value that the spec left to the compiler.
+         */
+        Decision: {
+            /**
+             * Path
+             * @description The setting: `nodes.actor.training.dtype`.
+             */
+            path: string;
+            /** Reason */
+            reason: string;
+            /**
+             * Value
+             * @description What it is in the run; None: nothing of the kind.
+             */
+            value: Json;
+        };
+        /**
          * Diagnostic
          * @description One finding about a spec.
          */
@@ -2082,10 +2143,10 @@ export interface components {
              */
             base: string | null;
             /**
-             * Sitting
-             * @description As in a save of a text: edits of one sitting are one version for a while.
+             * Edit Session
+             * @description As in a save of a text: edits of one session are one version for a while.
              */
-            sitting?: string | null;
+            edit_session?: string | null;
             /**
              * Spec
              * @description The loop as it shall be: the text is changed to say so, comments and number formats elsewhere
@@ -2473,7 +2534,10 @@ export interface components {
         };
         /** ForkRun */
         ForkRun: {
-            /** Force */
+            /**
+             * Force
+             * @description Start although the estimate is over the memory budget.
+             */
             force?: boolean;
             /** Name */
             name?: string | null;
@@ -2799,14 +2863,6 @@ export interface components {
             /** Version */
             version: string;
         };
-        /** ImportRun */
-        ImportRun: {
-            /**
-             * Path
-             * @description Folder of a run that `coloop run` wrote, inside the allowed roots.
-             */
-            path: string;
-        };
         /**
          * InputInfo
          * @description One input of a kind.
@@ -2855,6 +2911,11 @@ export interface components {
                 [key: string]: components["schemas"]["JsonValue"][];
             };
         };
+        /**
+         * Isolation
+         * @enum {string}
+         */
+        Isolation: "namespaces" | "calls" | "none";
         /** JsonSchema */
         JsonSchema: {
             /** $Defs */
@@ -2980,6 +3041,11 @@ export interface components {
          */
         KindInfo: {
             /**
+             * Card Fields
+             * @description Further values that stand on the card and are edited there.
+             */
+            card_fields: components["schemas"]["CardFieldInfo"][];
+            /**
              * Color
              * @description Name of the page's CSS variable; that of its group.
              */
@@ -3010,7 +3076,7 @@ export interface components {
             stages: string[];
             /**
              * Summary
-             * @description Paths of the values that stand beside the kind, most telling first; `*` is any key.
+             * @description Paths of the values that stand beside the kind, most important first; `*` is any key.
              */
             summary: string[];
             /**
@@ -3019,48 +3085,12 @@ export interface components {
              */
             synonyms: string[];
             /**
-             * Telling
-             * @description Further values that stand on the card and are edited there.
-             */
-            telling: components["schemas"]["TellingInfo"][];
-            /**
              * Template
              * @description A node to start from.
              */
             template: JsonObject;
             /** Title */
             title: string;
-        };
-        /**
-         * Ladder
-         * @description A learner's batch in one phase.
-         */
-        Ladder: {
-            /**
-             * Is Exact
-             * @description Whether the counts are certain before the run.
-             */
-            is_exact: boolean;
-            /**
-             * Node
-             * @description Who learns.
-             */
-            node: string;
-            /**
-             * Note
-             * @description What is not certain about them; empty where all is.
-             */
-            note: string;
-            /**
-             * Phase
-             * @description In which phase.
-             */
-            phase: string;
-            /**
-             * Rungs
-             * @description From what is loaded to optimizer steps.
-             */
-            rungs: components["schemas"]["Rung"][];
         };
         /**
          * LearningInfo
@@ -3200,7 +3230,7 @@ export interface components {
             updated_at: string;
             /**
              * Version
-             * @description Number of the newest version. Edits of one sitting are one version.
+             * @description Number of the newest version. Edits of one session are one version.
              */
             version: number;
             /** Yaml */
@@ -3230,6 +3260,22 @@ export interface components {
              * @description None where the loop itself is called so.
              */
             node: string | null;
+        };
+        /**
+         * LoopInput
+         * @description Exactly one of the two.
+         */
+        LoopInput: {
+            /**
+             * Spec
+             * @description The loop as data, in the words of the YAML.
+             */
+            spec?: JsonObject | null;
+            /**
+             * Yaml
+             * @description The loop as text; findings have line and column then.
+             */
+            yaml?: string | null;
         };
         /** LoopPresetEntry */
         LoopPresetEntry: {
@@ -3279,23 +3325,23 @@ export interface components {
             updated_at: string;
             /**
              * Version
-             * @description Number of the newest version. Edits of one sitting are one version.
+             * @description Number of the newest version. Edits of one session are one version.
              */
             version: number;
         };
         /** LoopText */
         LoopText: {
             /**
+             * Edit Session
+             * @description Names the session that edits, such as a tab. Its saves are one version for a while; without
+             *     it each save is a version.
+             */
+            edit_session?: string | null;
+            /**
              * Name
              * @description What to call it. Default: the name in the text.
              */
             name?: string | null;
-            /**
-             * Sitting
-             * @description Whose edits these are, such as a tab's. Saves of one sitting are one version for a while;
-             *     without it each save is a version.
-             */
-            sitting?: string | null;
             /**
              * Yaml
              * @description The loop, as text. A draft may have errors, but it has to be readable as YAML.
@@ -3343,7 +3389,7 @@ export interface components {
             /**
              * Started At
              * Format: date-time
-             * @description Its first edit; all edits of a sitting are one version.
+             * @description Its first edit; all edits of an edit session are one version.
              */
             started_at: string;
             /** Version */
@@ -3392,7 +3438,7 @@ export interface components {
             /**
              * Started At
              * Format: date-time
-             * @description Its first edit; all edits of a sitting are one version.
+             * @description Its first edit; all edits of an edit session are one version.
              */
             started_at: string;
             /** Version */
@@ -3946,22 +3992,6 @@ export interface components {
              */
             type: "phase";
         };
-        /**
-         * PlaceLoop
-         * @description The loop to place.
-         */
-        PlaceLoop: {
-            /**
-             * Spec
-             * @description The loop as data, in the words of the YAML.
-             */
-            spec?: JsonObject | null;
-            /**
-             * Yaml
-             * @description The loop as text; findings have line and column then.
-             */
-            yaml?: string | null;
-        };
         /** PlaceResult */
         PlaceResult: {
             /** Backends */
@@ -4035,39 +4065,24 @@ export interface components {
         /** PlanSummary */
         PlanSummary: {
             /**
+             * Breakdowns
+             * @description The batch of every learner in every phase, from prompts to updates.
+             */
+            breakdowns: components["schemas"]["BatchBreakdown"][];
+            /**
              * Decisions
              * @description What was chosen where the loop left it open.
              */
-            decisions: components["schemas"]["PlannedDecision"][];
+            decisions: components["schemas"]["Decision"][];
             /**
              * Explain
              * @description The plan in words, a line each.
              */
             explain: string[];
-            /**
-             * Ladders
-             * @description The batch of every learner in every phase, from prompts to updates.
-             */
-            ladders: components["schemas"]["Ladder"][];
             /** Phases */
             phases: components["schemas"]["PlannedPhase"][];
             /** Probes */
             probes: components["schemas"]["PlannedProbe"][];
-        };
-        /** PlannedDecision */
-        PlannedDecision: {
-            /**
-             * Path
-             * @description The setting: `nodes.actor.training.dtype`.
-             */
-            path: string;
-            /** Reason */
-            reason: string;
-            /**
-             * Value
-             * @description What it is in the run; None: nothing of the kind.
-             */
-            value: Json;
         };
         /** PlannedPhase */
         PlannedPhase: {
@@ -4145,10 +4160,10 @@ export interface components {
         /** PlannedStage */
         PlannedStage: {
             /**
-             * Ladder
+             * Breakdown
              * @description How the number comes about.
              */
-            ladder: string;
+            breakdown: string;
             /** Node */
             node: string;
             /**
@@ -4792,38 +4807,6 @@ export interface components {
          */
         RunStateName: "queued" | "starting" | "running" | "stopping" | "stopped" | "finished" | "failed";
         /**
-         * Rung
-         * @description One number.
-         */
-        Rung: {
-            /**
-             * By
-             * @description With what; 1 of the first.
-             */
-            by: number;
-            /**
-             * Count
-             * @description How many in one step.
-             */
-            count: number;
-            /**
-             * Name
-             * @description What is counted: `prompts`, `completions`, `rows`, `micro-batches`, `updates`.
-             */
-            name: string;
-            /**
-             * Of
-             * @description What that number is: `completions a prompt`.
-             */
-            of: string;
-            /**
-             * Sign
-             * @description How it comes from the rung before it; empty: the first.
-             * @enum {string}
-             */
-            sign: "" | "×" | "÷";
-        };
-        /**
          * SampleEvent
          * @description Texts of this step; the whole of them lies at `path` in the run folder.
          */
@@ -5030,9 +5013,11 @@ export interface components {
              * @description What code of a loop cannot do.
              */
             holds: string;
+            /** @description The strongest that this machine has. */
+            isolation: components["schemas"]["Isolation"];
             /**
              * Reason
-             * @description Why stronger ones do not stand; empty where the strongest does.
+             * @description Why stronger ones do not work; empty where the strongest does.
              */
             reason: string;
             /**
@@ -5040,8 +5025,6 @@ export interface components {
              * @description What it still can.
              */
             remains: string;
-            /** @description The strongest that this machine gives. */
-            wall: components["schemas"]["Wall"];
         };
         /** SavedDocument */
         SavedDocument: {
@@ -5734,19 +5717,6 @@ export interface components {
             };
             schema: components["schemas"]["JsonSchema"];
         };
-        /**
-         * TellingInfo
-         * @description A value that a node shows on its card.
-         */
-        TellingInfo: {
-            /** Label */
-            label: string;
-            /**
-             * Paths
-             * @description Where it may stand: the first of these that is set, else the first with a default.
-             */
-            paths: string[];
-        };
         /** Token */
         Token: {
             /** Id */
@@ -5892,12 +5862,6 @@ export interface components {
              */
             label: string | null;
         };
-        /**
-         * Wall
-         * @description What stands between the user's code and the machine.
-         * @enum {string}
-         */
-        Wall: "namespaces" | "calls" | "none";
     };
     responses: never;
     parameters: never;
@@ -6028,7 +5992,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CheckLoop"];
+                "application/json": components["schemas"]["LoopInput"];
             };
         };
         responses: {
@@ -8302,7 +8266,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PlaceLoop"];
+                "application/json": components["schemas"]["LoopInput"];
             };
         };
         responses: {
@@ -9877,120 +9841,6 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["NewRun"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Run"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Precondition Required */
-            428: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    importRun: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ImportRun"];
             };
         };
         responses: {

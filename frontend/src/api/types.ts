@@ -21,9 +21,9 @@ export type Bodies = Pick<
   | "EditRun"
   | "FitLoop"
   | "ForkRun"
+  | "LoopInput"
   | "LoopText"
   | "NewRun"
-  | "PlaceLoop"
 >;
 export type RunQuery = NonNullable<operations["listRuns"]["parameters"]["query"]>;
 export type CurveQuery = operations["listRunSeries"]["parameters"]["query"];
@@ -55,10 +55,10 @@ export type FitWay = Schemas["FitWay"];
 export type PlaceAnswer = Schemas["PlaceResult"];
 export type Placed = Schemas["Placed"];
 export type BackendOfLearner = Schemas["BackendOfLearner"];
-export type BatchLadder = Schemas["Ladder"];
-export type BatchRung = Schemas["Rung"];
+export type BatchBreakdown = Schemas["BatchBreakdown"];
+export type BatchCount = Schemas["BatchCount"];
 export type PlanSummary = Schemas["PlanSummary"];
-export type PlannedDecision = Schemas["PlannedDecision"];
+export type PlannedDecision = Schemas["Decision"];
 export type PlannedPhase = Schemas["PlannedPhase"];
 export type PlannedProbe = Schemas["PlannedProbe"];
 export type PlannedStage = Schemas["PlannedStage"];

@@ -44,7 +44,7 @@ function valuesOfKind(
   kind: KindInfo,
 ): CardValue[] {
   const node = document.nodes[id];
-  return kind.telling.flatMap(({ label, paths }): CardValue[] => {
+  return kind.card_fields.flatMap(({ label, paths }): CardValue[] => {
     const parts = paths.map((path) => path.split("."));
     const path = parts.find((one) => valuesAt(node, one).length > 0);
     if (path?.includes(ANY)) {

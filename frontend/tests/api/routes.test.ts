@@ -56,7 +56,7 @@ afterAll(() => {
 it("a save says which revision it replaces, or that there is none", async () => {
   answer = json(200, { id: "a b", revision: "2" });
 
-  const edit = { base: "1", yaml: "name: x", strict: true, sitting: "tab" };
+  const edit = { base: "1", yaml: "name: x", strict: true, edit_session: "tab" };
   const saved = await routes.saveDocument("a b", edit);
   await routes.saveDocument("new", { base: null, yaml: "name: x", strict: false });
 

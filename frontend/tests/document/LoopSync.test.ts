@@ -757,11 +757,11 @@ describe("a preset that is looked at", () => {
 
   function look() {
     const server = fakeServer();
-    const made: { base: string | null; sitting?: string | null | undefined }[] = [];
+    const made: { base: string | null; edit_session?: string | null | undefined }[] = [];
     const api: SyncApi = {
       ...server.api,
       saveDocument: async (id, body) => {
-        made.push({ base: body.base, sitting: body.sitting });
+        made.push({ base: body.base, edit_session: body.edit_session });
         const base = body.base ?? `r${server.state.revision}`;
         return server.api.saveDocument(id, { ...body, base });
       },
@@ -813,8 +813,8 @@ describe("a preset that is looked at", () => {
     await vi.advanceTimersByTimeAsync(1000);
     seed(2);
     await vi.advanceTimersByTimeAsync(1000);
-    expect(made[0]?.sitting).toBeTruthy();
-    expect(made[1]?.sitting).toBe(made[0]?.sitting);
+    expect(made[0]?.edit_session).toBeTruthy();
+    expect(made[1]?.edit_session).toBe(made[0]?.edit_session);
     sync.stop();
   });
 

@@ -15,7 +15,12 @@ import { choose } from "../fixtures/choose";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { aProblem } from "../fixtures/runs";
 
-const sandbox = { wall: "namespaces", holds: "it sees no file", remains: "a core", reason: "" };
+const sandbox = {
+  isolation: "namespaces",
+  holds: "it sees no file",
+  remains: "a core",
+  reason: "",
+};
 
 const finding = (diagnostics: Diagnostic[]) => ({
   check: { report: { ok: false, diagnostics }, estimate: null, plan: null, mode: null },
@@ -84,7 +89,7 @@ describe("forms from the catalog", () => {
     expect(screen.getAllByText(/chosen scores higher than rejected/).length).toBe(1);
   });
 
-  it("code says which wall it runs behind", async () => {
+  it("code says which isolation it runs with", async () => {
     const loop = smallLoop();
     loop.nodes.mine = { kind: "reward", source: { type: "python", code: "def reward(): ..." } };
     show(<NodeInspector id="mine" />, [], loop);

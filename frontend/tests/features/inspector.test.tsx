@@ -166,12 +166,12 @@ describe("what the check knows of a node", () => {
         reason: "the largest that fits in 6 GiB",
       },
     ],
-    ladders: ["warm-up", "rl"].map((phase) => ({
+    breakdowns: ["warm-up", "rl"].map((phase) => ({
       node: "actor",
       phase,
       is_exact: true,
       note: "",
-      rungs: [
+      counts: [
         { name: "prompts", count: 8, sign: "" as const, by: 1, of: "" },
         { name: "completions", count: 40, sign: "×" as const, by: 5, of: "completions a prompt" },
         { name: "updates", count: 2.5, sign: "÷" as const, by: 16, of: "rows an update" },
@@ -191,7 +191,7 @@ describe("what the check knows of a node", () => {
     return store;
   };
 
-  it("the batch is a ladder of numbers that multiply out, once where all phases have the same", () => {
+  it("the batch is broken down into numbers that multiply out, once where all phases have the same", () => {
     showWith();
 
     const batch = screen.getByRole("region", { name: "Batch of a step" });

@@ -11,7 +11,7 @@ const stage = (name: string, rows: string | null, passes = 1): PlannedStage => (
   stage: name,
   node: name.split(".")[0] ?? "",
   rows,
-  ladder: "",
+  breakdown: "",
   passes,
 });
 
@@ -49,7 +49,7 @@ const CHECK = {
       { path: "nodes.actor.training.packing", value: false, reason: "rows are padded" },
       { path: "threads", value: 2, reason: "all cores" },
     ],
-    ladders: [],
+    breakdowns: [],
     explain: [],
   },
   mode: "online",
@@ -97,7 +97,7 @@ describe("the plan", () => {
   });
 
   it("tells how a number comes about", () => {
-    const one = { ...stage("a.generate", "8", 3), ladder: "4 rows of `p` x 2 completions" };
+    const one = { ...stage("a.generate", "8", 3), breakdown: "4 rows of `p` x 2 completions" };
 
     expect(rowsText(one)).toBe(
       "8 rows a step: 4 rows of `p` x 2 completions; at most 3 passes a step",

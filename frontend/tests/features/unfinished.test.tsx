@@ -17,7 +17,7 @@ function show(node: JsonObject) {
   document.nodes.mine = node as (typeof document.nodes)[string];
   const { store, syncStore, wrapper: Wrapper } = insideLoop({ document });
   const client = new QueryClient();
-  client.setQueryData(["sandbox"], { wall: "none", holds: "", remains: "", reason: "" });
+  client.setQueryData(["sandbox"], { isolation: "none", holds: "", remains: "", reason: "" });
   render(
     <QueryClientProvider client={client}>
       <Wrapper>

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coloop.data.answers import last_line, says
-from coloop.data.expressions import NotArithmetic, read_expression
+from coloop.data.expressions import WITH_FUNCTIONS, NotArithmetic, read_expression
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,9 @@ def test_what_is_no_arithmetic(text: str) -> None:
 
 
 def test_roots_and_pi_only_where_asked() -> None:
-    assert read_expression("sqrt(9/4)", functions=True).value == Fraction(3, 2)
-    assert abs(float(read_expression("sqrt(2)", functions=True).value) - 2**0.5) < 1e-15
-    assert float(read_expression("2*pi", functions=True).value) == pytest.approx(6.283185307179586)
+    assert read_expression("sqrt(9/4)", WITH_FUNCTIONS).value == Fraction(3, 2)
+    assert abs(float(read_expression("sqrt(2)", WITH_FUNCTIONS).value) - 2**0.5) < 1e-15
+    assert float(read_expression("2*pi", WITH_FUNCTIONS).value) == pytest.approx(6.283185307179586)
 
 
 def test_the_numbers_of_an_expression_are_listed() -> None:

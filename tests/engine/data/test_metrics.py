@@ -13,7 +13,6 @@ from coloop.data.metrics import (
     brier,
     calibration,
     class_recall,
-    explained_variance,
     false_negative_rate,
     false_positive_rate,
     label_accuracy,
@@ -192,13 +191,6 @@ def test_rank_correlation_shares_ranks_of_ties() -> None:
     # ranks 1.5 1.5 3 against 1 2 3: 1.5 / sqrt(1.5 * 2)
     assert correlation([1.0, 1.0, 2.0], [1.0, 2.0, 3.0]) == pytest.approx(1.5 / 3**0.5)
     assert correlation([1.0, 1.0], [1.0, 2.0]) is None
-
-
-def test_explained_variance() -> None:
-    assert explained_variance([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]) == 1.0
-    assert explained_variance([2.0, 2.0, 2.0], [1.0, 2.0, 3.0]) == 0.0
-    assert explained_variance([3.0, 2.0, 1.0], [1.0, 2.0, 3.0]) == pytest.approx(-3.0)
-    assert explained_variance([1.0, 1.0], [2.0, 2.0]) is None
 
 
 def test_majorities_without_grades() -> None:

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coloop.data.rewards.checkers import proof as kernel
+from coloop.data.rewards.inside import proof as kernel
 from coloop.data.tasks import check_row, task_rows
-from coloop.data.tools.calculator import calculated
+from coloop.data.tools.builtin import calculated
 from coloop.data.tools.proof import ProofEnvironment
 from coloop.data.tools.protocol import ToolFailure
 

@@ -10,16 +10,13 @@ import pytest
 
 from coloop.data.tasks import (
     TASKS,
-    TaskProblem,
-    TooFewProblems,
     check_row,
     check_row_steps,
     columns_of,
     part_of,
-    split_of,
     task_rows,
 )
-from coloop.data.tasks.base import permuted
+from coloop.data.tasks.base import TaskProblem, TooFewProblems, permuted, split_of
 from coloop.spec import tasks as spec_tasks
 
 PRINTABLE = set(string.printable) - set("\t\r\x0b\x0c")

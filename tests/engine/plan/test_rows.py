@@ -38,8 +38,15 @@ def test_every_stage_of_a_step_says_its_rows(compiled: Compiled) -> None:
         "actor.credit": "8",
         "actor.learn": "8",
     }
-    assert stage(plan, "actor.generate").rows.ladder == "4 rows of `problems` x 2 completions"
+    assert stage(plan, "actor.generate").rows.breakdown == "4 rows of `problems` x 2 completions"
     assert stage(plan, "exact.score").edges["actor.rollouts->exact.rollouts"].text == "8"
+
+
+def test_a_plan_of_an_older_run_folder_is_read(compiled: Compiled) -> None:
+    plan = compiled(GRPO, actor=PLAIN)
+    older = plan.model_dump_json().replace('"breakdown":', '"ladder":')
+
+    assert Plan.model_validate_json(older) == plan
 
 
 def test_a_phase_counts_with_the_values_that_it_sets(compiled: Compiled) -> None:

@@ -8,12 +8,12 @@ import pytest
 from pydantic import TypeAdapter
 
 from coloop.data.rewards import judging
-from coloop.data.rewards.builtin import BuiltinScores, judge_of, score_builtin
+from coloop.data.rewards.builtin import judge_of, score_builtin
 from coloop.data.rewards.judging import LibraryJudge, source_of
 from coloop.data.rewards.scoring import Question, ScoringRow
-from coloop.data.rewards.user_code import OnError
+from coloop.data.rewards.user_code import OnError, ScoredRows
 from coloop.errors import DataError
-from coloop.sandbox.inside.walls import Wall
+from coloop.sandbox.inside.isolation import Isolation
 from coloop.sandbox.process import Sandbox
 from coloop.spec.builtins import BuiltinSource
 from coloop.spec.reward import ScoreAs
@@ -36,7 +36,7 @@ def judged(
     judge: LibraryJudge | None = None,
     on_error: OnError = "stop",
     **options: Any,
-) -> BuiltinScores:
+) -> ScoredRows[Any]:
     source = OPTIONS.validate_python({"type": "builtin", "name": name, **options})
     given = [ScoringRow(columns=columns) for columns in rows]
     return score_builtin(source, given, node="mine", on_error=on_error, judge=judge)
@@ -142,8 +142,8 @@ def test_a_library_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("wall", [Wall.NAMESPACES, Wall.CALLS, Wall.NONE])
-def test_behind_every_wall_the_libraries_answer_alike(wall: Wall) -> None:
+@pytest.mark.parametrize("isolation", [Isolation.NAMESPACES, Isolation.CALLS, Isolation.NONE])
+def test_behind_every_isolation_the_libraries_answer_alike(isolation: Isolation) -> None:
     questions: dict[str, list[dict[str, Any]]] = {
         "mathematics": [
             {"said": r"\{1,2\}", "golds": [r"\{2,1\}"]},
@@ -164,7 +164,7 @@ def test_behind_every_wall_the_libraries_answer_alike(wall: Wall) -> None:
             source_of(name),
             function="judge",
             node="mine",
-            wall=wall,
+            isolation=isolation,
             is_ours=True,
             timeout_seconds=60,
             memory_mib=1024,

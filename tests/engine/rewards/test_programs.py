@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from coloop.data.rewards.builtin import BuiltinScores, score_builtin
+from coloop.data.rewards.builtin import score_builtin
 from coloop.data.rewards.program_tests import program_of, read_tests, wanted_by
 from coloop.data.rewards.scoring import Score, ScoringRow
 from coloop.errors import DataError
@@ -18,7 +18,7 @@ SUM = ["assert add(1, 2) == 3", "assert add(2, 2) == 4"]
 CHECK = "def check(candidate):\n    assert candidate(1, 2) == 3\n    assert candidate(0, 0) == 0\n"
 
 
-def judged(rows: list[dict[str, Any]], *, on_error: Any = "stop", **options: Any) -> BuiltinScores:
+def judged(rows: list[dict[str, Any]], *, on_error: Any = "stop", **options: Any) -> Any:
     source: Any = TypeAdapter(BuiltinSource).validate_python(
         {"type": "builtin", "name": "code_tests", **options}
     )

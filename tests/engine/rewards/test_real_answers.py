@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from coloop.data.rewards.builtin import score_builtin
 from coloop.data.rewards.scoring import Score, ScoringRow
-from coloop.data.sources import all_rows, open_source
+from coloop.data.sources import open_source
 from coloop.spec.builtins import BuiltinSource
 from coloop.spec.nodes import DatasetNode
 
@@ -27,7 +27,8 @@ def rows_of(name: str) -> list[dict[str, Any]]:
             "columns": {"prompt": "question"},
         }
     )
-    return list(all_rows(open_source(node, node_id="problems", root=GSM8K)))
+    source = open_source(node, node_id="problems", root=GSM8K)
+    return [source.row(index) for index in range(len(source))]
 
 
 def scored(rows: list[ScoringRow], **options: Any) -> list[Score]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coloop.data.tools.protocol import Answered, Forgetful, ToolFailure
+from coloop.data.tools.protocol import Answered, StatelessTool, ToolFailure
 from coloop.runtime.roles.generation.conversations import (
     Callee,
     Conversation,
@@ -17,7 +17,7 @@ from coloop.spec.rollout import Rollout, Turns
 from coloop.workers.messages import Pause, Silence
 
 
-class Echo(Forgetful):
+class Echo(StatelessTool):
     """Says what it is told, fails at `bad`, and ends the text at `end`."""
 
     def answer(self, arguments: Any, tick: Any) -> Answered:

@@ -5,7 +5,7 @@ import pytest
 from coloop.errors import UserCodeError
 from coloop.sandbox.foreseen import CALLS, closed_calls
 from coloop.sandbox.inside.closed import INSTEAD, sentence
-from coloop.sandbox.inside.walls import Wall
+from coloop.sandbox.inside.isolation import Isolation
 from coloop.sandbox.process import Sandbox
 
 
@@ -50,7 +50,9 @@ def test_what_is_found_is_refused_at_run_in_the_same_words(name: str) -> None:
     code = f"import {module}\ndef reward(**columns):\n    {name}({ARGUMENTS[name]})\n"
 
     with (
-        Sandbox(code, function="reward", node="r", timeout_seconds=30, wall=Wall.CALLS) as box,
+        Sandbox(
+            code, function="reward", node="r", timeout_seconds=30, isolation=Isolation.CALLS
+        ) as box,
         pytest.raises(UserCodeError) as caught,
     ):
         box.score({"prompts": [""], "completions": [""]}, 1)

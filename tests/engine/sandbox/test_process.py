@@ -11,7 +11,7 @@ import pytest
 
 from coloop.data.rewards.user_code import reward_columns, score_rows
 from coloop.errors import StopRequested, UserCodeError
-from coloop.sandbox.inside.walls import Wall
+from coloop.sandbox.inside.isolation import Isolation
 from coloop.sandbox.process import Sandbox, Scored
 from coloop.spec.reward import ScoreAs
 
@@ -236,8 +236,10 @@ def test_reaching_out_of_the_process_is_refused(lines: list[str], told: str) -> 
     assert told in str(failure(body(*lines, "return [0.0] * 3")))
 
 
-def test_without_a_wall_foreign_code_is_refused() -> None:
-    assert "ctypes" in str(failure(body("import ctypes", "return [0.0] * 3"), wall=Wall.NONE))
+def test_without_an_isolation_foreign_code_is_refused() -> None:
+    assert "ctypes" in str(
+        failure(body("import ctypes", "return [0.0] * 3"), isolation=Isolation.NONE)
+    )
 
 
 def test_a_file_of_the_standard_library_can_be_read_only() -> None:

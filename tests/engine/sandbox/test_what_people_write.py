@@ -10,8 +10,8 @@ import pytest
 
 from coloop.errors import UserCodeError
 from coloop.sandbox.code_files import read_code
-from coloop.sandbox.inside.walls import Wall
-from coloop.sandbox.process import Sandbox, wall_here
+from coloop.sandbox.inside.isolation import Isolation
+from coloop.sandbox.process import Sandbox, available_isolation
 from coloop.spec.reward import CODE_MEMORY_MIB
 
 TEXTS = ["it is 42", "no"]
@@ -49,12 +49,12 @@ def reward(completions, **columns):
 """
 
 
-@pytest.mark.parametrize("wall", [Wall.NAMESPACES, Wall.CALLS, Wall.NONE])
-def test_coroutines_are_awaited_without_a_socket(wall: Wall) -> None:
-    if wall is Wall.NAMESPACES and wall_here().wall is not wall:
+@pytest.mark.parametrize("isolation", [Isolation.NAMESPACES, Isolation.CALLS, Isolation.NONE])
+def test_coroutines_are_awaited_without_a_socket(isolation: Isolation) -> None:
+    if isolation is Isolation.NAMESPACES and available_isolation().isolation is not isolation:
         pytest.skip("this machine gives no namespaces")
-    assert scores(ASYNC, wall=wall) == [8.0, 2.0]
-    assert scores(RUNS, wall=wall) == [1.0, 1.0]
+    assert scores(ASYNC, isolation=isolation) == [8.0, 2.0]
+    assert scores(RUNS, isolation=isolation) == [1.0, 1.0]
 
 
 def test_rows_of_a_batch_wait_at_the_same_time() -> None:
@@ -172,17 +172,17 @@ def reward(completions, **columns):
 def test_where_no_file_is_read_random_numbers_are_told_to_come_from_elsewhere(device: str) -> None:
     code = DRAWS.replace("/dev/urandom", device)
 
-    words = failure(code, wall=Wall.CALLS)
+    words = failure(code, isolation=Isolation.CALLS)
 
     assert "this code runs in a limited process with no files" in words
     assert "`os.urandom`" in words
     assert "Errno" not in words
     without = code.replace(f'open("{device}", "rb")', "io.BytesIO(os.urandom(4))")
-    assert scores(f"import io, os\n{without}", wall=Wall.CALLS) == [1.0, 1.0]
+    assert scores(f"import io, os\n{without}", isolation=Isolation.CALLS) == [1.0, 1.0]
 
 
 def test_random_numbers_of_the_machine_can_be_read() -> None:
-    if wall_here().wall is not Wall.NAMESPACES:
+    if available_isolation().isolation is not Isolation.NAMESPACES:
         pytest.skip("this machine gives no namespaces")
     code = DRAWS
     assert scores(code) == [1.0, 1.0]
@@ -193,14 +193,16 @@ def test_random_numbers_of_the_machine_can_be_read() -> None:
 
 @pytest.mark.sample(1)
 @pytest.mark.skipif(not find_spec("torch"), reason="torch is not installed")
-@pytest.mark.parametrize("wall", [Wall.NAMESPACES, Wall.CALLS])
+@pytest.mark.parametrize("isolation", [Isolation.NAMESPACES, Isolation.CALLS])
 @pytest.mark.parametrize("function", ["reward", "keep", "write"])
-def test_torch_is_imported_within_the_memory_that_code_gets(function: str, wall: Wall) -> None:
-    if wall is Wall.NAMESPACES and wall_here().wall is not wall:
+def test_torch_is_imported_within_the_memory_that_code_gets(
+    function: str, isolation: Isolation
+) -> None:
+    if isolation is Isolation.NAMESPACES and available_isolation().isolation is not isolation:
         pytest.skip("this machine gives no namespaces")
     code = f"import torch\ndef {function}(**columns):\n    return torch.ones(1).tolist()\n"
     options: dict[str, Any] = {"memory_mib": CODE_MEMORY_MIB, "timeout_seconds": 60.0}
-    with Sandbox(code, function=function, node="mine", wall=wall, **options) as box:
+    with Sandbox(code, function=function, node="mine", isolation=isolation, **options) as box:
         box.load()
 
 
@@ -242,7 +244,7 @@ def test_modules_beside_the_file_are_imported(tmp_path: Path) -> None:
 
     assert sorted(read.modules) == ["helper", "texts.__init__", "texts.numbers", "texts.words"]
     assert scores(read.source, modules=read.modules) == [1.0, 0.0]
-    assert scores(read.source, modules=read.modules, wall=Wall.CALLS) == [1.0, 0.0]
+    assert scores(read.source, modules=read.modules, isolation=Isolation.CALLS) == [1.0, 0.0]
 
 
 def test_a_link_beside_the_file_is_not_followed_out_of_its_folder(tmp_path: Path) -> None:

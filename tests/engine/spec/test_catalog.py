@@ -191,8 +191,8 @@ def test_what_sums_up_a_kind_are_fields_of_it(kind: str) -> None:
 def test_what_a_card_shows_are_fields_of_its_kind(kind: str) -> None:
     entry = told()["kinds"][kind]
 
-    assert 1 <= len(entry["telling"]) <= 3
-    for value in entry["telling"]:
+    assert 1 <= len(entry["card_fields"]) <= 3
+    for value in entry["card_fields"]:
         assert len(value["label"]) <= 12
         for path in value["paths"]:
             assert leads_to_a_field(entry["schema"], path.split(".")), path

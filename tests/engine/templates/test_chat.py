@@ -14,7 +14,7 @@ from transformers.utils.chat_template_utils import (
 
 from coloop.data.templates import budget
 from coloop.data.templates.chat import render_chat
-from coloop.data.templates.rendering import RenderProblem
+from coloop.data.templates.environment import RenderProblem
 from coloop.errors import RequestRefused
 from coloop.models.tokenizer import character_tokenizer, encode_prompt
 from coloop.workers.encoder import Encoder

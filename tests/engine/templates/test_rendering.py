@@ -6,8 +6,8 @@ import time
 import pytest
 
 from coloop.data.templates import budget
+from coloop.data.templates.environment import RenderProblem, render_text
 from coloop.data.templates.grammar import names_of
-from coloop.data.templates.rendering import RenderProblem, render_text
 
 NAMES = names_of(
     {"prompt": "2+2=", "passage": "the cat sat", "answer": None},

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from coloop.data.tools.calculator import DEEPEST, LARGEST_EXPONENT, LONGEST, calculated
+from coloop.data.tools.builtin import DEEPEST, LARGEST_EXPONENT, LONGEST, calculated
 from coloop.data.tools.protocol import ToolFailure
 
 

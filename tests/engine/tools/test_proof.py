@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from coloop.data.rewards.checkers.proof import grade
+from coloop.data.rewards.inside.proof import grade
 from coloop.data.tasks.proof import Theorem
 from coloop.data.tools.proof import State
 from coloop.data.tools.protocol import ToolFailure

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from coloop.data.tools.builtin import PythonTool
 from coloop.data.tools.protocol import Caller, Session, ToolFailure
-from coloop.data.tools.python import PythonTool
 from coloop.errors import StopRequested
 
 TOOL = PythonTool("sandbox", 5.0)

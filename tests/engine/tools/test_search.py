@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from coloop.data.tools.builtin import Index, Search, texts_of, words_of
 from coloop.data.tools.protocol import Caller, ToolFailure
-from coloop.data.tools.search import Index, Search, texts_of, words_of
 from coloop.errors import DataError
 
 TEXTS = [

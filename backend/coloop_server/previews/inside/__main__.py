@@ -17,9 +17,29 @@ import socket
 import sys
 import traceback
 
-from coloop.sandbox.process import wall_here
-from coloop_server.previews.inside import work
-from coloop_server.previews.limits import Limits, read_order
+from coloop.errors import ColoopError, SpecProblem
+from coloop.sandbox.process import available_isolation
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import dump, parse
+from coloop_server.previews.inside.overlap import overlap_of
+from coloop_server.previews.inside.rollouts import rolled_out
+from coloop_server.previews.inside.rows import page_of
+from coloop_server.previews.inside.scores import scores_of
+from coloop_server.previews.inside.tokens import tokens_of
+from coloop_server.previews.schemas import (
+    AskOverlap,
+    AskRows,
+    AskScores,
+    AskTokens,
+    DatasetPage,
+    Done,
+    Job,
+    Limits,
+    Overlap,
+    RolledOutRows,
+    Scores,
+    TokenizedRows,
+)
 
 PR_SET_PDEATHSIG = 1
 LONGEST_ORDER = 4096
@@ -30,7 +50,7 @@ def main(orders: socket.socket) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them: their ends are seen
     try:
-        wall_here()
+        available_isolation()
     except Exception:
         traceback.print_exc()  # it is tried again where code is run
     gc.collect()
@@ -43,7 +63,7 @@ def main(orders: socket.socket) -> None:
         child = os.fork()
         if child == 0:
             orders.close()
-            do(read_order(order), *files)
+            do(Limits.model_validate_json(order), *files)
         handle = os.pidfd_open(child)
         socket.send_fds(orders, [b"begun"], [handle])
         for number in (handle, *files):
@@ -61,7 +81,7 @@ def do(limits: Limits, job: int, answer: int) -> None:
         limit(limits)
         with os.fdopen(job, "rb") as reading:
             given = reading.read()
-        told = work.do(given)
+        told = answer_to(given)
         with os.fdopen(answer, "wb") as writing:
             writing.write(told)
         code = 0
@@ -88,6 +108,47 @@ def limit(limits: Limits) -> None:
         hard = resource.getrlimit(which)[1]
         least = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(which, (least, least))
+
+
+def answer_to(given: bytes) -> bytes:
+    """What came of a job; what the user can cause is told, and not a fault."""
+    try:
+        answer = answer_of(Job.model_validate_json(given))
+        done = Done(answer=answer.model_dump(mode="json"))
+    except MemoryError:
+        done = Done(code="preview.memory", message="the preview took more memory than it may")
+    except ColoopError as error:
+        detail = {name: getattr(error, name) for name in ("node", "field") if hasattr(error, name)}
+        done = Done(code=error.code, message=str(error), detail=detail)
+    except Exception as error:
+        traceback.print_exc()
+        done = Done(code="preview.fault", message=f"{type(error).__name__}: {error}")
+    return done.model_dump_json().encode()
+
+
+def answer_of(job: Job) -> Scores | DatasetPage | TokenizedRows | Overlap:
+    asked = job.asked
+    spec = spec_of(asked.yaml)
+    match asked:
+        case AskScores(rows=RolledOutRows() as wanted):
+            samples = rolled_out(job, spec, wanted, asked.learner)
+            told = {"samples": samples, "sampled_by": dump(spec), "sampled_in": job.root}
+            return scores_of(job.model_copy(update=told), spec)
+        case AskScores():
+            return scores_of(job, spec)
+        case AskRows():
+            return page_of(job, spec)
+        case AskTokens():
+            return tokens_of(job, spec)
+        case AskOverlap():
+            return overlap_of(job, spec)
+
+
+def spec_of(text: str) -> LoopSpec:
+    parsed = parse(text)
+    if parsed.spec is None:
+        raise SpecProblem("the loop cannot be read", parsed.diagnostics)
+    return parsed.spec
 
 
 if __name__ == "__main__":

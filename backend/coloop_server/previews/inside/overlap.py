@@ -59,7 +59,6 @@ def _texts(source: Source, columns: Sequence[str]) -> list[str]:
 def compared(
     train: Sequence[str], test: Sequence[str], columns: Sequence[str], sizes: tuple[int, int]
 ) -> Overlap:
-    """What two lists of texts have in common."""
     plain, asked = [*map(normal, train)], [*map(normal, test)]
     places: dict[str, int] = {}
     for place, text in enumerate(plain):

@@ -54,7 +54,6 @@ def rolled_out(
 
 
 def why_not(spec: LoopSpec, root: Path) -> str | None:
-    """Why a loop's models are not asked on this machine, just like that."""
     preset = spec.hardware.preset
     cost = estimate(spec, root=root)
     if cost.gpus and preset not in (None, "cpu") and not str(preset).startswith("cpu"):

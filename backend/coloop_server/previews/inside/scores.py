@@ -47,8 +47,6 @@ NO_CODE_LINE = re.compile(r"\bline (\d+)\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """Rows to be scored."""
-
     rows: tuple[Row, ...]
     """What the learner wrote."""
     sources: Mapping[str, tuple[Row, ...]]
@@ -213,7 +211,6 @@ def _recorded(job: Job, learner: str, walk: Walk) -> Given:
 def _written(
     learner: str, parent: Row, k: int, columns: Mapping[str, Any], walk: Walk, prompt: Any = None
 ) -> Row:
-    """A row as the learner would have written it."""
     own: dict[str, Any] = {"finished": True, **columns}
     text = own.get("completion")
     tokens = _tokens(learner, text, walk, own) if isinstance(text, str) else None

@@ -32,8 +32,6 @@ READERS = (PROMPTS, "demonstrations", PAIRS, "labels")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """A model that reads the rows, and as what."""
-
     node: str
     port: str
     source: tuple[str, str]

@@ -36,14 +36,11 @@ class NotHere(ColoopError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagePreview:
-    """What became of one stage."""
-
     outcome: Outcome | None = None
     error: str | None = None
     traceback: str | None = None
     seconds: float = 0.0
     printed: str = ""
-    """What the user's code printed."""
     is_left_out: bool = False
     """It was not asked here; a run may have recorded what it said."""
 
@@ -64,7 +61,6 @@ class Tokenizers:
         return self._outline(node)[0]
 
     def positions(self, node: str) -> int | None:
-        """Most tokens that the node's model reads."""
         return self._outline(node)[1]
 
     def _outline(self, node: str) -> tuple[PreTrainedTokenizerFast, int | None]:
@@ -107,8 +103,6 @@ class Tokenizers:
 
 @dataclass(kw_only=True)
 class Walk:
-    """Roles of one loop, asked in the order of its stages."""
-
     spec: LoopSpec
     root: Path
     step: int = 0

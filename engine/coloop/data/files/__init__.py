@@ -1,8 +1,7 @@
 """Files of rows: one reader for the run that draws them, the check of a loop and its estimate."""
 
 from coloop.data.files.compressed import RowProblem
-from coloop.data.files.files import RawRows, open_buffer, open_file
-from coloop.data.files.start import Start, first_rows, start_of
+from coloop.data.files.files import RawRows, Start, first_rows, open_buffer, open_file, start_of
 from coloop.data.files.values import ValueProblem, read_values
 
 __all__ = [

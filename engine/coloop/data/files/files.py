@@ -11,16 +11,19 @@ import csv
 import io
 import json
 import math
+import os
 import re
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from coloop.data.files.compressed import Buffer, RowProblem, mapped
+from coloop.data.files.compressed import Buffer, RowProblem, mapped, plain
 from coloop.data.files.links import documents_in
 from coloop.spec.data import FileFormat
 
@@ -54,7 +57,7 @@ class RawRows(Protocol):
 
 
 class _Records:
-    """Parts of a text file, each of them a row, with where they stand in it."""
+    """Rows of a text file by number, with where each of them stands in it: JSON objects."""
 
     def __init__(self, data: Buffer) -> None:
         self.size_bytes = len(data)
@@ -68,14 +71,18 @@ class _Records:
     def __len__(self) -> int:
         return len(self.offsets)
 
+    def line_of(self, index: int) -> int:
+        return self.lines[index]
+
+    def row(self, index: int) -> dict[str, Any]:
+        return _object_in(self.text(index), self.lines[index])
+
     def add(self, start: int, end: int, line: int) -> None:
-        """A record from a byte up to another one."""
         self.offsets.append(start)
         self.ends.append(end)
         self.lines.append(line)
 
     def add_problem(self, start: int, problem: RowProblem) -> None:
-        """The rest of the file is one record that cannot be read."""
         self.add(start, self.size_bytes, problem.line or 0)
         self._problem = problem
 
@@ -102,24 +109,14 @@ def _lines_of(data: Buffer) -> Iterator[tuple[int, int]]:
         start = end
 
 
-class JsonLines:
+class JsonLines(_Records):
     """One JSON object a line; blank lines are skipped."""
 
     def __init__(self, data: Buffer) -> None:
-        self._records = _Records(data)
-        self.size_bytes = len(data)
+        super().__init__(data)
         for line, (start, end) in enumerate(_lines_of(data), 1):
             if data[start:end].strip(BLANK):
-                self._records.add(start, end, line)
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def line_of(self, index: int) -> int:
-        return self._records.lines[index]
-
-    def row(self, index: int) -> dict[str, Any]:
-        return _object_in(self._records.text(index), self.line_of(index))
+                self.add(start, end, line)
 
 
 def _object_in(text: str, line: int) -> dict[str, Any]:
@@ -150,12 +147,9 @@ def _shown(text: str) -> str:
     return repr(cut + "..." if len(text) > SHOWN_CHARACTERS else cut)
 
 
-class JsonArray:
-    """A JSON list of objects."""
-
+class JsonArray(_Records):
     def __init__(self, data: Buffer) -> None:
-        self._records = _Records(data)
-        self.size_bytes = len(data)
+        super().__init__(data)
         # A byte is a character here, and what stands between quotes does not matter.
         text = data[:].decode("latin-1")
         start = SPACE.match(text, len(BYTE_ORDER_MARK) * text.startswith("\xef\xbb\xbf")).end()
@@ -168,7 +162,7 @@ class JsonArray:
             line = text.count("\n", 0, at) + 1
             what = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
             problem = RowProblem(f"is not JSON: {what}: {_shown(text[at:])}", line=line)
-            self._records.add_problem(start, problem)
+            self.add_problem(start, problem)
 
     def _index(self, text: str, place: int) -> None:
         if text[place : place + 1] != "[":
@@ -178,10 +172,10 @@ class JsonArray:
             )
         place = SPACE.match(text, place + 1).end()
         line, counted = 1, 0
-        while text[place : place + 1] != "]" or len(self._records):
+        while text[place : place + 1] != "]" or len(self):
             _, end = DECODER.raw_decode(text, place)
             line, counted = line + text.count("\n", counted, place), place
-            self._records.add(place, end, line)
+            self.add(place, end, line)
             place = SPACE.match(text, end).end()
             if text[place : place + 1] == "]":
                 break
@@ -192,15 +186,6 @@ class JsonArray:
         if rest < len(text):
             raise json.JSONDecodeError("there is text after the list", text, rest)
 
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def line_of(self, index: int) -> int:
-        return self._records.lines[index]
-
-    def row(self, index: int) -> dict[str, Any]:
-        return _object_in(self._records.text(index), self.line_of(index))
-
 
 def _whole_kind(value: Any) -> str:
     if isinstance(value, dict):
@@ -209,21 +194,20 @@ def _whole_kind(value: Any) -> str:
     return _kind(value)
 
 
-class Delimited:
+class Delimited(_Records):
     """CSV, or another separator, with a header line; values are texts, quoted ones may span
     lines. What is a record is told by Python's csv, to which a quote inside of an unquoted value is
     a character like any other."""
 
     def __init__(self, data: Buffer, separator: str) -> None:
-        self._records = _Records(data)
+        super().__init__(data)
         self._separator = separator
-        self.size_bytes = len(data)
         self._index(data)
-        self.header = self._fields(0) if len(self._records) else []
+        self.header = self._fields(0) if self.offsets else []
         for name in self.header:
             if not name or self.header.count(name) > 1:
                 what = f"has two columns {name!r}" if name else "has a column without a name"
-                raise RowProblem(f"{what} in its header", line=self._records.lines[0])
+                raise RowProblem(f"{what} in its header", line=self.lines[0])
 
     def _index(self, data: Buffer) -> None:
         lines = _CountedLines(data)
@@ -233,19 +217,19 @@ class Delimited:
             try:
                 record = next(reader, None)
             except csv.Error as error:
-                self._records.add_problem(start, RowProblem(f"is not CSV: {error}", line=line))
+                self.add_problem(start, RowProblem(f"is not CSV: {error}", line=line))
                 return
             if record is None:
                 return
             if len(record) > 1 or (record and record[0].strip(" \t")):
-                self._records.add(start, lines.end, line)
+                self.add(start, lines.end, line)
             start, line = lines.end, lines.count + 1
 
     def __len__(self) -> int:
-        return max(0, len(self._records) - 1)
+        return max(0, len(self.offsets) - 1)
 
     def line_of(self, index: int) -> int:
-        return self._records.lines[index + 1]
+        return self.lines[index + 1]
 
     def row(self, index: int) -> dict[str, Any]:
         fields = self._fields(index + 1)
@@ -257,7 +241,7 @@ class Delimited:
         return dict(zip(self.header, fields, strict=True))
 
     def _fields(self, record: int) -> list[str]:
-        text = self._records.text(record)
+        text = self.text(record)
         return next(self._reader(io.StringIO(text, newline="")), [])
 
     def _reader(self, lines: Iterable[str]) -> Any:
@@ -412,3 +396,53 @@ def _is_lines(data: Buffer) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What a file begins with, decompressed: what a check or an estimate reads of a huge one."""
+
+    data: bytes
+    is_whole: bool
+    """Whether the file holds no more."""
+    size: int
+    """Bytes of the whole file; of a compressed one that is not read whole about so many."""
+
+
+def start_of(path: Path, most: int) -> Start:
+    """Up to so many bytes of a file, decompressed.
+
+    Raises:
+        RowProblem: it cannot be decompressed.
+        OSError: it cannot be read.
+    """
+    whole = os.stat(path).st_size
+    with plain(path) as (stream, raw):
+        parts, size = [], 0
+        while size <= most and (part := stream.read(min(2**20, most + 1 - size))):
+            parts.append(part)
+            size += len(part)
+        read = size if stream is raw else raw.tell()
+    data = b"".join(parts)
+    if size <= most:
+        return Start(data=data, is_whole=True, size=size)
+    return Start(data=data[:most], is_whole=False, size=round(whole * size / max(1, read)))
+
+
+def first_rows(start: Start, form: FileFormat) -> Iterator[dict[str, Any]]:
+    """The rows that stand whole in the start of a file; of a longer one those up to the first that
+    cannot be read, which may be cut.
+
+    Raises:
+        RowProblem: a row of a whole file cannot be read.
+    """
+    data = start.data if start.is_whole else start.data[: start.data.rfind(b"\n") + 1]
+    try:
+        rows = open_buffer(data, form)
+        for index in count():
+            if index >= len(rows):
+                return
+            yield rows.row(index)
+    except RowProblem:
+        if start.is_whole:
+            raise

@@ -24,10 +24,8 @@ TOOLS: Final = "tools"
 """Column with what the assistant of a chat may call."""
 
 SIDES: Final = ("chosen", "rejected")
-"""Of a pair."""
 
 NUMBERS: Final = ("margin", "probability")
-"""Columns that hold a number."""
 
 
 class ValueProblem(ValueError):

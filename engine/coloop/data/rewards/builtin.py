@@ -10,18 +10,18 @@ from typing import Any, Final, Literal
 
 from coloop.data.rewards import combine, programs, shapes, texts
 from coloop.data.rewards.judging import Judge, LibraryJudge, Tick, Verdict
-from coloop.data.rewards.scoring import Question, Score, Scorer, ScoringRow
-from coloop.data.rewards.user_code import OnError, RowFailure
+from coloop.data.rewards.scoring import Question, Scorer, ScoringRow
+from coloop.data.rewards.user_code import OnError, RowFailure, ScoredRows, score_instead
+from coloop.data.tables.row import Score
 from coloop.errors import DataError
 from coloop.spec.builtins import PLUGINS
 from coloop.spec.installed import WithPlugins
 from coloop.spec.plugins import Builtin
-from coloop.spec.reward import ScoreAs
 
 Reads = Literal["rollouts", "rows", "scores"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class BuiltinReward:
     score: Scorer
     needs: Reads
@@ -30,52 +30,38 @@ class BuiltinReward:
     """Who answers its questions, by the node and its options; None: it asks none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltinScores:
-    """Scores in the order of the rows, the rows that failed, and those that nobody could judge."""
-
-    scores: list[Score]
-    failures: tuple[RowFailure, ...] = ()
-
-
-def _of(
-    score: Scorer, needs: Reads, judge: Callable[[str, Any], Judge] | None = None
-) -> BuiltinReward:
-    return BuiltinReward(score=score, needs=needs, judge=judge)
-
-
 def _library(file: str, library: str) -> Callable[[str, Any], Judge]:
     return lambda node, _: LibraryJudge(file, node, library=library)
 
 
 OWN_BUILTINS: Final[Mapping[str, BuiltinReward]] = {
-    "task": _of(texts.task, "rows"),
-    "exact_match": _of(texts.exact_match, "rows"),
-    "math_equal": _of(texts.math_equal, "rows", _library("mathematics", "math-verify")),
-    "choice": _of(texts.choice, "rows"),
-    "code_tests": _of(programs.code_tests, "rows", programs.ProgramJudge),
-    "format": _of(shapes.format_, "rows"),
-    "length": _of(shapes.length, "rollouts"),
-    "regex": _of(shapes.regex, "rows"),
-    "json_schema": _of(texts.json_schema, "rows", _library("schema", "jsonschema")),
-    "ngram_repetition": _of(shapes.ngram_repetition, "rows"),
-    "language": _of(texts.language, "rows"),
-    "overlong": _of(shapes.overlong, "rollouts"),
-    "column": _of(texts.column, "rows"),
-    "weighted": _of(combine.weighted, "scores"),
-    "one_minus": _of(combine.one_minus, "scores"),
-    "band": _of(combine.band, "scores"),
-    "margin": _of(combine.margin, "scores"),
-    "agreement": _of(combine.agreement, "scores"),
-    "gate": _of(combine.gate, "scores"),
-    "first": _of(combine.first, "scores"),
-    "turn_allocation": _of(combine.turn_allocation, "scores"),
+    "task": BuiltinReward(texts.task, "rows"),
+    "exact_match": BuiltinReward(texts.exact_match, "rows"),
+    "math_equal": BuiltinReward(texts.math_equal, "rows", _library("mathematics", "math-verify")),
+    "choice": BuiltinReward(texts.choice, "rows"),
+    "code_tests": BuiltinReward(programs.code_tests, "rows", programs.ProgramJudge),
+    "format": BuiltinReward(shapes.format_, "rows"),
+    "length": BuiltinReward(shapes.length, "rollouts"),
+    "regex": BuiltinReward(shapes.regex, "rows"),
+    "json_schema": BuiltinReward(texts.json_schema, "rows", _library("schema", "jsonschema")),
+    "ngram_repetition": BuiltinReward(shapes.ngram_repetition, "rows"),
+    "language": BuiltinReward(texts.language, "rows"),
+    "overlong": BuiltinReward(shapes.overlong, "rollouts"),
+    "column": BuiltinReward(texts.column, "rows"),
+    "weighted": BuiltinReward(combine.weighted, "scores"),
+    "one_minus": BuiltinReward(combine.one_minus, "scores"),
+    "band": BuiltinReward(combine.band, "scores"),
+    "margin": BuiltinReward(combine.margin, "scores"),
+    "agreement": BuiltinReward(combine.agreement, "scores"),
+    "gate": BuiltinReward(combine.gate, "scores"),
+    "first": BuiltinReward(combine.first, "scores"),
+    "turn_allocation": BuiltinReward(combine.turn_allocation, "scores"),
 }
 
 BUILTINS: Final = WithPlugins(
     OWN_BUILTINS,
     {name: plugin.score for name, plugin in PLUGINS.items()},
-    lambda name, score: _of(score, PLUGINS[name].needs),
+    lambda name, score: BuiltinReward(score, PLUGINS[name].needs),
 )
 """By the name that `source.name` takes."""
 
@@ -94,7 +80,7 @@ def score_builtin(
     on_error: OnError = "stop",
     judge: Judge | None = None,
     tick: Tick = lambda: None,
-) -> BuiltinScores:
+) -> ScoredRows[Score]:
     """Scores of rows by a built-in reward with the options of its section.
 
     Args:
@@ -117,9 +103,9 @@ def score_builtin(
             message = f"{node}, row {place}: {asked[place].place}{verdict.problem}"
             if on_error == "stop":
                 raise DataError(message, node, "source")
-            scores[place] = _instead(on_error)
+            scores[place] = score_instead(on_error)
         failures.append(RowFailure(row=place, message=message))
-    return BuiltinScores(scores=scores, failures=tuple(sorted(failures, key=lambda one: one.row)))
+    return ScoredRows(scores=scores, failures=tuple(sorted(failures, key=lambda one: one.row)))
 
 
 def _said(
@@ -142,7 +128,7 @@ def _said(
             if on_error == "stop":
                 raise DataError(message, node, "source") from None
             failures.append(RowFailure(row=place, message=message))
-            said.append(_instead(on_error))
+            said.append(score_instead(on_error))
     return said, failures
 
 
@@ -162,10 +148,6 @@ def _judged(
     finally:
         if judge is None:
             own.close()
-
-
-def _instead(on_error: OnError) -> Score:
-    return on_error.score if isinstance(on_error, ScoreAs) else None
 
 
 def _reward(source: Builtin) -> BuiltinReward:

@@ -8,22 +8,21 @@ from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from statistics import fmean
 
-from coloop.data.rewards.scoring import Score, ScoringRow, mapped, whole
+from coloop.data.rewards.scoring import ScoringRow, by_row, mapped
+from coloop.data.tables.row import Score, whole
 from coloop.errors import DataError
 from coloop.spec import builtins as options
 
 
-def weighted(rows: Sequence[ScoringRow], given: options.Weighted) -> list[Score]:
+@by_row
+def weighted(row: ScoringRow, given: options.Weighted) -> Score:
     """Sum of weight times score over the scores that apply; None where none does."""
-    scores: list[Score] = []
-    for row in rows:
-        terms = [
-            weight * score
-            for node, weight in given.weights.items()
-            if (score := whole(_from(row, node))) is not None
-        ]
-        scores.append(sum(terms) if terms else None)
-    return scores
+    terms = [
+        weight * score
+        for node, weight in given.weights.items()
+        if (score := whole(_from(row, node))) is not None
+    ]
+    return sum(terms) if terms else None
 
 
 def _from(row: ScoringRow, node: str) -> Score:
@@ -34,18 +33,20 @@ def _from(row: ScoringRow, node: str) -> Score:
     raise DataError(f"no score of `{node}` arrives at port `scores`; available: {there}")
 
 
-def one_minus(rows: Sequence[ScoringRow], _: options.OneMinus) -> list[Score]:
+@by_row
+def one_minus(row: ScoringRow, _: options.OneMinus) -> Score:
     """1 - s."""
-    return [mapped(row.number, lambda s: 1.0 - s) for row in rows]
+    return mapped(row.number, lambda s: 1.0 - s)
 
 
-def band(rows: Sequence[ScoringRow], given: options.Band) -> list[Score]:
+@by_row
+def band(row: ScoringRow, given: options.Band) -> Score:
     """4 (s - low) (high - s) between the bounds, else 0."""
 
     def arch(s: float) -> float:
         return 4.0 * (s - given.low) * (given.high - s) if given.low <= s <= given.high else 0.0
 
-    return [mapped(row.number, arch) for row in rows]
+    return mapped(row.number, arch)
 
 
 def margin(rows: Sequence[ScoringRow], _: options.Margin) -> list[Score]:
@@ -64,42 +65,36 @@ def _lead(score: float | None, group: Sequence[float]) -> Score:
     return score - (sum(group) - score) / (len(group) - 1)
 
 
-def agreement(rows: Sequence[ScoringRow], given: options.Agreement) -> list[Score]:
+@by_row
+def agreement(row: ScoringRow, given: options.Agreement) -> Score:
     """1 where two scorers say the same, else 0; over steps: the share. None disagrees."""
-    left, right = given.columns
-    return [
-        _agreed(_from(row, left), _from(row, right), given.over, given.tolerance) for row in rows
-    ]
-
-
-def _agreed(left: Score, right: Score, over: str, tolerance: float) -> float:
+    left, right = (_from(row, node) for node in given.columns)
     if left is None or right is None:
         return 0.0
     a, b = (score if isinstance(score, dict) else {-1: score} for score in (left, right))
     places = a.keys() | b.keys()
-    same = [p for p in places if p in a and p in b and abs(a[p] - b[p]) <= tolerance]
-    if over == "steps":
+    same = [p for p in places if p in a and p in b and abs(a[p] - b[p]) <= given.tolerance]
+    if given.over == "steps":
         return len(same) / len(places) if places else 0.0
     return float(bool(places) and len(same) == len(places))
 
 
-def gate(rows: Sequence[ScoringRow], given: options.Gate) -> list[Score]:
+@by_row
+def gate(row: ScoringRow, given: options.Gate) -> Score:
     """`value` where `by` is within the bounds, else `otherwise`; a `by` of None keeps it closed."""
-    scores: list[Score] = []
-    for row in rows:
-        by = whole(_from(row, given.by))
-        is_open = (
-            by is not None
-            and (given.min is None or by >= given.min)
-            and (given.max is None or by <= given.max)
-        )
-        scores.append(_from(row, given.value) if is_open else given.otherwise)
-    return scores
+    by = whole(_from(row, given.by))
+    is_open = (
+        by is not None
+        and (given.min is None or by >= given.min)
+        and (given.max is None or by <= given.max)
+    )
+    return _from(row, given.value) if is_open else given.otherwise
 
 
-def first(rows: Sequence[ScoringRow], _: options.First) -> list[Score]:
+@by_row
+def first(row: ScoringRow, _: options.First) -> Score:
     """The first score that applies, in the order of the edges."""
-    return [row.number for row in rows]
+    return row.number
 
 
 def turn_allocation(rows: Sequence[ScoringRow], given: options.TurnAllocation) -> list[Score]:
@@ -111,8 +106,11 @@ def turn_allocation(rows: Sequence[ScoringRow], given: options.TurnAllocation) -
     The first turn keeps R. `beta` adds beta times the writer's last R in the conversation.
     """
     own = {row.id: score for row in rows if (score := whole(row.number)) is not None}
-    turns = _turns(rows, own)
-    last = _last_of_writer(rows, own)
+    turns: dict[Hashable, list[tuple[int, float]]] = defaultdict(list)
+    last: dict[tuple[Hashable, str | None], float] = {}
+    for row in sorted((row for row in rows if row.id in own), key=lambda row: row.round):
+        turns[row.conversation].append((row.round, own[row.id]))
+        last[row.conversation, row.writer] = own[row.id]
     scores: list[Score] = []
     for row in rows:
         reward = own.get(row.id)
@@ -126,26 +124,6 @@ def turn_allocation(rows: Sequence[ScoringRow], given: options.TurnAllocation) -
             reward += given.beta * last[row.conversation, row.writer] if given.beta else 0.0
         scores.append(reward)
     return scores
-
-
-def _turns(
-    rows: Sequence[ScoringRow], own: Mapping[str, float]
-) -> dict[Hashable, list[tuple[int, float]]]:
-    """(round, score) of every scored row of each conversation."""
-    turns: dict[Hashable, list[tuple[int, float]]] = defaultdict(list)
-    for row in rows:
-        if row.id in own:
-            turns[row.conversation].append((row.round, own[row.id]))
-    return turns
-
-
-def _last_of_writer(
-    rows: Sequence[ScoringRow], own: Mapping[str, float]
-) -> dict[tuple[Hashable, str | None], float]:
-    """The score of each writer's last turn in each conversation."""
-    scored = [row for row in rows if row.id in own]
-    ordered = sorted(scored, key=lambda row: row.round)
-    return {(row.conversation, row.writer): own[row.id] for row in ordered}
 
 
 def _earlier(

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from coloop.data.rewards.scoring import Question, Score
+from coloop.data.rewards.scoring import Question
+from coloop.data.tables.row import Score
 from coloop.errors import DataError, UserCodeError
 from coloop.sandbox.process import Sandbox
 
@@ -37,8 +38,6 @@ Tick = Callable[[], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The answer to a question."""
-
     score: Score
     problem: str | None = None
     """Why there is none: what is wrong with the row."""
@@ -93,7 +92,11 @@ class LibraryJudge:
             key = json.dumps(question.columns, sort_keys=True, default=str)
             verdict = self._known.get(key)
             if verdict is None and left <= 0:
-                verdict = Verdict(score=None, note=self._not_asked())
+                note = (
+                    f"{self._library} was not asked: earlier texts in this step took "
+                    f"{PATIENCE_SECONDS:g} seconds without an answer"
+                )
+                verdict = Verdict(score=None, note=note)
             elif verdict is None:
                 began = time.monotonic()
                 verdict = self._ask(question.columns)
@@ -108,7 +111,9 @@ class LibraryJudge:
             [said] = self._sandbox.write([columns], cpu_seconds=CPU_SECONDS)
         except UserCodeError as error:
             self._sandbox.close()
-            return Verdict(score=0.0, note=f"{self._library} did not decide: {self._bare(error)}")
+            return Verdict(
+                score=0.0, note=f"{self._library} did not decide: {self._sandbox.bare(error)}"
+            )
         assert said is not None
         if "problem" in said:
             return Verdict(score=None, problem=str(said["problem"]))
@@ -126,19 +131,10 @@ class LibraryJudge:
         except UserCodeError as error:
             self._sandbox.close()
             raise DataError(
-                f"{self._node}: {self._library} cannot be used here: {self._bare(error)}",
+                f"{self._node}: {self._library} cannot be used here: {self._sandbox.bare(error)}",
                 self._node,
                 "source.name",
             ) from None
-
-    def _bare(self, error: UserCodeError) -> str:
-        return str(error).removeprefix(f"{self._node}, row 0: ").removeprefix(f"{self._node}: ")
-
-    def _not_asked(self) -> str:
-        return (
-            f"{self._library} was not asked: earlier texts in this step took {PATIENCE_SECONDS:g} "
-            "seconds without an answer"
-        )
 
     def _remember(self, key: str, verdict: Verdict) -> None:
         self._known[key] = verdict
@@ -146,5 +142,4 @@ class LibraryJudge:
             self._known.popitem(last=False)
 
     def close(self) -> None:
-        """End the process."""
         self._sandbox.close()

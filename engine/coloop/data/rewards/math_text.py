@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Final
 
 from coloop.data.answers import last_line, without_thousands
-from coloop.data.expressions import NotArithmetic, read_expression
+from coloop.data.expressions import WITH_FUNCTIONS, NotArithmetic, read_expression
 
 # Words beside a number in an answer: those that only say what is counted, those that multiply it,
 # and those with which it says something else.
@@ -61,7 +61,6 @@ LETTERS: Final = re.compile(r"[a-zA-Z]+")
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of a text, in small letters."""
     return frozenset(word.casefold() for word in LETTERS.findall(text))
 
 
@@ -256,13 +255,12 @@ def _number(text: str) -> Fraction | None:
     if "=" in plain:
         plain = plain.rpartition("=")[2].strip()
     try:
-        return read_expression(plain, functions=True).value if plain else None
+        return read_expression(plain, WITH_FUNCTIONS).value if plain else None
     except NotArithmetic:
         return None
 
 
 def _without_commands(text: str) -> str:
-    """LaTeX without the names of its commands, words in it kept."""
     return COMMAND.sub(" ", WORDS.sub(r" \1 ", text))
 
 
@@ -286,7 +284,6 @@ def _as_plain(text: str) -> str:
 
 
 def _as_sum(found: re.Match[str]) -> str:
-    """A mixed number."""
     over, under = found[2] or found[3] or found[6], found[4] or found[5] or found[7]
     return f"({found[1]}+{over}/{under})"
 

@@ -48,7 +48,6 @@ class Case:
     text: str
     expected: Any = None
     before: str = ""
-    """Helpers, which run first."""
 
 
 def read_tests(value: Any, column: str) -> list[Case]:
@@ -115,13 +114,13 @@ def _tree(item: Any, column: str) -> ast.Module:
             f"column `{column}`: `assert (x, y)` holds for every program, a tuple is true; write "
             f"`assert x, y`: {item[:80]!r}"
         )
-    tree.body = [_as_assert(one) for one in tree.body if not _is_of_solution(one)]
+    # What imports the program is left out: the program is there already.
+    tree.body = [
+        _as_assert(one)
+        for one in tree.body
+        if not (isinstance(one, ast.ImportFrom) and one.module == SOLUTION)
+    ]
     return tree
-
-
-def _is_of_solution(statement: ast.stmt) -> bool:
-    """Whether it imports the program, which is there already."""
-    return isinstance(statement, ast.ImportFrom) and statement.module == SOLUTION
 
 
 def _cases(tree: ast.Module) -> list[Case]:
@@ -258,7 +257,11 @@ def program_of(text: str, wanted: set[str] | frozenset[str] = frozenset()) -> st
     blocks = FENCED.findall(text)
     if not blocks:
         return text
-    ours = [code for label, code in blocks if _language(label) in PYTHON]
+    ours = [
+        code
+        for label, code in blocks
+        if next(iter(label.split()), "").strip("{}.").casefold() in PYTHON
+    ]
     read = [(code, tree) for code in ours if (tree := read_program(code)) is not None]
     if wanted:
         for code, tree in reversed(read):
@@ -266,10 +269,6 @@ def program_of(text: str, wanted: set[str] | frozenset[str] = frozenset()) -> st
                 return str(code)
     acting = [code for code, tree in read if not all(map(_is_idle, tree.body))]
     return str(next(reversed(acting or [code for code, _ in read] or ours or [blocks[-1][1]])))
-
-
-def _language(label: str) -> str:
-    return next(iter(label.split()), "").strip("{}.").casefold()
 
 
 def read_program(code: str) -> ast.Module | None:
@@ -309,7 +308,6 @@ def _defined(statement: ast.AST) -> Iterator[str]:
 
 
 def functions_of(code: str) -> list[str]:
-    """Functions at the top of a program, in their order."""
     tree = read_program(code)
     return [] if tree is None else [one.name for one in tree.body if isinstance(one, FUNCTIONS)]
 

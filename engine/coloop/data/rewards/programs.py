@@ -27,13 +27,13 @@ from coloop.data.rewards.program_tests import (
     read_tests,
     wanted_by,
 )
-from coloop.data.rewards.scoring import Question, Score, ScoringRow, extracted, text_of
+from coloop.data.rewards.scoring import Question, ScoringRow, by_text, extracted
+from coloop.data.tables.row import Score
 from coloop.errors import UserCodeError
-from coloop.sandbox.process import Sandbox, wall_here
+from coloop.sandbox.process import Sandbox, available_isolation
 from coloop.spec import builtins as options
 
 AT_ONCE: Final = 8
-"""Programs that run at the same time."""
 WAITS: Final = 4.0
 """By the clock a test has this many times its computing time: what it waits for, a busy machine."""
 AMBIGUOUS: Final = (
@@ -42,14 +42,11 @@ AMBIGUOUS: Final = (
 )
 
 
-def code_tests(rows: Sequence[ScoringRow], given: options.CodeTests) -> list[Score | Question]:
+@by_text
+def code_tests(text: str, row: ScoringRow, given: options.CodeTests) -> Score | Question:
     """1 where the program passes all tests of its row; graded: the share that it passes."""
-    return [_question(row, given) for row in rows]
-
-
-def _question(row: ScoringRow, given: options.CodeTests) -> Score | Question:
-    text, value = text_of(row), row.columns.get(given.column)
-    if text is None or value is None:
+    value = row.columns.get(given.column)
+    if value is None:
         return None
     tests = read_tests(value, given.column)
     is_check = any(test.kind == "check" for test in tests)
@@ -75,7 +72,7 @@ class ProgramJudge:
 
     def verdicts(self, questions: Sequence[Question], tick: Tick) -> list[Verdict]:
         is_over = threading.Event()
-        wall_here()  # once, not in each thread
+        available_isolation()  # once, not in each thread
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="programs") as pool:
             try:
                 asked = [pool.submit(self._verdict, one.columns, is_over) for one in questions]
@@ -109,7 +106,7 @@ class ProgramJudge:
     def _passes(self, code: str, test: Case, is_over: threading.Event) -> bool:
         """A test in a process of its own: what a program left behind helps no other test."""
         with self._sandbox(is_over) as sandbox:
-            sandbox.load()  # a machine without a wall is an error, a program that fails is none
+            sandbox.load()  # a machine without a sandbox is an error, a program that fails is none
             code = f"{code}\n\n{test.before}" if test.before else code
             question = {"code": code, "kind": test.kind, "test": test.text}
             try:

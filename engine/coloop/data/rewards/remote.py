@@ -16,18 +16,22 @@ from functools import partial
 from threading import Lock
 from typing import Any, Final
 
-from coloop.data.rewards.user_code import OnError, RowFailure, ScoredRows, reward_columns
+from coloop.data.rewards.user_code import (
+    OnError,
+    RowFailure,
+    ScoredRows,
+    reward_columns,
+    score_instead,
+)
 from coloop.data.services.endpoint import Endpoint
 from coloop.data.services.replies import Nonsense, shown
 from coloop.data.services.service import Service, collect
 from coloop.errors import DataError, ServiceFailed
 from coloop.sandbox.inside.values import why_no_score
 from coloop.sandbox.process import Scored
-from coloop.spec.reward import ScoreAs
 
 WIRE_VERSION: Final = 1
 KEPT: Final = 65_536
-"""Most scores that are kept."""
 HINT: Final = "it should answer a list with a number, null or a list of numbers for each row"
 
 Row = Mapping[str, Any]
@@ -36,8 +40,6 @@ Tick = Callable[[int, int], None]
 
 
 class RemoteReward:
-    """Scores rows with a service over HTTP."""
-
     def __init__(self, endpoint: Endpoint, *, batch: int) -> None:
         self._endpoint = endpoint
         self._batch = batch
@@ -47,7 +49,7 @@ class RemoteReward:
 
     def score(
         self, rows: Sequence[Row], ids: Sequence[str], *, on_error: OnError, tick: Tick
-    ) -> ScoredRows:
+    ) -> ScoredRows[Scored]:
         """Scores of rows in their order.
 
         Args:
@@ -76,7 +78,6 @@ class RemoteReward:
         return self._told(keys, known, failed, on_error)
 
     def close(self) -> None:
-        """End the connections."""
         self._service.close()
 
     def _ask(
@@ -118,8 +119,7 @@ class RemoteReward:
         known: Mapping[bytes, Scored],
         failed: Mapping[bytes, ServiceFailed],
         on_error: OnError,
-    ) -> ScoredRows:
-        instead = on_error.score if isinstance(on_error, ScoreAs) else None
+    ) -> ScoredRows[Scored]:
         node = self._endpoint.node
         failures = [
             RowFailure(
@@ -130,7 +130,8 @@ class RemoteReward:
             if key not in known
         ]
         return ScoredRows(
-            scores=[known.get(key, instead) for key in keys], failures=tuple(failures)
+            scores=[known.get(key, score_instead(on_error)) for key in keys],
+            failures=tuple(failures),
         )
 
     def _body(self, batch: Sequence[tuple[bytes, str, Row]]) -> dict[str, Any]:
@@ -201,7 +202,6 @@ def _number(value: Any, place: int) -> float:
 
 
 def _kind(value: Any) -> str:
-    """A value of JSON in words."""
     names: dict[type, str] = {
         str: "a text",
         bool: "true or false",

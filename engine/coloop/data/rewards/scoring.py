@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
 from coloop.data.patterns import PatternTimeout, pattern
+from coloop.data.tables.row import Score
 from coloop.errors import DataError
-
-Score = float | dict[int, float] | None
-"""A number, numbers at positions (steps), or "does not apply"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +22,7 @@ class ScoringRow:
     group: Hashable = None
     """Siblings have the same; `margin` compares within it."""
     ancestors: tuple[str, ...] = ()
-    """Ids of the rows that this one descends from."""
     writer: str | None = None
-    """The node that wrote it."""
     round: int = 1
     conversation: Hashable = None
     """Rows of one conversation have the same, over all roles and rounds."""
@@ -50,6 +47,27 @@ Scorer = Callable[[Sequence[ScoringRow], Any], Sequence[Score | Question]]
 """Scores of rows with the options of the reward (its section of the loop)."""
 
 
+def by_row(score: Callable[[ScoringRow, Any], Score | Question]) -> Scorer:
+    """A scorer that looks at each row alone."""
+
+    @wraps(score)
+    def scores(rows: Sequence[ScoringRow], given: Any) -> list[Score | Question]:
+        return [score(row, given) for row in rows]
+
+    return scores
+
+
+def by_text(score: Callable[[str, ScoringRow, Any], Score | Question]) -> Scorer:
+    """A scorer of what was written in each row; a row without a completion has no score."""
+
+    @wraps(score)
+    def of_row(row: ScoringRow, given: Any) -> Score | Question:
+        text = text_of(row)
+        return None if text is None else score(text, row, given)
+
+    return by_row(of_row)
+
+
 def text_of(row: ScoringRow) -> str | None:
     """What was written; None where the row has no completion (then a reward does not apply)."""
     value = row.columns.get("completion")
@@ -69,7 +87,6 @@ def extracted(text: str, expression: str | None) -> str | None:
 
 
 def tokens_of(row: ScoringRow) -> int:
-    """How many tokens were written."""
     value = row.columns.get("length")
     if isinstance(value, int) and not isinstance(value, bool):
         return value
@@ -86,14 +103,3 @@ def mapped(score: Score, change: Callable[[float], float]) -> Score:
     if isinstance(score, dict):
         return {place: change(value) for place, value in score.items()}
     return change(score)
-
-
-def whole(score: Score) -> float | None:
-    """A score that has to be one number."""
-    if isinstance(score, dict):
-        raise DataError(
-            "scores of steps arrived where one number a row is needed; connect the scorer's "
-            "`scores` instead of its `step_scores` (`read: {reduce: min | product | last | mean}` "
-            "sets how it reduces them to one number)"
-        )
-    return score

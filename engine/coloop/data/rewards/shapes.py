@@ -5,9 +5,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from coloop.data.answers import number_in
 from coloop.data.patterns import PatternTimeout, pattern
 from coloop.data.rewards.math_text import last_boxed
-from coloop.data.rewards.scoring import Score, ScoringRow, text_of, tokens_of
+from coloop.data.rewards.scoring import ScoringRow, by_row, by_text, tokens_of
+from coloop.data.tables.row import Score
 from coloop.errors import DataError
 from coloop.spec import builtins as options
 
@@ -27,14 +29,6 @@ UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u
 Chinese."""
 LONGEST_WORD: Final = 40
 PIECE: Final = re.compile(r"\w+|[^\w\s]")
-
-
-def _is_sum(text: str) -> float:
-    return float(SUM.fullmatch(text) is not None)
-
-
-def _is_number(text: str) -> float:
-    return float(NUMBER.fullmatch(text) is not None)
 
 
 def _is_boxed(text: str) -> float:
@@ -85,8 +79,8 @@ def _has_question(text: str) -> float:
 
 
 SHAPES: Final[Mapping[str, Callable[[str], float]]] = {
-    "sum": _is_sum,
-    "number": _is_number,
+    "sum": lambda text: float(SUM.fullmatch(text) is not None),
+    "number": lambda text: float(NUMBER.fullmatch(text) is not None),
     "boxed": _is_boxed,
     "tags": _has_tags,
     "verdict_per_step": _has_verdicts,
@@ -95,18 +89,12 @@ SHAPES: Final[Mapping[str, Callable[[str], float]]] = {
 """How much a text has of a named form, 1 all of it."""
 
 
-def format_(rows: Sequence[ScoringRow], given: options.Format) -> list[Score]:
+@by_text
+def format_(text: str, _: ScoringRow, given: options.Format) -> Score:
     """`right` for a text in form, `wrong` for any other; graded: in between by its share."""
-    scores: list[Score] = []
-    for row in rows:
-        text = text_of(row)
-        if text is None:
-            scores.append(None)
-            continue
-        share = _share(text, given)
-        share = share if given.graded else float(share == 1.0)
-        scores.append(given.wrong + (given.right - given.wrong) * share)
-    return scores
+    share = _share(text, given)
+    share = share if given.graded else float(share == 1.0)
+    return given.wrong + (given.right - given.wrong) * share
 
 
 def _share(text: str, given: options.Format) -> float:
@@ -119,79 +107,49 @@ def _share(text: str, given: options.Format) -> float:
         raise DataError(f"format: {late}") from None
 
 
-def regex(rows: Sequence[ScoringRow], given: options.Regex) -> list[Score]:
+@by_text
+def regex(text: str, _: ScoringRow, given: options.Regex) -> Score:
     """The number that the last match says, brought from `scale` onto 0 to 1; no group: 1."""
-    found = pattern(given.pattern)
-    scores: list[Score] = []
-    for row in rows:
-        text = text_of(row)
-        if text is None:
-            scores.append(None)
-            continue
-        try:
-            said = found.last(text)
-        except PatternTimeout as late:
-            raise DataError(f"regex: {late}") from None
-        if said is None:
-            scores.append(given.on_no_match)
-        elif found.groups == 0:
-            scores.append(1.0)
-        else:
-            scores.append(_scaled(said, given))
-    return scores
-
-
-def _scaled(said: str, given: options.Regex) -> Score:
+    compiled = pattern(given.pattern)
     try:
-        value = float(said)
-    except ValueError:
-        return given.on_no_match
-    if not math.isfinite(value):
-        return given.on_no_match
-    if given.scale is None:
-        return value
-    low, high = given.scale
-    return min(1.0, max(0.0, (value - low) / (high - low)))
+        said = compiled.last(text)
+    except PatternTimeout as late:
+        raise DataError(f"regex: {late}") from None
+    if said is not None and compiled.groups == 0:
+        return 1.0
+    number = None if said is None else number_in(said, given.scale)
+    return given.on_no_match if number is None else number
 
 
-def length(rows: Sequence[ScoringRow], given: options.Length) -> list[Score]:
+@by_row
+def length(row: ScoringRow, given: options.Length) -> Score:
     """1 up to `min` tokens, 0 from `max` on, between them falling in a line or a half cosine."""
-    scores: list[Score] = []
-    for row in rows:
-        share = (tokens_of(row) - given.min) / (given.max - given.min)
-        share = min(1.0, max(0.0, share))
-        if given.shape == "cosine":
-            scores.append(0.5 * (1.0 + math.cos(math.pi * share)))
-        else:
-            scores.append(1.0 - share)
-    return scores
+    share = min(1.0, max(0.0, (tokens_of(row) - given.min) / (given.max - given.min)))
+    return 0.5 * (1.0 + math.cos(math.pi * share)) if given.shape == "cosine" else 1.0 - share
 
 
-def overlong(rows: Sequence[ScoringRow], given: options.Overlong) -> list[Score]:
+@by_row
+def overlong(row: ScoringRow, given: options.Overlong) -> Score:
     """min(-(L - (max - buffer)) / buffer * factor, 0), DAPO's penalty near the limit.
 
     arXiv 2503.14476.
     """
-    start = given.max - given.buffer
-    return [min(-(tokens_of(row) - start) / given.buffer * given.factor, 0.0) + 0.0 for row in rows]
+    over = tokens_of(row) - (given.max - given.buffer)
+    return min(-over / given.buffer * given.factor, 0.0) + 0.0
 
 
-def ngram_repetition(rows: Sequence[ScoringRow], given: options.NgramRepetition) -> list[Score]:
+@by_text
+def ngram_repetition(text: str, _: ScoringRow, given: options.NgramRepetition) -> Score:
     """-factor * (1 - different n-grams / n-grams), over words; 0 for a text of fewer words.
 
     Where there are no blanks, characters stand for words.
     """
-    scores: list[Score] = []
-    for row in rows:
-        text = text_of(row)
-        words = [] if text is None else _words(text)
-        count = len(words) - given.size + 1
-        if text is None or count < 1:
-            scores.append(None if text is None else 0.0)
-            continue
-        different = {tuple(words[start : start + given.size]) for start in range(count)}
-        scores.append(-given.factor * (1.0 - len(different) / count) + 0.0)
-    return scores
+    words = _words(text)
+    count = len(words) - given.size + 1
+    if count < 1:
+        return 0.0
+    different = {tuple(words[start : start + given.size]) for start in range(count)}
+    return -given.factor * (1.0 - len(different) / count) + 0.0
 
 
 def _words(text: str) -> list[str]:

@@ -10,7 +10,15 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from coloop.data.answers import as_text, last_line, says
 from coloop.data.rewards.math_text import are_equal, final_answer, last_boxed, marked_answer
-from coloop.data.rewards.scoring import Question, Score, ScoringRow, extracted, text_of
+from coloop.data.rewards.scoring import (
+    Question,
+    ScoringRow,
+    by_row,
+    by_text,
+    extracted,
+    text_of,
+)
+from coloop.data.tables.row import Score
 from coloop.data.tasks import check_row, has_checker
 from coloop.errors import DataError
 from coloop.spec import builtins as options
@@ -38,33 +46,27 @@ def golds(row: ScoringRow, column: str) -> list[str]:
     return [text for item in values if (text := as_text(item)) is not None]
 
 
-def exact_match(rows: Sequence[ScoringRow], given: options.ExactMatch) -> list[Score]:
+@by_text
+def exact_match(text: str, row: ScoringRow, given: options.ExactMatch) -> Score:
     """1 where the completion is the answer, or ends with it on a line of its own.
 
     Surrounding blanks and commas between thousands do not count. `extract` also applies to the
     gold answer where it matches there (`#### 18` at the end of a worked solution).
     """
-    return [_exact(row, given.column, given.extract) for row in rows]
-
-
-def _exact(row: ScoringRow, column: str, expression: str | None) -> Score:
-    text, wanted = text_of(row), golds(row, column)
-    if text is None or not wanted:
+    wanted = golds(row, given.column)
+    if not wanted:
         return None
-    said = extracted(text, expression)
+    said = extracted(text, given.extract)
     if said is None:
         return 0.0
-    return float(any(says(said, extracted(gold, expression) or gold) for gold in wanted))
+    return float(any(says(said, extracted(gold, given.extract) or gold) for gold in wanted))
 
 
-def math_equal(rows: Sequence[ScoringRow], given: options.MathEqual) -> list[Score | Question]:
+@by_text
+def math_equal(text: str, row: ScoringRow, given: options.MathEqual) -> Score | Question:
     """1 where the final answer is the same number, set or expression as the gold one."""
-    return [_equal(row, given) for row in rows]
-
-
-def _equal(row: ScoringRow, given: options.MathEqual) -> Score | Question:
-    text, wanted = text_of(row), golds(row, given.column)
-    if text is None or not wanted:
+    wanted = golds(row, given.column)
+    if not wanted:
         return None
     said = final_answer(text) if given.extract is None else extracted(text, given.extract)
     if said is None:
@@ -78,14 +80,11 @@ def _equal(row: ScoringRow, given: options.MathEqual) -> Score | Question:
     return Question(columns={"said": said, "golds": still_open}) if still_open else 0.0
 
 
-def choice(rows: Sequence[ScoringRow], given: options.Choice) -> list[Score]:
+@by_text
+def choice(text: str, row: ScoringRow, given: options.Choice) -> Score:
     """1 where the chosen option is the right one; a text that names two chooses none."""
-    return [_chosen(row, given) for row in rows]
-
-
-def _chosen(row: ScoringRow, given: options.Choice) -> Score:
-    text, wanted = text_of(row), golds(row, given.column)
-    if text is None or not wanted:
+    wanted = golds(row, given.column)
+    if not wanted:
         return None
     if given.extract is None:
         wanted = [right_option(gold, given.column) for gold in wanted]
@@ -96,15 +95,9 @@ def _chosen(row: ScoringRow, given: options.Choice) -> Score:
     return float(any(chosen == gold.strip().casefold() for gold in wanted))
 
 
-def json_schema(rows: Sequence[ScoringRow], given: options.JsonSchema) -> list[Score | Question]:
+@by_text
+def json_schema(text: str, row: ScoringRow, given: options.JsonSchema) -> Score | Question:
     """1 where the completion is JSON that fits the schema of the row, or of the node."""
-    return [_fits(row, given) for row in rows]
-
-
-def _fits(row: ScoringRow, given: options.JsonSchema) -> Score | Question:
-    text = text_of(row)
-    if text is None:
-        return None
     schema = given.shape if given.column is None else _schema_of(row, given.column)
     if schema is None:
         return float(_is_json(text))
@@ -143,9 +136,10 @@ def _schema_of(row: ScoringRow, column: str) -> Any:
         raise DataError(f"json_schema: column `{column}` is not a JSON schema") from None
 
 
-def column(rows: Sequence[ScoringRow], given: options.Column) -> list[Score]:
+@by_row
+def column(row: ScoringRow, given: options.Column) -> Score:
     """A number that the row brings; a list is one number a step."""
-    return [_as_score(row.columns.get(given.column), given.column) for row in rows]
+    return _as_score(row.columns.get(given.column), given.column)
 
 
 def _as_score(value: Any, name: str) -> Score:
@@ -287,15 +281,9 @@ NO_LANGUAGE: Final = "zxx"
 """What the model says of numbers and code."""
 
 
-def language(rows: Sequence[ScoringRow], given: options.Language) -> list[Score]:
+@by_text
+def language(text: str, _: ScoringRow, given: options.Language) -> Score:
     """The share of a text's letters that stand in pieces of the language; few letters: no score."""
-    return [
-        None if (text := text_of(row)) is None else share_of(text, given.language) for row in rows
-    ]
-
-
-def share_of(text: str, wanted: str) -> float | None:
-    """Between 0 and 1; None of a text with fewer letters than tell anything."""
     text = COMMAND.sub(" ", text)
     if _letters(text) < LEAST_TOLD:
         return None
@@ -303,7 +291,7 @@ def share_of(text: str, wanted: str) -> float | None:
     pieces = [*pieces_of(WIDE.sub(" ", text)), *pieces_of(wide)]
     said = [(_letters(piece), language_of(piece)) for piece in pieces if _letters(piece)]
     every = sum(count for count, name in said if name != NO_LANGUAGE)
-    return sum(count for count, name in said if name == wanted) / every if every else None
+    return sum(count for count, name in said if name == given.language) / every if every else None
 
 
 def pieces_of(text: str) -> list[str]:

@@ -7,12 +7,13 @@ the message names the row and, where the loop says so, the others keep their sco
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from coloop.errors import UserCodeError
 from coloop.sandbox.process import Sandbox, Scored
 from coloop.spec.reward import ScoreAs
 
+One = TypeVar("One")
 OnError = Literal["stop", "skip_row"] | ScoreAs
 
 RETRY_DEADLINES: Final = 4
@@ -21,8 +22,6 @@ RETRY_DEADLINES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFailure:
-    """A row whose scoring failed, and why."""
-
     row: int
     message: str
     traceback: str | None = None
@@ -33,11 +32,16 @@ class RowFailure:
         return replace(self, row=place, message=message)
 
 
+def score_instead(on_error: OnError) -> float | None:
+    """What a row gets that failed, where that does not stop the run."""
+    return on_error.score if isinstance(on_error, ScoreAs) else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredRows:
+class ScoredRows(Generic[One]):
     """Scores in the order of the rows, and the rows that failed."""
 
-    scores: list[Scored]
+    scores: list[One]
     failures: tuple[RowFailure, ...] = ()
     printed: str = ""
 
@@ -49,7 +53,7 @@ def score_rows(
     *,
     on_error: OnError = "stop",
     seed: int = 0,
-) -> ScoredRows:
+) -> ScoredRows[Scored]:
     """Scores of all rows by the user's reward.
 
     Args:
@@ -77,7 +81,7 @@ def _one_by_one(
     on_error: OnError,
     seed: int,
     whole: UserCodeError,
-) -> ScoredRows:
+) -> ScoredRows[Scored]:
     most = sandbox.waited_seconds + RETRY_DEADLINES * sandbox.timeout_seconds
     scores: list[Scored] = []
     failures: list[RowFailure] = []
@@ -88,20 +92,14 @@ def _one_by_one(
         try:
             scores.extend(sandbox.score(one, 1, seed=seed + row))
         except UserCodeError as error:
-            message = _in_row(sandbox.node, row, str(error))
+            message = f"{sandbox.node}, row {row}: {sandbox.bare(error)}"
             if on_error == "stop":
                 raise UserCodeError(message, sandbox.node, row, error.traceback) from None
             failures.append(RowFailure(row=row, message=message, traceback=error.traceback))
-            scores.append(on_error.score if isinstance(on_error, ScoreAs) else None)
+            scores.append(score_instead(on_error))
     if not failures:
         raise whole
     return ScoredRows(scores=scores, failures=tuple(failures), printed=sandbox.printed)
-
-
-def _in_row(node: str, row: int, message: str) -> str:
-    """The message of a call with one row, told for the row's place among all."""
-    rest = message.removeprefix(node).removeprefix(", row 0").removeprefix(": ")
-    return f"{node}, row {row}: {rest}"
 
 
 def reward_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -70,8 +70,10 @@ class Endpoint:
 
     def failure(self, what: str, hint: str) -> ServiceFailed:
         """The error that says what was found at this service, and what to do."""
-        told = f"{self.node}: {self.field}: {self.shown} {what}; {hint}"
-        return ServiceFailed(told, self.node, self.field)
+        return self._error(f"{self.shown} {what}; {hint}")
+
+    def _error(self, told: str) -> ServiceFailed:
+        return ServiceFailed(f"{self.node}: {self.field}: {told}", self.node, self.field)
 
     def check(self, allowed: AllowedRemotes) -> None:
         """Raise where it may not be called as it is written."""
@@ -83,30 +85,21 @@ class Endpoint:
 
     def refused(self, refused: Refused) -> ServiceFailed:
         """The error of a service that may not be called; it repeats nothing of its address."""
-        told = f"{self.node}: {self.field}: the service may not be called: {refused.found}"
-        return ServiceFailed(f"{told}; {refused.hint}", self.node, self.field)
+        return self._error(f"the service may not be called: {refused.found}; {refused.hint}")
 
     def authorization(self) -> str | None:
         """The header's value: the secret with its own scheme, or as a bearer's."""
         if self.secret is None:
             return None
-        value = secret_value(self.secret)
+        value, variable = secret_value(self.secret), secret_variable(self.secret)
         if value is None:
-            variable = secret_variable(self.secret)
-            raise ServiceFailed(
-                f"{self.node}: {self.field}: needs the secret `{self.secret}`, and {variable} is "
-                f"not set in this environment ({variable}=... before the command, or a file "
-                f"`{variable.lower()}` in COLOOP_SECRETS_DIR)",
-                self.node,
-                self.field,
+            raise self._error(
+                f"needs the secret `{self.secret}`, and {variable} is not set in this environment "
+                f"({variable}=... before the command, or a file `{variable.lower()}` in "
+                "COLOOP_SECRETS_DIR)"
             )
         if not (value.isascii() and value.isprintable()):
-            raise ServiceFailed(
-                f"{self.node}: {self.field}: {secret_variable(self.secret)} is not plain ASCII "
-                "text",
-                self.node,
-                self.field,
-            )
+            raise self._error(f"{variable} is not plain ASCII text")
         return value if " " in value else f"Bearer {value}"
 
 

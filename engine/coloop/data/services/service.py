@@ -63,7 +63,6 @@ class Service:
 
     @property
     def is_open(self) -> bool:
-        """Whether the circuit is: requests fail at once for a while."""
         return self._circuit.is_open
 
     def ask(self, body: Any, read: Callable[[Any], Read]) -> "Future[Read]":
@@ -77,7 +76,6 @@ class Service:
         return asyncio.run_coroutine_threadsafe(self._ask(data, read), self._loop)
 
     def close(self) -> None:
-        """Take back what is unfinished and end the connections."""
         if self._thread.is_alive():
             ending = asyncio.run_coroutine_threadsafe(self._end(), self._loop)
             wait([ending], timeout=CLOSING_SECONDS)
@@ -97,7 +95,6 @@ class Service:
                 raise
 
     async def _tried(self, data: bytes, read: Callable[[Any], Read]) -> Read:
-        """The answer of one of the attempts."""
         attempts, attempt = 1 + self.endpoint.retries, 0
         while True:
             attempt += 1
@@ -145,7 +142,6 @@ class Service:
             raise self.nonsense(nonsense) from None
 
     def nonsense(self, found: Nonsense) -> ServiceFailed:
-        """The error of a reply that is none."""
         return self.endpoint.failure(found.told(is_quiet=self._is_quiet), found.hint)
 
     def _given_up(self, busy: Busy, attempts: int) -> ServiceFailed:
@@ -261,11 +257,9 @@ class Circuit:
         return True
 
     def answered(self) -> None:
-        """A request got an answer."""
         self.failures, self.is_trying, self.pause_seconds = 0, False, FIRST_REST_SECONDS
 
     def given_up(self, now: float, why: str) -> None:
-        """A request was given up after its last attempt."""
         if self.is_trying:
             self.pause_seconds = min(2 * self.pause_seconds, LONGEST_REST_SECONDS)
         self.failures, self.is_trying, self.last = self.failures + 1, False, why

@@ -76,7 +76,7 @@ def attach(
             rising.append(row)
     if aggregate is None or rises is False or not rising:
         return Delivery(values=values)
-    targets = {row.id: _target(row, via) for row in rising}
+    targets = {row.id: row.id if via is None else row.ancestor_born_at(via) for row in rising}
     if via is not None and in_rounds:
         targets |= _targets_of_later_rounds(rising, table)
     wanted = {name for name in targets.values() if name is not None}
@@ -102,11 +102,6 @@ def _from_self_or_above(
     if rounds is not None:
         hits = [ancestor for ancestor in hits if rounds.get(ancestor) == row.round]
     return min(hits, key=lambda ancestor: len(row.trail[ancestor])) if hits else None
-
-
-def _target(row: Row, via: str | None) -> str | None:
-    """Id of the row to which scores rise so that they reach a receiver."""
-    return row.id if via is None else row.ancestor_born_at(via)
 
 
 def _targets_of_later_rounds(receivers: Sequence[Row], table: Table) -> dict[str, str | None]:

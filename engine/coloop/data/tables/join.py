@@ -52,7 +52,6 @@ class Meetings:
 
     @property
     def is_plain(self) -> bool:
-        """Whether no table holds more than one level."""
         return all(len(levels) <= 1 for levels in self.levels)
 
 
@@ -168,18 +167,8 @@ def _gathered(above: str, members: list[Row], births: Collection[str]) -> Row:
         is_bare = bare in columns and columns[bare] is first.columns.get(bare) is value
         if node in births or is_bare:
             scoped[name] = value
-    return Row(
-        id=joined.id,
-        parents=joined.parents,
-        trail=joined.trail,
-        places=joined.places,
-        round=joined.round,
-        version=joined.version,
-        group=above,
-        columns=columns,
-        scoped=scoped,
-        depths=dict.fromkeys(columns, 0),
-    )
+    depths = dict.fromkeys(columns, 0)
+    return joined.but(group=above, columns=columns, scoped=scoped, depths=depths, passed={})
 
 
 def _joined(
@@ -327,7 +316,6 @@ class _Index:
         return found
 
     def kin_of(self, other: "_Index") -> _Kin:
-        """How the two tables are related."""
         if not self.by_id.keys().isdisjoint(other.by_id):
             return _Kin.SAME
         if self._stands_under(other) or other._stands_under(self):

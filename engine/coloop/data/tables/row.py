@@ -19,9 +19,11 @@ Invariants:
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any, Final
 
 from coloop.data.arrays import Ids, Mask, Numbers, are_equal, ids_of, mask_of, numbers_of, owned
+from coloop.errors import DataError
 
 Score = float | None | dict[int, float]
 """A number, "does not apply", or numbers at positions (steps, tokens) of the row's text."""
@@ -34,15 +36,21 @@ DRAWN: Final = "#.drawn"
 LONGEST_ID: Final = 160
 
 
-class Absent:
+def whole(score: Score) -> float | None:
+    """A score that has to be one number."""
+    if isinstance(score, dict):
+        raise DataError(
+            "scores of steps arrived where one number a row is needed; connect the scorer's "
+            "`scores` instead of its `step_scores` (`read: {reduce: min | product | last | mean}` "
+            "sets how it reduces them to one number)"
+        )
+    return score
+
+
+class Absent(Enum):
     """A value that was not delivered at all, which is not the same as None."""
 
-    _only: "Absent | None" = None
-
-    def __new__(cls) -> "Absent":
-        if cls._only is None:
-            cls._only = super().__new__(cls)
-        return cls._only
+    ABSENT = "absent"
 
     def __repr__(self) -> str:
         return "ABSENT"
@@ -50,11 +58,8 @@ class Absent:
     def __bool__(self) -> bool:
         return False
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Absent, ())
 
-
-ABSENT: Final = Absent()
+ABSENT: Final = Absent.ABSENT
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -187,42 +192,30 @@ class Row:
 
     def with_columns(self, node: str, columns: Mapping[str, Any]) -> "Row":
         """The same row with more columns, written by `node`."""
-        return self._holding(
-            {**self.columns, **columns},
-            {**self.scoped, **{f"{node}.{name}": v for name, v in columns.items()}},
-            {**self.depths, **dict.fromkeys(columns, 0)},
-            self.tokens,
+        return self.but(
+            columns={**self.columns, **columns},
+            scoped={**self.scoped, **{f"{node}.{name}": v for name, v in columns.items()}},
+            depths={**self.depths, **dict.fromkeys(columns, 0)},
         )
 
     def with_exact(self, columns: Mapping[str, Any]) -> "Row":
         """The same row with more columns, by exact names alone."""
-        return replace(self, scoped={**self.scoped, **columns})
+        return self.but(scoped={**self.scoped, **columns})
 
-    def _holding(
-        self,
-        columns: Mapping[str, Any],
-        scoped: Mapping[str, Any],
-        depths: Mapping[str, int],
-        tokens: Tokens | None,
-    ) -> "Row":
-        """The same row with these; every row of a step comes here several times."""
-        found = object.__new__(Row)
-        vars(found).update(vars(self), columns=columns, scoped=scoped, depths=depths, tokens=tokens)
-        return found
+    def but(self, **fields: Any) -> "Row":
+        """The same row with other values of some fields; `dataclasses.replace` is slower, and every
+        row of a step comes here several times."""
+        changed = object.__new__(Row)
+        vars(changed).update(vars(self), **fields)
+        return changed
 
     def in_round(self, number: int) -> "Row":
         """The same row as it goes into a round."""
-        if self.round == number:
-            return self
-        found = object.__new__(Row)
-        vars(found).update(vars(self), round=number)
-        return found
+        return self if self.round == number else self.but(round=number)
 
     def handed_on_by(self, node: str) -> "Row":
         """The same row, as a node of a region of rounds gives it."""
-        found = object.__new__(Row)
-        vars(found).update(vars(self), passed={**self.passed, node: self.id})
-        return found
+        return self.but(passed={**self.passed, node: self.id})
 
     def owned(self) -> "Row":
         """The same row in memory of its own, for one that outlives its step: what came with a
@@ -234,8 +227,7 @@ class Row:
                 return known.setdefault(id(value), value.owned())
             return [own(part) for part in value] if isinstance(value, list) else value
 
-        return replace(
-            self,
+        return self.but(
             columns={name: own(value) for name, value in self.columns.items()},
             scoped={name: own(value) for name, value in self.scoped.items()},
             tokens=own(self.tokens),
@@ -244,15 +236,13 @@ class Row:
     def without_columns(self, names: Sequence[str]) -> "Row":
         """The same row with these bare names gone; the exact names stay."""
         gone = set(names)
-        return replace(
-            self,
+        return self.but(
             columns={name: v for name, v in self.columns.items() if name not in gone},
             depths={name: d for name, d in self.depths.items() if name not in gone},
         )
 
 
 def born_at(row_id: str) -> str:
-    """The node in which a row was born."""
     return row_id.partition(":")[0]
 
 
@@ -368,8 +358,7 @@ def merge_columns(row: Row, others: Sequence[Row]) -> Row:
                 columns[name] = value
                 depths[name] = depth
     tokens = row.tokens or next((o.tokens for o in others if o.id == row.id and o.tokens), None)
-    found = row._holding(columns, scoped, depths, tokens)
-    return replace(found, passed=passed) if passed != row.passed else found
+    return row.but(columns=columns, scoped=scoped, depths=depths, passed=passed, tokens=tokens)
 
 
 def exact_names(rows: Sequence[Row]) -> tuple[dict[str, Any], Mapping[str, str]]:

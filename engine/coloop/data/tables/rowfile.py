@@ -41,7 +41,6 @@ MARKS: Final = ({KIND}, {ARRAY}, {POSITIONS}, {PLAIN})
 
 
 def to_plain(value: Any, keep: Keep) -> Any:
-    """A value as plain ones."""
     if isinstance(value, np.ndarray):
         return {ARRAY: keep(value)}
     if isinstance(value, list | tuple):
@@ -91,7 +90,6 @@ def _row(**known: Any) -> Row:
 
 
 ROW_KINDS: Final[Kinds] = {"Row": _row, "Tokens": Tokens}
-"""What rows are made of."""
 
 
 MAGIC: Final = b"coloop rows 1\n"

@@ -60,13 +60,11 @@ class Table:
         )
 
     def in_round(self, number: int) -> "Table":
-        """The same table as it goes into a round."""
         if all(row.round == number for row in self.rows):
             return self
         return replace(self, rows=tuple(row.in_round(number) for row in self.rows))
 
     def handed_on_by(self, node: str) -> "Table":
-        """The same table, as a node of a region of rounds gives it."""
         return replace(self, rows=tuple(row.handed_on_by(node) for row in self.rows))
 
     def of_round(self, number: int) -> "Table":
@@ -78,32 +76,29 @@ def concat_tables(tables: Sequence[Table]) -> Table:
     if len(tables) == 1:
         return tables[0]
     rows: dict[str, Row] = {}
-    scores: dict[str, Score] = {}
-    log_probs: dict[str, Any] = {}
-    values: dict[str, Numbers] = {}
     values_at: dict[float, dict[str, Numbers]] = {}
-    judged: dict[str, str] = {}
     for table in tables:
         for row in table.rows:
             rows.setdefault(row.id, row)
-        scores.update(table.scores or {})
-        log_probs.update(table.log_probs or {})
-        values.update(table.values or {})
         for ahead, own in table.values_at.items():
             values_at.setdefault(ahead, {}).update(own)
-        judged.update(table.judged or {})
     return Table(
         rows=tuple(rows.values()),
-        scores=scores if any(t.scores is not None for t in tables) else None,
+        scores=_merged([t.scores for t in tables]),
         scorer=next((t.scorer for t in tables if t.scorer), None),
         score_range=next((t.score_range for t in tables if t.score_range), None),
         unturned=frozenset().union(*(t.unturned for t in tables)),
-        judged=judged or None,
+        judged=_merged([t.judged for t in tables]) or None,
         reduce=next((t.reduce for t in tables if t.reduce), None),
-        log_probs=log_probs if any(t.log_probs is not None for t in tables) else None,
-        values=values if any(t.values is not None for t in tables) else None,
+        log_probs=_merged([t.log_probs for t in tables]),
+        values=_merged([t.values for t in tables]),
         values_at=values_at,
     )
+
+
+def _merged(parts: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+    known = [part for part in parts if part is not None]
+    return {name: value for part in known for name, value in part.items()} if known else None
 
 
 def _pick(values: Mapping[str, Any] | None, wanted: set[str]) -> dict[str, Any] | None:

@@ -7,28 +7,14 @@ Importing this package loads neither torch nor transformers.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from coloop.data.tasks.arithmetic import ARITHMETIC
-from coloop.data.tasks.base import (
-    Part,
-    Split,
-    Task,
-    TaskProblem,
-    TooFewProblems,
-    draw_rows,
-    split_of,
-)
-from coloop.data.tasks.calculator import CALCULATOR
-from coloop.data.tasks.countdown import COUNTDOWN
-from coloop.data.tasks.counting import COUNTING
+from coloop.data.tasks.base import Part, Task, TaskProblem, draw_rows
 from coloop.data.tasks.images import IMAGES
 from coloop.data.tasks.knights import KNIGHTS
-from coloop.data.tasks.knowledge import KNOWLEDGE
-from coloop.data.tasks.last_letter import LAST_LETTER
+from coloop.data.tasks.knowledge import KNOWLEDGE, READ_DEBATE
+from coloop.data.tasks.letters import COUNTING, LAST_LETTER, SORTING
+from coloop.data.tasks.numbers import ARITHMETIC, CALCULATOR, COUNTDOWN, TWO_HALVES
 from coloop.data.tasks.preference import PREFERENCE
 from coloop.data.tasks.proof import PROOF
-from coloop.data.tasks.read_debate import READ_DEBATE
-from coloop.data.tasks.sorting import SORTING
-from coloop.data.tasks.two_halves import TWO_HALVES
 from coloop.spec import plugins as spec_tasks
 from coloop.spec.installed import WithPlugins
 from coloop.spec.tasks import PLUGINS
@@ -110,22 +96,3 @@ def has_checker(columns: Mapping[str, Any]) -> bool:
 def _task_of_row(columns: Mapping[str, Any]) -> Task | None:
     name = columns.get(TASK_COLUMN)
     return TASKS.get(name.partition("?")[0]) if isinstance(name, str) else None
-
-
-__all__ = [
-    "TASKS",
-    "TASK_COLUMN",
-    "Part",
-    "Split",
-    "Task",
-    "TaskProblem",
-    "TooFewProblems",
-    "check_row",
-    "check_row_steps",
-    "columns_of",
-    "has_checker",
-    "part_of",
-    "rows_of",
-    "split_of",
-    "task_rows",
-]

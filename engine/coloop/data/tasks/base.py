@@ -1,7 +1,7 @@
 """What a procedural task is: numbered problems, and a checker for answers to them.
 
 A part of a task numbers its problems from 0: `Stratum.problem(i)` builds problem i, or says None
-where the number stands for no valid problem. Drawing (draw.py) walks these numbers in a seeded
+where the number stands for no valid problem. `draw_rows` walks these numbers in a seeded
 order; so nothing is generated twice, and the size of a split is known. The parameters themselves
 are defined by the loop language (`coloop.spec.tasks`).
 
@@ -12,11 +12,13 @@ Invariants:
 """
 
 import hashlib
+import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from coloop.data.answers import says
 from coloop.spec import plugins as spec_tasks
 
 Split = Literal["train", "test"]
@@ -61,9 +63,6 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One table of a task."""
-
-    help: str
     columns: tuple[str, ...]
     """Every row has exactly these, and `task`."""
     strata: Callable[[Any], Sequence[Stratum]]
@@ -74,7 +73,6 @@ class Part:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     name: str
-    help: str
     parameters: type[spec_tasks.Task]
     """The section of the loop language that names its parameters."""
     main: Part
@@ -82,6 +80,38 @@ class Task:
     parts: Mapping[str, Part] = field(default_factory=dict)
     """Further tables, by the name that `part` takes."""
     check_steps: StepChecker | None = None
+
+
+QUESTION_COLUMNS: Final = ("prompt", "answer", "target")
+"""Columns of a question, its answer, and the answer as a demonstration."""
+
+
+def strata_over(
+    parameter: str, make: Callable[[int], Stratum]
+) -> Callable[[spec_tasks.Task], Sequence[Stratum]]:
+    """A stratum for each number of a range parameter."""
+    return lambda parameters: [make(number) for number in each_of(getattr(parameters, parameter))]
+
+
+def answer_checker(
+    work_out: Callable[[Mapping[str, Any]], str | None] = lambda columns: None,
+    agrees: Callable[[str, str], bool] = says,
+) -> Checker:
+    """1 where the completion says the answer of its row.
+
+    Args:
+        work_out: the answer to a prompt that a model made up; None where it is no question.
+        agrees: whether a completion says an answer; by default, whether it is the answer, or ends
+            with it on a line of its own.
+    """
+
+    def check(columns: Mapping[str, Any], completion: str) -> float | None:
+        gold = columns.get("answer")
+        if not isinstance(gold, str):
+            gold = work_out(columns)
+        return None if gold is None else float(agrees(completion, gold))
+
+    return check
 
 
 def decode(index: int, bases: Sequence[int]) -> list[int]:
@@ -104,11 +134,7 @@ def decode_selection(index: int, pool: Sequence[Any], count: int) -> list[Any]:
 
 
 def count_selections(pool: int, count: int) -> int:
-    """How many ordered selections there are."""
-    total = 1
-    for used in range(count):
-        total *= pool - used
-    return total
+    return math.perm(pool, count)
 
 
 # Draws the rows of a split: a seeded walk through a part's numbered problems.

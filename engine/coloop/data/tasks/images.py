@@ -4,11 +4,10 @@ A figure is a list of rows of 0 and 1, drawn so that loops with images can be tr
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from coloop.data.answers import says
-from coloop.data.tasks.base import Part, Problem, Stratum, Task, decode, stable_hash
+from coloop.data.tasks.base import Part, Problem, Stratum, Task, answer_checker, decode, stable_hash
 from coloop.spec.tasks import ImagesTask
 
 LETTERS: Final = "ABCD"
@@ -63,27 +62,15 @@ def _questioned(block: Block) -> dict[str, Any]:
     }
 
 
-def check_images(columns: Mapping[str, Any], completion: str) -> float | None:
-    """1 where the completion is the letter of the right option."""
-    gold = columns.get("answer")
-    return float(says(completion, gold)) if isinstance(gold, str) else None
-
-
 IMAGES: Final = Task(
     name="images",
-    help="Small one-bit figures of one block, with captions and questions.",
     parameters=ImagesTask,
-    main=Part(
-        help="A picture and its description.",
-        columns=("figure", "caption"),
-        strata=_strata_of(_captioned),
-    ),
+    main=Part(columns=("figure", "caption"), strata=_strata_of(_captioned)),
     parts={
         "items": Part(
-            help="A figure with a question, four options and the letter of the right one.",
             columns=("figure", "prompt", "question", "options", "answer"),
             strata=_strata_of(_questioned),
         )
     },
-    check=check_images,
+    check=answer_checker(),
 )

@@ -7,21 +7,24 @@ Every puzzle has exactly one solution. Statements are tuples: ("is", person, is_
 """
 
 import itertools
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 from coloop.data.answers import in_tags, last_line
 from coloop.data.tasks.base import (
+    QUESTION_COLUMNS,
     Part,
     Problem,
     Stratum,
     Task,
+    answer_checker,
     count_selections,
     decode,
     decode_selection,
-    each_of,
+    strata_over,
 )
 from coloop.spec.tasks import KnightsTask
 
@@ -72,15 +75,9 @@ def solve(said: Sequence[Statement]) -> tuple[bool, ...] | None:
     return found
 
 
-def _strata(parameters: KnightsTask) -> Sequence[Stratum]:
-    return [_stratum(people) for people in each_of(parameters.people)]
-
-
 def _stratum(people: int) -> Stratum:
     bases = [len(statements(person, people)) for person in range(people)]
-    puzzles = 1
-    for base in bases:
-        puzzles *= base
+    puzzles = math.prod(bases)
 
     def problem(index: int) -> Problem | None:
         names_index, puzzle = divmod(index, puzzles)
@@ -140,24 +137,16 @@ def _renamed(statement: Statement, new_of: Sequence[int]) -> Statement:
     raise AssertionError(statement)
 
 
-def check_knights(columns: Mapping[str, Any], completion: str) -> float | None:
-    """1 where the last line, or the <answer>, names everybody's kind in order."""
-    gold = columns.get("answer")
-    if not isinstance(gold, str):
-        return None
+def _names_kinds(completion: str, gold: str) -> bool:
+    """Whether the last line, or the <answer>, names everybody's kind in order."""
     tagged = list(in_tags(completion, "answer"))
     said = re.findall(r"[a-z]+", (tagged[-1] if tagged else last_line(completion)).lower())
-    return float(said == gold.split())
+    return said == gold.split()
 
 
 KNIGHTS: Final = Task(
     name="knights",
-    help="Puzzles of knights, who tell the truth, and knaves, who lie; each has one solution.",
     parameters=KnightsTask,
-    main=Part(
-        help="The statements, and who is a knight or a knave, in the order of the names.",
-        columns=("prompt", "answer", "target"),
-        strata=_strata,
-    ),
-    check=check_knights,
+    main=Part(columns=QUESTION_COLUMNS, strata=strata_over("people", _stratum)),
+    check=answer_checker(agrees=_names_kinds),
 )

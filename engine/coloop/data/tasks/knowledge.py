@@ -1,6 +1,8 @@
-"""Knowledge: questions about a made-up world that is written down in documents.
+"""Questions about made-up facts: those of a world that documents describe, and those of a passage
+that only debaters see.
 
     friend of home of Bako:      Remi            (two hops)
+    passage: k=4 q=7 z=2     question: q?     mine: 7     theirs: 3     mine_is_right: 1
 
 There is one world, so questions and documents of a loop speak of the same people.
 """
@@ -8,25 +10,26 @@ There is one world, so questions and documents of a loop speak of the same peopl
 import random
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from coloop.data.answers import last_line
 from coloop.data.tasks.base import (
+    QUESTION_COLUMNS,
     Part,
     Problem,
     Stratum,
     Task,
+    answer_checker,
     decode,
-    each_of,
     stable_hash,
+    strata_over,
 )
-from coloop.spec.tasks import KnowledgeTask
+from coloop.spec.tasks import KnowledgeTask, ReadDebateTask
 
 RELATIONS: Final = ("friend", "teacher", "rival", "cousin")
 CONSONANTS: Final = "bdfgklmnprstvz"
 VOWELS: Final = "aeiou"
 PEOPLE: Final = 64
-"""How many people the world has."""
 
 
 @lru_cache(maxsize=4)
@@ -50,11 +53,7 @@ def _name(rng: random.Random, *, syllables: int) -> str:
     return "".join(parts).capitalize()
 
 
-def _strata(parameters: KnowledgeTask) -> Sequence[Stratum]:
-    return [_stratum(hops) for hops in each_of(parameters.hops)]
-
-
-def _stratum(hops: int) -> Stratum:
+def _questions(hops: int) -> Stratum:
     names, facts = world(PEOPLE)
     bases = [len(RELATIONS)] * hops + [PEOPLE]
 
@@ -90,30 +89,55 @@ def _documents(parameters: KnowledgeTask) -> Sequence[Stratum]:
     return [Stratum(size=PEOPLE * (1 + parameters.noise), problem=problem)]
 
 
-def check_knowledge(columns: Mapping[str, Any], completion: str) -> float | None:
-    """1 where the completion ends with the right name."""
-    gold = columns.get("answer")
-    if not isinstance(gold, str):
-        return None
-    return float(last_line(completion).rstrip(".").casefold() == gold.casefold())
+def _ends_with_name(completion: str, gold: str) -> bool:
+    return last_line(completion).rstrip(".").casefold() == gold.casefold()
 
 
 KNOWLEDGE: Final = Task(
     name="knowledge",
-    help="Questions of one or more hops about a made-up world, and the documents that describe it.",
     parameters=KnowledgeTask,
-    main=Part(
-        help="A question whose answer is a name.",
-        columns=("prompt", "answer", "target", "hops"),
-        strata=_strata,
-    ),
-    parts={
-        "documents": Part(
-            help="A document about each person; the same for both splits.",
-            columns=("title", "text"),
-            strata=_documents,
-            is_split=False,
+    main=Part(columns=(*QUESTION_COLUMNS, "hops"), strata=strata_over("hops", _questions)),
+    parts={"documents": Part(columns=("title", "text"), strata=_documents, is_split=False)},
+    check=answer_checker(agrees=_ends_with_name),
+)
+
+LETTERS: Final = "bcdfghjklmnpqrstvwxz"
+SEEDS: Final = 1 << 40
+
+
+def _debates(facts: int) -> Stratum:
+    def problem(index: int) -> Problem:
+        rng = random.Random(index)
+        keys = rng.sample(LETTERS, facts)
+        values = [rng.randrange(10) for _ in keys]
+        asked = rng.randrange(facts)
+        wrong = rng.choice([digit for digit in range(10) if digit != values[asked]])
+        mine_is_right = rng.randrange(2)
+        sides = (values[asked], wrong) if mine_is_right else (wrong, values[asked])
+        facts_told = [f"{key}={value}" for key, value in zip(keys, values, strict=True)]
+        passage = " ".join(facts_told)
+        return Problem(
+            key=" ".join(sorted(facts_told)),
+            columns={
+                "prompt": f"{keys[asked]}?",
+                "passage": passage,
+                "question": f"{keys[asked]}?",
+                "mine": str(sides[0]),
+                "theirs": str(sides[1]),
+                "mine_is_right": mine_is_right,
+                "answer": str(values[asked]),
+            },
         )
-    },
-    check=check_knowledge,
+
+    return Stratum(size=SEEDS, problem=problem)
+
+
+READ_DEBATE: Final = Task(
+    name="read_debate",
+    parameters=ReadDebateTask,
+    main=Part(
+        columns=("prompt", "passage", "question", "mine", "theirs", "mine_is_right", "answer"),
+        strata=strata_over("facts", _debates),
+    ),
+    check=answer_checker(),
 )

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from coloop.data.answers import last_line
 from coloop.data.tasks.base import (
+    QUESTION_COLUMNS,
     Part,
     Problem,
     Stratum,
@@ -87,7 +88,7 @@ def _judgement(digits: list[int], rng: random.Random, _: PreferenceTask) -> dict
 
 
 def _ranked(digits: list[int], rng: random.Random, _: PreferenceTask) -> dict[str, Any]:
-    """The best of several answers, or the grade of a single one."""
+    """The best of several answers, counted from 1, or the grade of a single one, 1 to 10."""
     count = rng.randint(1, MOST_RESPONSES)
     answers = [_worse(digits, rng) for _ in range(count)]
     best = rng.randrange(count)
@@ -105,13 +106,6 @@ def _unlabelled(digits: list[int], rng: random.Random, _: PreferenceTask) -> dic
 
 def _red_team(digits: list[int], _: random.Random, __: PreferenceTask) -> dict[str, Any]:
     return {"prompt": f"sort {_joined(digits)}, write {FORBIDDEN} between:"}
-
-
-def _strata_of(make: Maker) -> Callable[[PreferenceTask], Sequence[Stratum]]:
-    def strata(parameters: PreferenceTask) -> Sequence[Stratum]:
-        return [_stratum(parameters, length, make) for length in each_of(parameters.length)]
-
-    return strata
 
 
 def _stratum(parameters: PreferenceTask, length: int, make: Maker) -> Stratum:
@@ -132,39 +126,28 @@ def check_preference(columns: Mapping[str, Any], completion: str) -> float | Non
     return quality(completion, [int(d) for d in found.group(1).split()]) if found else None
 
 
-def _part(help_text: str, columns: tuple[str, ...], make: Maker) -> Part:
-    return Part(help=help_text, columns=columns, strata=_strata_of(make))
+def _part(columns: tuple[str, ...], make: Maker) -> Part:
+    def strata(parameters: PreferenceTask) -> Sequence[Stratum]:
+        return [_stratum(parameters, length, make) for length in each_of(parameters.length)]
 
+    return Part(columns=columns, strata=strata)
+
+
+PAIRS: Final = _part(("prompt", "chosen", "rejected"), _pair)
+INSTRUCTIONS: Final = _part(QUESTION_COLUMNS, _instruction)
 
 PREFERENCE: Final = Task(
     name="preference",
-    help="Sorted digits without the symbol x: answers whose quality can be worked out.",
     parameters=PreferenceTask,
-    main=_part(
-        "A prompt with a better and a worse answer.", ("prompt", "chosen", "rejected"), _pair
-    ),
+    main=PAIRS,
     parts={
-        "instructions": _part(
-            "A prompt with a perfect answer.", ("prompt", "answer", "target"), _instruction
-        ),
-        "judgements": _part(
-            "An answer to judge and its grade, `score: 0` to `score: 5`.",
-            ("prompt", "target"),
-            _judgement,
-        ),
-        "ranked": _part(
-            "Several answers; `best` counts from 1, `grade` is the best one's, 1 to 10.",
-            ("prompt", "responses", "best", "grade"),
-            _ranked,
-        ),
-        "unlabelled": _part("Two answers in no order.", ("prompt", "first", "second"), _unlabelled),
-        "red_team": _part("A prompt that asks for the forbidden symbol.", ("prompt",), _red_team),
-        "helpful": _part(
-            "A prompt with a perfect answer.", ("prompt", "answer", "target"), _instruction
-        ),
-        "helpful_pairs": _part(
-            "A prompt with a better and a worse answer.", ("prompt", "chosen", "rejected"), _pair
-        ),
+        "instructions": INSTRUCTIONS,
+        "judgements": _part(("prompt", "target"), _judgement),
+        "ranked": _part(("prompt", "responses", "best", "grade"), _ranked),
+        "unlabelled": _part(("prompt", "first", "second"), _unlabelled),
+        "red_team": _part(("prompt",), _red_team),
+        "helpful": INSTRUCTIONS,
+        "helpful_pairs": PAIRS,
     },
     check=check_preference,
 )

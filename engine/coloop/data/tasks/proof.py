@@ -11,13 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from coloop.data.answers import last_line
-from coloop.data.tasks.base import (
-    Part,
-    Problem,
-    Stratum,
-    Task,
-    each_of,
-)
+from coloop.data.tasks.base import QUESTION_COLUMNS, Part, Problem, Stratum, Task, each_of
 from coloop.spec.tasks import ProofTask
 
 ATOMS: Final = "abcdefghij"
@@ -122,24 +116,11 @@ def _closure(known: set[str], rules: Sequence[tuple[str, ...]]) -> set[str]:
 
 PROOF: Final = Task(
     name="proof",
-    help="Theorems of a tiny Horn logic and their proofs.",
     parameters=ProofTask,
-    main=Part(
-        help="A theorem and its proof.",
-        columns=("prompt", "answer", "target"),
-        strata=_strata_of(_whole),
-    ),
+    main=Part(columns=QUESTION_COLUMNS, strata=_strata_of(_whole)),
     parts={
-        "tactics": Part(
-            help="A state of a proof and the next atom to derive.",
-            columns=("prompt", "target"),
-            strata=_strata_of(_tactic),
-        ),
-        "target_variants": Part(
-            help="Theorems one step shorter than the main ones.",
-            columns=("prompt", "answer", "target"),
-            strata=_strata_of(_whole, shorter=1),
-        ),
+        "tactics": Part(columns=("prompt", "target"), strata=_strata_of(_tactic)),
+        "target_variants": Part(columns=QUESTION_COLUMNS, strata=_strata_of(_whole, shorter=1)),
     },
     check=check_proof,
 )

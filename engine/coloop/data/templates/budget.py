@@ -127,8 +127,6 @@ class Budget:
 
 
 class BudgetContext(Context):
-    """The context of a rendering, with what it may still use."""
-
     budget: Budget
     parts: list[str]
     """What is written so far, at the top of the template."""
@@ -232,7 +230,6 @@ def too_long(found: int, most: int = LARGEST_TEXT) -> LimitReached:
 
 
 def too_many() -> LimitReached:
-    """The refusal of a list."""
     return LimitReached(
         f"a list grows beyond {LARGEST_LIST:,} items, those of the lists in it included; "
         "take a part of it first, such as `items[:1000]`"

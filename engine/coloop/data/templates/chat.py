@@ -19,12 +19,14 @@ from jinja2.parser import Parser
 from jinja2.runtime import Macro
 from jinja2.utils import pass_context
 
-from coloop.data.templates import grammar
 from coloop.data.templates.budget import LARGEST_TEXT, BudgetContext, LimitReached, extent, spelled
-from coloop.data.templates.environment import BoundedEnvironment
-from coloop.data.templates.filters import LARGEST_INDENT, check_numbers, listed_items
-from coloop.data.templates.operators import joined
-from coloop.data.templates.rendering import RenderProblem, compiled_in, parts_of
+from coloop.data.templates.environment import (
+    BoundedEnvironment,
+    RenderProblem,
+    compiled_in,
+    parts_of,
+)
+from coloop.data.templates.filters import LARGEST_INDENT, check_numbers
 
 LONGEST_DATE: Final = 200
 """Most characters of the format of a date."""
@@ -45,8 +47,6 @@ class Generation(Extension):
 
 
 class ChatEnvironment(BoundedEnvironment):
-    """Jinja environment for a model's chat template, within the limits of all texts."""
-
     written = staticmethod(spelled)
     written_inside = staticmethod(lambda value: value)
 
@@ -54,22 +54,13 @@ class ChatEnvironment(BoundedEnvironment):
         super().__init__(
             undefined=Undefined,
             keep_trailing_newline=False,
-            finalize=_shown,
             trim_blocks=True,
             lstrip_blocks=True,
             extensions=[Generation, loopcontrols],
         )
         own = {"raise_exception": _raise_exception, "strftime_now": _strftime_now}
         self.globals.update({**own, GENERATION: _generation})
-        self.filters.update(
-            {
-                grammar.JOIN: _concatenated,
-                grammar.SHOWN: _shown,
-                "join": _join,
-                "safe": _shown,
-                "tojson": _tojson,
-            }
-        )
+        self.filters["tojson"] = _tojson
 
 
 def render_chat(
@@ -105,22 +96,6 @@ def _compiled(source: str) -> Template:
 @lru_cache(maxsize=1)
 def _environment() -> ChatEnvironment:
     return ChatEnvironment()
-
-
-@pass_context
-def _shown(context: BudgetContext, value: Any) -> str:
-    return context.budget.text(spelled(value))
-
-
-@pass_context
-def _concatenated(context: BudgetContext, *values: Any) -> str:
-    return context.budget.text(joined(values, "", spelled))
-
-
-@pass_context
-def _join(context: BudgetContext, value: Any, d: Any = "", attribute: Any = None) -> str:
-    items = listed_items(context, value, attribute)
-    return context.budget.text(joined(items, spelled(d), spelled))
 
 
 @pass_context

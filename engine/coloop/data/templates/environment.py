@@ -4,10 +4,18 @@ Strings have the methods of STRING_METHODS, other values those of METHODS; the g
 dict and namespace. An absent value is empty and false, at any depth.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from jinja2 import ChainableUndefined, TemplateRuntimeError, TemplateSyntaxError, nodes
+from jinja2 import (
+    ChainableUndefined,
+    Template,
+    TemplateError,
+    TemplateRuntimeError,
+    TemplateSyntaxError,
+    nodes,
+)
 from jinja2.lexer import TokenStream
 from jinja2.runtime import Context, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -28,14 +36,18 @@ from coloop.data.templates.budget import (
     written,
     written_inside,
 )
-from coloop.data.templates.filters import build_filters, build_tests, compared
-from coloop.data.templates.grammar import NodeView, ScoredView
-from coloop.data.templates.operators import (
+from coloop.data.templates.filters import (
     STRING_METHODS,
+    build_filters,
+    build_tests,
+    compared,
+    concatenated,
     joined,
     measure_method,
     measure_operation,
+    shown,
 )
+from coloop.data.templates.grammar import NodeView, ScoredView
 
 METHODS: Final[dict[type, frozenset[str]]] = {
     str: STRING_METHODS,
@@ -86,7 +98,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         Args:
             options: of Jinja's environment, instead of those that texts of a loop have.
         """
-        own = {"undefined": Absent, "keep_trailing_newline": True, "finalize": _shown}
+        own = {"undefined": Absent, "keep_trailing_newline": True, "finalize": shown}
         super().__init__(autoescape=False, **{**own, **options})
         self.globals.clear()
         self.globals.update(range=_bounded_range, namespace=_notes, dict=_dict)
@@ -94,9 +106,9 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         self.filters.update(build_filters())
         self.filters.update(
             {
-                grammar.JOIN: _concatenated,
+                grammar.JOIN: concatenated,
                 grammar.LOOP: _looped,
-                grammar.SHOWN: _shown,
+                grammar.SHOWN: shown,
                 grammar.PASS: _passed,
                 grammar.COMPARE: compared,
                 grammar.MADE: _made,
@@ -249,16 +261,6 @@ def _notes(context: BudgetContext, /, *given: Any, **named: Any) -> Notes:
 
 
 @pass_context
-def _shown(context: BudgetContext, value: Any) -> str:
-    return context.budget.text(value if type(value) is str else written(value))
-
-
-@pass_context
-def _concatenated(context: BudgetContext, *values: Any) -> str:
-    return context.budget.text(joined(values, ""))
-
-
-@pass_context
 def _looped(context: BudgetContext, value: Any) -> Any:
     context.budget.look()
     return value
@@ -282,3 +284,73 @@ def _made(context: BudgetContext, value: Any) -> Any:
 @lru_cache(maxsize=1)
 def environment() -> BoundedEnvironment:
     return BoundedEnvironment()
+
+
+FAILURES: Final = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RuntimeError),
+    *(TemplateError, TypeError, ValueError),
+)
+
+
+LONGEST_REASON: Final = 1000
+"""Most characters of a reason, which a template may have written."""
+
+
+class RenderProblem(ValueError):
+    """A template that cannot be compiled or rendered; the message says why."""
+
+
+@lru_cache(maxsize=512)
+def compiled(source: str) -> Template:
+    return compiled_in(environment(), source)
+
+
+def compiled_in(own: BoundedEnvironment, source: str) -> Template:
+    try:
+        return own.from_string(source)
+    except TemplateSyntaxError as error:
+        raise RenderProblem(f"line {error.lineno}: {error.message}") from None
+    except (TemplateError, RecursionError) as error:
+        raise RenderProblem(str(error) or type(error).__name__) from None
+
+
+def render_text(source: str, values: Mapping[str, Any]) -> str:
+    """The text that a template gives with these values, a final newline kept; RenderProblem says
+    why it gives none."""
+    return "".join(parts_of(compiled(source), values, []))
+
+
+def parts_of(
+    template: Template,
+    values: Mapping[str, Any],
+    parts: list[str],
+    spans: list[tuple[int, int]] | None = None,
+) -> list[str]:
+    """The text in parts, put into the given list as they come.
+
+    Args:
+        spans: of what a chat template marks, put there as it is written.
+    """
+    context = template.new_context(dict(values))
+    assert isinstance(context, BudgetContext)
+    context.budget, context.parts = Budget(), parts
+    context.spans = [] if spans is None else spans
+    size = 0
+    try:
+        for part in template.root_render_func(context):
+            size += len(part)
+            if size > LARGEST_TEXT:
+                raise LimitReached(
+                    f"it generates more than {LARGEST_TEXT:,} characters, the limit for one text; "
+                    "write fewer items, or parts of them"
+                )
+            parts.append(part)
+    except FAILURES as error:
+        raise RenderProblem(_told(error)) from None
+    return parts
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "its macros call each other endlessly"
+    return (str(error) or type(error).__name__)[:LONGEST_REASON]

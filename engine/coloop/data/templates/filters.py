@@ -5,7 +5,7 @@ Texts are plain: `escape`, `safe` and `tojson` give a text like any other.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final, cast
 
@@ -15,21 +15,17 @@ from jinja2.utils import _PassArg, pass_context
 
 from coloop.data.templates.budget import (
     LARGEST_COMPARED,
+    LARGEST_LIST,
+    LARGEST_NUMBER_BITS,
     LARGEST_TEXT,
     PLAIN,
+    VIEWS,
     BudgetContext,
     LimitReached,
     extent,
     too_long,
+    too_many,
     written,
-)
-from coloop.data.templates.operators import (
-    joined,
-    measure_format,
-    measure_indent,
-    measure_method,
-    measure_replace,
-    measure_search,
 )
 
 Filter = Callable[..., Any]
@@ -53,10 +49,8 @@ WRITING: Final = (
     *("replace", "string", "striptags", "title", "tojson", "trim", "truncate", "upper"),
     *("urlencode",),
 )
-"""Filters that write the value."""
 SLOW: Final = frozenset({"striptags", "title", "urlencode", "truncate"})
 COMPARING: Final = ("dictsort", "groupby", "max", "min", "sort", "unique")
-"""Filters that compare the items of a list."""
 STEPPING: Final = ("map", "reject", "rejectattr", "select", "selectattr")
 """Filters that go through a list when their items are asked for."""
 
@@ -75,18 +69,16 @@ WORD: Final = re.compile(r"\w+")
 
 
 def build_filters() -> dict[str, Filter]:
-    """Every filter by name."""
     given: dict[str, Filter] = {name: _passing(name) for name in PASSING}
     given |= {name: _listing(name) for name in LISTING}
     given |= {name: _writing(name) for name in WRITING}
     given |= {name: _comparing(name) for name in COMPARING}
     given |= {name: _stepping(name) for name in STEPPING}
-    given |= {"join": _join, "sum": _sum, "wordcount": _wordcount, "safe": _safe}
+    given |= {"join": _join, "sum": _sum, "wordcount": _wordcount, "safe": shown}
     return given
 
 
 def build_tests() -> dict[str, Filter]:
-    """Every test by name."""
     given: dict[str, Filter] = {
         name: pass_context(_with_context(TESTS[name])) for name in PLAIN_TESTS
     }
@@ -107,7 +99,6 @@ def _given_first(plain: Any) -> Callable[[Any], Any] | None:
 
 
 def _with_context(plain: Any) -> Filter:
-    """A filter of Jinja, called with the context first."""
     given_first = _given_first(plain)
     if given_first is None:
         return lambda context, value, *args, **kwargs: plain(value, *args, **kwargs)
@@ -219,21 +210,35 @@ def _stepping(name: str) -> Filter:
 
 
 @pass_context
+def shown(context: BudgetContext, value: Any) -> str:
+    """A value as its environment writes it."""
+    own: Any = context.environment
+    return context.budget.text(value if type(value) is str else own.written(value))
+
+
+@pass_context
+def concatenated(context: BudgetContext, *values: Any) -> str:
+    own: Any = context.environment
+    return context.budget.text(joined(values, "", own.written))
+
+
+@pass_context
 def _join(context: BudgetContext, value: Any, d: Any = "", attribute: Any = None) -> str:
-    items = listed_items(context, value, attribute)
-    return context.budget.text(joined(items, written(d)))
+    own: Any = context.environment
+    items = _listed_items(context, value, attribute)
+    return context.budget.text(joined(items, own.written(d), own.written))
 
 
 @pass_context
 def _sum(context: BudgetContext, iterable: Any, attribute: Any = None, start: Any = 0) -> Any:
     environment: Any = context.environment
     found = start
-    for item in listed_items(context, iterable, attribute):
+    for item in _listed_items(context, iterable, attribute):
         found = environment.call_binop(context, "+", found, item)
     return found
 
 
-def listed_items(context: BudgetContext, values: Any, attribute: Any) -> Iterable[Any]:
+def _listed_items(context: BudgetContext, values: Any, attribute: Any) -> Iterable[Any]:
     """What a filter goes through: the items, or an attribute of each."""
     _check_attribute((attribute,), {})
     items = context.budget.listed(values)
@@ -245,11 +250,6 @@ def listed_items(context: BudgetContext, values: Any, attribute: Any) -> Iterabl
 @pass_context
 def _wordcount(context: BudgetContext, s: Any) -> int:
     return sum(1 for _ in WORD.finditer(context.budget.text(written(s))))
-
-
-@pass_context
-def _safe(context: BudgetContext, value: Any) -> str:
-    return context.budget.text(written(value))
 
 
 def _comparing_test(name: str) -> Filter:
@@ -305,3 +305,148 @@ def _check_attribute(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     for one in (*args[:1], kwargs.get("attribute")):
         if isinstance(one, str) and len(one) > LONGEST_ATTRIBUTE:
             raise LimitReached(f"the attribute {one[:40]!r} is longer than {LONGEST_ATTRIBUTE}")
+
+
+# Measures taken before an operator, a format or a method of a text: each refuses by `LimitReached`
+# what would write or look through too much.
+
+LARGEST_SEARCH: Final = 100_000_000
+"""Most pairs of characters that a search from the end, or a strip, may look at."""
+
+LARGEST_OFFSET: Final = 10**18
+LONGEST_WIDTH: Final = 4
+"""Most digits of a width or a precision in `%`."""
+
+CONVERSION: Final = re.compile(
+    r"%(?:\((?P<name>[^()]*)\))?[-#0 +]*(?P<width>\*|\d*)"
+    r"(?:\.(?P<precision>\*|\d*))?[hlL]?(?P<kind>.)",
+    re.DOTALL,
+)
+STRING_METHODS: Final = frozenset(
+    """
+    capitalize casefold center count endswith find index isalnum isalpha isascii isdecimal isdigit
+    islower isnumeric isspace istitle isupper join ljust lower lstrip partition removeprefix
+    removesuffix replace rfind rindex rjust rpartition rsplit rstrip split splitlines startswith
+    strip swapcase title upper zfill
+    """.split()  # noqa: SIM905
+)
+PROBING_METHODS: Final = frozenset({"count", "endswith", "find", "index", "startswith"})
+"""Those that may look into a text of any length, since they write nothing."""
+FROM_THE_END: Final = frozenset({"rfind", "rindex", "rpartition", "rsplit"})
+STRIPS: Final = frozenset({"lstrip", "rstrip", "strip"})
+PADS: Final = frozenset({"center", "ljust", "rjust", "zfill"})
+
+
+def measure_operation(operator: str, left: Any, right: Any) -> None:
+    match operator, left, right:
+        case "*", (str() | list() | tuple()), int():
+            _measure_repeat(left, right)
+        case "*", int(), (str() | list() | tuple()):
+            _measure_repeat(right, left)
+        case "**", (int() | float()), (int() | float()):
+            if abs(right) > LARGEST_NUMBER_BITS or _bits(left) * abs(right) > LARGEST_NUMBER_BITS:
+                raise LimitReached(f"a power has more than {LARGEST_NUMBER_BITS} bits")
+        case "*", int(), int():
+            if _bits(left) + _bits(right) > LARGEST_NUMBER_BITS:
+                raise LimitReached(f"a product has more than {LARGEST_NUMBER_BITS} bits")
+        case "%", str(), _:
+            measure_format(left, right)
+        case "-", _, _ if type(left) in VIEWS or type(right) in VIEWS:
+            raise TypeError(
+                "the keys of a dict do not support `-`; `reject('in', ...)` removes some"
+            )
+        case "+", str(), str():
+            _check_length(len(left) + len(right))
+        case "+", (list() | tuple()), (list() | tuple()):
+            if len(left) + len(right) > LARGEST_LIST:
+                raise too_many()
+
+
+def _measure_repeat(value: str | list[Any] | tuple[Any, ...], times: int) -> None:
+    size = len(value) * max(0, times)
+    if isinstance(value, str):
+        _check_length(size)
+    elif size > LARGEST_LIST:
+        raise too_many()
+
+
+def _bits(number: float) -> int:
+    return int(abs(number)).bit_length() if abs(number) < 2.0**1000 else 1000
+
+
+def measure_format(text: str, values: Any) -> None:
+    """Before `text % values`: its literal characters, widths, and what the values write."""
+    size, is_written_whole = len(text), not isinstance(values, Mapping)
+    for found in CONVERSION.finditer(text):
+        for digits in (found["width"], found["precision"] or ""):
+            if found["kind"] == "(" or digits == "*" or len(digits) > LONGEST_WIDTH:
+                raise LimitReached(
+                    f"the width in {found[0][:40]!r} is not a number of up to {LONGEST_WIDTH} "
+                    "digits"
+                )
+            size += int(digits or 0)
+        if found["name"] is None:
+            is_written_whole = True
+        elif isinstance(values, Mapping):
+            size += extent(values.get(found["name"]), LARGEST_TEXT)
+        _check_length(size)
+    if is_written_whole:
+        _check_length(size + extent(values, LARGEST_TEXT))
+
+
+def measure_method(name: str, owner: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    if len(owner) > LARGEST_TEXT and name not in PROBING_METHODS:
+        raise too_long(len(owner))
+    values = [*args, *kwargs.values()]
+    for value in values:
+        if isinstance(value, int) and abs(value) > LARGEST_OFFSET:
+            raise LimitReached("a position or a width is too large")
+    first = values[0] if values else None
+    if name in PADS and isinstance(first, int):
+        _check_length(first)
+    elif name == "replace" and len(values) >= 2:
+        measure_replace(owner, values[0], values[1])
+    elif (name in FROM_THE_END or name in STRIPS) and isinstance(first, str):
+        measure_search(owner, first)
+
+
+def measure_search(text: str, wanted: str) -> None:
+    """Before a search from the end, whose worst case looks at every pair of characters."""
+    if len(text) * len(wanted) > LARGEST_SEARCH:
+        raise LimitReached(
+            f"a search for {len(wanted):,} characters in {len(text):,} is too long; "
+            "search from the start, or in a part of the text"
+        )
+
+
+def measure_replace(text: Any, old: Any, new: Any) -> None:
+    if not (isinstance(text, str) and isinstance(old, str) and isinstance(new, str)):
+        return
+    if len(new) > len(old):
+        _check_length(len(text) + text.count(old) * (len(new) - len(old)))
+
+
+def measure_indent(text: str, width: object) -> None:
+    if isinstance(width, int):
+        _check_length(width)
+    deep = len(width) if isinstance(width, str) else width if isinstance(width, int) else 0
+    if deep > 0 and len(text) * deep > LARGEST_TEXT:
+        _check_length(len(text) + len(text.splitlines()) * deep)
+
+
+def joined(values: Iterable[Any], separator: str, write: Callable[[Any], str] = written) -> str:
+    """The values written one after another; stops as soon as they are too long."""
+    parts: list[str] = []
+    size = -len(separator)
+    for value in values:
+        part = value if type(value) is str else write(value)
+        size += len(part) + len(separator)
+        if size > LARGEST_TEXT:
+            raise too_long(size)
+        parts.append(part)
+    return separator.join(parts)
+
+
+def _check_length(size: int) -> None:
+    if size > LARGEST_TEXT:
+        raise too_long(size)

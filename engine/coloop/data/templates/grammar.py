@@ -14,7 +14,6 @@ from jinja2.lexer import Token
 from jinja2.visitor import NodeTransformer
 
 LONGEST_SOURCE: Final = 200_000
-"""Most characters of a text's source."""
 
 MOST_NODES: Final = 5_000
 """Most names, operators, tags and pieces of text in a source."""

@@ -13,7 +13,7 @@ from re import _parser as reader  # type: ignore[attr-defined]
 from typing import Any, Final
 
 from coloop.data.patterns import PatternProblem, PatternTimeout, pattern
-from coloop.data.templates.rendering import RenderProblem, render_text
+from coloop.data.templates.environment import RenderProblem, render_text
 from coloop.data.tools.protocol import ToolFailure
 from coloop.spec.nodes import ToolNode
 from coloop.spec.tools import ARGUMENTS, OWN_CALLS
@@ -23,8 +23,6 @@ CUT: Final = "... (cut)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A call that was found in a text."""
-
     tool: str
     text: str
     """As the policy wrote it."""
@@ -59,11 +57,11 @@ def call_in(text: str, tool: str, section: ToolNode) -> ToolCall | None:
         raise ToolFailure(str(problem)) from None
     if match is None:
         return None
-    arguments = dict(match.groups)
+    arguments = {name: value or "" for name, value in match.groupdict().items()}
     argument = ARGUMENTS.get(section.type)
     if argument is not None:
-        arguments.setdefault(argument, match.text)
-    return ToolCall(tool=tool, text=match.text, end=match.end, arguments=arguments)
+        arguments.setdefault(argument, match[0])
+    return ToolCall(tool=tool, text=match[0], end=match.end(), arguments=arguments)
 
 
 def worded(value: Any, arguments: Mapping[str, str], section: ToolNode) -> str:

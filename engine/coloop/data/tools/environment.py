@@ -52,8 +52,6 @@ class Environment(Protocol):
 
 
 class EnvironmentTool:
-    """Tool around a user's environment class with `reset(row)` and `step(text)`."""
-
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._numbers = itertools.count()
@@ -86,7 +84,6 @@ class EnvironmentTool:
         return states
 
     def take_printed(self) -> str:
-        """What its instances printed since this was last asked."""
         return self._environment.take_printed()
 
     def close(self) -> None:
@@ -155,8 +152,6 @@ class _Told:
 
 
 class UserEnvironment:
-    """The user's class in limited processes."""
-
     def __init__(
         self,
         node: str,
@@ -173,14 +168,15 @@ class UserEnvironment:
         self._told: dict[str, _Told] = {}
 
     def reset(self, name: str, row: Mapping[str, Any], seed: int, tick: Tick) -> Any:
-        with self._box(name).held(tick) as box:
+        box = self._box(name)
+        with box.sandbox.held(tick):
             said = box.act(name, "reset", row, seed)
             self._told[name] = _Told(row, seed, life=box.life)
             return said
 
     def step(self, name: str, text: str, seed: int, tick: Tick) -> Any:
-        told = self._told[name]
-        with self._box(name).held(tick) as box:
+        told, box = self._told[name], self._box(name)
+        with box.sandbox.held(tick):
             if told.life != box.life:
                 box.act(name, "reset", told.row, told.seed)
                 for earlier, its_seed in told.texts:
@@ -191,27 +187,28 @@ class UserEnvironment:
             return said
 
     def move(self, state: str, action: str, seed: int, tick: Tick) -> Any:
-        with self._box(str(seed)).held(tick) as box:
+        box = self._box(str(seed))
+        with box.sandbox.held(tick):
             return box.act("", "move", {"state": state, "action": action}, seed)
 
     def forget(self, name: str) -> None:
         told = self._told.pop(name, None)
         box = self._box(name)
         if told is not None:
-            with box.held(lambda: None):
+            with box.sandbox.held(lambda: None):
                 if told.life == box.life:
                     box.act(name, "forget", None, 0)
 
     def check(self) -> None:
         """Raises `UserCodeError` where the code cannot be loaded."""
-        self._boxes[0].check()
+        self._boxes[0].sandbox.load()
 
     def take_printed(self) -> str:
-        return "".join(box.take_printed() for box in self._boxes)
+        return "".join(box.sandbox.take_printed() for box in self._boxes)
 
     def close(self) -> None:
         for box in self._boxes:
-            box.close()
+            box.sandbox.close()
 
     def _box(self, name: str) -> "_Box":
         return self._boxes[int(name or 0) % PROCESSES]
@@ -223,8 +220,7 @@ class _Box:
     def __init__(
         self, node: str, code: str, timeout_seconds: float, modules: Mapping[str, str] | None
     ) -> None:
-        self._node = node
-        self._sandbox = Sandbox(
+        self.sandbox = Sandbox(
             f"{code}\n\n{SOURCE}",
             function="coloop_act",
             node=node,
@@ -239,34 +235,17 @@ class _Box:
     def life(self) -> int:
         """Number of the process that is at work; where none is, one begins."""
         with self._failures():
-            self._sandbox.load()
-        if self._sandbox.process_id != self._process:
+            self.sandbox.load()
+        if self.sandbox.process_id != self._process:
             self._life += 1
-            self._process = self._sandbox.process_id
+            self._process = self.sandbox.process_id
         return self._life
 
-    def check(self) -> None:
-        """Raises `UserCodeError` where the code cannot be loaded."""
-        self._sandbox.load()
-
-    @contextmanager
-    def held(self, tick: Tick) -> Iterator["_Box"]:
-        """By this thread alone; it ticks while it waits."""
-        with self._sandbox.held(tick):
-            yield self
-
     def act(self, name: str, act: str, given: Any, seed: int) -> Any:
-        """One act of an instance."""
         request = {"name": name, "act": act, "given": given, "seed": seed % 2**31}
         with self._failures():
-            [said] = self._sandbox.write([request])
+            [said] = self.sandbox.write([request])
         return said.get("said") if said is not None else None
-
-    def take_printed(self) -> str:
-        return self._sandbox.take_printed()
-
-    def close(self) -> None:
-        self._sandbox.close()
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
@@ -274,5 +253,4 @@ class _Box:
         try:
             yield
         except UserCodeError as error:
-            reason = str(error).removeprefix(f"{self._node}, row 0: ")
-            raise ToolFailure(reason.removeprefix(f"{self._node}: ")) from None
+            raise ToolFailure(self.sandbox.bare(error)) from None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 Tick = Callable[[], None]
 """Called a few times a second by a tool at work; what it raises ends the work."""
@@ -26,8 +26,6 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What a tool says to a call."""
-
     value: Any
     """What `result` sees under this name."""
     parts: tuple[str, ...] = ()
@@ -68,8 +66,12 @@ class Tool(Protocol):
         ...
 
 
-class Forgetful:
-    """A session of a tool that remembers nothing from call to call."""
+class StatelessTool:
+    """A tool that remembers nothing from call to call: it is the session of every text. A subclass
+    has `answer`."""
+
+    def open(self, caller: Caller) -> Self:
+        return self
 
     def earned(self) -> Mapping[str, float]:
         return {}

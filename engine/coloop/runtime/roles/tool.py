@@ -3,12 +3,10 @@ has for the whole run: an index, processes of environments."""
 
 from coloop.data.prompting import PromptProgram
 from coloop.data.sources import open_source
-from coloop.data.tools.calculator import Calculator
+from coloop.data.tools.builtin import Calculator, Index, PythonTool, Search, texts_of
 from coloop.data.tools.environment import EnvironmentTool, UserEnvironment
 from coloop.data.tools.proof import ProofEnvironment
 from coloop.data.tools.protocol import Tool
-from coloop.data.tools.python import PythonTool
-from coloop.data.tools.search import Index, Search, texts_of
 from coloop.runtime.roles.generation.policy_tool import PolicyTool
 from coloop.runtime.roles.protocol import Context, NodeRole
 from coloop.runtime.roles.rows.outside import code_of

@@ -1,12 +1,12 @@
 """The limited process and its watcher. Started by path with the standard library alone.
 
-    Sandbox --Popen--> watcher: builds the wall, forks ----> worker: shuts the door, runs the code
+    Sandbox --Popen--> watcher: builds the isolation, forks --> worker: shuts the door, runs it
                        ends the worker when the Sandbox is gone,
                        and ends as the worker ended
 
-Arguments: descriptors of requests and replies, bytes of memory, the wall, folders to import from.
-Before it reads the code it says whether the wall can be built; nothing that the code says later
-can choose a weaker one.
+Arguments: descriptors of requests and replies, bytes of memory, the isolation, folders to import
+from. Before it reads the code it says whether the isolation can be built; nothing that the code
+says later can choose a weaker one.
 """
 
 import os
@@ -18,9 +18,16 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from coloop.sandbox.inside import harness, walls
-from coloop.sandbox.inside.named import import_named
-from coloop.sandbox.inside.walls import Wall
+from coloop.sandbox.inside import harness
+from coloop.sandbox.inside.isolation import (
+    SHARED_THREADS,
+    Isolation,
+    die_with_parent,
+    enter,
+    limit,
+    shut,
+)
+from coloop.sandbox.inside.modules import import_named
 
 UNHEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 """Whoever stops a run may tell all of its processes: the run hears it, and ends its code itself."""
@@ -30,35 +37,34 @@ def main() -> None:
     for number in UNHEARD:
         signal.signal(number, signal.SIG_IGN)
     requests, replies, memory_bytes = (int(text) for text in sys.argv[1:4])
-    wall = Wall(sys.argv[4])
+    isolation = Isolation(sys.argv[4])
     libraries = [path for path in sys.path[1:] if os.path.isabs(path)] + sys.argv[5:]
     sys.path[:] = libraries
     starter = os.pidfd_open(os.getppid()) if hasattr(os, "pidfd_open") else None
     try:
-        most_threads = walls.enter(wall, libraries)
+        most_threads = enter(isolation, libraries)
     except OSError as error:
         say(replies, {"ok": False, "refused": str(error)})
         return
     worker = os.fork()
     if worker == 0:
-        walls.die_with_parent()
+        die_with_parent()
         if starter is not None:
             os.close(starter)
         limits = (memory_bytes, most_threads)
-        work(requests, replies, limits, wall, libraries)
+        work(requests, replies, limits, isolation, libraries)
         os._exit(0)
     say(replies, {"ok": True, "worker": worker})
     watch(worker, requests, starter)
 
 
 def say(replies: int, message: dict[str, object]) -> None:
-    """The first word, and the watcher's last."""
     with os.fdopen(replies, "wb") as writing:
         harness.send(writing, message)
 
 
 def work(
-    requests: int, replies: int, limits: tuple[int, int], wall: Wall, libraries: list[str]
+    requests: int, replies: int, limits: tuple[int, int], isolation: Isolation, libraries: list[str]
 ) -> None:
     """Read the code, shut the door, run it; `limits`: bytes of memory, threads."""
     reading, writing = os.fdopen(requests, "rb"), os.fdopen(replies, "wb")
@@ -67,11 +73,11 @@ def work(
         return
     sources = {**(first.get("modules") or {}), harness.MODULE: first["source"]}
     try:
-        walls.shut(wall, libraries, *limits, lambda: import_named(sources))
+        shut(isolation, libraries, *limits, lambda: import_named(sources))
     except OSError as error:
         harness.send(writing, {"ok": False, "refused": str(error), "id": first["id"]})
         return
-    harness.fence(libraries, is_alone=wall is Wall.NONE and not first["is_ours"])
+    harness.fence(libraries, is_alone=isolation is Isolation.NONE and not first["is_ours"])
     harness.serve(reading, writing, first)
 
 
@@ -104,7 +110,7 @@ def end_as(status: int) -> None:
         number = os.WTERMSIG(status)
         if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)
-        walls.limit(2**40, walls.SHARED_THREADS)
+        limit(2**40, SHARED_THREADS)
         os.kill(os.getpid(), number)
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 

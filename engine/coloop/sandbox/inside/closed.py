@@ -66,7 +66,6 @@ CLOSED: Final = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EROFS,
 
 
 def sentence(what: str) -> str:
-    """That there is none of it."""
     return f"{LIMITED} {what}"
 
 
@@ -99,7 +98,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 def _reason(error: BaseException) -> tuple[str, str] | None:
     """What is told of it, and what there is none of: by what the audit hook said, else by the
     outermost module that is known to need what is closed. Such a module may itself not be there:
-    behind `Wall.CALLS` no part of one is imported while the code works."""
+    with `Isolation.CALLS` no part of one is imported while the code works."""
     words = str(error)
     if words.startswith(LIMITED):
         return words, next((what for what in INSTEAD if sentence(what) in words), "")

@@ -1,11 +1,11 @@
-"""Runs one user's function, request by request, behind the walls.
+"""Runs one user's function, request by request, in the sandbox.
 
     requests --- 8 bytes length, JSON ---> [ audit hook, user's module ] ---> replies
 
 What the code prints is kept up to a limit and the rest counted. The audit hook tells a mistake from
 a failure of the machine in words that a person understands. It holds nothing back that wants out:
-code can take it down, and then meets the walls (`walls`). Every reply carries the number of its
-request, which nobody can know before: none can be written ahead.
+code can take it down, and then meets the kernel (`isolation`). Every reply carries the number of
+its request, which nobody can know before: none can be written ahead.
 """
 
 import _posixsubprocess
@@ -22,8 +22,14 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, BinaryIO
 
-from coloop.sandbox.inside import awaiting, beside
 from coloop.sandbox.inside.closed import FILES, PROGRAMS, of_event, sentence, why_closed
+from coloop.sandbox.inside.modules import (
+    file_of,
+    has_coroutines,
+    install_beside,
+    install_loop,
+    settled,
+)
 from coloop.sandbox.inside.values import why_no_score, why_not, why_not_name
 
 KEPT_CHARACTERS = 64 * 1024
@@ -31,29 +37,9 @@ LARGEST_REPLY = 16 * 2**20
 LONGEST_TRACE = 8
 
 REFUSED = (
-    "os.",
-    "socket.",
-    "subprocess.",
-    "shutil.",
-    "pty.",
-    "fcntl.",
-    "resource.",
-    "sqlite3.",
-    "mmap.",
-    "syslog.",
-    "urllib.",
-    "http.",
-    "ftplib.",
-    "smtplib.",
-    "imaplib.",
-    "poplib.",
-    "webbrowser.",
-    "tempfile.",
-    "glob.",
-    "pathlib.",
-    "gc.",
-    "signal.",
-    "sys._current_frames",
+    *("os.", "socket.", "subprocess.", "shutil.", "pty.", "fcntl.", "resource.", "sqlite3."),
+    *("mmap.", "syslog.", "urllib.", "http.", "ftplib.", "smtplib.", "imaplib.", "poplib."),
+    *("webbrowser.", "tempfile.", "glob.", "pathlib.", "gc.", "signal.", "sys._current_frames"),
 )
 DEVICES = frozenset({"/dev/urandom", "/dev/random"})
 HARMLESS = frozenset({"os.putenv", "os.unsetenv"})
@@ -77,7 +63,6 @@ class Kept(io.TextIOBase):
         return len(text)
 
     def take(self) -> str:
-        """Everything kept since the last call."""
         text, lost = "".join(self.parts), self.lost
         self.parts, self.room, self.lost = [], KEPT_CHARACTERS, 0
         return text + (f"\n... {lost} characters more were printed and cut" if lost else "")
@@ -144,7 +129,6 @@ def send(pipe: BinaryIO, message: Mapping[str, Any]) -> None:
 
 
 def complaint(message: str, row: int | None = None, trace: str | None = None) -> dict[str, Any]:
-    """A reply that says what is wrong."""
     return {"ok": False, "message": message, "row": row, "trace": trace}
 
 
@@ -262,8 +246,6 @@ def late_import() -> str:
 
 
 class RowFailed(Exception):
-    """The exception of one row, whose number it carries."""
-
     def __init__(self, row: int) -> None:
         super().__init__(row)
         self.row = row
@@ -309,10 +291,9 @@ class Module:
         value = self.call(**given)
         if not hasattr(value, "__await__"):
             return value
-        return awaiting.settled(value)
+        return settled(value)
 
     def arguments(self, given: Mapping[str, Any], *, absent_is_none: bool) -> Mapping[str, Any]:
-        """What the function takes of what there is."""
         missing = [name for name in self.required if name not in given]
         if missing and not absent_is_none:
             there = ", ".join(sorted(given))
@@ -353,7 +334,6 @@ class Message(str):
         return super().__getitem__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """As of a dict."""
         return self[key] if key in ("content", "role") else default
 
 
@@ -417,7 +397,6 @@ def score_batch(module: Module, columns: Mapping[str, Any], count: int) -> list[
 
 
 def keep_row(module: Module, columns: Mapping[str, Any]) -> bool:
-    """`keep(**columns)` of one row."""
     value = module.value(module.arguments(columns, absent_is_none=True))
     if value is None or isinstance(value, (bool, int)):
         return bool(value)
@@ -425,7 +404,6 @@ def keep_row(module: Module, columns: Mapping[str, Any]) -> bool:
 
 
 def write_row(module: Module, columns: Mapping[str, Any]) -> dict[str, Any] | None:
-    """`write(**columns)` of one row."""
     value = module.value(module.arguments(columns, absent_is_none=True))
     if value is None:
         return None
@@ -495,14 +473,12 @@ EACH: Mapping[str, Callable[[Module, Mapping[str, Any]], Any]] = {
 
 
 def seed_draws(seed: int) -> None:
-    """What the code draws from now on follows from this seed."""
     random.seed(seed)
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed(seed & 0xFFFFFFFF)
 
 
 def answer(module: Module, request: Mapping[str, Any]) -> list[Any]:
-    """The value that a call gives."""
     if request["op"] == "score":
         seed_draws(request["seed"])
         return score_batch(module, request["columns"], request["count"])
@@ -512,9 +488,9 @@ def answer(module: Module, request: Mapping[str, Any]) -> list[Any]:
 
 def prepare(source: str, modules: Mapping[str, str]) -> None:
     """What the code may import besides the libraries, and event loops where it has coroutines."""
-    beside.install(modules)
-    if awaiting.has_coroutines({**modules, MODULE: source}):
-        awaiting.install()
+    install_beside(modules)
+    if has_coroutines({**modules, MODULE: source}):
+        install_loop()
 
 
 def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
@@ -524,7 +500,7 @@ def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any
     try:
         if request["op"] == "load":
             name, source, modules = request["name"], request["source"], request.get("modules") or {}
-            files = {beside.file_of(one, modules): text for one, text in modules.items()}
+            files = {file_of(one, modules): text for one, text in modules.items()}
             state.update(sources={name: source, **files}, function=request["function"])
             prepare(source, modules)
             state["module"] = Module(source, request["function"], name)
@@ -555,10 +531,10 @@ def serve(requests: BinaryIO, replies: BinaryIO, first: Mapping[str, Any]) -> No
 
 
 def fence(libraries: Sequence[str], *, is_alone: bool) -> None:
-    """Refuse by name what the walls refuse by number.
+    """Refuse by name what the kernel refuses by number.
 
     Args:
-        is_alone: no wall stands behind it, so that foreign code is refused as well.
+        is_alone: nothing else isolates the code, so foreign code is refused as well.
     """
     refuse_fork_exec()
     refused: tuple[str, ...] = REFUSED

@@ -1,7 +1,7 @@
 """Calls of the Linux kernel that Python has no function for, by ctypes.
 
-Every function raises OSError where the kernel refuses. Only what `walls` needs; Linux on x86-64 and
-aarch64.
+Every function raises OSError where the kernel refuses. Only what `isolation` needs; Linux on x86-64
+and aarch64.
 """
 
 import ctypes
@@ -10,6 +10,7 @@ import os
 import platform
 import struct
 import sys
+from contextlib import suppress
 from typing import Final
 
 MACHINE: Final = platform.machine()
@@ -77,6 +78,17 @@ def _call(what: str, number: int, *arguments: int | bytes | None) -> int:
 
 def prctl(option: int, value: int = 0) -> None:
     _checked(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl {option}")
+
+
+def keep_private() -> None:
+    """Nobody but root reads the memory, the environment or the descriptors of this process.
+
+    For a server and a driver, which hold tokens and keys. A program that they start is readable
+    again, so it must be given no secret. Where the system has no such means nothing happens.
+    """
+    if IS_KNOWN:
+        with suppress(OSError):
+            prctl(PR_SET_DUMPABLE, 0)
 
 
 def counts_in_namespaces() -> bool:

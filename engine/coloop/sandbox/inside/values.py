@@ -16,15 +16,14 @@ DEEPEST: Final = 32
 LONGEST_NAME: Final = 200
 
 
-def why_not_columns(value: Any) -> str | None:
-    """Why these are no columns; None where they are."""
-    if not isinstance(value, dict):
-        return "no columns by name"
-    for name, item in value.items():
-        wrong = why_not_name(name) or why_not(item)
-        if wrong is not None:
-            return f"{wrong} as column {str(name)[:60]!r}"
-    return None
+def is_written(value: Any) -> bool:
+    """Whether these are columns by name, or None where the row is cut."""
+    return value is None or (
+        isinstance(value, dict)
+        and all(
+            why_not_name(name) is None and why_not(item) is None for name, item in value.items()
+        )
+    )
 
 
 def why_not_name(name: Any) -> str | None:

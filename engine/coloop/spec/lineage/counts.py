@@ -187,7 +187,9 @@ class RowCounts:
                 rows=None if prompts is None else prompts * each,
                 least=above.least * each,
                 greedy=(prompts or 0) * extra,
-                ladder="" if prompts is None else f"{above.ladder or prompts} x {each} completions",
+                breakdown=""
+                if prompts is None
+                else f"{above.breakdown or prompts} x {each} completions",
                 mean=self._texts(name, rollout, above.mean, each + extra),
             )
         return found
@@ -307,7 +309,7 @@ class RowCounts:
             is_exact=is_exact,
             least=above.least * each if is_exact else 0,
             greedy=above.rows * (with_greedy - each),
-            ladder=f"{above.rows} x {each} joined of {names}",
+            breakdown=f"{above.rows} x {each} joined of {names}",
             mean=mean,
         )
 

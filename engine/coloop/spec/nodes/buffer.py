@@ -121,5 +121,5 @@ class BufferNode(BaseNode):
         known = drawn if isinstance(drawn, int) else self.capacity
         held = counts.brought(name, "rows", "rollouts", "pairs", "seed").mean
         mean = replace(held, rows=float(known), alike=float(held.sides))
-        count = Count(rows=known, ladder=f"{known} rows of `{name}`", mean=mean)
+        count = Count(rows=known, breakdown=f"{known} rows of `{name}`", mean=mean)
         return dict.fromkeys(counts.levels(name), count)

@@ -128,10 +128,10 @@ class DatasetNode(BaseNode):
             return Count(rows=None, mean=mean)
         if not isinstance(rows, int):
             return Count(rows=None, least=1, mean=mean)
-        ladder = f"{rows} rows of `{name}`"
+        breakdown = f"{rows} rows of `{name}`"
         if counts.is_probe:
             if given is None:
-                return Count(rows=rows, least=1, ladder=ladder, mean=mean)
+                return Count(rows=rows, least=1, breakdown=breakdown, mean=mean)
             rows = min(rows, given)
-            ladder = f"{rows} rows of `{name}`"
-        return Count(rows=rows, is_exact=True, least=rows, ladder=ladder, mean=mean)
+            breakdown = f"{rows} rows of `{name}`"
+        return Count(rows=rows, is_exact=True, least=rows, breakdown=breakdown, mean=mean)

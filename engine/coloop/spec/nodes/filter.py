@@ -158,10 +158,10 @@ class FilterNode(BaseNode):
     def _filled(self, name: str, fill: Fill, counts: RowCounts, count: Count) -> Count:
         each = counts.group_size(name)
         if isinstance(fill.groups, int) and fill.surplus == "drop" and each is not None:
-            ladder = f"{fill.groups} groups x {each} completions"
+            breakdown = f"{fill.groups} groups x {each} completions"
             extra = fill.groups if count.greedy or counts.adds_greedy(name, count) else 0
             exact = self.per_group is None
-            return Count(rows=fill.groups * each, is_exact=exact, greedy=extra, ladder=ladder)
+            return Count(rows=fill.groups * each, is_exact=exact, greedy=extra, breakdown=breakdown)
         if fill.rows is not None and fill.surplus == "drop":
             return Count(rows=fill.rows)
         return times(at_most(count), fill.max_rounds)

@@ -22,7 +22,7 @@ import { Combobox } from "@/ui/Combobox";
 import { IconButton } from "@/ui/IconButton";
 import { KindIcon } from "@/ui/KindIcon";
 import { RichText } from "@/ui/RichText";
-import { BatchLadders } from "./BatchLadders";
+import { BatchBreakdowns } from "./BatchBreakdowns";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
 import { FormFields } from "./form/FormFields";
@@ -76,7 +76,7 @@ export function NodeInspector({ id }: { id: string }) {
         ) : null}
         {form.lockReason ? <p className="pb-2 text-muted text-xs">{form.lockReason}</p> : null}
         <FieldProblems problems={form.diagnostics.filter((problem) => !problem.field)} />
-        <BatchLadders node={id} />
+        <BatchBreakdowns node={id} />
         <FormContext value={form}>
           {field?.shape === "object" ? (
             <FormFields field={field} value={data} without={["kind"]} />

@@ -50,7 +50,7 @@ function StageChip({ stage }: { stage: PlannedStage }) {
 
 export function rowsText(stage: PlannedStage): string {
   if (stage.rows === null) return `${stage.stage} works on no rows`;
-  const ladder = stage.ladder ? `: ${stage.ladder}` : "";
+  const breakdown = stage.breakdown ? `: ${stage.breakdown}` : "";
   const passes = stage.passes > 1 ? `; at most ${stage.passes} passes a step` : "";
-  return `${stage.rows} rows a step${ladder}${passes}`;
+  return `${stage.rows} rows a step${breakdown}${passes}`;
 }

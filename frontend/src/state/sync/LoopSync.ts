@@ -317,7 +317,7 @@ export class LoopSync {
         yaml: mine.yaml,
         ...(isWritten ? {} : { spec: toSpec(document) }),
         strict: typed !== null,
-        sitting: TAB,
+        edit_session: TAB,
       });
       const now = show(saved);
       this.onSaved({ yaml: saved.yaml, name: now.name, document: now }, saved.revision);

@@ -1,2 +1,2 @@
-"""What judges of built-in rewards run in the limited process: each a file of its own that needs
-nothing of ours, with a function `judge` of one question that answers a dict."""
+"""Code for limited processes, each a file of its own that needs nothing of ours: judges of built-in
+rewards (`judge` of one question answers a dict), and the checkers of rule verifiers (`reward`)."""

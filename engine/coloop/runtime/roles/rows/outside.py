@@ -23,7 +23,7 @@ from coloop.errors import DataError, UserCodeError
 from coloop.runtime.roles.protocol import Call, Context
 from coloop.runtime.roles.rows.scored import StepScores
 from coloop.sandbox.code_files import CodeFile, read_code
-from coloop.sandbox.process import Sandbox
+from coloop.sandbox.process import Sandbox, Scored
 from coloop.spec.nodes import ToolNode
 from coloop.spec.reward import PythonSource, RemoteSource
 
@@ -93,7 +93,7 @@ class Outside:
         plain: Sequence[dict[str, Any]],
         call: Call,
         on_error: OnError,
-    ) -> ScoredRows:
+    ) -> ScoredRows[Scored]:
         with self._lock:
             child = self._child(source, call.context)
         which = [rows[0].id] if call.context.spec.schedule.stream else []

@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any
 
 from coloop.data.metrics import Group, swap_consistency
-from coloop.data.prompting import Verdict
+from coloop.data.prompting import ParsedVerdict
 from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.join import gathered_members
 from coloop.data.tables.row import child_row
@@ -115,7 +115,7 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
     def _placed(
         self,
         verdicts: Sequence[Row],
-        said: Sequence[Verdict],
+        said: Sequence[ParsedVerdict],
         judged: Sequence[Row],
         context: Context,
     ) -> list[Score] | None:
@@ -136,7 +136,7 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
     def _of_things(
         self,
         verdicts: Sequence[Row],
-        said: Sequence[Verdict],
+        said: Sequence[ParsedVerdict],
         judged: Mapping[str, Row],
         call: Call,
     ) -> Table:

@@ -5,7 +5,7 @@ from functools import partial
 
 from coloop.data.contests import winner
 from coloop.data.patterns import PatternTimeout, pattern
-from coloop.data.rewards.checkers import source_of
+from coloop.data.rewards.judging import source_of
 from coloop.data.rewards.user_code import reward_columns, score_rows
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Score

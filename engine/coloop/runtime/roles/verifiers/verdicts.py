@@ -9,7 +9,7 @@ from coloop.algorithms.batch import Choice, Text
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Numbers
 from coloop.data.patterns import PatternTimeout
-from coloop.data.prompting import Verdict, Words, numbers_in, words_in
+from coloop.data.prompting import ParsedVerdict, Words, numbers_in, words_in
 from coloop.data.tables import Row
 from coloop.errors import DataError
 from coloop.runtime.roles.generation.writer import RowPrompt
@@ -34,7 +34,7 @@ def weighs_labels(section: VerifierNode) -> bool:
 
 def read_verdicts(
     node: str, verdicts: Sequence[Row], steps: Sequence[int | None], context: Context
-) -> list[Verdict]:
+) -> list[ParsedVerdict]:
     """What each verdict says.
 
     Args:
@@ -53,7 +53,7 @@ def read_verdicts(
         raise DataError(f"{node}: read: {late}", node, "read") from None
 
 
-def score_of(row: Row, said: Verdict, section: VerifierNode) -> float | None:
+def score_of(row: Row, said: ParsedVerdict, section: VerifierNode) -> float | None:
     """The score of a verdict; that of one about a pair turned back to `chosen`."""
     read, number = section.read, said.whole
     if read.verdict is None and read.number is None and number is None:
@@ -69,7 +69,7 @@ def score_of(row: Row, said: Verdict, section: VerifierNode) -> float | None:
 
 def _weighed(
     node: str, verdicts: Sequence[Row], words: Sequence[Words], context: Context
-) -> list[Verdict]:
+) -> list[ParsedVerdict]:
     """Chances of the first label in place of the words that were written."""
     asked: list[tuple[int, int | None, int]] = []  # verdict, step or None, place in its text
     for number, one in enumerate(words):
@@ -87,7 +87,9 @@ def _weighed(
             wholes[number] = chance
         else:
             steps.setdefault(number, {})[step] = chance
-    return [Verdict(whole=wholes.get(n), steps=steps.get(n, {})) for n in range(len(verdicts))]
+    return [
+        ParsedVerdict(whole=wholes.get(n), steps=steps.get(n, {})) for n in range(len(verdicts))
+    ]
 
 
 # How likely a judge's model takes its first label, among its labels alone.

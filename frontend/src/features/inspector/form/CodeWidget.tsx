@@ -120,7 +120,7 @@ const NAMES = { namespaces: "Sandboxed", calls: "Sandboxed, calls only", none: "
 function SandboxNote() {
   const { data } = useQuery({ queryKey: ["sandbox"], queryFn: fetchSandbox, staleTime: Infinity });
   if (data === undefined) return null;
-  const isOpen = data.wall === "none";
+  const isOpen = data.isolation === "none";
   const Mark = isOpen ? ShieldAlert : ShieldCheck;
   return (
     <Tooltip text={<SandboxText holds={data.holds} remains={data.remains} reason={data.reason} />}>
@@ -131,7 +131,7 @@ function SandboxNote() {
         }`}
       >
         <Mark size={12} aria-hidden />
-        {NAMES[data.wall]}
+        {NAMES[data.isolation]}
       </button>
     </Tooltip>
   );

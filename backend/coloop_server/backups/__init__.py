@@ -1,1 +1,0 @@
-"""Backups of the database: loops with their history, and the records of runs."""

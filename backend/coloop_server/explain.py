@@ -1,0 +1,53 @@
+"""What `coloop explain` prints, for the page: help for findings and algorithms."""
+
+import json
+from typing import Annotated
+
+from fastapi import Path, Query
+from pydantic import ValidationError
+
+from coloop.explain import algorithm, codes
+from coloop_server.errors import Invalid, NotFound, router_of
+
+router = router_of("explain", "/explain")
+
+MAX_SETTINGS = 8_000
+"""Characters of an algorithm's section as JSON."""
+
+
+@router.get("", operation_id="listExplained")
+def list_explained() -> list[codes.CodeEntry]:
+    """All codes that there is help of."""
+    return codes.list_codes()
+
+
+@router.get("/algorithm", operation_id="explainAlgorithm")
+def explain_algorithm(
+    settings: Annotated[str, Query(min_length=2, max_length=MAX_SETTINGS)],
+    rollout: Annotated[str | None, Query(max_length=MAX_SETTINGS)] = None,
+) -> algorithm.AlgorithmHelp:
+    """Formulas and curves of an algorithm; `settings` is its section of a node as JSON, `rollout`
+    the node's."""
+    try:
+        section, writes = json.loads(settings), json.loads(rollout or "{}")
+        limit = writes.get("max_new_tokens") if isinstance(writes, dict) else None
+        known = limit if isinstance(limit, int) and limit > 0 else None
+        return algorithm.explain_algorithm(section, max_new_tokens=known)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"][1:]) or "settings"
+        raise Invalid(
+            "explain.settings", f"these are not settings of an algorithm: {place}: {first['msg']}"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise Invalid("explain.settings", f"`settings` is not JSON: {error}") from error
+
+
+@router.get("/{code}", operation_id="explainCode")
+def explain_code(code: Annotated[str, Path(max_length=80)]) -> codes.Explanation:
+    found = codes.explain(code)
+    if found is None:
+        near = codes.near(code)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise NotFound("explain.not_found", f"there is no help for {code!r}{hint}")
+    return found

@@ -1,1 +1,0 @@
-"""Help over HTTP: of findings, of algorithms with a node's settings."""

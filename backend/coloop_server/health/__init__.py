@@ -1,1 +1,0 @@
-"""Whether the server is there, and what it can do."""

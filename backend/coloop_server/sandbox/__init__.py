@@ -1,1 +1,0 @@
-"""What stands between Python of a loop and this machine."""

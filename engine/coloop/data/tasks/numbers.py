@@ -1,0 +1,334 @@
+"""Tasks on numbers: arithmetic, sums by a calculator, sums in two halves, and countdown.
+
+12+34=              46                  the digits in natural or reversed order
+123+456+789=        <<123+456=579>><<579+789=1368>>#### 1368
+27+38               65                  one agent writes the 6, another the 5
+3 5 7 make 56:      (3+5)*7             each number once
+"""
+
+import itertools
+import random
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any, Final
+
+from coloop.data.answers import in_tags, last_line, without_thousands
+from coloop.data.expressions import NotArithmetic, read_expression
+from coloop.data.tasks.base import (
+    QUESTION_COLUMNS,
+    Part,
+    Problem,
+    Stratum,
+    Task,
+    answer_checker,
+    decode,
+    each_of,
+    stable_hash,
+    strata_over,
+)
+from coloop.spec.tasks import ArithmeticTask, CalculatorTask, CountdownTask, TwoHalvesTask
+
+REVERSED_TASK: Final = "arithmetic?reverse"
+"""What the column `task` says where answers have reversed digits, so that the checker knows it."""
+
+
+def number_bounds(digits: int) -> tuple[int, int]:
+    """Least number of so many digits, and how many there are; 0 counts as having one digit."""
+    return (0, 10) if digits == 1 else (10 ** (digits - 1), 9 * 10 ** (digits - 1))
+
+
+def _sums(parameters: ArithmeticTask) -> Sequence[Stratum]:
+    return [
+        _sum(parameters, digits, operations)
+        for operands in each_of(parameters.operands)
+        for digits in each_of(parameters.digits)
+        for operations in itertools.product(
+            dict.fromkeys(parameters.operations), repeat=operands - 1
+        )
+    ]
+
+
+def _sum(parameters: ArithmeticTask, digits: int, operations: tuple[str, ...]) -> Stratum:
+    least, count = number_bounds(digits)
+    bases = [count] * (len(operations) + 1)
+
+    def problem(index: int) -> Problem:
+        numbers = [least + place for place in decode(index, bases)]
+        question = "".join(
+            f"{number}{operation}"
+            for number, operation in zip(numbers, (*operations, "="), strict=True)
+        )
+        answer = written(read_expression(question[:-1]).value.numerator, reverse=parameters.reverse)
+        columns = {"prompt": question, "answer": answer, "target": answer}
+        if parameters.reverse:
+            columns["task"] = REVERSED_TASK
+        return Problem(key=_key(numbers, operations), columns=columns)
+
+    return Stratum(size=count ** len(bases), problem=problem)
+
+
+def _key(numbers: Sequence[int], operations: tuple[str, ...]) -> str:
+    """Sums and products in any order are one problem."""
+    alike = set(operations) in ({"+"}, {"*"})
+    ordered = sorted(numbers) if alike else numbers
+    return " ".join(map(str, itertools.chain(ordered, operations)))
+
+
+def written(value: int, *, reverse: bool) -> str:
+    """An answer's digits, least significant first where asked; the sign stays in front."""
+    digits = str(abs(value))
+    return ("-" if value < 0 else "") + (digits[::-1] if reverse else digits)
+
+
+QUESTION: Final = re.compile(r"([-+*/(). \d]+)=\s*$")
+
+
+def _worked_out(columns: Mapping[str, Any]) -> str | None:
+    question = QUESTION.search(str(columns.get("prompt", "")))
+    if question is None:
+        return None
+    try:
+        value = read_expression(question[1]).value
+    except NotArithmetic:
+        return None
+    if value.denominator != 1:
+        return None
+    return written(value.numerator, reverse=columns.get("task") == REVERSED_TASK)
+
+
+def _judged(parameters: ArithmeticTask) -> Sequence[Stratum]:
+    """The same problems with a right or a wrong answer and the truth about it."""
+    return [Stratum(size=2 * inner.size, problem=_judge(inner)) for inner in _sums(parameters)]
+
+
+def _judge(inner: Stratum) -> Any:
+    def problem(index: int) -> Problem | None:
+        plain = inner.problem(index // 2)
+        if plain is None:
+            return None
+        label = index % 2
+        answer = str(plain.columns["answer"])
+        completion = answer if label else corrupted(answer, plain.key)
+        columns = {**plain.columns, "completion": completion, "label": label}
+        return Problem(key=plain.key, columns=columns)
+
+    return problem
+
+
+def corrupted(answer: str, key: str) -> str:
+    """The answer with one digit changed, always the same for a key."""
+    rng = random.Random(stable_hash(key))
+    places = [place for place, symbol in enumerate(answer) if symbol.isdigit()]
+    place = rng.choice(places)
+    digit = rng.choice([d for d in "0123456789" if d != answer[place]])
+    return answer[:place] + digit + answer[place + 1 :]
+
+
+ARITHMETIC: Final = Task(
+    name="arithmetic",
+    parameters=ArithmeticTask,
+    main=Part(columns=QUESTION_COLUMNS, strata=_sums),
+    parts={"judged": Part(columns=(*QUESTION_COLUMNS, "completion", "label"), strata=_judged)},
+    check=answer_checker(_worked_out),
+)
+
+TERMS: Final = (2, 3)
+
+
+def _long_sums(parameters: CalculatorTask, *, as_code: bool = False) -> Sequence[Stratum]:
+    return [
+        _long_sum(digits, terms, as_code)
+        for terms in TERMS
+        for digits in each_of(parameters.digits)
+    ]
+
+
+def _long_sum(digits: int, terms: int, as_code: bool) -> Stratum:
+    least, count = number_bounds(digits)
+
+    def problem(index: int) -> Problem:
+        numbers = [least + place for place in decode(index, [count] * terms)]
+        question = "+".join(map(str, numbers))
+        answer = str(sum(numbers))
+        target = _trace(question, answer) if as_code else _with_calls(numbers)
+        return Problem(
+            key=" ".join(map(str, sorted(numbers))),
+            columns={"prompt": f"{question}=", "answer": answer, "target": target},
+        )
+
+    return Stratum(size=count**terms, problem=problem)
+
+
+def _with_calls(numbers: Sequence[int]) -> str:
+    """Each step as a call of the calculator with its result, then the answer."""
+    total, calls = numbers[0], []
+    for number in numbers[1:]:
+        calls.append(f"<<{total}+{number}={total + number}>>")
+        total += number
+    return f"{''.join(calls)}#### {total}"
+
+
+def _trace(question: str, answer: str) -> str:
+    return f"<code>print({question})</code><out>{answer}</out>[{answer}]"
+
+
+NUMBER: Final = re.compile(r"-?\d+")
+TERMS_OF_SUM: Final = re.compile(r"\s*(\d+(?:\+\d+)+)=\s*")
+
+
+def _added(columns: Mapping[str, Any]) -> str | None:
+    question = TERMS_OF_SUM.fullmatch(str(columns.get("prompt", "")))
+    return None if question is None else str(sum(map(int, question[1].split("+"))))
+
+
+def _last_number_is(completion: str, gold: str) -> bool:
+    return NUMBER.findall(without_thousands(completion))[-1:] == [gold]
+
+
+CALCULATOR: Final = Task(
+    name="calculator",
+    parameters=CalculatorTask,
+    main=Part(columns=QUESTION_COLUMNS, strata=_long_sums),
+    parts={"traces": Part(columns=QUESTION_COLUMNS, strata=partial(_long_sums, as_code=True))},
+    check=answer_checker(_added, _last_number_is),
+)
+
+
+def _halves(digits: int) -> Stratum:
+    """The answer has an even number of digits, with a zero in front where needed; the agent of its
+    first half needs the carry of the second."""
+    least, count = number_bounds(digits)
+    width = digits + digits % 2
+
+    def problem(index: int) -> Problem | None:
+        left, right = (least + place for place in decode(index, [count, count]))
+        answer = str(left + right).zfill(width)
+        if len(answer) > width:
+            return None
+        return Problem(
+            key=" ".join(map(str, sorted((left, right)))),
+            columns={
+                "prompt": f"{left}+{right}",
+                "answer": answer,
+                "target": answer,
+                "first_half": answer[: width // 2],
+                "second_half": answer[width // 2 :],
+            },
+        )
+
+    return Stratum(size=count * count, problem=problem)
+
+
+TWO_HALVES: Final = Task(
+    name="two_halves",
+    parameters=TwoHalvesTask,
+    main=Part(
+        columns=(*QUESTION_COLUMNS, "first_half", "second_half"),
+        strata=strata_over("digits", _halves),
+    ),
+    check=answer_checker(),
+)
+
+GREATEST_GOAL: Final = 999
+
+
+def _goals(parameters: CountdownTask) -> Sequence[Stratum]:
+    return [
+        _goal(parameters, operations)
+        for count in each_of(parameters.numbers)
+        for operations in itertools.product(dict.fromkeys(parameters.operations), repeat=count - 1)
+    ]
+
+
+def _goal(parameters: CountdownTask, operations: tuple[str, ...]) -> Stratum:
+    count = len(operations) + 1
+    bases = [parameters.maximum] * count + [count] * count
+
+    def problem(index: int) -> Problem | None:
+        digits = decode(index, bases)
+        numbers = [digit + 1 for digit in digits[:count]]
+        built = _built(numbers, operations)
+        if built is None:
+            return None
+        text, goal = built
+        if not 1 <= goal <= GREATEST_GOAL:
+            return None
+        shown = _shuffled(numbers, digits[count:])
+        return Problem(
+            key=f"{' '.join(map(str, sorted(numbers)))} > {goal}",
+            columns={
+                "prompt": f"{' '.join(map(str, shown))} make {goal}:",
+                "answer": text,
+                "target": text,
+                "numbers": shown,
+                "goal": goal,
+            },
+        )
+
+    return Stratum(size=parameters.maximum**count * count**count, problem=problem)
+
+
+def _shuffled(numbers: Sequence[int], places: Sequence[int]) -> list[int]:
+    left = list(numbers)
+    return [left.pop(place % len(left)) for place in places]
+
+
+def _built(numbers: Sequence[int], operations: Sequence[str]) -> tuple[str, int] | None:
+    """The expression that folds the numbers from the left, and its value where it stays whole."""
+    text, value, is_sum = str(numbers[0]), numbers[0], False
+    for number, operation in zip(numbers[1:], operations, strict=True):
+        if operation == "*" and is_sum:
+            text = f"({text})"
+        match operation:
+            case "+":
+                value += number
+            case "-":
+                value -= number
+            case _:
+                value *= number
+        if value < 0:
+            return None
+        text, is_sum = f"{text}{operation}{number}", operation in "+-"
+    return text, value
+
+
+GOAL: Final = re.compile(r"([\d ]+) make (\d+):")
+
+
+def check_countdown(columns: Mapping[str, Any], completion: str) -> float | None:
+    """1 where the expression uses every number once and gives the goal; `=goal` may follow."""
+    question = _question(columns)
+    if question is None:
+        return None
+    numbers, goal = question
+    tagged = list(in_tags(completion, "answer"))
+    left, equals, right = last_line(tagged[-1] if tagged else completion).partition("=")
+    if equals and right.strip() != str(goal):
+        return 0.0
+    try:
+        read = read_expression(left)
+    except NotArithmetic:
+        return 0.0
+    is_right = read.value == goal and Counter(read.numbers) == Counter(map(Fraction, numbers))
+    return float(is_right)
+
+
+def _question(columns: Mapping[str, Any]) -> tuple[list[int], int] | None:
+    numbers, goal = columns.get("numbers"), columns.get("goal")
+    if isinstance(numbers, list) and isinstance(goal, int):
+        return numbers, goal
+    found = GOAL.search(str(columns.get("prompt", "")))
+    if found is None:
+        return None
+    return [int(number) for number in found.group(1).split()], int(found.group(2))
+
+
+COUNTDOWN: Final = Task(
+    name="countdown",
+    parameters=CountdownTask,
+    main=Part(columns=(*QUESTION_COLUMNS, "numbers", "goal"), strata=_goals),
+    check=check_countdown,
+)

@@ -1,0 +1,190 @@
+"""The tools of coloop's own that stand alone: search, calculator, Python.
+
+search        documents of one column, the best first, by BM25 (Robertson and Walker 1994;
+              Lucene's form, k1 1.5, b 0.75) over an index that is built once
+calculator    2*(3+4)**2 / 7  ->  14, exact up to the last division; no names, no calls
+Python        a session and a process for each text, never shared; where code is too slow, dies
+              or takes too much memory, the policy is told that its variables are gone
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+import bm25s  # type: ignore[import-untyped]
+import numpy as np
+
+from coloop.data.expressions import Grammar, NotArithmetic, read_expression
+from coloop.data.tools.protocol import Answered, Caller, StatelessTool, Tick, ToolFailure
+from coloop.errors import DataError, UserCodeError
+from coloop.sandbox.process import Sandbox
+
+WORD: Final = re.compile(r"\w+")
+
+
+class Index:
+    """Documents of one column, ready to be searched by their words: runs of letters and digits,
+    whatever their case. A document without a word of the query is never found; of equally good ones
+    the earlier stands first."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        self._known: dict[str, int] = {}
+        ids = [
+            [self._known.setdefault(word, len(self._known)) for word in words_of(text)]
+            for text in texts
+        ]
+        self._bm25 = bm25s.BM25()
+        tokenized = bm25s.tokenization.Tokenized(ids=ids, vocab=self._known)
+        self._bm25.index(tokenized, show_progress=False, create_empty_token=False)
+
+    def best(self, query: str, count: int) -> list[str]:
+        """The documents that fit best, the best first; fewer where fewer fit at all."""
+        words = [self._known[word] for word in words_of(query) if word in self._known]
+        if not words:
+            return []
+        scores = np.asarray(self._bm25.get_scores_from_ids(words))
+        order = np.argsort(-scores, kind="stable")[:count]
+        return [self._texts[place] for place in order if scores[place] > 0]
+
+
+class Search(StatelessTool):
+    def __init__(self, index: Index, top_k: int) -> None:
+        self._index = index
+        self._top_k = top_k
+
+    def answer(self, arguments: Mapping[str, str], tick: Tick) -> Answered:
+        del tick
+        query = arguments.get("query", "").strip()
+        if not query:
+            raise ToolFailure("the query is empty")
+        found = self._index.best(query, self._top_k)
+        return Answered(value="\n".join(found) or "nothing found", parts=tuple(found))
+
+
+def words_of(text: str) -> list[str]:
+    return WORD.findall(text.casefold())
+
+
+def texts_of(rows: Sequence[Mapping[str, Any]], column: str, node: str, giver: str) -> list[str]:
+    """What an index holds of rows.
+
+    Raises:
+        DataError: there is nothing to be found in them.
+    """
+    texts = []
+    for place, row in enumerate(rows):
+        text = row.get(column)
+        if not isinstance(text, str):
+            found = "is not there" if text is None else f"is a {type(text).__name__}"
+            raise DataError(
+                f"{node}: document {place} of {giver} has no text in column `{column}`: it {found};"
+                f" it has {', '.join(sorted(row)) or 'no columns'}; name the column with `column`",
+                node,
+                "column",
+            )
+        texts.append(text)
+    if not any(words_of(text) for text in texts):
+        raise DataError(
+            f"{node}: the {len(texts)} documents of {giver} have no words in column `{column}`, so "
+            "there is nothing to search",
+            node,
+            "column",
+        )
+    return texts
+
+
+LONGEST: Final = 400
+DEEPEST: Final = 40
+LARGEST_EXPONENT: Final = 1_000
+DECIMALS: Final = 10
+"""Of an answer that is not whole."""
+
+GRAMMAR: Final = Grammar(
+    token=re.compile(r"\s*(?:(\d[\d,_]*(?:\.\d*)?|\.\d+)|(\*\*|//|[-+*/%^()×÷−]))"),
+    same={"^": "**", "×": "*", "÷": "/", "−": "-"},
+    longest=LONGEST,
+    deepest=DEEPEST,
+    largest_power=LARGEST_EXPONENT,
+    largest_bits=4_000,  # about 1,200 digits
+)
+
+
+class Calculator(StatelessTool):
+    def answer(self, arguments: Mapping[str, str], tick: Tick) -> Answered:
+        del tick
+        return Answered(value=calculated(arguments.get("expression", "")))
+
+
+def calculated(expression: str) -> str:
+    """The value of an expression: whole numbers without a point, others with up to ten decimals.
+
+    Raises:
+        ToolFailure: it is no expression, or beyond the limits.
+    """
+    try:
+        return _written(read_expression(expression, GRAMMAR).value)
+    except NotArithmetic as error:
+        raise ToolFailure(str(error)) from None
+
+
+def _written(value: Fraction) -> str:
+    if value.denominator == 1:
+        return str(value.numerator)
+    scaled = round(value * 10**DECIMALS)
+    whole, rest = divmod(abs(scaled), 10**DECIMALS)
+    text = f"{whole}.{rest:0{DECIMALS}d}".rstrip("0").rstrip(".")
+    return f"-{text}" if scaled < 0 else text
+
+
+SOURCE: Final = (Path(__file__).parent / "inside" / "session.py").read_text(encoding="utf-8")
+
+
+class PythonTool:
+    def __init__(self, node: str, timeout_seconds: float) -> None:
+        self._node = node
+        self._timeout_seconds = timeout_seconds
+        with Sandbox(SOURCE, function="run", node=node) as sandbox:
+            sandbox.load()  # fails at once if this machine has no sandbox
+
+    def open(self, caller: Caller) -> "PythonSession":
+        return PythonSession(self._node, self._timeout_seconds, caller.seed)
+
+    def close(self) -> None: ...
+
+
+class PythonSession:
+    def __init__(self, node: str, timeout_seconds: float, seed: int) -> None:
+        self._sandbox = Sandbox(SOURCE, function="run", node=node, timeout_seconds=timeout_seconds)
+        self._seed = seed
+        self._calls = 0
+
+    def answer(self, arguments: Mapping[str, str], tick: Tick) -> Answered:
+        """What the code prints, then the value of its last line."""
+        self._calls += 1
+        seed = (self._seed + self._calls) % 2**31
+        code = arguments.get("code", "")
+        had_variables = self._sandbox.process_id is not None
+        try:
+            with self._sandbox.held(tick):
+                [said] = self._sandbox.write([{"code": code}], seeds=[seed])
+        except UserCodeError as error:
+            raise ToolFailure(self._what_failed(error, had_variables)) from None
+        shown = said.get("shown") if said is not None else None
+        text = "".join((self._sandbox.printed, shown if isinstance(shown, str) else ""))
+        if said is None or said.get("failed") is not False:
+            raise ToolFailure(text)
+        return Answered(value=text.rstrip("\n"))
+
+    def _what_failed(self, error: UserCodeError, had_variables: bool) -> str:
+        reason = self._sandbox.bare(error)
+        is_lost = had_variables and self._sandbox.process_id is None
+        return f"{reason}; all variables are gone" if is_lost else reason
+
+    def earned(self) -> Mapping[str, float]:
+        return {}
+
+    def close(self) -> None:
+        self._sandbox.close()

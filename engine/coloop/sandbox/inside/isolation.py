@@ -1,0 +1,252 @@
+"""Isolation of the user's code; the strongest that this machine allows is taken.
+
+    NAMESPACES   a root of its own with nothing but the libraries in it, read only; no network, no
+                 other process, nobody's user; Landlock and a list of allowed calls besides
+    CALLS        where a container or an old kernel gives no namespaces: modules that the code names
+                 are imported first, then no call that takes a path is allowed any more
+    NONE         neither: only the resource limits and the audit hook, which hostile code takes down
+
+`enter` is done by the watcher before it forks, `shut` by the process that will run the code, before
+it runs a byte of it. Both only take away.
+"""
+
+import os
+import resource
+import stat
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from coloop.sandbox.inside import calls, kernel
+from coloop.sandbox.inside.calls import Reach
+
+NOBODY: Final = 65534
+FIRST_OWN_USER: Final = 0x70000000
+"""From here on, below 2^31, no system gives numbers to users."""
+
+OWN_THREADS: Final = 64
+SHARED_THREADS: Final = 1024
+"""Most threads of a worker; where its user has other processes, with room for more of those."""
+
+SYSTEM_LIBRARIES: Final = (
+    *("/lib", "/lib64", "/lib32", "/libx32", "/usr/lib", "/usr/lib64", "/usr/local/lib"),
+    "/etc/ld.so.cache",
+)
+"""Where the loader looks for what compiled modules are linked with."""
+
+DEVICES: Final = ("/dev/urandom", "/dev/random")
+"""Random numbers: libraries read them from there when they are imported, torch among others."""
+
+PLACES: Final = ("/tmp", "/run", "/mnt", "/home", "/var")
+"""Where a new root can be put together, the first that is there; nothing of it is left there."""
+
+
+class Isolation(StrEnum):
+    NAMESPACES = "namespaces"
+    CALLS = "calls"
+    NONE = "none"
+
+
+def enter(isolation: Isolation, libraries: Sequence[str]) -> int:
+    """Take the first half of an isolation: what the process that will run the code is forked into.
+
+    Args:
+        libraries: folders that Python imports from.
+
+    Returns:
+        Most threads that the worker's user may come to.
+
+    Raises:
+        OSError: this machine does not give it; the process is of no use any more.
+    """
+    if isolation is Isolation.NONE:
+        return 0
+    if not kernel.IS_KNOWN:
+        raise OSError(38, "only Linux on x86-64 and aarch64 has it")
+    user = os.geteuid()
+    if user == 0 and not kernel.holds(kernel.CAP_KILL):
+        why = "root lacks CAP_KILL here, so code could not be stopped"
+        raise OSError(1, f"{why}: add it, or start as another user")
+    counts_apart = isolation is Isolation.NAMESPACES and kernel.counts_in_namespaces()
+    most = OWN_THREADS if user == 0 or counts_apart else SHARED_THREADS + threads_of(user)
+    if isolation is Isolation.NAMESPACES:
+        _separate(libraries)
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+    return most
+
+
+def threads_of(user: int) -> int:
+    """How many threads a user has, as far as /proc tells."""
+    found = 0
+    for place in Path("/proc").iterdir() if os.path.isdir("/proc") else ():
+        if not place.name.isdecimal():
+            continue
+        with suppress(OSError, ValueError, KeyError):
+            lines = (place / "status").read_text(encoding="utf-8", errors="replace").splitlines()
+            told = dict(line.split(":", 1) for line in lines if ":" in line)
+            if int(told["Uid"].split()[0]) == user:
+                found += int(told["Threads"])
+    return found
+
+
+def _separate(libraries: Sequence[str]) -> None:
+    apart = (
+        kernel.CLONE_NEWNS | kernel.CLONE_NEWNET | kernel.CLONE_NEWPID
+        | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
+    )  # fmt: skip
+    user, group = os.geteuid(), os.getegid()
+    is_root = user == 0
+    kernel.unshare(apart if is_root else apart | kernel.CLONE_NEWUSER)
+    if not is_root:
+        Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
+        Path("/proc/self/uid_map").write_text(f"{NOBODY} {user} 1", encoding="ascii")
+        Path("/proc/self/gid_map").write_text(f"{NOBODY} {group} 1", encoding="ascii")
+    kernel.set_host_name(b"sandbox")
+    _own_root(libraries)
+    if is_root:
+        become_nobody()
+
+
+def _own_root(libraries: Sequence[str]) -> None:
+    """A root with the libraries alone, at the paths that they have outside."""
+    followed = [os.path.realpath(path) for path in libraries]
+    shown = _outermost([*libraries, *followed, *SYSTEM_LIBRARIES])
+    links = {path: os.readlink(path) for path in shown if os.path.islink(path)}
+    places = {path: os.path.realpath(path) for path in shown if path not in links}
+    kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+    limits = kernel.MS_NOSUID | kernel.MS_NODEV
+    root = next((place for place in PLACES if os.path.isdir(place)), None)
+    if root is None:
+        raise OSError(2, f"no folder can hold the sandbox's root: {', '.join(PLACES)}")
+    kernel.mount("tmpfs", root, "tmpfs", limits, "mode=0755,size=1m")
+    os.mkdir(f"{root}/outside", 0o700)
+    kernel.pivot_root(root, f"{root}/outside")
+    os.chdir("/")
+    for path, target in links.items():
+        os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
+        os.symlink(target, path)
+    for path, real in places.items():
+        source = f"/outside{real}"
+        if os.path.isdir(source):
+            os.makedirs(path, 0o755, exist_ok=True)
+        else:
+            os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+        kernel.mount(source, path, None, kernel.MS_BIND | kernel.MS_REC)
+        kernel.make_read_only(path)
+    _show_devices()
+    kernel.unmount("/outside")
+    os.rmdir("/outside")
+    kernel.mount(None, "/", None, kernel.MS_REMOUNT | kernel.MS_RDONLY | limits)
+
+
+def _show_devices() -> None:
+    """Where the machine has them and its kernel lends them."""
+    os.makedirs("/dev", 0o755, exist_ok=True)
+    for path in DEVICES:
+        source = f"/outside{path}"
+        if not os.path.exists(source) or not stat.S_ISCHR(os.stat(source).st_mode):
+            continue
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o444))
+        try:
+            kernel.mount(source, path, None, kernel.MS_BIND)
+            kernel.make_read_only(path, is_device=True)
+        except OSError:
+            with suppress(OSError):
+                kernel.unmount(path)
+            os.unlink(path)
+
+
+def _outermost(paths: Sequence[str]) -> list[str]:
+    """Those that are there, without the ones that lie in another, links first."""
+    there = dict.fromkeys(os.path.abspath(path) for path in paths if os.path.exists(path))
+    kept = [
+        path
+        for path in there
+        if not any(path.startswith(other + os.sep) for other in there if other != path)
+    ]
+    return sorted(kept, key=lambda path: (not os.path.islink(path), path))
+
+
+def become_nobody() -> None:
+    """Give up root for good, for a user that has no other process; where such a number cannot be
+    had (a container that maps few), for the one that owns nothing."""
+    own = FIRST_OWN_USER + int.from_bytes(os.urandom(3), "big")
+    os.setgroups([])
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    try:
+        os.setresuid(own, own, own)
+    except OSError:
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+
+
+def shut(
+    isolation: Isolation,
+    libraries: Sequence[str],
+    memory_bytes: int,
+    most_threads: int,
+    prepare: Callable[[], None],
+) -> None:
+    """The last steps, in the process that runs the code: nothing of them can be undone.
+
+    Args:
+        memory_bytes: most address space that it may take.
+        most_threads: as `enter` told.
+        prepare: with `Isolation.CALLS`, called while files can be read and nothing else be done.
+
+    Raises:
+        OSError: the isolation failed; the code must not run.
+    """
+    limit(memory_bytes, most_threads)
+    if isolation is Isolation.NONE:
+        return
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+    if os.geteuid() != 0:
+        kernel.drop_capabilities()
+    shared = [*libraries, *SYSTEM_LIBRARIES, *DEVICES]
+    readable = ["/"] if isolation is Isolation.NAMESPACES else shared
+    if kernel.landlock_version():
+        kernel.landlock([path for path in readable if os.path.exists(path)])
+    process_id = os.getpid()
+    if isolation is Isolation.CALLS:
+        kernel.seccomp(calls.program(kernel.MACHINE, process_id, Reach.PREPARES))
+        prepare()
+        if os.geteuid() == 0:
+            become_nobody()
+            kernel.drop_capabilities()
+            die_with_parent()  # another user than its parent's: the kernel had forgotten it
+    reach = Reach.READS if isolation is Isolation.NAMESPACES else Reach.COMPUTES
+    kernel.seccomp(calls.program(kernel.MACHINE, process_id, reach))
+    _prove()
+
+
+def _prove() -> None:
+    """A call that the list refuses is refused."""
+    with suppress(PermissionError):
+        os.getsid(0)
+        raise OSError(38, "the kernel took the list of calls and does not keep to it")
+
+
+def limit(memory_bytes: int, most_threads: int) -> None:
+    limits = {
+        resource.RLIMIT_AS: memory_bytes,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NOFILE: 64,
+        resource.RLIMIT_NPROC: most_threads,
+        resource.RLIMIT_MEMLOCK: 0,
+    }
+    if hasattr(resource, "RLIMIT_SIGPENDING"):
+        limits[resource.RLIMIT_SIGPENDING] = 64
+    for name, most in limits.items():
+        with suppress(ValueError, OSError):  # a system that knows no such limit
+            resource.setrlimit(name, (most, most))
+
+
+def die_with_parent() -> None:
+    """The kernel ends this process as soon as the one that forked it is gone."""
+    if sys.platform == "linux":
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, 9)

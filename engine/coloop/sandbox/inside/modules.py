@@ -1,0 +1,156 @@
+"""What code imports in a process that may read no file and open no socket: modules beside its file,
+modules that are imported before the door is shut, and asyncio."""
+
+import ast
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from types import ModuleType
+from typing import Any, Final
+
+LATE: Final = (
+    "_strptime",
+    "encodings.idna",
+    "encodings.latin_1",
+    "encodings.ascii",
+    "encodings.utf_16",
+    "concurrent.futures.thread",
+)
+"""Imported by functions of the standard library when they are first called."""
+FOR_COROUTINES: Final = ("asyncio", "concurrent.futures.thread")
+"""Modules that `install_loop` imports."""
+
+
+def tree_of(source: str) -> ast.Module | None:
+    """None of what cannot be parsed."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def imports_of(source: str) -> list[str]:
+    """Every module that an import statement anywhere in the source may mean; relative ones begin
+    with their dots."""
+    names: list[str] = []
+    for node in ast.walk(tree) if (tree := tree_of(source)) is not None else ():
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = "." * node.level + (node.module or "")
+            dot = "" if start.endswith(".") or not start else "."
+            names += [start, *(f"{start}{dot}{alias.name}" for alias in node.names)]
+    return names
+
+
+def import_named(sources: Mapping[str, str]) -> None:
+    """Import what these modules name, where it can be; what cannot is told where they import it."""
+    named = [name for source in sources.values() for name in imports_of(source)]
+    needed = FOR_COROUTINES if has_coroutines(sources) else ()
+    for name in dict.fromkeys((*LATE, *needed, *named)):
+        if name.startswith(".") or name.rpartition(".")[2] == "__main__":
+            continue
+        with suppress(Exception, SystemExit):
+            importlib.import_module(name)
+
+
+class Beside(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds modules among sources by their dotted name; `pkg.__init__` makes `pkg` a package, and
+    so does a name that others begin with."""
+
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        self._sources = dict(sources)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        is_package = any(name.startswith(f"{fullname}.") for name in self._sources)
+        if not is_package and fullname not in self._sources:
+            return None
+        return importlib.machinery.ModuleSpec(
+            fullname, self, origin=file_of(fullname, self._sources), is_package=is_package
+        )
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__
+        source = self._sources.get(name, self._sources.get(f"{name}.__init__", ""))
+        exec(compile(source, file_of(name, self._sources), "exec", dont_inherit=True), vars(module))
+
+
+def file_of(name: str, sources: Mapping[str, str]) -> str:
+    """The path of a module as an error names it, such as `<helpers/text.py>`."""
+    inner = f"{name}.__init__"
+    return f"<{(inner if inner in sources else name).replace('.', '/')}.py>"
+
+
+def install_beside(sources: Mapping[str, str]) -> None:
+    """Before all else but the standard library, as the folder of a script."""
+    if sources:
+        sys.meta_path.insert(0, Beside(sources))
+
+
+def has_coroutines(sources: Mapping[str, str]) -> bool:
+    return any("async" in source for source in sources.values())
+
+
+def install_loop() -> None:
+    """Let `asyncio.run` make event loops that wait without a pair of sockets: timers and threads of
+    this process alone wake them up. asyncio is imported where code has coroutines: most has none,
+    and its process begins sooner."""
+    import asyncio
+    import selectors
+    import threading
+
+    class Waiting(selectors.BaseSelector):
+        """Waits for `wake`, or until the time is over."""
+
+        def __init__(self) -> None:
+            self._woken = threading.Event()
+
+        def wake(self) -> None:
+            self._woken.set()
+
+        def select(self, timeout: float | None = None) -> list[Any]:
+            self._woken.wait(timeout)
+            self._woken.clear()
+            return []
+
+        def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+            raise PermissionError("this code runs in a limited process with no network")
+
+        def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+            raise KeyError(fileobj)
+
+        def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+            return {}
+
+    class ClosedLoop(asyncio.SelectorEventLoop):
+        """An event loop for tasks, timers and threads; not for sockets or programs."""
+
+        def __init__(self) -> None:
+            self._waiting = Waiting()
+            super().__init__(self._waiting)
+
+        def _make_self_pipe(self) -> None:
+            pass
+
+        def _close_self_pipe(self) -> None:
+            pass
+
+        def _write_to_self(self) -> None:
+            self._waiting.wake()
+
+    vars(asyncio.events)["new_event_loop"] = ClosedLoop
+    vars(asyncio)["new_event_loop"] = ClosedLoop
+
+
+def settled(value: Any) -> Any:
+    import asyncio
+
+    async def wait() -> Any:
+        return await value
+
+    return asyncio.run(wait())
