@@ -32,14 +32,9 @@ export interface Room {
   isFramed?: boolean;
 }
 
-export interface Planned {
-  squeeze: Squeeze | null;
-  view: Viewport;
-}
-
 export type Draw = (squeeze: Squeeze | null) => Drawing;
 
-export function planFit(boxes: readonly RouteBox[], draw: Draw, room: Room): Planned | null {
+export function planFit(boxes: readonly RouteBox[], draw: Draw, room: Room) {
   const { area } = draw(null);
   if (area === null) return null;
   const view = fittedBeside(area, boxes, room, AROUND, largest(room));

@@ -17,17 +17,9 @@ export interface SketchBox {
   y: number;
 }
 
-export interface SketchDrawing {
-  width: number;
-  height: number;
-  boxes: readonly SketchBox[];
-  lines: readonly string[];
-  lessons: readonly { learner: string; path: string }[];
-}
-
 export const SKETCH_BOX = BOX;
 
-export function drawSketch(sketch: Sketch): SketchDrawing {
+export function drawSketch(sketch: Sketch) {
   const graph = new graphlib.Graph();
   graph.setGraph({ rankdir: "LR", ...GAPS, ranker: "network-simplex" });
   graph.setDefaultEdgeLabel(() => ({}));

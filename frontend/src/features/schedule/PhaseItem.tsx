@@ -209,13 +209,7 @@ function useMovePhase(at: PhasePath): (by: -1 | 1) => void {
   };
 }
 
-interface Left {
-  outside: PhasePath;
-  phases: JsonObject[];
-  at: PhasePath;
-}
-
-export function leaveGroup(document: LoopDocument, at: PhasePath, by: -1 | 1): Left | null {
+export function leaveGroup(document: LoopDocument, at: PhasePath, by: -1 | 1) {
   const inside = at.slice(0, -1);
   const outside = inside.slice(0, -1);
   const group = phaseAt(document, inside);

@@ -118,12 +118,7 @@ function shortId({ id, name }: RunSummary): string {
   return id.startsWith(`${name}-`) ? id.slice(name.length + 1) : id;
 }
 
-interface Runs {
-  all: RunSummary[];
-  hasOwn: boolean;
-}
-
-function useRuns(): Runs {
+function useRuns() {
   const { loopId } = useOpenLoop();
   const { data } = useQuery({
     queryKey: ["runs", "", 0, MAX_RUNS],
