@@ -83,13 +83,7 @@ export function GpuLanes({ estimate, budget }: { estimate: Estimate; budget: Bud
   );
 }
 
-interface PoolLanesProps {
-  pool: Pool;
-  budget: Budget;
-  verb: string | null;
-}
-
-function PoolLanes({ pool, budget, verb }: PoolLanesProps) {
+function PoolLanes({ pool, budget, verb }: { pool: Pool; budget: Budget; verb: string | null }) {
   const roles = rolesIn(pool.name, budget.time, pool.gpus);
   const color = usePoolColor()(roles.map((role) => role.node));
   const { isOver, ...drop } = useDropRole(pool.name, budget);

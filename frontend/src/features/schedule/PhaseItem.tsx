@@ -131,13 +131,7 @@ function PortChip({ name }: { name: string }) {
   );
 }
 
-interface PhaseToolsProps {
-  name: string;
-  at: PhasePath;
-  isLast: boolean;
-}
-
-function PhaseTools({ name, at, isLast }: PhaseToolsProps) {
+function PhaseTools({ name, at, isLast }: { name: string; at: PhasePath; isLast: boolean }) {
   const { store } = useOpenLoop();
   const move = useMovePhase(at);
   const isTop = at.length === 1;

@@ -75,13 +75,7 @@ export function SchedulePanel() {
 
 const NONE: readonly never[] = [];
 
-interface EntryListProps {
-  list: string;
-  title: string;
-  hint: string;
-}
-
-function EntryList({ list, title, hint }: EntryListProps) {
+function EntryList({ list, title, hint }: { list: string; title: string; hint: string }) {
   const { catalog, store } = useOpenLoop();
   const entries = useDocument((state) => {
     const value = schedule(state.document)[list];

@@ -132,12 +132,7 @@ function useRuns() {
   }, [data, loopId]);
 }
 
-interface PastingProps {
-  text: string;
-  onChange: (text: string) => void;
-}
-
-function Pasting({ text, onChange }: PastingProps) {
+function Pasting({ text, onChange }: { text: string; onChange: (text: string) => void }) {
   const [isOpen, setOpen] = useState(false);
   const read = readPasted(text);
   const count = "rows" in read ? read.rows.length : 0;
