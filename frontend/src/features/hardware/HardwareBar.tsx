@@ -4,7 +4,7 @@ import type { PredictedTime } from "@/api/types";
 import { isOnCpu as isLoopOnCpu, isOnCpu } from "@/document/pools";
 import { spareOf, worstOf } from "@/lib/estimate";
 import { formatBytes, formatPlural } from "@/lib/format";
-import { useHardwareView } from "@/state/dialogs";
+import { showHardware, useHardwareView } from "@/state/dialogs";
 import { useDocument, useSync } from "@/state/document/context";
 import { Button } from "@/ui/Button";
 import { MemoryBar } from "@/ui/MemoryBar";
@@ -73,7 +73,6 @@ function MachineNote({ budget: { estimate, isOfBefore } }: { budget: Budget }) {
 }
 
 function BudgetCell({ budget }: { budget: Budget }) {
-  const open = useHardwareView((state) => state.open);
   const isReadonly = useDocument((state) => state.isReadonly);
   const isOnCpu = useDocument((state) => isLoopOnCpu(state.document));
   const gpu = budget.estimate?.gpus[0];
@@ -109,7 +108,7 @@ function BudgetCell({ budget }: { budget: Budget }) {
         <button
           type="button"
           className="whitespace-nowrap font-semibold text-accent-text hover:underline"
-          onClick={open}
+          onClick={() => showHardware(true)}
         >
           {budget.isTrying ? "See changes" : "Open hardware"}
         </button>
@@ -145,13 +144,12 @@ function TrialButtons({ budget }: { budget: Budget }) {
 
 /** Settings that fit, at once; where there are none, the hardware opens and says what would help. */
 function FitButton({ budget }: { budget: Budget }) {
-  const open = useHardwareView((state) => state.open);
   const [isLooking, setLooking] = useState(false);
   const find = async () => {
     setLooking(true);
     const fits = await budget.makeItFit();
     setLooking(false);
-    if (!fits) open();
+    if (!fits) showHardware(true);
   };
   return (
     <Button
@@ -194,7 +192,6 @@ interface PoolCellProps {
 }
 
 function PoolCell({ pool, time, isOnly }: PoolCellProps) {
-  const open = useHardwareView((state) => state.open);
   const color = usePoolColor();
   const range = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
   const fullest = worstOf(pool.gpus);
@@ -205,7 +202,7 @@ function PoolCell({ pool, time, isOnly }: PoolCellProps) {
     <button
       type="button"
       className="flex min-w-0 flex-1 flex-col justify-between rounded-2 text-left hover:bg-hover"
-      onClick={open}
+      onClick={() => showHardware(true)}
     >
       <span className="flex w-full gap-1">
         {drawn.map((gpu) => (

@@ -4,7 +4,7 @@ import { fetchHardware } from "@/api/routes";
 import { hardwareName } from "@/document/pools";
 import { formatBytes } from "@/lib/format";
 import { setHardware } from "@/state/commands/fields";
-import { useHardwareView } from "@/state/dialogs";
+import { showHardwarePresets, useHardwareView } from "@/state/dialogs";
 import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
 import { SearchList } from "@/ui/SearchList";
 
@@ -13,7 +13,6 @@ export function HardwarePicker() {
   const name = useDocument((state) => hardwareName(state.document));
   const isReadonly = useDocument((state) => state.isReadonly);
   const isPicking = useHardwareView((state) => state.isPicking);
-  const setPicking = useHardwareView((state) => state.setPicking);
   const options = useHardwareOptions(isPicking);
   const shown = name === "cpu" ? "CPU" : name.replace(/^(\d+)x/, "$1 × ");
   return (
@@ -22,7 +21,7 @@ export function HardwarePicker() {
       value={name}
       options={options}
       isOpen={isPicking && !isReadonly}
-      onOpenChange={setPicking}
+      onOpenChange={showHardwarePresets}
       onChoose={(preset) =>
         store.dispatch(setHardware, { catalog, preset }, { label: `Run on ${preset}` })
       }

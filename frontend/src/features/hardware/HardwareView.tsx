@@ -5,7 +5,7 @@ import { toSpec } from "@/document/convert";
 import { isOnCpu } from "@/document/pools";
 import { longerBy } from "@/lib/estimate";
 import { formatSeconds, formatShare } from "@/lib/format";
-import { useHardwareView } from "@/state/dialogs";
+import { showHardware } from "@/state/dialogs";
 import { useDocument, useSync } from "@/state/document/context";
 import { Button } from "@/ui/Button";
 import { Segmented } from "@/ui/Segmented";
@@ -23,14 +23,13 @@ import { askOwn, useTrial } from "./trial";
 import { type Budget, isPromise, unfitOf, useBudget } from "./useBudget";
 
 export function HardwareView() {
-  const close = useHardwareView((state) => state.close);
   const budget = useBudget();
   useOwnAnswer();
   useEscape(budget);
   const { estimate } = budget;
   return (
     <section aria-label="Hardware of the loop" className="flex h-full min-h-0 flex-col bg-surface">
-      <Head onClose={close} />
+      <Head onClose={() => showHardware(false)} />
       {estimate && estimate.gpus.length > 0 ? (
         <div className="flex min-h-0 flex-1 max-lg:flex-col max-lg:overflow-y-auto">
           <div className="flex min-h-0 min-w-0 flex-1 flex-col lg:overflow-y-auto">
@@ -122,19 +121,18 @@ function useOwnAnswer(): void {
 }
 
 function useEscape({ isTrying, back }: Budget): void {
-  const close = useHardwareView((state) => state.close);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.key !== "Escape") return;
       if (document.querySelector("[data-radix-popper-content-wrapper],[role=dialog]")) return;
       event.stopPropagation();
       if (isTrying) back();
-      else close();
+      else showHardware(false);
     };
     // Before the shortcuts of the graph, which is not in sight.
     window.addEventListener("keydown", onKey, { capture: true });
     return () => window.removeEventListener("keydown", onKey, { capture: true });
-  }, [isTrying, back, close]);
+  }, [isTrying, back]);
 }
 
 const STEPS = 2;
