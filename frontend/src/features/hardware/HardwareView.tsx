@@ -2,7 +2,6 @@ import { ChevronRight, Flame, X } from "lucide-react";
 import { useEffect, useState } from "react";
 import type { PhaseEstimate, PredictedTime } from "@/api/types";
 import { toSpec } from "@/document/convert";
-import { isOnCpu } from "@/document/pools";
 import { longerBy } from "@/lib/estimate";
 import { formatSeconds, formatShare } from "@/lib/format";
 import { showHardware } from "@/state/dialogs";
@@ -70,30 +69,15 @@ function Head({ onClose }: { onClose: () => void }) {
 }
 
 function Controls({ budget }: { budget: Budget }) {
-  const isReadonly = useDocument((state) => state.isReadonly);
-  const onCpu = useDocument((state) => isOnCpu(state.document));
   const own = useSync((state) => (state.lastRead ?? state.check)?.time ?? null);
-  const gpu = budget.estimate?.gpus[0];
   const step = mainPhase(budget.time)?.step_seconds ?? null;
   const before = mainPhase(own)?.step_seconds ?? null;
-  const inForce =
-    budget.estimate === budget.answer?.after ? budget.answer?.budget_fraction : budget.own;
   return (
     <div className="flex flex-wrap items-start gap-x-6 gap-y-2 border-line border-b px-4 py-3">
       <HardwarePicker />
       {budget.isOfBefore ? <OfBefore /> : null}
       <div className="flex min-w-64 flex-1">
-        <BudgetSlider
-          share={budget.share}
-          own={budget.own}
-          whole={(gpu?.usable_bytes ?? 0) / (inForce ?? 1)}
-          place={onCpu ? "process" : "GPU"}
-          hasTicks
-          isReadonly={isReadonly}
-          onMove={budget.move}
-          onBack={budget.back}
-          onApply={budget.apply}
-        />
+        <BudgetSlider budget={budget} hasTicks />
       </div>
       <div className="min-w-40 shrink-0">
         <p className="text-muted text-xs">Step time</p>
