@@ -2,29 +2,24 @@ import { Plus, Repeat, Ungroup } from "lucide-react";
 import type { JsonObject } from "@/api/types";
 import type { PhasePath } from "@/document/phases";
 import { isObject } from "@/lib/paths";
-import { addPhase, ungroupPhases } from "@/state/commands/phases";
+import { ungroupPhases } from "@/state/commands/phases";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { clearSelection, select, useSelection } from "@/state/selection";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
-import { firstPhase, newPhase } from "./newPhase";
+import { insertPhase } from "./newPhase";
 import { PhaseItem } from "./PhaseItem";
 
 export function PhaseGroup({ phase, at }: { phase: JsonObject; at: PhasePath }) {
-  const { catalog, store } = useOpenLoop();
+  const open = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
   const chosen = useSelection((state) => state.phase);
   const isChosen = chosen?.join() === at.join();
   const phases = Array.isArray(phase.phases) ? phase.phases.filter(isObject) : [];
 
   const add = () => {
-    const { document } = store.getState();
     const place = [...at, phases.length];
-    store.dispatch(addPhase, {
-      at: place,
-      phase: newPhase(catalog, document),
-      first: firstPhase(catalog, document),
-    });
+    insertPhase(open, place);
     select({ phase: place });
   };
   return (
@@ -56,7 +51,7 @@ export function PhaseGroup({ phase, at }: { phase: JsonObject; at: PhasePath }) 
               label="Ungroup the phases"
               size="tiny"
               onClick={() => {
-                store.dispatch(ungroupPhases, { at });
+                open.store.dispatch(ungroupPhases, { at });
                 clearSelection();
               }}
               icon={<Ungroup size={13} />}
