@@ -3,8 +3,7 @@
  * drawn with compact ones. Pure.
  */
 import type { FitViewOptions, Viewport } from "@xyflow/react";
-import type { Squeeze } from "@/graph/compact";
-import { growth, squeezeBoxes, trackIn } from "@/graph/compact";
+import { growth, type Squeeze, squeezeBoxes, trackIn } from "@/graph/compact";
 import type { Drawing } from "@/graph/routes";
 import type { Area, RouteBox } from "@/graph/shapes";
 

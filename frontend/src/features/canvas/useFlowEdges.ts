@@ -4,8 +4,13 @@ import type { Catalog } from "@/api/types";
 import { inputPort, outputPort } from "@/document/canConnect";
 import { edgeIndex, edgeKeys, portRef } from "@/document/edges";
 import type { LoopDocument } from "@/document/types";
-import type { Squeeze } from "@/graph/compact";
-import { type CompactEdges, compactEdges, compactMeasures, squeezeBoxes } from "@/graph/compact";
+import {
+  type CompactEdges,
+  compactEdges,
+  compactMeasures,
+  type Squeeze,
+  squeezeBoxes,
+} from "@/graph/compact";
 import { edgeKinds, edgeLabel } from "@/graph/edgeKinds";
 import { HEADER_HEIGHT, portTop, shownPorts } from "@/graph/geometry";
 import { labelWidth } from "@/graph/labels";
