@@ -2,6 +2,7 @@
  * What the controls of a form are called where the eye does not help. A title that stands more than once in a
  * form is told with the groups around it, the inner one first: "Weight, Rewards, Algorithm". Pure.
  */
+import { remember } from "@/lib/remember";
 import type { Field } from "./schema";
 import { isFlat, isSimple } from "./shapes";
 
@@ -13,12 +14,9 @@ export interface Label {
 }
 
 const DEEPEST = 8;
-const found = new WeakMap<Field, ReadonlySet<string>>();
 
 /** Whole labels of a form whose titles do not tell them apart. */
-export function ambiguous(form: Field): ReadonlySet<string> {
-  const known = found.get(form);
-  if (known) return known;
+export const ambiguous = remember((form: Field): ReadonlySet<string> => {
   const byTitle = new Map<string, Label[]>();
   for (const label of labelsIn(form)) {
     byTitle.set(label.title, [...(byTitle.get(label.title) ?? []), label]);
@@ -28,10 +26,8 @@ export function ambiguous(form: Field): ReadonlySet<string> {
       .filter((one) => labels.some((other) => one.whole !== other.whole && areTogether(one, other)))
       .map(({ whole }) => whole),
   );
-  const answer = new Set(wholes);
-  found.set(form, answer);
-  return answer;
-}
+  return new Set(wholes);
+});
 
 /** What stands for all of its group is called as the group is. */
 export function wholeLabel(title: string, groups: readonly string[]): string {

@@ -7,6 +7,7 @@
 
 import type { Catalog, Json, JsonSchema } from "@/api/types";
 import { formatName } from "@/lib/format";
+import { remember } from "@/lib/remember";
 
 export type Choices = NonNullable<JsonSchema["x-choices"]>;
 /** As the catalog marks it: an id, a metric of a node, a path through the loop, or Jinja that names nodes. */
@@ -78,16 +79,10 @@ export type Field = FieldFacts &
 
 type Defs = Record<string, JsonSchema>;
 
-const cache = new WeakMap<JsonSchema, Field>();
-
 /** The field of a whole schema, with its own `$defs`. */
-export function readSchema(schema: JsonSchema): Field {
-  const found = cache.get(schema);
-  if (found) return found;
-  const field = readField(schema, schema.$defs ?? {}, "");
-  cache.set(schema, field);
-  return field;
-}
+export const readSchema = remember(
+  (schema: JsonSchema): Field => readField(schema, schema.$defs ?? {}, ""),
+);
 
 export function sectionSchema({ schema }: Catalog, part: string): JsonSchema | undefined {
   const parts: Record<string, JsonSchema> = schema;

@@ -64,3 +64,12 @@ export function canConnect(
   }
   return YES;
 }
+
+/** What a node works on comes before what teaches it, and the same type before one that is taken too. */
+export function preferredInput(
+  inputs: readonly InputPort[],
+  type: string | undefined,
+): InputPort | undefined {
+  const works = inputs.filter((port) => !port.teaching);
+  return works.find((port) => port.type === type) ?? works[0] ?? inputs[0];
+}

@@ -1,5 +1,6 @@
 /** Nodes that rows come from: those that give tables and take nothing. Pure. */
 import type { Catalog } from "@/api/types";
+import { reachable } from "@/lib/reachable";
 import { portRef } from "./edges";
 import type { LoopDocument } from "./types";
 
@@ -11,21 +12,9 @@ export function datasetsOf(catalog: Catalog, document: LoopDocument, reached?: s
     })
     .map(([node]) => node);
   if (reached === undefined) return all;
-  const above = upstream(document, reached);
-  return all.filter((node) => above.has(node));
-}
-
-function upstream(document: LoopDocument, node: string): Set<string> {
-  const found = new Set<string>();
-  const waiting = [node];
-  for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
-    for (const edge of document.edges) {
-      const from = portRef(edge.from).node;
-      if (portRef(edge.to).node === at && !found.has(from)) {
-        found.add(from);
-        waiting.push(from);
-      }
-    }
-  }
-  return found;
+  const links = document.edges.map(
+    ({ from, to }) => [portRef(to).node, portRef(from).node] as const,
+  );
+  const above = reachable(links, reached);
+  return all.filter((node) => node !== reached && above.has(node));
 }

@@ -1,6 +1,7 @@
 import { isDraft } from "immer";
 import type { Json } from "@/api/types";
 import { isObject } from "@/lib/paths";
+import { remember } from "@/lib/remember";
 import type { Edge, LoopDocument, PortRef } from "./types";
 
 export function portRef(text: string): PortRef {
@@ -25,17 +26,11 @@ export interface EdgeFacts {
   inputs: ReadonlySet<string>;
 }
 
-const known = new WeakMap<readonly Edge[], EdgeFacts>();
+const rememberedFacts = remember(readFacts);
 
 export function edgeFacts(edges: readonly Edge[]): EdgeFacts {
   // A draft changes under its name, so nothing is remembered of it.
-  if (isDraft(edges)) return readFacts(edges);
-  let facts = known.get(edges);
-  if (!facts) {
-    facts = readFacts(edges);
-    known.set(edges, facts);
-  }
-  return facts;
+  return isDraft(edges) ? readFacts(edges) : rememberedFacts(edges);
 }
 
 function readFacts(edges: readonly Edge[]): EdgeFacts {

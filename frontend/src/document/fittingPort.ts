@@ -1,5 +1,5 @@
 import type { Catalog, KindInfo } from "@/api/types";
-import { canConnect, outputPort } from "./canConnect";
+import { canConnect, outputPort, preferredInput } from "./canConnect";
 import type { LoopDocument, PortRef } from "./types";
 
 const NEW = "";
@@ -20,11 +20,5 @@ export function fittingPort(
   if (!from.isOutput) return kind.outputs.find((port) => canJoin(port.name))?.name ?? null;
   const type = outputPort(catalog, document, from)?.type;
   const fits = kind.inputs.filter((port) => canJoin(port.name));
-  return (
-    (
-      fits.find((port) => port.type === type && !port.teaching) ??
-      fits.find((port) => !port.teaching) ??
-      fits[0]
-    )?.name ?? null
-  );
+  return preferredInput(fits, type)?.name ?? null;
 }

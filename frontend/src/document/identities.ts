@@ -5,7 +5,7 @@
 import { current, isDraft } from "immer";
 import type { Catalog } from "@/api/types";
 import { IDENTITIES } from "@/lib/colors";
-import { readPath } from "@/lib/paths";
+import { deepEqual, readPath } from "@/lib/paths";
 import { edgeFacts } from "./edges";
 import type { LoopDocument } from "./types";
 
@@ -35,15 +35,10 @@ export function identities(catalog: Catalog, document: LoopDocument): Numbers {
     if (found[id] !== undefined || !isLearner(catalog, document, id)) continue;
     give(id, uses.indexOf(Math.min(...uses)) + 1);
   }
-  return isSame(kept, found) ? kept : found;
+  return deepEqual(kept, found) ? kept : found;
 }
 
 const NONE: Numbers = {};
-
-function isSame(left: Numbers, right: Numbers): boolean {
-  const names = Object.keys(right);
-  return names.length === Object.keys(left).length && names.every((id) => left[id] === right[id]);
-}
 
 /** The same loop, each learner with its number; nodes keep those that they had before. */
 export function withIdentities(
@@ -53,7 +48,7 @@ export function withIdentities(
 ): LoopDocument {
   const kept = { ...before, ...document.identities };
   const found = identities(catalog, { ...document, identities: kept });
-  return isSame(document.identities ?? NONE, found)
+  return deepEqual(document.identities ?? NONE, found)
     ? document
     : { ...document, identities: { ...found } };
 }

@@ -1,5 +1,7 @@
 /** Problems by place, counted once for each answer of the check. Pure. */
+
 import type { Catalog, Diagnostic, Severity } from "@/api/types";
+import { remember } from "@/lib/remember";
 
 export interface ProblemCounts {
   error: number;
@@ -14,23 +16,21 @@ export interface ProblemIndex {
 }
 
 const EMPTY: readonly Diagnostic[] = [];
-const known = new WeakMap<readonly Diagnostic[], ProblemIndex>();
 const RANK: Record<Severity, number> = { error: 0, warning: 1, hint: 2 };
 
 export function indexProblems(diagnostics: readonly Diagnostic[] | undefined): ProblemIndex {
-  const list = diagnostics ?? EMPTY;
-  const found = known.get(list);
-  if (found) return found;
+  return indexOf(diagnostics ?? EMPTY);
+}
+
+const indexOf = remember((list: readonly Diagnostic[]): ProblemIndex => {
   const byNode = new Map<string, Diagnostic[]>();
   const loop: Diagnostic[] = [];
   for (const problem of list) {
     if (problem.node) byNode.set(problem.node, [...(byNode.get(problem.node) ?? []), problem]);
     else loop.push(problem);
   }
-  const index = { byNode, loop, total: countProblems(list) };
-  known.set(list, index);
-  return index;
-}
+  return { byNode, loop, total: countProblems(list) };
+});
 
 export function countProblems(diagnostics: readonly Diagnostic[]): ProblemCounts {
   const counts: ProblemCounts = { error: 0, warning: 0, hint: 0 };

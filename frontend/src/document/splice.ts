@@ -1,5 +1,5 @@
 import type { Catalog } from "@/api/types";
-import { accepts, inputPort, outputPort } from "./canConnect";
+import { accepts, inputPort, outputPort, preferredInput } from "./canConnect";
 import { portRef } from "./edges";
 import type { Edge, LoopDocument } from "./types";
 
@@ -21,11 +21,7 @@ export function spliceOf(
   if (!info || !source || !target) return null;
   const inputs = info.inputs.filter((port) => accepts(catalog, port.type, source.type));
   const outputs = info.outputs.filter((port) => accepts(catalog, target.type, port.type));
-  // What the node works on comes before what teaches it, and the same type before one that is taken too.
-  const input =
-    inputs.find((port) => !port.teaching && port.type === source.type) ??
-    inputs.find((port) => !port.teaching) ??
-    inputs[0];
+  const input = preferredInput(inputs, source.type);
   const output = outputs.find((port) => port.type === target.type) ?? outputs[0];
   return input && output ? { input: input.name, output: output.name } : null;
 }

@@ -138,17 +138,7 @@ export function placesAt(
   return Object.entries(value).flatMap(([name, item]) => placesAt(item, rest, [...at, name]));
 }
 
-export interface LearningValues {
-  algorithm: CardValue | null;
-  more: number;
-  rate: CardValue | null;
-}
-
-export function learningValues(
-  catalog: Catalog,
-  document: LoopDocument,
-  id: string,
-): LearningValues {
+export function learningValues(catalog: Catalog, document: LoopDocument, id: string) {
   const node = document.nodes[id];
   const learning = catalog.kinds[node?.kind ?? ""]?.learning;
   if (!node || !learning) return { algorithm: null, more: 0, rate: null };

@@ -2,12 +2,14 @@
  * Which way every edge of a loop goes: data from left to right, learning below all boxes, measuring above them, and
  * short ties between a node and one that follows only it (its reference, its critic). Pure.
  */
+
 import { isDraft } from "immer";
 import type { Catalog, Json } from "@/api/types";
 import { type Field, readSchema } from "@/catalog/schema";
 import { inputPort } from "@/document/canConnect";
 import { edgeKeys, portRef } from "@/document/edges";
 import type { Edge, LoopDocument, NodeData } from "@/document/types";
+import { remember } from "@/lib/remember";
 
 export type EdgeKind = "data" | "measure" | "learning" | "tie";
 
@@ -39,18 +41,11 @@ export function edgeKinds(catalog: Catalog, document: LoopDocument): EdgeKinds {
   return byEdge;
 }
 
-const names = new WeakMap<object, string>();
-
-function kindsOf(nodes: Readonly<Record<string, NodeData>>): string {
-  let text = names.get(nodes);
-  if (text === undefined) {
-    text = Object.entries(nodes)
-      .map(([id, { kind }]) => `${id}:${kind}`)
-      .join(",");
-    names.set(nodes, text);
-  }
-  return text;
-}
+const kindsOf = remember((nodes: Readonly<Record<string, NodeData>>) =>
+  Object.entries(nodes)
+    .map(([id, { kind }]) => `${id}:${kind}`)
+    .join(","),
+);
 
 function readKinds(catalog: Catalog, document: LoopDocument): EdgeKinds {
   const keys = edgeKeys(document.edges);

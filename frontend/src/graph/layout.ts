@@ -7,6 +7,8 @@ import type { Catalog } from "@/api/types";
 import { inputPort } from "@/document/canConnect";
 import { edgeKeys, portRef } from "@/document/edges";
 import type { Edge, LoopDocument, Point } from "@/document/types";
+import { reachable } from "@/lib/reachable";
+import { mean } from "@/lib/statistics";
 import { edgeKinds, edgeText } from "./edgeKinds";
 import { GRID, NODE_WIDTH, nodeSize, type Size, textWidth } from "./geometry";
 
@@ -158,7 +160,7 @@ function levelled(
     for (const rank of sweep % 2 === 0 ? ranks : ranks.toReversed()) {
       const wishes = rank.map(({ id }) => {
         const near = (partners.get(id) ?? []).map((other) => tops.get(other) ?? 0);
-        return near.length === 0 ? (tops.get(id) ?? 0) : mean(near);
+        return mean(near) ?? tops.get(id) ?? 0;
       });
       for (const [index, top] of apart(wishes, rank).entries())
         tops.set(rank[index]?.id ?? "", top);
@@ -195,10 +197,6 @@ function apart(wishes: readonly number[], rank: readonly Group[]): number[] {
   }
   const flat = blocks.flatMap(({ mean: value, count }) => Array<number>(count).fill(value));
   return flat.map((value, index) => value + (before[index] ?? 0));
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 function rankGap(catalog: Catalog, document: LoopDocument): number {
@@ -244,26 +242,10 @@ export function forwardEdges(catalog: Catalog, document: LoopDocument): Edge[] {
   const isLearning = (edge: Edge) =>
     inputPort(catalog, document, portRef(edge.to))?.phase === "learn";
   const making = document.edges.filter((edge) => !isLearning(edge) && edge.rounds === undefined);
-  const next = new Map<string, string[]>();
-  for (const edge of making) {
-    const from = portRef(edge.from).node;
-    next.set(from, [...(next.get(from) ?? []), portRef(edge.to).node]);
-  }
-  const reaches = (from: string, to: string) => {
-    const seen = new Set([from]);
-    const open = [from];
-    for (let id = open.pop(); id !== undefined; id = open.pop()) {
-      if (id === to) return true;
-      for (const child of next.get(id) ?? []) {
-        if (seen.has(child)) continue;
-        seen.add(child);
-        open.push(child);
-      }
-    }
-    return false;
-  };
+  const links = making.map(({ from, to }) => [portRef(from).node, portRef(to).node] as const);
   const learning = document.edges.filter(
-    (edge) => isLearning(edge) && !reaches(portRef(edge.to).node, portRef(edge.from).node),
+    (edge) =>
+      isLearning(edge) && !reachable(links, portRef(edge.to).node).has(portRef(edge.from).node),
   );
   return [...making, ...learning];
 }

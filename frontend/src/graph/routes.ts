@@ -3,6 +3,7 @@
  * with; what is learned in a lane below all boxes, what is measured in one above them, each on a track of its own.
  * Labels stand on free ground, never on a box, a bend or another label. Pure.
  */
+import { remember } from "@/lib/remember";
 import type { EdgeKind } from "./edgeKinds";
 import { curvePath, curvePoints, roundedPath } from "./edgePath";
 import { FURTHEST_LABEL, LABEL_HEIGHT, labelArea, placeLabel } from "./labels";
@@ -334,15 +335,7 @@ function withLabels(
   labelHeight: number,
   labelled: readonly Area[] = [],
 ): Map<string, Route> {
-  const taken = boxes.map(
-    (box): Area => ({
-      left: box.left - SIGN_REACH,
-      top: box.top - SIGN_REACH,
-      right: box.right + SIGN_REACH,
-      bottom: box.bottom + SIGN_REACH,
-    }),
-  );
-  taken.push(...labelled);
+  const taken = [...boxes.map((box) => grown(box, SIGN_REACH)), ...labelled];
   const routes = new Map<string, Route>();
   // What is learned has the least choice: it stands on its track.
   const order = edges.toSorted(
@@ -369,25 +362,11 @@ function withLabels(
   return routes;
 }
 
-const pieces = new WeakMap<readonly Point[], readonly Area[]>();
+const piecesOf = remember((points: readonly Point[]): readonly Area[] =>
+  points.slice(1).map((point, index) => lineArea(points[index] as Point, point)),
+);
 
-function piecesOf(points: readonly Point[]): readonly Area[] {
-  const known = pieces.get(points);
-  if (known) return known;
-  const areas = points.slice(1).map((point, index) => lineArea(points[index] as Point, point));
-  pieces.set(points, areas);
-  return areas;
-}
-
-const outlines = new WeakMap<readonly Point[], Area>();
-
-function outlineOf(points: readonly Point[]): Area {
-  const known = outlines.get(points);
-  if (known) return known;
-  const outline = union(piecesOf(points));
-  outlines.set(points, outline);
-  return outline;
-}
+const outlineOf = remember((points: readonly Point[]): Area => union(piecesOf(points)));
 
 function grown({ left, top, right, bottom }: Area, by: number): Area {
   return { left: left - by, top: top - by, right: right + by, bottom: bottom + by };

@@ -81,6 +81,12 @@ export function writePath(root: object, path: Path, value: Json | undefined): vo
   if (last !== undefined) at[last] = value;
 }
 
+/** Writes a value, or removes it where it is `undefined`. */
+export function setPath(root: object, path: Path, value: Json | undefined, keep?: number): void {
+  if (value === undefined) removePath(root, path, keep);
+  else writePath(root, path, value);
+}
+
 /** Removes the value and those parents, down to `keep` keys, that are empty without it. */
 export function removePath(root: object, path: Path, keep = 0): void {
   const parents: [Record<string | number, unknown> | unknown[], string | number][] = [];

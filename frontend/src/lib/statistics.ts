@@ -1,15 +1,9 @@
-export interface Bins {
-  counts: number[];
-  low: number;
-  high: number;
-}
-
 export function mean(values: readonly number[]): number | null {
   return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 /** How many values lie in each of so many parts of what they span; at least from 0 to 1. */
-export function histogram(values: readonly number[], parts: number): Bins {
+export function histogram(values: readonly number[], parts: number) {
   const low = Math.min(0, ...values);
   const high = Math.max(1, ...values);
   const counts = Array.from({ length: parts }, () => 0);

@@ -5,8 +5,8 @@
  * page is laid out and painted once for it. Values that change more often than a screen needs never reach React.
  */
 import type { Gauges, RunEvent, RunSummary } from "@/api/types";
-import { applyEvent, isFinal, type Topic } from "./reducer";
-import { createLiveState, type LiveState } from "./state";
+import { applyEvent, isFinal, TOPICS, type Topic } from "./reducer";
+import { LiveState } from "./state";
 
 export type Connection = "loading" | "live" | "reconnecting" | "ended" | "failed";
 
@@ -15,9 +15,13 @@ const FLOW_SHOWN = 1000;
 export const TICK = 250;
 const TICKS: Partial<Record<Topic, number>> = { samples: 2 };
 
+function byTopic<T>(first: () => T): Record<Topic, T> {
+  return Object.fromEntries(TOPICS.map((topic) => [topic, first()])) as Record<Topic, T>;
+}
+
 export class LiveRun {
   readonly id: string;
-  state: LiveState = createLiveState();
+  state = new LiveState();
   /** Whether the state is made of every event; else of the newest, and of the marks of those before. */
   isWhole = true;
   run: RunSummary | null = null;
@@ -32,22 +36,8 @@ export class LiveRun {
   private flowing: ReadonlySet<string> = new Set();
   private flowTimer: ReturnType<typeof setTimeout> | undefined;
 
-  private readonly versions: Record<Topic, number> = {
-    status: 0,
-    gauges: 0,
-    series: 0,
-    spans: 0,
-    samples: 0,
-    lines: 0,
-  };
-  private readonly watchers: Record<Topic, Set<() => void>> = {
-    status: new Set(),
-    gauges: new Set(),
-    series: new Set(),
-    spans: new Set(),
-    samples: new Set(),
-    lines: new Set(),
-  };
+  private readonly versions = byTopic(() => 0);
+  private readonly watchers = byTopic(() => new Set<() => void>());
   private readonly toldAt: Partial<Record<Topic, number>> = {};
   private readonly news = new Set<Topic>();
   private tickAt = Number.NEGATIVE_INFINITY;
@@ -78,8 +68,8 @@ export class LiveRun {
 
   restore(state: LiveState): void {
     this.state = state;
-    for (const topic of Object.keys(this.versions) as Topic[]) delete this.toldAt[topic];
-    this.tell(...(Object.keys(this.versions) as Topic[]));
+    for (const topic of TOPICS) delete this.toldAt[topic];
+    this.tell(...TOPICS);
   }
 
   applyGauges(gauges: Gauges): void {

@@ -8,7 +8,7 @@ import * as routes from "@/api/routes";
 import type { Gauges, GaugesPage, RunEvent } from "@/api/types";
 import { LiveRun } from "./LiveRun";
 import { applyEvent } from "./reducer";
-import { createLiveState, type LiveState } from "./state";
+import { LiveState } from "./state";
 
 /** Runs with no more events are read whole. */
 const WHOLE = 20_000;
@@ -176,7 +176,7 @@ export function replayState(
   time: number,
   seq = Number.POSITIVE_INFINITY,
 ): LiveState {
-  const state = createLiveState();
+  const state = new LiveState();
   const first = events[0]?.seq ?? Number.POSITIVE_INFINITY;
   for (const event of marks) if (event.seq < first) applyEvent(state, event);
   playOn(state, events, time, seq);
@@ -189,22 +189,11 @@ function playOn(
   time: number,
   seq = Number.POSITIVE_INFINITY,
 ): void {
-  for (let at = firstAfter(events, state.lastSeq); at < events.length; at += 1) {
-    const event = events[at];
-    if (!event || event.seq > seq || Date.parse(event.at) > time) break;
+  for (const event of events) {
+    if (event.seq <= state.lastSeq) continue;
+    if (event.seq > seq || Date.parse(event.at) > time) break;
     applyEvent(state, event);
   }
-}
-
-function firstAfter(events: readonly RunEvent[], seq: number): number {
-  let low = 0;
-  let high = events.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((events[middle]?.seq ?? 0) <= seq) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 function endOfStep(events: readonly RunEvent[], step: number): RunEvent | null {

@@ -51,20 +51,13 @@ function isAnyRunning(live: LiveRun, isMeant: (stage: string) => boolean): boole
   return false;
 }
 
-export interface EdgeActivity {
-  label: string;
-  isActive: boolean;
-  isBottleneck: boolean;
-  isEvaluation: boolean;
-}
-
 /**
  * What an edge really delivers.
  *
  * @param edge its key in the gauges
  * @param stage the stage that gives its rows
  */
-export function useEdgeActivity(edge: string, stage: string): EdgeActivity | null {
+export function useEdgeActivity(edge: string, stage: string) {
   const label = useLive("gauges", (live) => edgeLabel(live, edge), "");
   const isActive = useLive<boolean | null>("gauges", (live) => live.hasFlow(edge), null);
   const isBottleneck = useLive("gauges", (live) => live.state.gauges?.bottleneck === stage, false);

@@ -17,7 +17,8 @@ const MAX_ALERTS = 100;
 
 const EDIT_REFUSED = "control.edit_refused";
 
-export type Topic = "status" | "series" | "spans" | "samples" | "lines" | "gauges";
+export const TOPICS = ["status", "gauges", "series", "spans", "samples", "lines"] as const;
+export type Topic = (typeof TOPICS)[number];
 
 export function applyEvent(state: LiveState, event: RunEvent): Topic | null {
   if (event.seq <= state.lastSeq) return null;

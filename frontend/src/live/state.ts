@@ -67,49 +67,25 @@ export interface RunEdit {
   changes: JsonObject;
 }
 
-export interface LiveState {
-  lastSeq: number;
-  attempt: number;
-  state: RunState | null;
-  message: string | null;
-  error: RunError | null;
-  step: number | null;
-  phases: PhaseMark[];
-  series: Map<string, Map<string, Series>>;
-  spans: StageSpan[];
-  running: Map<string, StageSpan>;
+export class LiveState {
+  lastSeq = 0;
+  attempt = 1;
+  state: RunState | null = null;
+  message: string | null = null;
+  error: RunError | null = null;
+  step: number | null = null;
+  phases: PhaseMark[] = [];
+  series = new Map<string, Map<string, Series>>();
+  spans: StageSpan[] = [];
+  running = new Map<string, StageSpan>();
   /** By stage, the `seq` of the event that it finished with last. */
-  finished: Map<string, number>;
-  sampleSteps: number[];
-  lines: LogLine[];
-  marks: Mark[];
-  checkpoints: readonly Checkpoint[];
-  alerts: readonly LiveAlert[];
-  edits: readonly RunEdit[];
-  refusedEdits: number;
-  gauges: Gauges | null;
-}
-
-export function createLiveState(): LiveState {
-  return {
-    lastSeq: 0,
-    attempt: 1,
-    state: null,
-    message: null,
-    error: null,
-    step: null,
-    phases: [],
-    series: new Map(),
-    spans: [],
-    running: new Map(),
-    finished: new Map(),
-    sampleSteps: [],
-    lines: [],
-    marks: [],
-    checkpoints: [],
-    alerts: [],
-    edits: [],
-    refusedEdits: 0,
-    gauges: null,
-  };
+  finished = new Map<string, number>();
+  sampleSteps: number[] = [];
+  lines: LogLine[] = [];
+  marks: Mark[] = [];
+  checkpoints: readonly Checkpoint[] = [];
+  alerts: readonly LiveAlert[] = [];
+  edits: readonly RunEdit[] = [];
+  refusedEdits = 0;
+  gauges: Gauges | null = null;
 }

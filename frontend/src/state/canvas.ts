@@ -3,16 +3,9 @@ import { create } from "zustand";
 import type { Squeeze } from "@/graph/compact";
 import type { Guide } from "@/graph/guides";
 
-interface Detail {
-  squeeze: Squeeze | null;
-}
+export const useDetail = create<{ squeeze: Squeeze | null }>()(() => ({ squeeze: null }));
 
-export const useDetail = create<Detail>()(() => ({ squeeze: null }));
-
-interface Place {
-  x: number;
-  y: number;
-}
+type Place = { x: number; y: number };
 
 export function toLoop({ x, y }: Place): Place {
   const { squeeze } = useDetail.getState();
@@ -25,17 +18,13 @@ export function toCanvas({ x, y }: Place): Place {
 }
 
 /** Asks the canvas, from anywhere on the page, to show the whole graph, or one node of it. */
-interface Viewport {
-  /** The latest wish; `node` is null for the whole graph. A wish that was had before is had again. */
-  wish: { node: string | null } | null;
-  fit: () => void;
-  reveal: (node: string) => void;
+export function reveal(node: string | null): void {
+  useViewport.setState({ wish: { node } });
 }
 
-export const useViewport = create<Viewport>()((set) => ({
+/** The latest wish; `node` is null for the whole graph. A wish that was had before is had again. */
+export const useViewport = create<{ wish: { node: string | null } | null }>()(() => ({
   wish: null,
-  fit: () => set({ wish: { node: null } }),
-  reveal: (node) => set({ wish: { node } }),
 }));
 
 /** What would happen if what is dragged were let go now: shown while it is dragged, forgotten after. */

@@ -18,37 +18,26 @@ export function showDialog(open: DialogName): void {
 }
 
 /** What the sheet of help shows: the page of a code, or what a node computes; neither: it is closed. */
-interface Explaining {
-  code: string | null;
-  node: string | null;
-  explain: (what: { code: string } | { node: string }) => void;
-  close: () => void;
+type Explaining = { code: string | null; node: string | null };
+
+const NOTHING: Explaining = { code: null, node: null };
+
+export const useExplaining = create<Explaining>()(() => NOTHING);
+
+export function explain(what: Partial<Explaining>): void {
+  useExplaining.setState({ ...NOTHING, ...what });
 }
-
-const NOTHING = { code: null, node: null } as const;
-
-export const useExplaining = create<Explaining>()((set) => ({
-  ...NOTHING,
-  explain: (what) => set({ ...NOTHING, ...what }),
-  close: () => set(NOTHING),
-}));
 
 /** Whether the hardware of the loop is in sight instead of its graph, and its list of presets open. Of this tab. */
-interface HardwareView {
-  isOpen: boolean;
-  isPicking: boolean;
-  open: () => void;
-  close: () => void;
-  setPicking: (isPicking: boolean) => void;
+export const useHardwareView = create(() => ({ isOpen: false, isPicking: false }));
+
+export function showHardware(isOpen: boolean): void {
+  useHardwareView.setState({ isOpen });
 }
 
-export const useHardwareView = create<HardwareView>()((set) => ({
-  isOpen: false,
-  isPicking: false,
-  open: () => set({ isOpen: true }),
-  close: () => set({ isOpen: false }),
-  setPicking: (isPicking) => set({ isPicking }),
-}));
+export function showHardwarePresets(isPicking: boolean): void {
+  useHardwareView.setState({ isPicking });
+}
 
 export interface AddRequest {
   screen: { x: number; y: number };

@@ -85,19 +85,15 @@ export function keepPalette(isPinned: boolean): void {
   usePalette.getState().close();
 }
 
-interface TourState {
-  step: number | null;
-  go: (step: number | null) => void;
-}
+export const useTourState = create<{ step: number | null }>()(() => ({ step: null }));
 
-export const useTourState = create<TourState>()((set) => ({
-  step: null,
-  go: (step) => set({ step }),
-}));
+export function goToStep(step: number | null): void {
+  useTourState.setState({ step });
+}
 
 export function startTour(): void {
   setPreferences({ wasTourOffered: true });
-  useTourState.getState().go(0);
+  goToStep(0);
 }
 
 export function useTour() {

@@ -11,7 +11,7 @@ import { spliceOf } from "@/document/splice";
 import type { Point, PortRef } from "@/document/types";
 import { freeNotePlace, freePlace } from "@/graph/freePlace";
 import { select } from "@/state/selection";
-import { useViewport } from "./canvas";
+import { reveal } from "./canvas";
 import { setNote } from "./commands/fields";
 import { addNode, insertOnEdge } from "./commands/nodes";
 import { useMode, useOpenLoop } from "./document/context";
@@ -56,7 +56,7 @@ export function useAddNode(): (options: AddOptions) => string {
         store.dispatch(addNode, { id, data, position, edges }, { label });
       }
       select({ nodes: [id] });
-      useViewport.getState().reveal(id);
+      reveal(id);
       return id;
     },
     [catalog, store, mode],

@@ -4,7 +4,7 @@ import { arrangePools } from "@/graph/frames";
 import { boxesOf } from "@/graph/geometry";
 import { type Alignment, align, type Direction, distribute } from "@/graph/guides";
 import { arrange } from "@/graph/layout";
-import { useViewport } from "./canvas";
+import { reveal } from "./canvas";
 import { moveNodes } from "./commands/nodes";
 import { useOpenLoop } from "./document/context";
 import { useSelection } from "./selection";
@@ -20,7 +20,7 @@ export function useArrange(): Arranging {
   return useMemo(() => {
     const move = (positions: Record<string, Point>, label: string, isWhole: boolean) => {
       store.dispatch(moveNodes, { positions }, { label });
-      if (isWhole) useViewport.getState().fit();
+      if (isWhole) reveal(null);
     };
     return {
       arrange: () => {

@@ -28,13 +28,7 @@ const KEPT_OPEN = 60 * 60 * 1000;
 
 const openKey = (id: string) => ["opened-loop", id] as const;
 
-interface OpenedLoop {
-  open: OpenLoop | null;
-  error: unknown;
-  retry: () => void;
-}
-
-export function useOpenedLoop(id: string): OpenedLoop {
+export function useOpenedLoop(id: string) {
   const client = useQueryClient();
   const preset = presetOf(useSearch());
   const opened = useQuery({

@@ -1,15 +1,15 @@
 import type { Visits } from "@/catalog/variants";
+import { remember } from "@/lib/remember";
 import { useOpenLoop } from "./document/context";
 import type { DocumentStore } from "./document/store";
 
-const memories = new WeakMap<DocumentStore, Map<string, Visits>>();
+const memoryOf = remember((_: DocumentStore) => new Map<string, Visits>());
 
 /** What a union at a place was before it became what it is; kept for as long as the loop is open. */
 export function useVisits(): (place: string) => Visits {
   const { store } = useOpenLoop();
   return (place) => {
-    const memory = memories.get(store) ?? new Map<string, Visits>();
-    memories.set(store, memory);
+    const memory = memoryOf(store);
     const visits: Visits = memory.get(place) ?? new Map();
     memory.set(place, visits);
     return visits;

@@ -1,6 +1,6 @@
 import { WandSparkles } from "lucide-react";
 import type { Diagnostic } from "@/api/types";
-import { useViewport } from "@/state/canvas";
+import { reveal } from "@/state/canvas";
 import { applyChanges } from "@/state/commands/applyChanges";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { Button } from "./Button";
@@ -26,7 +26,7 @@ export function FixButtons({ problem }: { problem: Diagnostic }) {
             const added = Object.keys(store.getState().document.nodes).find(
               (id) => !(id in before),
             );
-            if (added) useViewport.getState().reveal(added);
+            if (added) reveal(added);
           }}
         >
           <RichText text={fix.title} />

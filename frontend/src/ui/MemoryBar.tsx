@@ -1,6 +1,6 @@
-import type { GpuEstimate, MemoryPart } from "@/api/types";
+import type { Estimate, GpuEstimate, MemoryPart } from "@/api/types";
 import { partColor } from "@/lib/colors";
-import { partsIn } from "@/lib/estimate";
+import { partNames, partsIn } from "@/lib/estimate";
 import { formatBytes, formatName, formatShare } from "@/lib/format";
 import { classes } from "./classes";
 
@@ -48,4 +48,17 @@ export function MemoryBar({ gpu, stage, height }: MemoryBarProps) {
 
 function partTitle(part: MemoryPart, used: number): string {
   return `${part.node} · ${formatName(part.part)}\n${formatBytes(part.bytes)}, ${formatShare(part.bytes / used)} of this moment\nin ${part.stages.join(", ")}`;
+}
+
+export function MemoryLegend({ estimate, className }: { estimate: Estimate; className: string }) {
+  return (
+    <ul className={`flex flex-wrap ${className}`} aria-label="Parts of memory">
+      {partNames(estimate).map((part) => (
+        <li key={part} className="flex items-center gap-1.5 text-muted text-xs">
+          <span className="size-2.5 rounded-[2px]" style={{ background: partColor(part) }} />
+          {formatName(part)}
+        </li>
+      ))}
+    </ul>
+  );
 }

@@ -1,8 +1,7 @@
 import { CircleHelp } from "lucide-react";
-import { useExplaining } from "@/state/dialogs";
+import { explain } from "@/state/dialogs";
 
 export function WhyButton({ code }: { code: string }) {
-  const explain = useExplaining((state) => state.explain);
   return (
     <button
       type="button"

@@ -1,6 +1,7 @@
 // @vitest-environment jsdom
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { cleanup, render, screen } from "@testing-library/react";
+import type uPlot from "uplot";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import * as routes from "@/api/routes";
 import type { RunCurves, RunSeries, SpecChange } from "@/api/types";
@@ -55,23 +56,37 @@ const b = { run: aRun({ id: "b", name: "second" }), color: "blue" };
 
 describe("curves of several runs on one axis", () => {
   it("stand by steps, by time, or by tokens, each place once", () => {
-    expect(lineOf(aCurve(), "progress")).toEqual({ xs: [1, 2, 3], ys: [1, 2, 3] });
-    expect(lineOf(aCurve(), "time")).toEqual({ xs: [10, 20, 30], ys: [1, 2, 3] });
-    expect(lineOf(aCurve(), "learned")).toEqual({ xs: [0, 500], ys: [2, 3] });
-    expect(lineOf(aCurve({ tokens: [null, null, null] }), "learned")).toEqual({ xs: [], ys: [] });
+    expect(lineOf(aCurve(), "progress")).toEqual([
+      [1, 2, 3],
+      [1, 2, 3],
+    ]);
+    expect(lineOf(aCurve(), "time")).toEqual([
+      [10, 20, 30],
+      [1, 2, 3],
+    ]);
+    expect(lineOf(aCurve(), "learned")).toEqual([
+      [0, 500],
+      [2, 3],
+    ]);
+    expect(lineOf(aCurve({ tokens: [null, null, null] }), "learned")).toEqual([[], []]);
   });
 
   it("keep gaps of their own and skip the places of others", () => {
-    const first = { xs: [1, 3], ys: [1, null] };
-    const second = { xs: [2, 3], ys: [5, 6] };
+    const first: uPlot.AlignedData = [
+      [1, 3],
+      [1, null],
+    ];
+    const second: uPlot.AlignedData = [
+      [2, 3],
+      [5, 6],
+    ];
 
-    expect(overlay([first, second])).toEqual({
-      xs: [1, 2, 3],
-      lines: [
-        [1, undefined, null],
-        [undefined, 5, 6],
-      ],
-    });
+    expect(overlay([first, second])).toEqual([
+      [1, 2, 3],
+      [1, undefined, null],
+      [undefined, 5, 6],
+    ]);
+    expect(overlay([])).toEqual([[]]);
   });
 });
 

@@ -8,7 +8,7 @@ import { loopNameNear, loopNameProblem } from "@/document/names";
 import { algorithmsOf, CodePage, Maths } from "@/features/explain/ExplainSheet";
 import { STEPS, Tour } from "@/features/tour/Tour";
 import { useExplaining } from "@/state/dialogs";
-import { setPreferences, startTour, useTour, useTourState } from "@/state/preferences";
+import { goToStep, setPreferences, startTour, useTour } from "@/state/preferences";
 import { forgetUnsaved, isUnsaved, rememberUnsaved } from "@/state/unsaved";
 import { WhyButton } from "@/ui/WhyButton";
 
@@ -106,7 +106,7 @@ describe("formulas", () => {
 describe("the tour", () => {
   beforeEach(() => {
     setPreferences({ wasTourOffered: false });
-    useTourState.getState().go(null);
+    goToStep(null);
   });
 
   it("is gone through by keys, there and back, and ends with escape", () => {

@@ -4,7 +4,7 @@ import { planCharts } from "@/catalog/charts";
 import { chartData } from "@/features/charts/chartData";
 import { bucketCurves, curvesOf } from "@/live/curves";
 import { addPoint, createSeries } from "@/live/series";
-import { createLiveState } from "@/live/state";
+import { LiveState } from "@/live/state";
 import { catalog } from "../fixtures/loops";
 
 const NAME = { node: "a", metric: "loss" };
@@ -23,7 +23,7 @@ const series = (change: Partial<RunSeries> = {}): RunSeries => ({
 });
 
 function stateWith(steps: readonly number[]) {
-  const state = createLiveState();
+  const state = new LiveState();
   const newest = createSeries();
   for (const step of steps) addPoint(newest, step, step, 1);
   state.series.set("loss", new Map([["a", newest]]));
@@ -32,7 +32,7 @@ function stateWith(steps: readonly number[]) {
 
 describe("curves in buckets", () => {
   it("are drawn by their means, with the least and greatest behind them", () => {
-    const [curve] = curvesOf(createLiveState(), [NAME], bucketCurves([series()], 256));
+    const [curve] = curvesOf(new LiveState(), [NAME], bucketCurves([series()], 256));
 
     expect(curve?.line.steps).toEqual([1, 255, 511]);
     expect(curve?.line.values).toEqual([5, 3, 2]);
@@ -59,7 +59,7 @@ describe("curves in buckets", () => {
     };
 
     const data = chartData(
-      curvesOf(createLiveState(), [NAME], bucketCurves([series(nothing)], 256)),
+      curvesOf(new LiveState(), [NAME], bucketCurves([series(nothing)], 256)),
       0,
     );
 

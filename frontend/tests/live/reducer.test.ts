@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { RunEvent } from "@/api/types";
 import { applyEvent, MAX_LINES } from "@/live/reducer";
-import { createLiveState, type LiveState } from "@/live/state";
+import { LiveState } from "@/live/state";
 
 let seq = 0;
 
@@ -18,7 +18,7 @@ function event(type: string, rest: Partial<RunEvent> = {}): RunEvent {
 }
 
 function play(...events: RunEvent[]): LiveState {
-  const state = createLiveState();
+  const state = new LiveState();
   for (const one of events) applyEvent(state, one);
   return state;
 }
@@ -41,7 +41,7 @@ describe("live reducer", () => {
   });
 
   it("a seen event is passed over", () => {
-    const state = createLiveState();
+    const state = new LiveState();
     const first = event("metrics", { node: "a", step: 1, metrics: { loss: 2 } });
 
     applyEvent(state, first);
@@ -71,7 +71,7 @@ describe("live reducer", () => {
 
   it("a stage runs from its start to its end", () => {
     const started = event("stage.started", { node: "a", step: 1, stage: "a.learn", phase: "rl" });
-    const state = createLiveState();
+    const state = new LiveState();
 
     applyEvent(state, started);
     expect([...state.running.keys()]).toEqual(["a.learn"]);
@@ -178,7 +178,7 @@ describe("live reducer", () => {
   });
 
   it("the log does not grow without end", () => {
-    const state = createLiveState();
+    const state = new LiveState();
     for (let index = 0; index < MAX_LINES * 2; index += 1) {
       applyEvent(state, event("log", { level: "info", message: `line ${index}` }));
     }

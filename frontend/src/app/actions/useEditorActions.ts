@@ -9,7 +9,7 @@ import { useExport } from "@/features/loops/useExport";
 import { useRunControls } from "@/features/runs/start/useRunControls";
 import { formatPlural } from "@/lib/format";
 import { type Action, inSection } from "@/state/actions";
-import { toLoop, useEdgeCutter, useViewport } from "@/state/canvas";
+import { reveal, toLoop, useEdgeCutter } from "@/state/canvas";
 import { removeItems } from "@/state/commands/nodes";
 import { showAddSearch, showDialog } from "@/state/dialogs";
 import { useDocument, useOpenLoop } from "@/state/document/context";
@@ -246,7 +246,7 @@ function useViewActions(): Action[] {
     const toggle = (name: "hasMinimap" | "isInspectorOpen" | "isDockOpen") => () =>
       setPreferences({ [name]: !usePreferences.getState()[name] });
     return [
-      view("fit", "Show everything", "1", () => useViewport.getState().fit()),
+      view("fit", "Show everything", "1", () => reveal(null)),
       view("zoomIn", "Zoom in", "+ =", () => void zoomIn({ duration: 120 })),
       view("zoomOut", "Zoom out", "-", () => void zoomOut({ duration: 120 })),
       view("overview", "Overview on or off", "m", toggle("hasMinimap")),

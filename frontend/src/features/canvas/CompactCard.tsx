@@ -19,12 +19,7 @@ import { useMeasured } from "./useNodePorts";
 
 const MAX_VALUES = 3;
 
-interface CompactCardProps {
-  node: string;
-  dots: readonly Dot[];
-}
-
-export function CompactCard({ node, dots }: CompactCardProps) {
+export function CompactCard({ node, dots }: { node: string; dots: readonly Dot[] }) {
   const { catalog, store, runId } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[node]);
   const { title, number, values, isTold } = useMemo(() => {

@@ -188,13 +188,7 @@ export function EdgeOptions({ id, kind, isSelected }: EdgeOptionsProps) {
   );
 }
 
-interface NumberOptionProps {
-  id: string;
-  option: EdgeOption;
-  called: string;
-}
-
-function NumberOption({ id, option, called }: NumberOptionProps) {
+function NumberOption({ id, option, called }: { id: string; option: EdgeOption; called: string }) {
   const { store } = useOpenLoop();
   const [isEditing, setEditing] = useState(false);
   const { name, field, value, text } = option;

@@ -30,12 +30,7 @@ import { summaryValues } from "./summary";
 import { useMeasured, useNodePorts } from "./useNodePorts";
 import type { CardData } from "./useSockets";
 
-interface CardHeaderProps {
-  node: string;
-  isReachable: boolean;
-}
-
-export function CardHeader({ node, isReachable }: CardHeaderProps) {
+export function CardHeader({ node, isReachable }: { node: string; isReachable: boolean }) {
   const { catalog, runId } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[node]);
   const values = useOfNode(node, summaryValues);
@@ -73,12 +68,7 @@ export function CardHeader({ node, isReachable }: CardHeaderProps) {
   );
 }
 
-interface CardValuesProps {
-  node: string;
-  isReachable: boolean;
-}
-
-export function CardValues({ node, isReachable }: CardValuesProps) {
+export function CardValues({ node, isReachable }: { node: string; isReachable: boolean }) {
   const values = useOfNode(node, cardValues);
   if (values.length === 0) return null;
   return (
@@ -192,12 +182,7 @@ function WholeCard({ node, learns, isReachable }: WholeCardProps) {
   );
 }
 
-interface LearnBarProps {
-  node: string;
-  isReachable: boolean;
-}
-
-export function LearnBar({ node, isReachable }: LearnBarProps) {
+export function LearnBar({ node, isReachable }: { node: string; isReachable: boolean }) {
   const { catalog, runId } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[node]);
   const { algorithm, more, rate } = useOfNode(node, learningValues);
@@ -252,24 +237,19 @@ export function LearnBar({ node, isReachable }: LearnBarProps) {
 /** What is read of a node; read again when the node changes, and not when others do. */
 function useOfNode<T>(
   node: string,
-  read: (catalog: Catalog, document: LoopDocument, node: string) => T,
+  derive: (catalog: Catalog, document: LoopDocument, node: string) => T,
 ): T {
   const { catalog, store } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[node]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: `data` is what is read of the document
   return useMemo(
-    () => read(catalog, store.getState().document, node),
+    () => derive(catalog, store.getState().document, node),
     [catalog, store, node, data],
   );
 }
 
-interface CardSocketsProps {
-  node: string;
-  sockets: readonly Socket[];
-}
-
 /** Ends of learning edges and ties at the bottom or top of a card: one for each edge. */
-function CardSockets({ node, sockets }: CardSocketsProps) {
+function CardSockets({ node, sockets }: { node: string; sockets: readonly Socket[] }) {
   useMeasured(node, sockets.map(({ key, x, side }) => `${key} ${x} ${side}`).join(","));
   return sockets.map(({ key, port: name, isTarget, isTie, side, x }, index) => {
     const isSame = (one: Socket) => one.port === name && one.isTarget === isTarget;

@@ -3,8 +3,7 @@
  * drawn with compact ones. Pure.
  */
 import type { FitViewOptions, Viewport } from "@xyflow/react";
-import type { Squeeze } from "@/graph/compact";
-import { growth, squeezeBoxes, trackIn } from "@/graph/compact";
+import { growth, type Squeeze, squeezeBoxes, trackIn } from "@/graph/compact";
 import type { Drawing } from "@/graph/routes";
 import type { Area, RouteBox } from "@/graph/shapes";
 
@@ -32,14 +31,9 @@ export interface Room {
   isFramed?: boolean;
 }
 
-export interface Planned {
-  squeeze: Squeeze | null;
-  view: Viewport;
-}
-
 export type Draw = (squeeze: Squeeze | null) => Drawing;
 
-export function planFit(boxes: readonly RouteBox[], draw: Draw, room: Room): Planned | null {
+export function planFit(boxes: readonly RouteBox[], draw: Draw, room: Room) {
   const { area } = draw(null);
   if (area === null) return null;
   const view = fittedBeside(area, boxes, room, AROUND, largest(room));

@@ -1,6 +1,5 @@
 /** Names of the ends of edges: of a port at a side its own, of one edge at a bottom the port's and the edge's. */
 import { useConnection } from "@xyflow/react";
-import type { PortRef } from "@/document/types";
 
 const BETWEEN = "#";
 
@@ -12,11 +11,6 @@ export function portOfHandle(handle: string | null | undefined): string {
   return handle?.split(BETWEEN)[0] ?? "";
 }
 
-export interface DrawnFrom {
-  ref: PortRef;
-  isOutput: boolean;
-}
-
 /** The port that an edge is being drawn from, as one comparable text; null while none is. */
 export function useDrawnFrom(): string | null {
   return useConnection((connection) =>
@@ -26,7 +20,7 @@ export function useDrawnFrom(): string | null {
   );
 }
 
-export function readDrawnFrom(text: string): DrawnFrom {
+export function readDrawnFrom(text: string) {
   const [side = "", name = ""] = text.split(" ");
   const dot = name.indexOf(".");
   return {

@@ -1,8 +1,10 @@
 import type { Catalog } from "@/api/types";
 import { metricInfo, orderMetrics } from "@/catalog/metrics";
 import { formatMetric } from "@/lib/format";
+import { mean } from "@/lib/statistics";
 import type { LiveRun } from "@/live/LiveRun";
 import type { Series } from "@/live/series";
+import { sparkPath } from "@/ui/Sparkline";
 
 export interface MainMetric {
   name: string;
@@ -54,7 +56,8 @@ const told = new WeakMap<Series, { version: number; text: string }>();
 export function stripText({ title, series }: MainMetric, width: number, height: number): string {
   const known = told.get(series);
   if (known?.version === series.version) return known.text;
-  const line = sparkline(series, width, height);
+  const values = thinned(series.values.filter(Number.isFinite));
+  const line = values.length < 2 ? "" : sparkPath(values, width, height);
   const text = `${formatMetric(series.last?.value)}|${title}|${line}`;
   told.set(series, { version: series.version, text });
   return text;
@@ -62,25 +65,11 @@ export function stripText({ title, series }: MainMetric, width: number, height: 
 
 const POINTS = 40;
 
-function sparkline(series: Series, width: number, height: number): string {
-  const values = thinned(series.values.filter(Number.isFinite));
-  if (values.length < 2) return "";
-  const [least, most] = [Math.min(...values), Math.max(...values)];
-  const range = most - least || 1;
-  return values
-    .map((value, index) => {
-      const x = (index / (values.length - 1)) * width;
-      const y = height - ((value - least) / range) * height;
-      return `${index === 0 ? "M" : "L"}${x.toFixed(1)},${y.toFixed(1)}`;
-    })
-    .join("");
-}
-
-function thinned(values: readonly number[]): number[] {
+function thinned(values: readonly number[]): (number | null)[] {
   if (values.length <= POINTS) return [...values];
   const each = values.length / POINTS;
   return Array.from({ length: POINTS }, (_, index) => {
     const part = values.slice(Math.floor(index * each), Math.floor((index + 1) * each));
-    return part.reduce((sum, value) => sum + value, 0) / part.length;
+    return mean(part);
   });
 }

@@ -1,5 +1,6 @@
 import type { Gauges } from "@/api/types";
 import { formatRate, formatShare } from "@/lib/format";
+import { remember } from "@/lib/remember";
 
 export interface StageRate {
   stage: string;
@@ -14,19 +15,12 @@ export interface StageRate {
 }
 
 const NONE: readonly StageRate[] = [];
-const known = new WeakMap<Gauges, Map<string, StageRate[]>>();
 
 export function stageRates(gauges: Gauges | null, node: string): readonly StageRate[] {
-  if (!gauges) return NONE;
-  let byNode = known.get(gauges);
-  if (!byNode) {
-    byNode = readRates(gauges);
-    known.set(gauges, byNode);
-  }
-  return byNode.get(node) ?? NONE;
+  return (gauges && readRates(gauges).get(node)) ?? NONE;
 }
 
-function readRates(gauges: Gauges): Map<string, StageRate[]> {
+const readRates = remember((gauges: Gauges): Map<string, StageRate[]> => {
   const byNode = new Map<string, StageRate[]>();
   for (const [name, gauge] of Object.entries(gauges.stages ?? {})) {
     const dot = name.indexOf(".");
@@ -44,7 +38,7 @@ function readRates(gauges: Gauges): Map<string, StageRate[]> {
     byNode.set(node, list);
   }
   return byNode;
-}
+});
 
 function rates(rows: number | null | undefined, tokens: number | null | undefined): string {
   const known = [

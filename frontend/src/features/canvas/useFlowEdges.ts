@@ -4,47 +4,31 @@ import type { Catalog } from "@/api/types";
 import { inputPort, outputPort } from "@/document/canConnect";
 import { edgeIndex, edgeKeys, portRef } from "@/document/edges";
 import type { LoopDocument } from "@/document/types";
-import type { Squeeze } from "@/graph/compact";
-import { type CompactEdges, compactEdges, compactMeasures, squeezeBoxes } from "@/graph/compact";
+import {
+  type CompactEdges,
+  compactEdges,
+  compactMeasures,
+  type Squeeze,
+  squeezeBoxes,
+} from "@/graph/compact";
 import { edgeKinds, edgeLabel } from "@/graph/edgeKinds";
 import { HEADER_HEIGHT, portTop, shownPorts } from "@/graph/geometry";
 import { labelWidth } from "@/graph/labels";
-import {
-  type Drawing,
-  type Drawn,
-  type Route,
-  type RouteEdge,
-  rerouteEdges,
-  routeEdges,
-} from "@/graph/routes";
+import { type Drawn, type Route, type RouteEdge, rerouteEdges, routeEdges } from "@/graph/routes";
 import type { RouteBox } from "@/graph/shapes";
 import type { Socket } from "@/graph/sockets";
 import { formatPlural } from "@/lib/format";
 import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
 import { select, useSelection } from "@/state/selection";
-import type { Draw } from "./fit";
 import { socketHandle } from "./handles";
 import { nodeShape } from "./useFlowNodes";
-
-interface FlowEdges {
-  edges: FlowEdge[];
-  onEdgesChange: (changes: EdgeChange[]) => void;
-  boxes: readonly RouteBox[];
-  drawing: Drawing;
-  dots: CompactEdges["dots"];
-  draw: Draw;
-}
 
 type Bundled = Pick<CompactEdges, "bundles" | "dots">;
 
 const NO_BUNDLES: Bundled = { bundles: new Map(), dots: new Map() };
 
 /** @param isDragging whether boxes are under the pointer: then only their edges are routed anew */
-export function useFlowEdges(
-  nodes: readonly Node[],
-  squeeze: Squeeze | null,
-  isDragging: boolean,
-): FlowEdges {
+export function useFlowEdges(nodes: readonly Node[], squeeze: Squeeze | null, isDragging: boolean) {
   const catalog = useCatalog();
   const { store, runId } = useOpenLoop();
   const loopEdges = useDocument((state) => state.document.edges);

@@ -14,19 +14,12 @@ import { useDocument, useOpenLoop } from "@/state/document/context";
 import { select, useSelection } from "@/state/selection";
 import { useTabStop } from "./useRoving";
 
-interface FlowNodes {
-  nodes: Node[];
-  isDragging: boolean;
-  onNodesChange: (changes: NodeChange[]) => void;
-  onDragStop: () => void;
-}
-
 interface Dragging {
   snap: (changes: NodeChange[], nodes: readonly Node[]) => NodeChange[];
   drop: (positions: Record<string, Point>, moved: readonly string[]) => boolean;
 }
 
-export function useFlowNodes({ snap, drop }: Dragging): FlowNodes {
+export function useFlowNodes({ snap, drop }: Dragging) {
   const { catalog, store } = useOpenLoop();
   const layout = useDocument((state) => state.document.layout);
   const edges = useDocument((state) => state.document.edges);

@@ -8,16 +8,11 @@ export const useMoving = create<{ isMoving: boolean }>()(() => ({ isMoving: fals
 const STRETCH = 2;
 const REST = 150;
 
-interface Moves {
-  onMove: (event: unknown, view: Viewport) => void;
-  onMoveEnd: () => void;
-}
-
 /**
  * @param frame tells styles by `data-moving`
  * @param onRest whenever it rests, also where the page moved it
  */
-export function useMoves(frame: RefObject<HTMLElement | null>, onRest?: () => void): Moves {
+export function useMoves(frame: RefObject<HTMLElement | null>, onRest?: () => void) {
   const drawnAt = useRef(1);
   const resting = useRef<ReturnType<typeof setTimeout>>(undefined);
   const onMove = useCallback((event: unknown, { zoom }: Viewport) => {

@@ -1,22 +1,12 @@
 import { useUpdateNodeInternals } from "@xyflow/react";
 import { useLayoutEffect, useMemo } from "react";
-import type { InputPort, OutputPort } from "@/api/types";
 import { ofOtherModes } from "@/catalog/modes";
 import { canConnect } from "@/document/canConnect";
 import { shownPorts } from "@/graph/geometry";
 import { useDocument, useMode, useOpenLoop } from "@/state/document/context";
 import { readDrawnFrom, useDrawnFrom } from "./handles";
 
-interface NodePorts {
-  inputs: readonly InputPort[];
-  outputs: readonly OutputPort[];
-  foldedInputs: readonly InputPort[];
-  foldedOutputs: readonly OutputPort[];
-  fitting: ReadonlySet<string> | null;
-  drawnFrom: "inputs" | "outputs" | null;
-}
-
-export function useNodePorts(node: string): NodePorts {
+export function useNodePorts(node: string) {
   const { catalog, store, runId } = useOpenLoop();
   const edges = useDocument((state) => state.document.edges);
   const data = useDocument((state) => state.document.nodes[node]);

@@ -1,7 +1,6 @@
 import type { Node } from "@xyflow/react";
 import { useMemo, useRef } from "react";
-import type { Squeeze } from "@/graph/compact";
-import { type Dot, squeezeBoxes } from "@/graph/compact";
+import { type Dot, type Squeeze, squeezeBoxes } from "@/graph/compact";
 import type { RouteBox } from "@/graph/shapes";
 import type { Socket } from "@/graph/sockets";
 import { boxOf } from "./useFlowEdges";

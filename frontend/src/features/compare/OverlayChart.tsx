@@ -4,7 +4,7 @@ import type { MetricInfo, RunCurves, RunSeries } from "@/api/types";
 import { formatCount, formatMetric, formatSeconds, formatTicks } from "@/lib/format";
 import { useResolvedTheme } from "@/state/theme";
 import type { Compared } from "./compared";
-import { type Axis, lineOf, type Overlay, overlay } from "./overlay";
+import { type Axis, lineOf, overlay } from "./overlay";
 import "uplot/dist/uPlot.min.css";
 import { resolveColor } from "@/lib/colors";
 import { plotAxes, roomy } from "@/lib/scale";
@@ -30,21 +30,18 @@ export function OverlayChart({ metric, info, axis, compared, curves }: OverlayCh
     [drawn, axis],
   );
   const latest = useRef(data);
-  const plot = useRef<ReturnType<typeof createOverlayPlot> | null>(null);
+  const plot = useRef<uPlot | null>(null);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: another theme has other colours
   useEffect(() => {
     const element = host.current;
     if (!element) return;
-    const made = createOverlayPlot(element, {
-      width: element.clientWidth,
-      height: HEIGHT,
-      axis,
-      lines: JSON.parse(looks) as LineLook[],
-    });
-    made.setData(latest.current);
+    const looked = JSON.parse(looks) as LineLook[];
+    const made = overlayPlot(element, axis, looked, latest.current);
     plot.current = made;
-    const resize = new ResizeObserver(() => made.setSize(element.clientWidth, HEIGHT));
+    const resize = new ResizeObserver(() =>
+      made.setSize({ width: element.clientWidth, height: HEIGHT }),
+    );
     resize.observe(element);
     return () => {
       resize.disconnect();
@@ -131,28 +128,24 @@ interface LineLook {
 
 const CURSOR = "coloop.compare";
 
-interface OverlayPlot {
-  setData: (data: Overlay) => void;
-  setSize: (width: number, height: number) => void;
-  destroy: () => void;
-}
-
-function createOverlayPlot(
+function overlayPlot(
   host: HTMLElement,
-  options: { width: number; height: number; axis: Axis; lines: readonly LineLook[] },
-): OverlayPlot {
-  const plot = new uPlot(
+  axis: Axis,
+  lines: readonly LineLook[],
+  data: uPlot.AlignedData,
+): uPlot {
+  return new uPlot(
     {
-      width: options.width,
-      height: options.height,
+      width: host.clientWidth,
+      height: HEIGHT,
       legend: { show: false },
       cursor: { sync: { key: CURSOR, setSeries: false }, drag: { x: true, y: false } },
       scales: { x: { time: false }, y: { range: (_, min, max) => roomy(min, max) } },
       padding: [8, 16, 0, 0],
-      axes: plotAxes({ size: 28, space: 72, values: (_, ticks) => xTexts(ticks, options.axis) }),
+      axes: plotAxes({ size: 28, space: 72, values: (_, ticks) => xTexts(ticks, axis) }),
       series: [
         {},
-        ...options.lines.map(({ color, dash }) => ({
+        ...lines.map(({ color, dash }) => ({
           stroke: resolveColor(color),
           width: 1.75,
           dash,
@@ -160,14 +153,9 @@ function createOverlayPlot(
         })),
       ],
     },
-    [[], ...options.lines.map(() => [])],
+    data,
     host,
   );
-  return {
-    setData: ({ xs, lines }) => plot.setData([xs, ...lines] as uPlot.AlignedData),
-    setSize: (width, height) => plot.setSize({ width, height }),
-    destroy: () => plot.destroy(),
-  };
 }
 
 function xTexts(ticks: readonly number[], axis: Axis): string[] {

@@ -1,27 +1,15 @@
 import { keepPreviousData, useQueries, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { fetchRun, fetchRunChanges, fetchRunCurves } from "@/api/routes";
-import type { Catalog, RunCurves, RunSummary } from "@/api/types";
+import type { Catalog, RunSummary } from "@/api/types";
 import { metricOf, orderMetrics, SHOWN_AT_FIRST } from "@/catalog/metrics";
 import { isFinal } from "@/live/reducer";
-import { type Compared, colorOf, type Difference, differences } from "./compared";
+import { colorOf, type Difference, differences } from "./compared";
 
 const REFRESH = 3000;
 const BUCKETS = 400;
 
-interface Comparison {
-  compared: readonly Compared[];
-  curves: readonly RunCurves[];
-  metrics: readonly string[];
-  isLoading: boolean;
-  error: unknown;
-}
-
-export function useCompared(
-  ids: readonly string[],
-  catalog: Catalog | null,
-  showsAll: boolean,
-): Comparison {
+export function useCompared(ids: readonly string[], catalog: Catalog | null, showsAll: boolean) {
   const runs = useQueries({
     queries: ids.map((id) => ({
       queryKey: ["runs", "one", id],

@@ -65,12 +65,7 @@ export function DatasetPanel() {
   );
 }
 
-interface OverlapViewProps {
-  node: string;
-  datasets: readonly string[];
-}
-
-function OverlapView({ node, datasets }: OverlapViewProps) {
+function OverlapView({ node, datasets }: { node: string; datasets: readonly string[] }) {
   const others = datasets.filter((name) => name !== node);
   const [other, setOther] = useState<string | null>(null);
   const test = other !== null && others.includes(other) ? other : others[0];

@@ -1,7 +1,5 @@
-import type { UseQueryResult } from "@tanstack/react-query";
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
-import { useRef } from "react";
+import { keepPreviousData, type UseQueryResult, useQuery } from "@tanstack/react-query";
+import { type ReactNode, useRef } from "react";
 import { errorMessage } from "@/api/client";
 import { useDocument } from "@/state/document/context";
 import { Unanswered } from "@/ui/States";

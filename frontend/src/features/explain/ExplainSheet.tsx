@@ -4,18 +4,18 @@ import { createElement, type ReactNode, useMemo } from "react";
 import { fetchAlgorithmHelp, fetchCodeHelp } from "@/api/routes";
 import type { AlgorithmHelp, Json, JsonObject, MathElement } from "@/api/types";
 import { isObject } from "@/lib/paths";
-import { useExplaining } from "@/state/dialogs";
+import { explain, useExplaining } from "@/state/dialogs";
 import { useCatalog, useDocument } from "@/state/document/context";
 import { RichText } from "@/ui/RichText";
 import { Sheet } from "@/ui/Sheet";
 import { Unanswered } from "@/ui/States";
 
 export function ExplainSheet() {
-  const { code, node, close } = useExplaining();
+  const { code, node } = useExplaining();
   const isThere = useDocument((state) => node !== null && node in state.document.nodes);
   if (code !== null) {
     return (
-      <Sheet title="Why?" description={code} isOpen onClose={close}>
+      <Sheet title="Why?" description={code} isOpen onClose={() => explain({})}>
         <CodePage code={code} />
       </Sheet>
     );
@@ -26,7 +26,7 @@ export function ExplainSheet() {
       title={`What ${node} learns`}
       description="Formulas with its own settings, and its curves"
       isOpen
-      onClose={close}
+      onClose={() => explain({})}
     >
       <NodePage node={node} />
     </Sheet>

@@ -1,18 +1,9 @@
 import { useId } from "react";
+import { isOnCpu } from "@/document/pools";
 import { formatBytes, formatShare } from "@/lib/format";
+import { useDocument } from "@/state/document/context";
 import { classes } from "@/ui/classes";
-
-interface BudgetSliderProps {
-  share: number;
-  own: number;
-  whole: number;
-  place: string;
-  hasTicks?: boolean;
-  isReadonly: boolean;
-  onMove: (share: number) => void;
-  onBack: () => void;
-  onApply: () => void;
-}
+import type { Budget } from "./useBudget";
 
 const MIN = 0.05;
 const STEP = 0.01;
@@ -20,9 +11,13 @@ const SIZES = [8, 16, 24, 40, 48, 64, 80, 96, 141, 180];
 const GIB = 2 ** 30;
 
 /** Memory that the loop may use of each GPU. Escape puts it back, Enter takes what was found. */
-export function BudgetSlider(props: BudgetSliderProps) {
-  const { share, own, whole, place, hasTicks = false, isReadonly, onMove, onBack, onApply } = props;
+export function BudgetSlider({ budget, hasTicks = false }: { budget: Budget; hasTicks?: boolean }) {
+  const { share, own, estimate, answer } = budget;
   const id = useId();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const place = useDocument((state) => (isOnCpu(state.document) ? "process" : "GPU"));
+  const inForce = answer && estimate === answer.after ? answer.budget_fraction : own;
+  const whole = (estimate?.gpus[0]?.usable_bytes ?? 0) / inForce;
   const shown = `${formatBytes(share * whole)}, ${formatShare(share)} of each ${place}`;
   const at = (part: number) => `${((part - MIN) / (1 - MIN)) * 100}%`;
   return (
@@ -49,13 +44,13 @@ export function BudgetSlider(props: BudgetSliderProps) {
           disabled={isReadonly}
           title={isReadonly ? "The loop cannot be changed here" : undefined}
           aria-valuetext={shown}
-          onChange={(event) => onMove(Number(event.target.value))}
+          onChange={(event) => budget.move(Number(event.target.value))}
           onKeyDown={(event) => {
             if (event.key === "Escape" && share !== own) {
               event.stopPropagation();
-              onBack();
+              budget.back();
             }
-            if (event.key === "Enter" && share !== own) onApply();
+            if (event.key === "Enter" && share !== own) budget.apply();
           }}
         />
         {share === own ? null : (

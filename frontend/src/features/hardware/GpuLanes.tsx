@@ -11,14 +11,13 @@ import {
 import { useRef, useState } from "react";
 import type { Estimate, GpuEstimate } from "@/api/types";
 import { isOnCpu } from "@/document/pools";
-import { partColor } from "@/lib/colors";
-import { longerBy, overOf, partNames, spareOf, unknownText, worstOf } from "@/lib/estimate";
+import { bytesIn, longerBy, overOf, spareOf, unknownText, worstOf } from "@/lib/estimate";
 import { formatBytes, formatName } from "@/lib/format";
 import { useDocument, useNodeColor } from "@/state/document/context";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
-import { MemoryBar } from "@/ui/MemoryBar";
+import { MemoryBar, MemoryLegend } from "@/ui/MemoryBar";
 import { Menu, MenuItem, MenuLabel } from "@/ui/Menu";
 import { Segmented } from "@/ui/Segmented";
 import { isWayOut, WAYS } from "./Changes";
@@ -32,7 +31,6 @@ import {
   type Role,
   roleLabel,
   rolesIn,
-  sumIn,
   verbsOf,
 } from "./lanes";
 import { gainText } from "./StepSplit";
@@ -57,14 +55,7 @@ export function GpuLanes({ estimate, budget }: { estimate: Estimate; budget: Bud
         <h3 className="font-semibold text-base">GPUs</h3>
         <Segmented label="Moment of a step" value={shown} options={options} onChange={setVerb} />
         <span className="flex-1" />
-        <ul className="flex flex-wrap gap-x-3 gap-y-0.5" aria-label="Parts of memory">
-          {partNames(estimate).map((part) => (
-            <li key={part} className="flex items-center gap-1.5 text-muted text-xs">
-              <span className="size-2.5 rounded-[2px]" style={{ background: partColor(part) }} />
-              {formatName(part)}
-            </li>
-          ))}
-        </ul>
+        <MemoryLegend estimate={estimate} className="gap-x-3 gap-y-0.5" />
       </div>
       {poolsOf(estimate).map((pool) => (
         <PoolLanes
@@ -83,13 +74,7 @@ export function GpuLanes({ estimate, budget }: { estimate: Estimate; budget: Bud
   );
 }
 
-interface PoolLanesProps {
-  pool: Pool;
-  budget: Budget;
-  verb: string | null;
-}
-
-function PoolLanes({ pool, budget, verb }: PoolLanesProps) {
+function PoolLanes({ pool, budget, verb }: { pool: Pool; budget: Budget; verb: string | null }) {
   const roles = rolesIn(pool.name, budget.time, pool.gpus);
   const color = usePoolColor()(roles.map((role) => role.node));
   const { isOver, ...drop } = useDropRole(pool.name, budget);
@@ -170,7 +155,11 @@ function PoolLanes({ pool, budget, verb }: PoolLanesProps) {
 function LaneMemory({ gpu, verb }: { gpu: GpuEstimate; verb: string | null }) {
   const stage = verb === null ? gpu.peak_stage : fullestStage(gpu, verb);
   const used =
-    stage === null ? 0 : verb === null ? (gpu.peak_bytes ?? sumIn(gpu, stage)) : sumIn(gpu, stage);
+    stage === null
+      ? 0
+      : verb === null
+        ? (gpu.peak_bytes ?? bytesIn(gpu, stage))
+        : bytesIn(gpu, stage);
   const isOver = used > gpu.usable_bytes;
   return (
     <>

@@ -1,10 +1,10 @@
 import { Wrench } from "lucide-react";
 import { useState } from "react";
 import type { PredictedTime } from "@/api/types";
-import { isOnCpu as isLoopOnCpu, isOnCpu } from "@/document/pools";
+import { isOnCpu } from "@/document/pools";
 import { spareOf, worstOf } from "@/lib/estimate";
 import { formatBytes, formatPlural } from "@/lib/format";
-import { useHardwareView } from "@/state/dialogs";
+import { showHardware, useHardwareView } from "@/state/dialogs";
 import { useDocument, useSync } from "@/state/document/context";
 import { Button } from "@/ui/Button";
 import { MemoryBar } from "@/ui/MemoryBar";
@@ -60,12 +60,12 @@ function Bar() {
 
 function MachineNote({ budget: { estimate, isOfBefore } }: { budget: Budget }) {
   const first = estimate?.gpus[0];
-  const isOnCpu = useDocument((state) => isLoopOnCpu(state.document));
+  const onCpu = useDocument((state) => isOnCpu(state.document));
   if (isOfBefore) return <OfBefore />;
   if (!estimate || !first) return null;
   return (
     <span className="tabular text-muted text-xs">
-      {isOnCpu
+      {onCpu
         ? formatPlural(estimate.gpus.length, "process", "processes")
         : `${formatBytes(first.capacity_bytes)} each`}
     </span>
@@ -73,27 +73,13 @@ function MachineNote({ budget: { estimate, isOfBefore } }: { budget: Budget }) {
 }
 
 function BudgetCell({ budget }: { budget: Budget }) {
-  const open = useHardwareView((state) => state.open);
-  const isReadonly = useDocument((state) => state.isReadonly);
-  const isOnCpu = useDocument((state) => isLoopOnCpu(state.document));
-  const gpu = budget.estimate?.gpus[0];
-  const isOver = budget.estimate?.gpus.some((one) => one.fits === false) ?? false;
-  const spare = Math.min(...(budget.estimate?.gpus ?? []).flatMap((one) => spareOf(one) ?? []));
-  if (!gpu) return null;
-  const inForce =
-    budget.estimate === budget.answer?.after ? budget.answer.budget_fraction : budget.own;
+  const gpus = budget.estimate?.gpus ?? [];
+  const isOver = gpus.some((one) => one.fits === false);
+  const spare = Math.min(...gpus.flatMap((one) => spareOf(one) ?? []));
+  if (gpus.length === 0) return null;
   return (
     <div className="flex w-56 shrink-0 flex-col justify-between max-lg:w-48">
-      <BudgetSlider
-        share={budget.share}
-        own={budget.own}
-        whole={gpu.usable_bytes / inForce}
-        place={isOnCpu ? "process" : "GPU"}
-        isReadonly={isReadonly}
-        onMove={budget.move}
-        onBack={budget.back}
-        onApply={budget.apply}
-      />
+      <BudgetSlider budget={budget} />
       <div className="flex h-6 items-center gap-2 text-xs">
         {budget.isTrying ? (
           <TrialButtons budget={budget} />
@@ -109,7 +95,7 @@ function BudgetCell({ budget }: { budget: Budget }) {
         <button
           type="button"
           className="whitespace-nowrap font-semibold text-accent-text hover:underline"
-          onClick={open}
+          onClick={() => showHardware(true)}
         >
           {budget.isTrying ? "See changes" : "Open hardware"}
         </button>
@@ -145,13 +131,12 @@ function TrialButtons({ budget }: { budget: Budget }) {
 
 /** Settings that fit, at once; where there are none, the hardware opens and says what would help. */
 function FitButton({ budget }: { budget: Budget }) {
-  const open = useHardwareView((state) => state.open);
   const [isLooking, setLooking] = useState(false);
   const find = async () => {
     setLooking(true);
     const fits = await budget.makeItFit();
     setLooking(false);
-    if (!fits) open();
+    if (!fits) showHardware(true);
   };
   return (
     <Button
@@ -194,7 +179,6 @@ interface PoolCellProps {
 }
 
 function PoolCell({ pool, time, isOnly }: PoolCellProps) {
-  const open = useHardwareView((state) => state.open);
   const color = usePoolColor();
   const range = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
   const fullest = worstOf(pool.gpus);
@@ -205,7 +189,7 @@ function PoolCell({ pool, time, isOnly }: PoolCellProps) {
     <button
       type="button"
       className="flex min-w-0 flex-1 flex-col justify-between rounded-2 text-left hover:bg-hover"
-      onClick={open}
+      onClick={() => showHardware(true)}
     >
       <span className="flex w-full gap-1">
         {drawn.map((gpu) => (

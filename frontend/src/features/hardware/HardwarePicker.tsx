@@ -1,34 +1,24 @@
 import { useQuery } from "@tanstack/react-query";
-import { ChevronDown, Server } from "lucide-react";
+import { Command } from "cmdk";
+import { Check, ChevronDown, Server } from "lucide-react";
+import { Popover } from "radix-ui";
 import { fetchHardware } from "@/api/routes";
 import { hardwareName } from "@/document/pools";
 import { formatBytes } from "@/lib/format";
 import { setHardware } from "@/state/commands/fields";
-import { useHardwareView } from "@/state/dialogs";
-import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
-import { SearchList } from "@/ui/SearchList";
+import { showHardwarePresets, useHardwareView } from "@/state/dialogs";
+import { useDocument, useOpenLoop } from "@/state/document/context";
+
+const LABEL = "Find hardware";
 
 export function HardwarePicker() {
-  const { store, catalog } = useOpenLoop();
   const name = useDocument((state) => hardwareName(state.document));
   const isReadonly = useDocument((state) => state.isReadonly);
   const isPicking = useHardwareView((state) => state.isPicking);
-  const setPicking = useHardwareView((state) => state.setPicking);
-  const options = useHardwareOptions(isPicking);
   const shown = name === "cpu" ? "CPU" : name.replace(/^(\d+)x/, "$1 × ");
   return (
-    <SearchList
-      label="Find hardware"
-      value={name}
-      options={options}
-      isOpen={isPicking && !isReadonly}
-      onOpenChange={setPicking}
-      onChoose={(preset) =>
-        store.dispatch(setHardware, { catalog, preset }, { label: `Run on ${preset}` })
-      }
-    >
-      <button
-        type="button"
+    <Popover.Root open={isPicking && !isReadonly} onOpenChange={showHardwarePresets}>
+      <Popover.Trigger
         aria-label={`Hardware: ${name}, shown as ${shown}`}
         title={isReadonly ? "The loop cannot be changed here" : undefined}
         className="flex h-8 max-w-44 items-center gap-2 rounded-2 border border-line bg-raised px-2.5 font-semibold text-sm shadow-1 hover:bg-hover"
@@ -36,28 +26,68 @@ export function HardwarePicker() {
         <Server size={15} className="shrink-0 text-muted" aria-hidden="true" />
         <span className="truncate">{shown}</span>
         <ChevronDown size={14} className="shrink-0 text-faint" aria-hidden="true" />
-      </button>
-    </SearchList>
+      </Popover.Trigger>
+      <Popover.Portal>
+        <Popover.Content
+          align="start"
+          sideOffset={6}
+          collisionPadding={8}
+          aria-label={LABEL}
+          // What opened it, such as a dialog that closes, may take the focus once more.
+          onFocusOutside={(event) => event.preventDefault()}
+          className="z-50 w-80 overflow-hidden rounded-3 border border-line bg-raised shadow-3 motion-safe:animate-[pop-in_100ms_ease-out]"
+        >
+          <HardwareList chosen={name} />
+        </Popover.Content>
+      </Popover.Portal>
+    </Popover.Root>
   );
 }
 
-function useHardwareOptions(isAsked: boolean) {
-  const { hardware } = useCatalog();
+function HardwareList({ chosen }: { chosen: string }) {
+  const { store, catalog } = useOpenLoop();
   const sizes = useQuery({
     queryKey: ["presets", "hardware"],
     queryFn: fetchHardware,
-    enabled: isAsked,
     staleTime: Number.POSITIVE_INFINITY,
   });
   const known = new Map(sizes.data?.map((one) => [one.name, one]));
-  return hardware.map(({ name, title, description }) => {
-    const size = known.get(name);
-    const note = size?.gpu ? `${formatBytes(size.usable_bytes)} each` : null;
-    return {
-      value: name,
-      label: title,
-      words: `${name} ${description}`,
-      ...(note ? { note } : {}),
-    };
-  });
+  return (
+    <Command label={LABEL} loop defaultValue={chosen}>
+      <Command.Input
+        autoFocus
+        placeholder={LABEL}
+        className="h-10 w-full border-line border-b bg-transparent px-3 text-sm outline-none"
+      />
+      <Command.List className="max-h-72 overflow-y-auto p-1">
+        <Command.Empty className="p-3 text-muted text-sm">No matches.</Command.Empty>
+        {catalog.hardware.map(({ name, title, description }) => {
+          const size = known.get(name);
+          return (
+            <Command.Item
+              key={name}
+              value={name}
+              keywords={[title, `${name} ${description}`]}
+              onSelect={() => {
+                showHardwarePresets(false);
+                const label = `Run on ${name}`;
+                store.dispatch(setHardware, { catalog, preset: name }, { label });
+              }}
+              className="flex min-h-8 cursor-default items-center gap-2 rounded-2 px-2 py-1 text-sm data-[selected=true]:bg-hover"
+            >
+              <span className="flex w-4 shrink-0 justify-center text-accent-text">
+                {name === chosen ? <Check size={14} aria-label="chosen" /> : null}
+              </span>
+              <span className="min-w-0 flex-1">{title}</span>
+              {size?.gpu ? (
+                <span className="tabular shrink-0 text-muted text-xs">
+                  {formatBytes(size.usable_bytes)} each
+                </span>
+              ) : null}
+            </Command.Item>
+          );
+        })}
+      </Command.List>
+    </Command>
+  );
 }

@@ -2,10 +2,9 @@ import { ChevronRight, Flame, X } from "lucide-react";
 import { useEffect, useState } from "react";
 import type { PhaseEstimate, PredictedTime } from "@/api/types";
 import { toSpec } from "@/document/convert";
-import { isOnCpu } from "@/document/pools";
 import { longerBy } from "@/lib/estimate";
 import { formatSeconds, formatShare } from "@/lib/format";
-import { useHardwareView } from "@/state/dialogs";
+import { showHardware } from "@/state/dialogs";
 import { useDocument, useSync } from "@/state/document/context";
 import { Button } from "@/ui/Button";
 import { Segmented } from "@/ui/Segmented";
@@ -23,14 +22,13 @@ import { askOwn, useTrial } from "./trial";
 import { type Budget, isPromise, unfitOf, useBudget } from "./useBudget";
 
 export function HardwareView() {
-  const close = useHardwareView((state) => state.close);
   const budget = useBudget();
   useOwnAnswer();
   useEscape(budget);
   const { estimate } = budget;
   return (
     <section aria-label="Hardware of the loop" className="flex h-full min-h-0 flex-col bg-surface">
-      <Head onClose={close} />
+      <Head onClose={() => showHardware(false)} />
       {estimate && estimate.gpus.length > 0 ? (
         <div className="flex min-h-0 flex-1 max-lg:flex-col max-lg:overflow-y-auto">
           <div className="flex min-h-0 min-w-0 flex-1 flex-col lg:overflow-y-auto">
@@ -71,30 +69,15 @@ function Head({ onClose }: { onClose: () => void }) {
 }
 
 function Controls({ budget }: { budget: Budget }) {
-  const isReadonly = useDocument((state) => state.isReadonly);
-  const onCpu = useDocument((state) => isOnCpu(state.document));
   const own = useSync((state) => (state.lastRead ?? state.check)?.time ?? null);
-  const gpu = budget.estimate?.gpus[0];
   const step = mainPhase(budget.time)?.step_seconds ?? null;
   const before = mainPhase(own)?.step_seconds ?? null;
-  const inForce =
-    budget.estimate === budget.answer?.after ? budget.answer?.budget_fraction : budget.own;
   return (
     <div className="flex flex-wrap items-start gap-x-6 gap-y-2 border-line border-b px-4 py-3">
       <HardwarePicker />
       {budget.isOfBefore ? <OfBefore /> : null}
       <div className="flex min-w-64 flex-1">
-        <BudgetSlider
-          share={budget.share}
-          own={budget.own}
-          whole={(gpu?.usable_bytes ?? 0) / (inForce ?? 1)}
-          place={onCpu ? "process" : "GPU"}
-          hasTicks
-          isReadonly={isReadonly}
-          onMove={budget.move}
-          onBack={budget.back}
-          onApply={budget.apply}
-        />
+        <BudgetSlider budget={budget} hasTicks />
       </div>
       <div className="min-w-40 shrink-0">
         <p className="text-muted text-xs">Step time</p>
@@ -122,19 +105,18 @@ function useOwnAnswer(): void {
 }
 
 function useEscape({ isTrying, back }: Budget): void {
-  const close = useHardwareView((state) => state.close);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.key !== "Escape") return;
       if (document.querySelector("[data-radix-popper-content-wrapper],[role=dialog]")) return;
       event.stopPropagation();
       if (isTrying) back();
-      else close();
+      else showHardware(false);
     };
     // Before the shortcuts of the graph, which is not in sight.
     window.addEventListener("keydown", onKey, { capture: true });
     return () => window.removeEventListener("keydown", onKey, { capture: true });
-  }, [isTrying, back, close]);
+  }, [isTrying, back]);
 }
 
 const STEPS = 2;

@@ -1,21 +1,19 @@
 import { Flame, TriangleAlert } from "lucide-react";
 import { useState } from "react";
 import type { Estimate, GpuEstimate } from "@/api/types";
-import { partColor } from "@/lib/colors";
 import {
   bytesIn,
   type GpuGroup,
   groupGpus,
   groupName,
   overOf,
-  partNames,
   stagesOf,
   unknownText,
 } from "@/lib/estimate";
-import { formatBytes, formatCount, formatName, formatRate, formatSeconds } from "@/lib/format";
+import { formatBytes, formatCount, formatRate, formatSeconds } from "@/lib/format";
 import { useSync } from "@/state/document/context";
 import { classes } from "@/ui/classes";
-import { MemoryBar } from "@/ui/MemoryBar";
+import { MemoryBar, MemoryLegend } from "@/ui/MemoryBar";
 import { Empty, Loading } from "@/ui/States";
 
 export function MemoryPanel() {
@@ -33,7 +31,6 @@ export function MemoryPanel() {
 }
 
 function Costs({ estimate }: { estimate: Estimate }) {
-  const names = partNames(estimate);
   const groups = groupGpus(estimate);
   return (
     <div className="flex h-full min-h-0 flex-col gap-4 overflow-y-auto p-4 lg:flex-row lg:overflow-hidden">
@@ -45,14 +42,7 @@ function Costs({ estimate }: { estimate: Estimate }) {
         {groups.map((group) => (
           <GpuRow key={group.key} group={group} />
         ))}
-        <ul className="flex flex-wrap gap-x-4 gap-y-1">
-          {names.map((part) => (
-            <li key={part} className="flex items-center gap-1.5 text-muted text-xs">
-              <span className="size-2.5 rounded-[2px]" style={{ background: partColor(part) }} />
-              {formatName(part)}
-            </li>
-          ))}
-        </ul>
+        <MemoryLegend estimate={estimate} className="gap-x-4 gap-y-1" />
       </section>
       <section
         aria-label="Time"

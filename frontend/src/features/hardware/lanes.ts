@@ -6,6 +6,7 @@ import type {
   PredictedTime,
   SpanEstimate,
 } from "@/api/types";
+import { bytesIn, stagesOf } from "@/lib/estimate";
 
 export interface Pool {
   name: string;
@@ -43,17 +44,10 @@ export function verbsOf(estimate: Estimate): string[] {
 }
 
 export function fullestStage(gpu: GpuEstimate, verb: string): string | null {
-  const stages = [...new Set(gpu.parts.flatMap((part) => part.stages))];
-  const sums = stages
+  const sums = stagesOf(gpu)
     .filter((stage) => verbOf(stage) === verb)
-    .map((stage) => ({ stage, bytes: sumIn(gpu, stage) }));
+    .map((stage) => ({ stage, bytes: bytesIn(gpu, stage) }));
   return sums.toSorted((a, b) => b.bytes - a.bytes)[0]?.stage ?? null;
-}
-
-export function sumIn(gpu: GpuEstimate, stage: string): number {
-  return gpu.parts
-    .filter((part) => part.stages.includes(stage))
-    .reduce((sum, part) => sum + part.bytes, 0);
 }
 
 export function largestPart(gpu: GpuEstimate): MemoryPart | null {

@@ -23,12 +23,7 @@ import { Segmented } from "@/ui/Segmented";
 import { Failed, Loading } from "@/ui/States";
 import { VersionGraph } from "./VersionGraph";
 
-interface HistoryProps {
-  loopId: string;
-  onRestored: () => void;
-}
-
-export function History({ loopId, onRestored }: HistoryProps) {
+export function History({ loopId, onRestored }: { loopId: string; onRestored: () => void }) {
   const { sync } = useOpenLoop();
   const revision = useSync((state) => state.revision);
   const { attempt } = useAttempt("versions", loopId);

@@ -12,7 +12,7 @@ import { formatPlural } from "@/lib/format";
 import { showKeys } from "@/state/actions";
 import { connect } from "@/state/commands/edges";
 import { removeItems, renameNode } from "@/state/commands/nodes";
-import { useExplaining } from "@/state/dialogs";
+import { explain } from "@/state/dialogs";
 import { useDocument, useMode, useNodeColor, useOpenLoop } from "@/state/document/context";
 import { select } from "@/state/selection";
 import { useClipboard } from "@/state/useClipboard";
@@ -158,7 +158,6 @@ function NodeName({ id }: { id: string }) {
 }
 
 function LearnsButton({ node }: { node: string }) {
-  const explain = useExplaining((state) => state.explain);
   return (
     <Button
       size="small"

@@ -132,13 +132,8 @@ function noteEdit(
   if (told !== undefined) useRunEdits.getState().set(path, told);
 }
 
-interface Locks {
-  isLocked: (field: Field) => boolean;
-  lockReason: string | null;
-}
-
 /** In a run only hot fields may change, and only while it goes on. */
-function useLocks(): Locks {
+function useLocks() {
   const { runId } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
   const isOver = useLive("status", (live) => isFinal(live.run?.state ?? live.state.state), false);

@@ -101,13 +101,8 @@ function shortTime(seconds: number): string {
   return seconds < 60 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
 }
 
-interface ThumbnailProps {
-  catalog: Catalog | undefined;
-  sketch: Sketch;
-}
-
 /** The graph of a preset in small, in the colours that it has in the editor; drawn once it comes into sight. */
-function Thumbnail({ catalog, sketch }: ThumbnailProps) {
+function Thumbnail({ catalog, sketch }: { catalog: Catalog | undefined; sketch: Sketch }) {
   const [place, isSeen] = useSeen<HTMLDivElement>();
   return (
     <div

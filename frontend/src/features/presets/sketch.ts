@@ -4,6 +4,7 @@
  */
 import { layout as dagreLayout, graphlib } from "@dagrejs/dagre";
 import type { Sketch } from "@/api/types";
+import { reachable } from "@/lib/reachable";
 
 const BOX = 34;
 const GAPS = { nodesep: 14, ranksep: 34 } as const;
@@ -17,17 +18,9 @@ export interface SketchBox {
   y: number;
 }
 
-export interface SketchDrawing {
-  width: number;
-  height: number;
-  boxes: readonly SketchBox[];
-  lines: readonly string[];
-  lessons: readonly { learner: string; path: string }[];
-}
-
 export const SKETCH_BOX = BOX;
 
-export function drawSketch(sketch: Sketch): SketchDrawing {
+export function drawSketch(sketch: Sketch) {
   const graph = new graphlib.Graph();
   graph.setGraph({ rankdir: "LR", ...GAPS, ranker: "network-simplex" });
   graph.setDefaultEdgeLabel(() => ({}));
@@ -67,14 +60,8 @@ export function drawSketch(sketch: Sketch): SketchDrawing {
 /** Edges without those that close a circle: lessons that lead back to where the data came from. */
 function forward({ edges }: Sketch): Sketch["edges"] {
   const making = edges.filter((edge) => !edge.teaches);
-  const next = new Map<string, string[]>();
-  for (const { source, target } of making) next.set(source, [...(next.get(source) ?? []), target]);
-  const reaches = (from: string, to: string, seen = new Set<string>()): boolean =>
-    from === to ||
-    (!seen.has(from) &&
-      Boolean(seen.add(from)) &&
-      (next.get(from) ?? []).some((child) => reaches(child, to, seen)));
-  return edges.filter((edge) => !edge.teaches || !reaches(edge.target, edge.source));
+  const links = making.map(({ source, target }) => [source, target] as const);
+  return edges.filter((edge) => !edge.teaches || !reachable(links, edge.target).has(edge.source));
 }
 
 function curve(from: SketchBox, to: SketchBox): string {

@@ -4,7 +4,7 @@ import { formatMetric } from "@/lib/format";
 import { useNodeColor } from "@/state/document/context";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
-import { idOf, type PromptGroup, shortAnswer } from "./groups";
+import { idOf, type PromptGroup, rewardsOf, shortAnswer } from "./groups";
 import { usePins } from "./pins";
 import { sampleText } from "./sampleText";
 
@@ -21,7 +21,7 @@ interface GroupListProps {
 export function GroupList({ group, number, count, step, read, onChoose, onGroup }: GroupListProps) {
   const { pinned, pin } = usePins();
   const isPinned = pinned === group.prompt;
-  const rewards = group.rows.flatMap(({ reward }) => (typeof reward === "number" ? [reward] : []));
+  const rewards = rewardsOf(group.rows);
   const [least, most] = [Math.min(0, ...rewards), Math.max(1e-9, ...rewards)];
   const hasAdvantage = group.rows.some(({ advantage }) => typeof advantage === "number");
   const press = (event: React.KeyboardEvent) => {

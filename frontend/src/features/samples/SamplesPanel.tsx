@@ -4,6 +4,7 @@ import { useState } from "react";
 import { fetchSamples } from "@/api/routes";
 import type { SampleRow } from "@/api/types";
 import { formatMetric, formatPlural } from "@/lib/format";
+import { mean } from "@/lib/statistics";
 import { useLiveRun } from "@/live/hooks";
 import { setPreferences, usePreferences } from "@/state/preferences";
 import { Button } from "@/ui/Button";
@@ -15,7 +16,7 @@ import { Segmented } from "@/ui/Segmented";
 import type { SelectOption } from "@/ui/Select";
 import { Empty, Failed, Loading } from "@/ui/States";
 import { GroupView } from "./GroupView";
-import { idOf, isWanted, type Sorting, shortAnswer } from "./groups";
+import { idOf, isWanted, rewardsOf, type Sorting, shortAnswer } from "./groups";
 import { usePins } from "./pins";
 import { SampleTable } from "./SampleTable";
 import { SourceNotes } from "./SourceNotes";
@@ -165,8 +166,7 @@ function PinnedPrompt({ onShow }: { onShow: (step: number, id: string) => void }
       </span>
       {steps.map((step) => {
         const own = rows.filter((row) => row.step === step);
-        const rewards = own.flatMap(({ reward }) => (typeof reward === "number" ? [reward] : []));
-        const mean = rewards.reduce((sum, one) => sum + one, 0) / Math.max(1, rewards.length);
+        const reward = mean(rewardsOf(own));
         const [first] = own;
         return (
           <button
@@ -180,7 +180,7 @@ function PinnedPrompt({ onShow }: { onShow: (step: number, id: string) => void }
             </span>
             <span className="max-w-32 truncate font-mono">
               {shortAnswer(sampleText(first?.completion))}{" "}
-              {rewards.length > 0 ? `· ${formatMetric(mean)}` : ""}
+              {reward !== null ? `· ${formatMetric(reward)}` : ""}
             </span>
           </button>
         );

@@ -1,5 +1,6 @@
 /** Rows of one prompt together, and which text answers to which. Pure. */
 import type { SampleRow } from "@/api/types";
+import { mean } from "@/lib/statistics";
 import { sampleText } from "./sampleText";
 
 export interface PromptGroup {
@@ -69,9 +70,12 @@ export function groupsOf(rows: readonly SampleRow[], sorting: Sorting): PromptGr
   return all.toSorted((a, b) => sign * (meanReward(a) - meanReward(b)));
 }
 
+export function rewardsOf(rows: readonly SampleRow[]): number[] {
+  return rows.flatMap(({ reward }) => (typeof reward === "number" ? [reward] : []));
+}
+
 function meanReward({ rows }: PromptGroup): number {
-  const known = rows.flatMap(({ reward }) => (typeof reward === "number" ? [reward] : []));
-  return known.reduce((sum, one) => sum + one, 0) / Math.max(1, known.length);
+  return mean(rewardsOf(rows)) ?? 0;
 }
 
 /** The part of a text that answers: what is boxed, or stands in its last line. */

@@ -1,4 +1,4 @@
-import { ChevronLeft, ChevronRight, Repeat, X } from "lucide-react";
+import { ChevronLeft, ChevronRight, Plus, Repeat, Ungroup, X } from "lucide-react";
 import type { JsonObject } from "@/api/types";
 import { inputPort } from "@/document/canConnect";
 import { portRef } from "@/document/edges";
@@ -8,14 +8,20 @@ import type { LoopDocument } from "@/document/types";
 import { isObject, joinPath } from "@/lib/paths";
 import { useLive } from "@/live/hooks";
 import { setValue } from "@/state/commands/fields";
-import { groupPhase, mergePhases, movePhase, removePhase } from "@/state/commands/phases";
+import {
+  groupPhase,
+  mergePhases,
+  movePhase,
+  removePhase,
+  ungroupPhases,
+} from "@/state/commands/phases";
 import { useCatalog, useDocument, useOpenLoop, useSync } from "@/state/document/context";
 import { clearSelection, select, useSelection } from "@/state/selection";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { PortMark } from "@/ui/PortMark";
 import { SeverityIcon } from "@/ui/SeverityIcon";
-import { PhaseGroup } from "./PhaseGroup";
+import { insertPhase } from "./newPhase";
 import { listText, phaseLength, settingName } from "./phaseText";
 
 interface PhaseItemProps {
@@ -28,6 +34,69 @@ export function PhaseItem({ phase, at, isLast }: PhaseItemProps) {
   const progress = usePhaseProgress(typeof phase.name === "string" ? phase.name : null);
   if (isGroup(phase)) return <PhaseGroup phase={phase} at={at} />;
   return <PhaseCard phase={phase} at={at} isLast={isLast} progress={progress} />;
+}
+
+function PhaseGroup({ phase, at }: { phase: JsonObject; at: PhasePath }) {
+  const open = useOpenLoop();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const chosen = useSelection((state) => state.phase);
+  const isChosen = chosen?.join() === at.join();
+  const phases = Array.isArray(phase.phases) ? phase.phases.filter(isObject) : [];
+
+  const add = () => {
+    const place = [...at, phases.length];
+    insertPhase(open, place);
+    select({ phase: place });
+  };
+  return (
+    <section
+      aria-label={`Group, ${String(phase.repeat ?? 1)} times`}
+      className={classes("phase-group", isChosen && "phase-group-chosen")}
+    >
+      <header className="flex h-7 items-center gap-1 px-1">
+        <button
+          type="button"
+          className="flex min-w-0 items-center gap-1 rounded-1 px-1 text-xs hover:bg-hover"
+          aria-pressed={isChosen}
+          onClick={() => select({ phase: at })}
+        >
+          <Repeat size={12} className="text-accent-text" aria-hidden="true" />
+          <b className="tabular">× {String(phase.repeat ?? 1)}</b>
+          {phase.name ? <span className="truncate text-muted">{String(phase.name)}</span> : null}
+        </button>
+        <span className="flex-1" />
+        {isReadonly ? null : (
+          <>
+            <IconButton
+              label="Add a phase to the group"
+              size="tiny"
+              onClick={add}
+              icon={<Plus size={13} />}
+            />
+            <IconButton
+              label="Ungroup the phases"
+              size="tiny"
+              onClick={() => {
+                open.store.dispatch(ungroupPhases, { at });
+                clearSelection();
+              }}
+              icon={<Ungroup size={13} />}
+            />
+          </>
+        )}
+      </header>
+      <div className="flex min-h-0 flex-1 items-stretch gap-1 px-1 pb-1">
+        {phases.map((child, index) => (
+          <PhaseItem
+            key={index}
+            phase={child}
+            at={[...at, index]}
+            isLast={index === phases.length - 1}
+          />
+        ))}
+      </div>
+    </section>
+  );
 }
 
 function usePhaseProgress(name: string | null): number | null {
@@ -131,13 +200,7 @@ function PortChip({ name }: { name: string }) {
   );
 }
 
-interface PhaseToolsProps {
-  name: string;
-  at: PhasePath;
-  isLast: boolean;
-}
-
-function PhaseTools({ name, at, isLast }: PhaseToolsProps) {
+function PhaseTools({ name, at, isLast }: { name: string; at: PhasePath; isLast: boolean }) {
   const { store } = useOpenLoop();
   const move = useMovePhase(at);
   const isTop = at.length === 1;
@@ -209,13 +272,7 @@ function useMovePhase(at: PhasePath): (by: -1 | 1) => void {
   };
 }
 
-interface Left {
-  outside: PhasePath;
-  phases: JsonObject[];
-  at: PhasePath;
-}
-
-export function leaveGroup(document: LoopDocument, at: PhasePath, by: -1 | 1): Left | null {
+export function leaveGroup(document: LoopDocument, at: PhasePath, by: -1 | 1) {
   const inside = at.slice(0, -1);
   const outside = inside.slice(0, -1);
   const group = phaseAt(document, inside);

@@ -4,31 +4,25 @@ import { emptyValue } from "@/catalog/shapes";
 import { phaseList, schedule } from "@/document/phases";
 import { isObject } from "@/lib/paths";
 import { setValue } from "@/state/commands/fields";
-import { addPhase } from "@/state/commands/phases";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { select, useSelection } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
-import { firstPhase, newPhase } from "./newPhase";
+import { insertPhase } from "./newPhase";
 import { PhaseItem } from "./PhaseItem";
 import { entryText, phaseLength } from "./phaseText";
 
 export function SchedulePanel() {
-  const { catalog, store } = useOpenLoop();
+  const open = useOpenLoop();
   const phases = useDocument((state) => phaseList(state.document, []));
   const whole = useDocument((state) => schedule(state.document));
   const isReadonly = useDocument((state) => state.isReadonly);
 
   const add = () => {
-    const { document } = store.getState();
     const at = [phases === null ? 1 : phases.length];
     const isFirst = phases === null && whole.steps === undefined && whole.epochs === undefined;
-    store.dispatch(addPhase, {
-      at,
-      phase: newPhase(catalog, document),
-      first: firstPhase(catalog, document),
-    });
+    insertPhase(open, at);
     select({ phase: isFirst ? [1] : at });
   };
 
@@ -75,13 +69,7 @@ export function SchedulePanel() {
 
 const NONE: readonly never[] = [];
 
-interface EntryListProps {
-  list: string;
-  title: string;
-  hint: string;
-}
-
-function EntryList({ list, title, hint }: EntryListProps) {
+function EntryList({ list, title, hint }: { list: string; title: string; hint: string }) {
   const { catalog, store } = useOpenLoop();
   const entries = useDocument((state) => {
     const value = schedule(state.document)[list];

@@ -1,26 +1,20 @@
-/** A phase to begin with: a free name, a few steps, and every connected teaching port. Pure. */
-import type { Catalog, JsonObject } from "@/api/types";
-import { phaseNames } from "@/document/phases";
+import { type PhasePath, phaseNames } from "@/document/phases";
 import { teachingPorts } from "@/document/teaching";
-import type { LoopDocument } from "@/document/types";
+import { addPhase } from "@/state/commands/phases";
+import type { OpenLoop } from "@/state/document/context";
 
 const STEPS = 100;
 
-export function newPhase(catalog: Catalog, document: LoopDocument): JsonObject {
+/** A phase to begin with: a free name, a few steps, and every connected teaching port. */
+export function insertPhase({ catalog, store }: OpenLoop, at: PhasePath): void {
+  const { document } = store.getState();
   const taken = new Set(phaseNames(document));
   let number = taken.size + 1;
   while (taken.has(`phase-${number}`)) number += 1;
-  return {
-    name: `phase-${number}`,
-    steps: STEPS,
-    learn: teachingPorts(catalog, document).map((port) => port.name),
-  };
-}
-
-export function firstPhase(catalog: Catalog, document: LoopDocument): JsonObject {
-  return {
-    name: "train",
-    steps: STEPS,
-    learn: teachingPorts(catalog, document).map((port) => port.name),
-  };
+  const learn = teachingPorts(catalog, document).map((port) => port.name);
+  store.dispatch(addPhase, {
+    at,
+    phase: { name: `phase-${number}`, steps: STEPS, learn: [...learn] },
+    first: { name: "train", steps: STEPS, learn },
+  });
 }

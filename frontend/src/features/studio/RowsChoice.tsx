@@ -118,12 +118,7 @@ function shortId({ id, name }: RunSummary): string {
   return id.startsWith(`${name}-`) ? id.slice(name.length + 1) : id;
 }
 
-interface Runs {
-  all: RunSummary[];
-  hasOwn: boolean;
-}
-
-function useRuns(): Runs {
+function useRuns() {
   const { loopId } = useOpenLoop();
   const { data } = useQuery({
     queryKey: ["runs", "", 0, MAX_RUNS],
@@ -137,12 +132,7 @@ function useRuns(): Runs {
   }, [data, loopId]);
 }
 
-interface PastingProps {
-  text: string;
-  onChange: (text: string) => void;
-}
-
-function Pasting({ text, onChange }: PastingProps) {
+function Pasting({ text, onChange }: { text: string; onChange: (text: string) => void }) {
   const [isOpen, setOpen] = useState(false);
   const read = readPasted(text);
   const count = "rows" in read ? read.rows.length : 0;

@@ -143,12 +143,7 @@ function Score({ score, failure, color }: ScoreProps) {
   );
 }
 
-interface RowDetailProps {
-  row: TableRow;
-  sources: readonly SourceScores[];
-}
-
-function RowDetail({ row, sources }: RowDetailProps) {
+function RowDetail({ row, sources }: { row: TableRow; sources: readonly SourceScores[] }) {
   const others = Object.entries(row.row.columns);
   return (
     <div className="grid gap-3 text-xs lg:grid-cols-3">

@@ -16,25 +16,14 @@ export function TimelineCanvas({ onHover, onRange, ...painting }: TimelineCanvas
   const theme = useResolvedTheme();
   const colors = useNodeColors();
   const [brush, setBrush] = useState<Range | null>(null);
-  const { rows, rowHeight, range, origin, now, steps, hovered } = painting;
+  const { rows, rowHeight, range, origin, now, hovered } = painting;
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new theme needs new colours; ranges by their ends
   useEffect(() => {
     const element = canvas.current;
     if (!element) return;
     const colorOf = (node: string) => colors[node] ?? "var(--muted)";
-    const draw = () =>
-      drawTimeline(element, {
-        rows,
-        rowHeight,
-        range,
-        origin,
-        now,
-        steps,
-        hovered,
-        brush,
-        colorOf,
-      });
+    const draw = () => drawTimeline(element, { ...painting, brush, colorOf });
     draw();
     const resize = new ResizeObserver(draw);
     resize.observe(element);

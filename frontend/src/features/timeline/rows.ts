@@ -215,21 +215,13 @@ function poolShares(spans: readonly StageSpan[], steps: number): Share[] {
     ({ end, step }) => end !== null && step !== null && step > last - steps && step <= last,
   );
   const count = new Set(done.map(({ step }) => step)).size;
-  return sums(done, (span) => span.pool ?? DRIVER, count);
-}
-
-function sums(
-  spans: readonly StageSpan[],
-  nameOf: (span: StageSpan) => string,
-  steps: number,
-): Share[] {
-  const found = new Map<string, number>();
-  for (const span of spans) {
-    const seconds = ((span.end ?? span.start) - span.start) / 1000;
-    found.set(nameOf(span), (found.get(nameOf(span)) ?? 0) + seconds);
+  const sums = new Map<string, number>();
+  for (const { pool, start, end } of done) {
+    const name = pool ?? DRIVER;
+    sums.set(name, (sums.get(name) ?? 0) + ((end ?? start) - start) / 1000);
   }
-  return [...found]
-    .map(([name, sum]) => ({ name, seconds: sum / Math.max(1, steps) }))
+  return [...sums]
+    .map(([name, sum]) => ({ name, seconds: sum / Math.max(1, count) }))
     .toSorted((a, b) => b.seconds - a.seconds);
 }
 

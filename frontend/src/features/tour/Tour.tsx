@@ -7,7 +7,7 @@ import {
   useRef,
   useState,
 } from "react";
-import { setPreferences, useTourState } from "@/state/preferences";
+import { goToStep, setPreferences, useTourState } from "@/state/preferences";
 import { Button } from "@/ui/Button";
 import { Kbd } from "@/ui/Kbd";
 
@@ -18,13 +18,12 @@ export function Tour() {
 }
 
 function Step({ at }: { at: number }) {
-  const go = useTourState((state) => state.go);
   const { title, text, target, prepare } = STEPS[at] ?? { title: "", text: "", target: "" };
   const panel = useRef<HTMLDivElement>(null);
   const places = usePlaces(target, prepare, panel);
   const isLast = at === STEPS.length - 1;
-  const forward = useCallback(() => go(isLast ? null : at + 1), [go, at, isLast]);
-  const back = useCallback(() => go(Math.max(0, at - 1)), [go, at]);
+  const forward = useCallback(() => goToStep(isLast ? null : at + 1), [at, isLast]);
+  const back = useCallback(() => goToStep(Math.max(0, at - 1)), [at]);
   useTourKeys(forward, back);
   useEffect(() => {
     const before = document.activeElement;
@@ -54,7 +53,7 @@ function Step({ at }: { at: number }) {
           </p>
         ) : null}
         <div className="mt-3 flex items-center gap-2">
-          <Button size="small" look="quiet" onClick={() => go(null)}>
+          <Button size="small" look="quiet" onClick={() => goToStep(null)}>
             {isLast ? "Close" : "Skip"}
           </Button>
           <span className="flex-1" />
@@ -73,12 +72,11 @@ function Step({ at }: { at: number }) {
 }
 
 function useTourKeys(forward: () => void, back: () => void): void {
-  const go = useTourState((state) => state.go);
   useEffect(() => {
     const listen = (event: KeyboardEvent) => {
       if (event.key === "ArrowRight") forward();
       else if (event.key === "ArrowLeft") back();
-      else if (event.key === "Escape") go(null);
+      else if (event.key === "Escape") goToStep(null);
       else return;
       event.preventDefault();
       event.stopPropagation();
@@ -86,7 +84,7 @@ function useTourKeys(forward: () => void, back: () => void): void {
     // Before the page's own keys, which would move what is chosen.
     window.addEventListener("keydown", listen, { capture: true });
     return () => window.removeEventListener("keydown", listen, { capture: true });
-  }, [forward, back, go]);
+  }, [forward, back]);
 }
 
 /** The steps of the tour: what is pointed at, and what is said of it. Places that are not there are passed over. */

@@ -1,7 +1,7 @@
 import type { Json } from "@/api/types";
 import { edgeIndex } from "@/document/edges";
 import type { Edge } from "@/document/types";
-import { type Path, removePath, writePath } from "@/lib/paths";
+import { type Path, setPath } from "@/lib/paths";
 import { defineCommand } from "../document/command";
 
 export const connect = defineCommand<{ edge: Edge }>("Connect", (draft, { edge }) => {
@@ -37,9 +37,7 @@ export const setEdgeOption = defineCommand<SetEdgeOption>(
   "Change connection",
   (draft, { key, path, value, keep }) => {
     const edge = draft.edges[edgeIndex(draft, key)];
-    if (!edge) return;
-    if (value === undefined) removePath(edge, path, keep);
-    else writePath(edge, path, value);
+    if (edge) setPath(edge, path, value, keep);
   },
 );
 

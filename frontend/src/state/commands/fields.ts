@@ -3,7 +3,7 @@ import { type Field, readSchema, sectionSchema } from "@/catalog/schema";
 import { findPlace } from "@/document/place";
 import { keepTrueName } from "@/document/trueName";
 import type { Note } from "@/document/types";
-import { isObject, type Path, removePath, writePath } from "@/lib/paths";
+import { isObject, type Path, setPath } from "@/lib/paths";
 import { defineCommand } from "../document/command";
 
 interface SetValue {
@@ -16,8 +16,7 @@ export const setValue = defineCommand<SetValue>(
   "Change setting",
   (draft, { path, value, keep }) => {
     const place = findPlace(draft, path);
-    if (value === undefined) removePath(place.root, place.path, keep);
-    else writePath(place.root, place.path, value);
+    setPath(place.root, place.path, value, keep);
     if (path[0] === "hardware" || path[0] === "nodes") keepTrueName(draft);
   },
 );
@@ -35,8 +34,7 @@ export const setField = defineCommand<SetField>(
   (draft, { node, path, value, keep }) => {
     const data = draft.nodes[node];
     if (!data) return;
-    if (value === undefined) removePath(data, path, keep);
-    else writePath(data, path, value);
+    setPath(data, path, value, keep);
     keepTrueName(draft);
   },
 );

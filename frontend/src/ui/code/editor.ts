@@ -236,14 +236,8 @@ function messagesOfLine(state: EditorState): string {
   return messages.join(". ");
 }
 
-interface TextChange {
-  from: number;
-  to: number;
-  insert: string;
-}
-
 /** The one piece in which two texts differ, or null. */
-export function smallestChange(before: string, after: string): TextChange | null {
+export function smallestChange(before: string, after: string) {
   if (before === after) return null;
   const shorter = Math.min(before.length, after.length);
   let start = 0;

@@ -13,11 +13,7 @@ import { select, useSelection } from "@/state/selection";
 import { usePlacing } from "@/state/usePlacing";
 import { Menu, MenuItem, MenuLabel } from "@/ui/Menu";
 
-interface FramesProps {
-  nodes: readonly Node[];
-}
-
-export function Frames({ nodes }: FramesProps) {
+export function Frames({ nodes }: { nodes: readonly Node[] }) {
   const { catalog } = useOpenLoop();
   const document = useDocument((state) => state.document);
   const aimed = useDropTarget((state) => state.pool);

@@ -98,16 +98,8 @@ const STEPS: Record<string, Point> = {
   ArrowDown: [0, GRID],
 };
 
-interface NoteDrag {
-  value: Point;
-  handle: {
-    onPointerDown: (event: PointerEvent) => void;
-    onKeyDown: (event: KeyboardEvent) => void;
-  };
-}
-
 /** A point of the canvas that is dragged by a handle; told of once it is let go. Arrow keys move it by a step. */
-function useNoteDrag(point: Point, onDone: (point: Point) => void): NoteDrag {
+function useNoteDrag(point: Point, onDone: (point: Point) => void) {
   const { getZoom } = useReactFlow();
   const [dragged, setDragged] = useState<Point | null>(null);
 

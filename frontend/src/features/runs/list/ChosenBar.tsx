@@ -10,12 +10,7 @@ import { DeleteRunDialog } from "./DeleteRunDialog";
 
 export const MAX_COMPARED = 6;
 
-interface ChosenBarProps {
-  runs: readonly RunSummary[];
-  onClear: () => void;
-}
-
-export function ChosenBar({ runs, onClear }: ChosenBarProps) {
+export function ChosenBar({ runs, onClear }: { runs: readonly RunSummary[]; onClear: () => void }) {
   const [, navigate] = useLocation();
   const [isDeleting, setDeleting] = useState(false);
   if (runs.length === 0) return null;

@@ -1,6 +1,6 @@
 import { groupGpus, groupName } from "@/lib/estimate";
 import { formatBytes } from "@/lib/format";
-import { showDialog, useDialogs, useHardwareView } from "@/state/dialogs";
+import { showDialog, showHardwarePresets, useDialogs } from "@/state/dialogs";
 import { useSync } from "@/state/document/context";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
@@ -9,7 +9,6 @@ import { useRunControls, useStarting } from "./useRunControls";
 export function ConfirmRunDialog() {
   const isOpen = useDialogs((state) => state.open === "confirmRun");
   const estimate = useSync((state) => state.check?.estimate ?? null);
-  const setPicking = useHardwareView((state) => state.setPicking);
   const isStarting = useStarting((state) => state.isStarting);
   const { start } = useRunControls();
   const missing = useSync((state) => state.check?.missing ?? null);
@@ -39,7 +38,7 @@ export function ConfirmRunDialog() {
               look="primary"
               onClick={() => {
                 showDialog(null);
-                setTimeout(() => setPicking(true));
+                setTimeout(() => showHardwarePresets(true));
               }}
             >
               Choose hardware
