@@ -286,7 +286,7 @@ class Facts:
             PhaseFacts(
                 name=flat.phase.name if self.spec.schedule.phases else None,
                 path=flat.path,
-                section=flat.phase,
+                section=flat.phase if self.spec.schedule.phases else None,
                 overrides=flat.overrides,
                 live=live_ports(self.spec, flat.phase),
                 fills=fills_of(flat.phase),

@@ -52,7 +52,8 @@ def few_positions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Models read no more than LIMIT tokens."""
     monkeypatch.setattr(HeldWeights, "positions", property(lambda self: LIMIT))
     engine = "coloop.workers.rollout.torch_engine.TorchEngine"
-    monkeypatch.setattr(f"{engine}.max_length", property(lambda self: LIMIT))
+    limited = property(lambda self: LIMIT, lambda self, limit: None)
+    monkeypatch.setattr(f"{engine}.max_length", limited, raising=False)
 
 
 LONG = "1+" * 15

@@ -51,6 +51,6 @@ class TakeNode(BaseNode):
         if count.rows is not None and count.rows <= self.most:
             return count
         least = min(count.least, self.most)
-        ladder = f"first {self.most}"
+        breakdown = f"first {self.most}"
         mean = replace(count.mean, rows=min(count.mean.rows, float(self.most)))
-        return replace(count, rows=self.most, least=least, greedy=0, ladder=ladder, mean=mean)
+        return replace(count, rows=self.most, least=least, greedy=0, breakdown=breakdown, mean=mean)
