@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 from coloop.data.files import RowProblem, start_of
 from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource, unknown_format
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
+from coloop.spec.names import own_columns
 from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
 from coloop.spec.reward import PythonSource
-from coloop.spec.written import own_columns
 from coloop.validate.facts import Facts, found
 from coloop.validate.sources import Glance, glance_at, glance_at_rows, value_problem
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.levels import Level, Relation, ancestors, match
 from coloop.spec.lineage.walk import ROW_OUTPUTS
-from coloop.spec.names import ANYTHING, NOTHING, Names, NamesOf, merged, shared
-from coloop.spec.written import ROLLOUT_COLUMNS
+from coloop.spec.names import ANYTHING, NOTHING, ROLLOUT_COLUMNS, Names, NamesOf, merged, shared
 
 if TYPE_CHECKING:
     from coloop.spec.lineage.lineage import Join, Lineage

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 from coloop.spec.base import Flag, Text, Whole, setting
 from coloop.spec.data import RowTokens, Source
 from coloop.spec.levels import LevelsByPort, born
-from coloop.spec.names import NOTHING, NamesByPort
+from coloop.spec.names import NOTHING, NamesByPort, own_columns
 from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, OutPort, PortType, Stage
 from coloop.spec.row_counts import Count, Counts
 from coloop.spec.table_sizes import EMPTY
-from coloop.spec.written import own_columns
 
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from coloop.spec.base import Flag, Number, setting
 from coloop.spec.levels import Level, Levels, LevelsByPort, align, born
-from coloop.spec.names import NOTHING, Found, Names, NamesByPort, NamesOf, merged
+from coloop.spec.names import NOTHING, PAIR_COLUMNS, Found, Names, NamesByPort, NamesOf, merged
 from coloop.spec.nodes.kind import (
     BaseNode,
     InPort,
@@ -20,7 +20,6 @@ from coloop.spec.nodes.kind import (
 )
 from coloop.spec.row_counts import Count, Counts, at_most, largest
 from coloop.spec.shaping import SideColumns, Soft
-from coloop.spec.written import PAIR_COLUMNS
 
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns

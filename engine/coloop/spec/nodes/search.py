@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from coloop.spec.base import Flag, Number, Text, setting
 from coloop.spec.levels import LevelsByPort, children
-from coloop.spec.names import NOTHING, NamesByPort, NamesOf
+from coloop.spec.names import NOTHING, ROLLOUT_COLUMNS, TREE_COLUMNS, NamesByPort, NamesOf
 from coloop.spec.nodes.kind import BaseNode, InPort, NodeKind, OutPort, PortType, Stage, When
 from coloop.spec.rollout import Rollout
 from coloop.spec.row_counts import UNKNOWN, Counts, add_up
 from coloop.spec.search import Budget, Completions, Expand, Select, StepLabels
 from coloop.spec.table_sizes import TableSize, mean_written
-from coloop.spec.written import ROLLOUT_COLUMNS, TREE_COLUMNS
 
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns

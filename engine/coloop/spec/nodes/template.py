@@ -10,13 +10,12 @@ from pydantic import model_validator
 
 from coloop.spec.base import PlainValue, Text, problem, setting
 from coloop.spec.levels import LevelsByPort, children
-from coloop.spec.names import NamesByPort, NamesOf
+from coloop.spec.names import NamesByPort, NamesOf, returned_keys
 from coloop.spec.nodes.kind import BaseNode, InPort, NodeKind, OutPort, PortType, Stage
 from coloop.spec.reading import Message
 from coloop.spec.row_counts import Count, Counts, at_most
 from coloop.spec.shaping import WRITE_SIGNATURE, Parse
 from coloop.spec.table_sizes import TableSize
-from coloop.spec.written import returned_keys
 
 if TYPE_CHECKING:
     from coloop.spec.lineage.columns import Columns
