@@ -189,7 +189,6 @@ def _spec_of(name: str) -> LoopSpec:
 
 
 def _algorithms(spec: LoopSpec) -> list[str]:
-    """Of all learners; imitation alone where there is nothing else."""
     names = [
         entry.name
         for node in spec.graph.learners()
@@ -224,7 +223,6 @@ def _cost(spec: LoopSpec, found: Explanation) -> Cost:
 
 
 def _most(values: Sequence[Number | None], empty: Number) -> Number | None:
-    """The greatest; None where one of them is not known."""
     known = [value for value in values if value is not None]
     return max(known, default=empty) if len(known) == len(values) else None
 
@@ -352,7 +350,6 @@ def _measures(spec: LoopSpec, name: str, node: EvaluateNode) -> str:
 
 
 def _weights(spec: LoopSpec, name: str) -> Iterator[str]:
-    """Where its weights come from, where that is another node."""
     model: Any = getattr(spec.nodes[name], "model", None)
     kind = getattr(model, "type", None)
     if kind == "snapshot":

@@ -60,7 +60,6 @@ def curves_of(entry: Algorithm) -> list[Curve]:
 
 
 def _hint_of(metric: str) -> str:
-    """What the health check says that watches a metric."""
     hint = next(symptom.hint for symptom in SYMPTOMS if symptom.metric == metric)
     return f"{hint[0].upper()}{hint[1:]}."
 
@@ -180,7 +179,6 @@ def explain_algorithm(
 
 
 def _formulas_of(entry: Algorithm, max_new_tokens: int | None) -> list[Formula]:
-    """The formulas of an algorithm, in the order in which they are computed."""
     match resolve_algorithm(entry, max_new_tokens=max_new_tokens):
         case Rewards() as full:
             return rewards.formulas(full)

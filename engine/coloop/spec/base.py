@@ -1,12 +1,8 @@
-"""The ground of every section of the language: strict values, field metadata, conditions.
+"""What every section of the language is made of: strict values, field metadata, conditions.
 
-A field says in one place what it is: type, default, bounds, docstring, level (`simple`,
-`advanced`, `expert`), whether it may change in a run (`hot`), its form widget, its unit, and
-under which condition it belongs (`when`) or must be there (`needed`). Everything else (forms,
-schema, docs) is derived.
-
-Invariants: sections are frozen and refuse unknown keys; numbers are finite; text is never read as a
-number. `None` means "not set" or "decided by the compiler", as the docstring of the field says.
+A field says in one place what it is; forms, schema and docs are derived from it. Sections are
+frozen and refuse unknown keys; numbers are finite; text is never read as a number. `None` means
+"not set" or "decided by the compiler", as the docstring of the field says.
 """
 
 from __future__ import annotations
@@ -111,7 +107,6 @@ PORT_PATTERN = r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$"
 
 
 def _formed(pattern: str, example: str) -> AfterValidator:
-    """Text of a form that the message can show."""
     form = re.compile(pattern)
 
     def check(text: str) -> str:
@@ -283,6 +278,9 @@ def _section_title(section: type) -> str:
     return title_of(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", section.__name__).lower())
 
 
+SectionType = TypeVar("SectionType", bound="Section")
+
+
 class Section(BaseModel):
     """A part of a loop: frozen, closed, documented field by field."""
 
@@ -340,6 +338,43 @@ class Section(BaseModel):
                     field=yaml_key(type(self), name),
                 )
         return self
+
+
+def either(first: str, second: str, message: str | None = None) -> Any:
+    """A validator of a section in which one of two fields must be set, and not both."""
+
+    def check(section: SectionType) -> SectionType:
+        if (getattr(section, first) is None) == (getattr(section, second) is None):
+            words = message or f"set either `{first}` or `{second}`"
+            raise problem("conflict", words, field=first)
+        return section
+
+    return model_validator(mode="after")(check)
+
+
+def rising(low: str, high: str) -> Any:
+    """A validator of a section in which one field must be greater than another."""
+
+    def check(section: SectionType) -> SectionType:
+        if not getattr(section, low) < getattr(section, high):
+            raise problem("bad_value", f"must be greater than `{low}`", field=high)
+        return section
+
+    return model_validator(mode="after")(check)
+
+
+def rising_pairs(*names: str) -> Any:
+    """A validator of a section with fields that are two bounds, if they are set."""
+
+    def check(section: SectionType) -> SectionType:
+        for name in names:
+            bounds = getattr(section, name)
+            if bounds is not None and not bounds[0] < bounds[1]:
+                message = "the second bound must be greater than the first"
+                raise problem("bad_value", message, field=name)
+        return section
+
+    return model_validator(mode="after")(check)
 
 
 def _check_span(name: str, value: Any, bounds: tuple[int, int]) -> None:

@@ -1,10 +1,7 @@
 """Findings about a loop: what was found, what is expected, where, and how to fix it.
 
-A `Diagnostic` has a stable `code` from `CODES`; a code that is not listed there is refused when
-the diagnostic is made. This module knows nothing of the spec: places are paths of the YAML.
-
-Invariants: a diagnostic with a `node` has its `field` inside that node; without a node `field` is
-a full path such as `edges.3` or `schedule.phases.1.steps`. Lines and columns count from 1.
+A diagnostic with a `node` has its `field` inside that node; without a node `field` is a full path
+such as `edges.3` or `schedule.phases.1.steps`. Lines and columns count from 1.
 """
 
 from __future__ import annotations

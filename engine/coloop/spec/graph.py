@@ -226,7 +226,6 @@ class Graph:
 
     @cached_property
     def _phases(self) -> tuple[Mapping[str, Any], ...]:
-        """What each phase sets, groups around it included."""
         return tuple(_overrides_of(self.spec.schedule.phases, {})) or ({},)
 
     def weight_paths(self, edge: Edge) -> frozenset[str]:
@@ -285,12 +284,7 @@ class Graph:
         """Walks from the same nodes are asked for again and again, so each is kept."""
         known = self._walks.get((way, start))
         if known is None:
-            seen, waiting = set(start), list(start)
-            while waiting:
-                fresh = self._neighbours[way].get(waiting.pop(), set()) - seen
-                seen |= fresh
-                waiting += fresh
-            known = self._walks[way, start] = frozenset(seen)
+            known = self._walks[way, start] = frozenset(reached(start, self._neighbours[way]))
         return known
 
     @cached_property
@@ -300,6 +294,18 @@ class Graph:
             "up": {node: {e.source.node for e in edges} for node, edges in self._into.items()},
             "down": {node: {e.target.node for e in edges} for node, edges in self._out.items()},
         }
+
+
+def reached(starts: Iterable[str], links: Mapping[str, Iterable[str]]) -> set[str]:
+    """The starts and all to which links lead."""
+    found = set(starts)
+    waiting = list(found)
+    while waiting:
+        for name in links.get(waiting.pop(), ()):
+            if name not in found:
+                found.add(name)
+                waiting.append(name)
+    return found
 
 
 def _one_spelling(path: str) -> str:

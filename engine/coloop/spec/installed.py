@@ -149,7 +149,6 @@ def load(place: str, name: str) -> Any:
 
 
 def _loaded(entry: EntryPoint, kind: type[RecordType]) -> tuple[RecordType | None, str | None]:
-    """A record, or why there is none."""
     try:
         record = entry.load()
         if not isinstance(record, kind):
@@ -212,7 +211,6 @@ def _packages() -> dict[str, list[EntryPoint]]:
 
 
 def _folders(path: str) -> list[Path]:
-    """Folders of metadata at a path of `sys.path` that name a group of coloop."""
     try:
         names = [name for name in os.listdir(path or ".") if name.endswith(".dist-info")]
     except OSError:

@@ -3,11 +3,9 @@
     text --parse--> Parsed(spec, document, diagnostics)       never raises on what a user wrote
     dict --from_dict--> Parsed
     spec --to_dict--> sparse document --dump--> canonical YAML, --content_hash--> sha256
-    text + changes --patch--> text                            comments and formats kept
 
-Canonical form: only what is set, in the order of the language; what is only for people (`layout`,
-the loop's `description`, the `note` of a node or phase) does not count for the hash. Formatting,
-key order, comments and defaults that are written out do not either.
+Canonical form: only what is set, in the order of the language. What is only for people (`layout`,
+`description`, `note`), formatting, key order and defaults that are written out are not hashed.
 """
 
 from __future__ import annotations
@@ -197,7 +195,6 @@ def find_unfit(data: Any) -> tuple[tuple[str | int, ...], str, str] | None:
 
 
 def _unfit(value: Any) -> tuple[str, str] | None:
-    """Code and message for a single value that cannot be read."""
     match value:
         case None | bool():
             return None
@@ -248,7 +245,6 @@ def _fields(section: type[Section]) -> tuple[tuple[str, str, bool, Any], ...]:
 
 @cache
 def _for_people(section: type[Section]) -> frozenset[str]:
-    """Fields of a section that are only for people."""
     return frozenset().union(
         *(names for kind, names in _FOR_PEOPLE.items() if issubclass(section, kind))
     )

@@ -1,11 +1,8 @@
 """What the rows of one level have to offer: bare columns, exact ones, scores.
 
-A bare name means the nearest value: the row's own, else its parents'. Two values at the same
-distance from different rows make the name ambiguous. `node.column` is exact. Where a source's
-columns are not known before the run (a file, free code) the names are open: any name may be
-there.
-
-Invariant: a `Names` is a value; every operation gives a new one.
+A bare name means the nearest value: the row's own, else its parents'; two values at the same
+distance from different rows make it ambiguous. `node.column` is exact. Where a source's columns are
+not known before the run (a file, free code) the names are open: any may be there.
 """
 
 import ast
@@ -225,7 +222,6 @@ def returned_keys(code: str, function: str = "write") -> frozenset[str] | None:
 
 
 def _own_statements(function: ast.FunctionDef) -> list[ast.AST]:
-    """Every node of the function's body that is not inside a function of its own."""
     found: list[ast.AST] = []
     waiting: list[ast.AST] = list(function.body)
     while waiting:

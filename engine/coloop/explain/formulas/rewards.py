@@ -35,7 +35,6 @@ def formulas(settings: ResolvedRewards) -> list[Formula]:
 
 
 def _rewards(settings: ResolvedRewards) -> Iterator[Formula]:
-    """What happens to a reward before it is compared."""
     if settings.reward_clip is not None:
         limit = number(settings.reward_clip)
         clipped = call("clip", "r_i", f"-{limit}", limit)
@@ -52,7 +51,6 @@ def _rewards(settings: ResolvedRewards) -> Iterator[Formula]:
 
 
 def _advantages(settings: ResolvedRewards) -> Iterator[Formula]:
-    """How scores become what multiplies the gradient."""
     discount = "" if settings.gamma == 1.0 else f"{number(settings.gamma)}^{{u - t}} "
     rest = rf"\sum_{{u \ge t}} {discount}r_u"
     if settings.needs_values:
@@ -75,7 +73,6 @@ def _advantages(settings: ResolvedRewards) -> Iterator[Formula]:
 
 
 def _compared(settings: ResolvedRewards) -> Formula:
-    """One number per text, compared with the other texts of its group."""
     record = ADVANTAGES[settings.advantage]
     latex = from_python(record.formula) if record.formula else word(record.name)
     note = record.note
@@ -202,7 +199,6 @@ def _clipped(settings: ResolvedRewards, ratio: str) -> tuple[str, str, tuple[str
 
 
 def _correction(settings: ResolvedRewards) -> Iterator[Formula]:
-    """Weights where engine and trainer disagree."""
     method = settings.correction.method
     if method == "none":
         return

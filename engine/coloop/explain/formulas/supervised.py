@@ -49,7 +49,6 @@ def _side(settings: ResolvedPreference) -> Formula:
 
 
 def _before_pair(settings: ResolvedPreference) -> Iterator[Formula]:
-    """The lead, or what is measured over the whole batch."""
     if settings.loss not in (*_BY_SIDE, "orpo"):
         yield Formula("Lead", "z = a - b", "Of chosen over rejected.")
     if settings.loss == "kto":
@@ -62,7 +61,6 @@ def _before_pair(settings: ResolvedPreference) -> Iterator[Formula]:
 
 
 def _pair(settings: ResolvedPreference) -> tuple[str, str]:
-    """The loss of a pair in LaTeX, and its note."""
     beta, smooth = number(settings.beta), settings.label_smoothing
     lead, back = rf"{beta} \cdot z", rf"-{beta} \cdot z"
     a, b, half = rf"{beta} \cdot a", rf"{beta} \cdot b", fraction("1", rf"2 \cdot {beta}")

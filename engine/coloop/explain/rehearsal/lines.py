@@ -1,9 +1,7 @@
 """What the writers of a rehearsal say, so that whoever reads them finds something.
 
-Random weights write nothing that a pattern matches, no right answer, no call of a tool; a loop
-would starve behind its first filter. So some completions say what is right, some what a reader
-looks for, some what is drawn. All are read, scored and learned like any other
-text, with the log-probs of the weights. Lines are `string.Template`s over the row of their prompt.
+Random weights write nothing that a pattern matches, and a loop would starve behind its first
+filter. Lines are `string.Template`s over the row of their prompt.
 """
 
 import ast
@@ -79,7 +77,6 @@ def lines_of(spec: LoopSpec, name: str) -> tuple[str, ...]:
 
 
 def _behind(calls: list[str], pieces: Iterable[str]) -> Iterator[str]:
-    """A text that calls its tools and then says something, for each piece."""
     for piece in pieces:
         yield "".join(calls) + piece
 
@@ -173,7 +170,6 @@ def _of_reward(node: RewardNode) -> Iterator[str]:
 
 
 def _of_pattern(pattern: str, said: str = "$answer") -> Iterator[str]:
-    """A text with what is right in its one group, and one with what fits."""
     if group_count(pattern) == 1 and (around := text_around(pattern)) is not None:
         before, behind = around
         yield f"{_plain(before)}{said}{_plain(behind)}"
@@ -184,7 +180,6 @@ def _of_pattern(pattern: str, said: str = "$answer") -> Iterator[str]:
 
 
 def _of_code(code: str) -> Iterator[str]:
-    """Texts for the regular expressions that somebody's Python looks for."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError):
@@ -205,7 +200,6 @@ def _is_of_re(function: ast.expr) -> bool:
 
 
 def _of_schema(shape: Mapping[str, Any]) -> Any:
-    """The smallest value of a JSON schema's type."""
     if "enum" in shape:
         return shape["enum"][0]
     match shape.get("type"):
@@ -270,7 +264,6 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 
 
 def _of_tool(tool: ToolNode) -> Iterator[str]:
-    """Calls of a tool, each in the words that the loop gives it."""
     pattern = tool.call or OWN_CALLS.get(tool.type)
     if pattern is None:
         return
@@ -294,7 +287,6 @@ def _of_environment(tool: ToolNode) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """A text as a template of itself."""
     return text.replace("$", "$$")
 
 
@@ -334,7 +326,6 @@ def text_around(pattern: str) -> tuple[str, str] | None:
 
 
 def _written(pattern: str, groups: Mapping[int, str], choice: int) -> str | None:
-    """A text by the expression, unproved."""
     try:
         return _all(list(parser.parse(pattern)), groups, choice)
     except (re.error, NoText, OverflowError, RecursionError):

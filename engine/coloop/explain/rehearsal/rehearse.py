@@ -198,7 +198,6 @@ def tiny_models(spec: LoopSpec, document: dict[str, Any], root: Path | None) -> 
 
 
 def _own_weights(spec: LoopSpec) -> Iterator[tuple[str, Model]]:
-    """Nodes whose section names weights itself."""
     for name, node in spec.nodes.items():
         model = model_of(node)
         if isinstance(model, PretrainedModel | RunModel | ScratchModel):
@@ -264,7 +263,6 @@ def _is_here(node: DatasetNode, root: Path | None) -> bool:
 
 
 def _columns(spec: LoopSpec, name: str, node: DatasetNode) -> Iterator[str]:
-    """Columns of the source: those that the loop maps, those of its ports, those that it names."""
     wanted = dict.fromkeys(node.columns)
     outputs = {edge.source.port for edge in spec.graph.edges_out_of(name)}
     wanted |= dict.fromkeys(PLAIN)
@@ -393,7 +391,6 @@ def _say_defaults(spec: LoopSpec, name: str, node: dict[str, Any]) -> None:
 
 
 def _shrink(value: Any, path: str) -> None:
-    """Every number below this one, in its place."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in list(items):
         below = f"{path}.{key}" if path else str(key)
@@ -403,7 +400,6 @@ def _shrink(value: Any, path: str) -> None:
 
 
 def _settings(part: Any) -> Iterator[MutableMapping[str, Any]]:
-    """Every `set` of phases, groups and triggers."""
     for item in [*part.get("phases", ()), *part.get("triggers", ())]:
         for holder in (item, item.get("do") or {}):
             if "set" in holder:

@@ -1,10 +1,7 @@
 """Columns and scores that every table of a loop can give, followed along the levels.
 
-A buffer's rows and a later round's rows depend on what comes after them in the graph. So tables
-are computed in passes: at first a buffer is taken to give anything and a closing edge of rounds
-nothing, then each pass starts from what the one before found, until nothing changes.
-
-Invariant: a name that `Names` denies can be given by no ancestor in any round.
+A buffer's rows and a later round's rows depend on what comes after them in the graph, so tables are
+computed in passes until nothing changes. A name that `Names` denies can be given by no ancestor.
 """
 
 from __future__ import annotations

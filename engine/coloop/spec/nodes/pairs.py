@@ -163,7 +163,6 @@ class PairsNode(BaseNode):
         return Count(rows=rows.rows // each * self._pairs(each), mean=mean)
 
     def _pairs(self, siblings: int) -> int:
-        """Pairs of each group."""
         return 1 if self.method == "best_worst" else siblings * (siblings - 1) // 2
 
 

@@ -143,7 +143,6 @@ class SearchNode(BaseNode):
         return {**rows, **{level: replace(rows.get(level, UNKNOWN), mean=mean) for level in grown}}
 
     def _texts(self, rollouts: list[Rollout], rows: TableSize) -> TableSize:
-        """So many texts for each row, unless its budget of tokens ends it first."""
         factor = self.texts_per_row
         written_max = max((float(one.max_new_tokens) for one in rollouts), default=0.0)
         if self.budget.tokens and written_max and rows.rows:

@@ -135,7 +135,6 @@ class TemplateNode(BaseNode):
         return count if self.code is None else at_most(count)
 
     def _texts(self, rows: TableSize, scale: float) -> TableSize:
-        """Texts as long as what stands in them."""
         texts = [self.text or "", *(m.content for m in self.messages or ())]
         literal, names = _parts(" ".join(texts))
         is_own = any("completion" in one for one in names)

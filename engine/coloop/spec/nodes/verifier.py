@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 _JUDGE_MODEL: When = {"method": ("generative", "implicit_prm", "discriminative")}
 _JUDGE_TEMPLATE: When = {"method": ("generative", "discriminative")}
 _WRITES: When = {"method": ("generative",)}
-_WITH_MODEL = ("generative", "implicit_prm", "discriminative")
 
 
 class VerifierNode(BaseNode):
@@ -48,27 +47,23 @@ class VerifierNode(BaseNode):
     """The task's checker, a written verdict, log ratios, a head, a majority, a proof checker."""
     per: Literal["row"] | None = setting(None, level="advanced")
     """With `join: gather`: a score for each row gathered; null: one for the gathered row."""
-    model: Model | None = setting(
-        None, when={"method": _WITH_MODEL}, needed={"method": _WITH_MODEL}, section="model"
-    )
+    model: Model | None = setting(None, when=_JUDGE_MODEL, needed=_JUDGE_MODEL, section="model")
     """Where its weights come from."""
-    rollout: Rollout | None = setting(None, when={"method": ("generative",)}, section="generation")
+    rollout: Rollout | None = setting(None, when=_WRITES, section="generation")
     """How a generative verifier writes; null: it writes nothing, label probabilities are read."""
-    algorithm: VerifierAlgorithm | None = setting(
-        None, when={"method": _WITH_MODEL}, section="learning"
-    )
+    algorithm: VerifierAlgorithm | None = setting(None, when=_JUDGE_MODEL, section="learning")
     """How it learns, for each teaching port in use; null: it is frozen."""
     credit: Credit = setting(
         default_factory=Credit,
         level="advanced",
-        when={"method": ("generative",)},
+        when=_WRITES,
         section="learning",
     )
     """How scores of its verdicts become advantages."""
-    training: Training | None = setting(None, when={"method": _WITH_MODEL}, section="learning")
+    training: Training | None = setting(None, when=_JUDGE_MODEL, section="learning")
     """How its weights are updated; null: the defaults, where it owns weights that learn."""
     template: PromptTemplate | None = setting(
-        None, when={"method": _WITH_MODEL}, needed={"method": ("generative",)}, section="reading"
+        None, when=_JUDGE_MODEL, needed=_WRITES, section="reading"
     )
     """What it reads."""
     read: Read = setting(default_factory=Read, section="reading")
