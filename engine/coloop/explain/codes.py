@@ -140,7 +140,7 @@ def changed(loop: str, *edits: Edit) -> Document:
                 change = Change(op="remove_edge", path="edges", value=where)
             case "edge":
                 place = locate(document, f"edges.{where}")
-                new = {**as_edge(look_along(document, place)), **value}
+                new = {**as_edge(look_along(document, place)), **(value or {})}
                 kept = {key: option for key, option in new.items() if option is not None}
                 change = Change(op="set", path=join_path(place), value=kept)
             case _:

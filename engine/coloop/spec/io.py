@@ -181,12 +181,12 @@ def find_unfit(data: Any) -> tuple[tuple[str | int, ...], str, str] | None:
             return (), "yaml.too_many_values", f"the loop has more than {MAX_VALUES:,} values"
         if len(place) > MAX_DEPTH:
             return place[1:4], "yaml.too_deep", f"values are nested more than {MAX_DEPTH} deep"
-        is_mapping = isinstance(holder, dict)
-        for key, value in holder.items() if is_mapping else enumerate(holder):
-            if is_mapping and not isinstance(key, str):
+        for key in holder if isinstance(holder, dict) else ():
+            if not isinstance(key, str):
                 return place[1:], "yaml.key", f"the key {key!r} is not a text"[:100]
-            if is_mapping and not key.isascii() and SURROGATE.search(key):
+            if not key.isascii() and SURROGATE.search(key):
                 return place[1:], "yaml.character", "a key contains half of a character"
+        for key, value in holder.items() if isinstance(holder, dict) else enumerate(holder):
             if isinstance(value, (dict, list, tuple)):
                 waiting.append((value, (*place, key)))
             elif (found := _unfit(value)) is not None:

@@ -239,7 +239,10 @@ def hardware(name: str) -> HardwarePreset:
     """A hardware preset by its name, such as `8xH100`."""
     path = _find("hardware", name, "hardware preset", exclude=(GPU_TABLE,))
     raw = _load_yaml(path)
-    texts = {"name": path.stem, "title": raw["title"], "description": raw["description"]}
+    texts: dict[str, Any] = {
+        "name": path.stem,
+        **{key: raw[key] for key in ("title", "description")},
+    }
     if "cpu" in raw:
         facts = {**_device_facts(raw["cpu"]), "workers": raw["cpu"]["workers"]}
         return HardwarePreset(**texts, **facts, nodes=raw["nodes"], gpus_per_node=0, gpu=None)
@@ -255,7 +258,7 @@ def custom_hardware(*, nodes: int, gpus_per_node: int, gpu: str) -> HardwarePres
 
 
 def _gpu_hardware(
-    texts: Mapping[str, str], nodes: int, gpus_per_node: int, gpu: str
+    texts: Mapping[str, Any], nodes: int, gpus_per_node: int, gpu: str
 ) -> HardwarePreset:
     facts = asdict(gpu_facts(gpu))
     gpu = facts.pop("name")
