@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from coloop.explain.formulas import rewards, supervised
+from coloop.explain.formulas import pair_formulas, reward_formulas, supervised_formulas
 from coloop.explain.maths import Formula, MathElement, to_mathml, to_text
 from coloop.runtime.health.symptoms import SYMPTOMS
 from coloop.spec.algorithm import (
@@ -181,10 +181,10 @@ def explain_algorithm(
 def _formulas_of(entry: Algorithm, max_new_tokens: int | None) -> list[Formula]:
     match resolve_algorithm(entry, max_new_tokens=max_new_tokens):
         case Rewards() as full:
-            return rewards.formulas(full)
+            return reward_formulas(full)
         case Preference() as full:
-            return supervised.pair_formulas(full)
-    return supervised.formulas(entry)
+            return pair_formulas(full)
+    return supervised_formulas(entry)
 
 
 def _shown(formula: Formula) -> FormulaText:

@@ -13,6 +13,7 @@ from coloop.spec.levels import (
     relate_pair,
 )
 from coloop.spec.lineage.columns import Columns
+from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.lineage.findings import compute_lineage
 from coloop.spec.lineage.lineage import Attachment, Join, Lineage, Lineages
 from coloop.spec.lineage.walk import RoundsRegion, Walk
@@ -30,6 +31,7 @@ __all__ = [
     "Names",
     "Relation",
     "RoundsRegion",
+    "RowCounts",
     "Walk",
     "ancestors",
     "births",

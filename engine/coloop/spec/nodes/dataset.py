@@ -14,13 +14,19 @@ from coloop.spec.row_counts import Count, Counts
 from coloop.spec.table_sizes import EMPTY
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage, RowCounts
 
 
 USUAL_ROWS: Final = 64
 """Rows of a step that are assumed where the loop does not say them."""
+
+
+_FROM_PREFERENCES: Final = InMode(
+    begins={
+        "source": {"type": "task", "task": "preference", "split": "train"},
+        "columns": {"target": "chosen"},
+    }
+)
 
 
 class DatasetNode(BaseNode):
@@ -52,20 +58,7 @@ class DatasetNode(BaseNode):
             "rows": OutPort(PortType.ROWS, "The rows of the step."),
             "pairs": OutPort(PortType.PAIRS, "Its rows that have `chosen` and `rejected`."),
         },
-        modes={
-            "offline": InMode(
-                begins={
-                    "source": {"type": "task", "task": "preference", "split": "train"},
-                    "columns": {"target": "chosen"},
-                }
-            ),
-            "reward_modeling": InMode(
-                begins={
-                    "source": {"type": "task", "task": "preference", "split": "train"},
-                    "columns": {"target": "chosen"},
-                }
-            ),
-        },
+        modes=dict.fromkeys(("offline", "reward_modeling"), _FROM_PREFERENCES),
         title="Dataset",
         group="data",
         icon="database",
@@ -92,7 +85,6 @@ class DatasetNode(BaseNode):
         yield from (("rows", root), ("pairs", root))
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """Those of the source; mapped names are certain."""
         root = next(iter(columns.lineage.levels(name, "rows")))
         known = columns.known.get(name) or self._source_columns()
         own = NOTHING.own(name, known if known is not None else self.columns, root)

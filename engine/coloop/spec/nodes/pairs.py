@@ -22,9 +22,7 @@ from coloop.spec.row_counts import Count, Counts, at_most, largest
 from coloop.spec.shaping import SideColumns, Soft
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage, RowCounts
 
 
 _SIBLINGS: When = {"method": ("best_worst", "all", "margin")}
@@ -95,12 +93,10 @@ class PairsNode(BaseNode):
 
     @property
     def row_inputs(self) -> tuple[str, ...]:
-        """By its method: siblings, two sides, or pairs that are there."""
         return tuple(port for port in self.about.rows if is_of_use(self.about.inputs[port], self))
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """The better and the worse ones, where two inputs bring them."""
         return ("chosen", "rejected") if self.method == "direct" else ()
 
     def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
@@ -122,7 +118,6 @@ class PairsNode(BaseNode):
                 return frozenset(born(name, level, level) for level in rows)
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """Both sides, and what both have in common."""
         names = columns.inputs(name)
         judged = columns.walk.into(name, "preference" if self.method == "relabel" else "scores")
         written = self._written_columns(is_judged=bool(judged))

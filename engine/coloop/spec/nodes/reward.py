@@ -26,8 +26,7 @@ from coloop.spec.reward import OnError, RewardSource
 from coloop.spec.training import Training
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage
 
 
 _MODEL_REWARD: When = {"source.type": ("model",)}
@@ -139,7 +138,6 @@ class RewardNode(BaseNode):
         yield "scores", join.members if self.per == "row" else join.levels
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """Its score comes along."""
         names = columns.inputs(name)
         table = {level: part.with_scores([name]) for level, part in names.items()}
         yield "scores", columns.per_row(name, table)

@@ -15,9 +15,7 @@ from coloop.spec.search import Budget, Completions, Expand, Select, StepLabels
 from coloop.spec.table_sizes import TableSize, mean_written
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage, RowCounts
 
 
 _TREES: When = {"method": ("puct", "and_or")}
@@ -121,7 +119,6 @@ class SearchNode(BaseNode):
         yield "scores", rows if self.method == "and_or" else grown
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """What every text of a search has; its score comes along."""
         names = columns.inputs(name)
         own = TREE_COLUMNS if self.grows_tree else ROLLOUT_COLUMNS
         for port in ("rollouts", "step_scores", "scores"):

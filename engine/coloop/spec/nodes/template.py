@@ -18,9 +18,7 @@ from coloop.spec.shaping import WRITE_SIGNATURE, Parse
 from coloop.spec.table_sizes import TableSize
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage, RowCounts
 
 
 class TemplateNode(BaseNode):
@@ -88,7 +86,6 @@ class TemplateNode(BaseNode):
         yield "rows", rows if self.each is None else children(name, rows)
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """What it writes, without what it drops."""
         names = columns.inputs(name)
         written = self.written_columns()
         table: NamesOf = {}

@@ -14,8 +14,7 @@ from coloop.spec.reading import PromptTemplate
 from coloop.spec.tools import ENVIRONMENT_SIGNATURE, Pack, ToolType
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage
 
 
 _ASKS_POLICY: When = {"type": ("model",)}
@@ -118,6 +117,5 @@ class ToolNode(BaseNode):
         yield "rollouts", lineage.brought(lineage.walk.into(name, "policy"), "rollouts")
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """Those of the policy behind it."""
         for edge in columns.walk.into(name, "policy"):
             yield "rollouts", columns.at(edge.source.node, "rollouts")

@@ -11,6 +11,7 @@ from coloop.spec.model import Model
 from coloop.spec.names import NamesByPort
 from coloop.spec.nodes.kind import (
     MODEL_PATHS,
+    ROLLOUT_PATHS,
     BaseNode,
     InMode,
     InPort,
@@ -26,9 +27,7 @@ from coloop.spec.row_counts import Counts
 from coloop.spec.training import Credit, Training
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage, RowCounts
 
 
 _JUDGE_MODEL: When = {"method": ("generative", "implicit_prm", "discriminative")}
@@ -161,14 +160,7 @@ class VerifierNode(BaseNode):
         modes={
             "offline": InMode(
                 ports=("labels", "rewards", "pairs", "prior", "reference", "tools"),
-                fields=(
-                    "credit",
-                    "rollout.turns",
-                    "rollout.mask",
-                    "rollout.truncated",
-                    "rollout.greedy_extra",
-                    "rollout.on_sync",
-                ),
+                fields=ROLLOUT_PATHS,
             ),
             "reward_modeling": InMode(
                 begins={
@@ -198,7 +190,6 @@ class VerifierNode(BaseNode):
 
     @property
     def writes_texts(self) -> bool:
-        """Where it writes its verdict."""
         return self.method == "generative" and self.rollout is not None
 
     def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
@@ -212,7 +203,6 @@ class VerifierNode(BaseNode):
         yield from (("scores", scored), ("step_scores", scored))
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """Its score comes along, with what every rollout has where it writes."""
         names = columns.inputs(name)
         table = columns.rollouts(name) if self.writes_texts else names
         table = {level: part.with_scores([name]) for level, part in table.items()}
