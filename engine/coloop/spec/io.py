@@ -23,7 +23,9 @@ from pydantic import BaseModel, ValidationError
 
 from coloop.errors import SpecProblem, SpecUnreadable
 from coloop.spec.base import Section
-from coloop.spec.changes import apply_changes, diff, locate
+from coloop.spec.changes import apply_changes as apply_changes
+from coloop.spec.changes import diff as diff
+from coloop.spec.changes import locate
 from coloop.spec.diagnostics import Diagnostic, Report, at
 from coloop.spec.documents import migrate, split_path
 from coloop.spec.graph import Edge, LoopSpec, PortRef
@@ -31,24 +33,8 @@ from coloop.spec.nodes import BaseNode
 from coloop.spec.problems import translate
 from coloop.spec.schedule import Phase, PhaseGroup
 from coloop.spec.text.emit import to_yaml
-from coloop.spec.text.patch import patch
+from coloop.spec.text.patch import patch as patch
 from coloop.spec.text.reader import MAX_DEPTH, MAX_VALUES, Reading, read
-
-__all__ = [
-    "Parsed",
-    "apply_changes",
-    "content_hash",
-    "diff",
-    "dump",
-    "from_dict",
-    "load",
-    "parse",
-    "patch",
-    "read_document",
-    "require",
-    "rewrite",
-    "to_dict",
-]
 
 _FOR_PEOPLE: dict[type[Section], frozenset[str]] = {
     LoopSpec: frozenset({"layout", "description", "mode"}),
