@@ -92,11 +92,11 @@ def examine() -> dict[str, Any]:
 
 
 def _plugin_checks() -> list[dict[str, str]]:
-    found = [(plugin, "") for plugin in LOADED] + [(plugin, plugin.reason) for plugin in PROBLEMS]
-    return [
-        _check(f"plugin {plugin.name}", not reason, f"{plugin.package}, {plugin.group}", reason)
-        for plugin, reason in found
-    ]
+    checks = []
+    for plugin in (*LOADED, *PROBLEMS):
+        found = f"{plugin.package}, {plugin.group}"
+        checks.append(_check(f"plugin {plugin.name}", not plugin.reason, found, plugin.reason))
+    return checks
 
 
 def _line(name: str, state: str, found: str, message: str) -> dict[str, str]:

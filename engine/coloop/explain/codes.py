@@ -7,6 +7,7 @@ the changes that a page names), so nothing is shown that was not checked.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -130,7 +131,7 @@ def _load(name: str) -> Document:
 
 def changed(loop: str, *edits: Edit) -> Document:
     """A loop of `loops/` with changes."""
-    document = _load(loop)
+    document = copy.deepcopy(_load(loop))
     for what, where, *rest in edits:
         value = rest[0] if rest else None
         match what:

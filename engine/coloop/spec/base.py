@@ -212,7 +212,8 @@ def setting(
     inside of another leaves it for a section of its own. `solver`: whether fitting into memory may
     set it: how work is carried out, never what is learned.
     """
-    told = {
+    extra: dict[str, Any] = {"x-level": level, "x-hot": hot}
+    optional = {
         "x-widget": widget or (unit if unit in ("seconds", "bytes") else None),
         "x-choices": choices or _CHOICES_OF_WIDGET.get(widget or ""),
         "x-reference": reference or _REFERENCE_OF_WIDGET.get(widget or ""),
@@ -221,19 +222,13 @@ def setting(
         "x-short": short,
         "x-section": section,
         "x-unit": unit,
+        "x-when": when and {name: list(values) for name, values in when.items()},
+        "x-needed": needed and {name: list(values) for name, values in needed.items()},
+        "x-span": span and list(span),
+        "x-hidden": hidden or None,
+        "x-solver": solver or None,
     }
-    extra: dict[str, Any] = {"x-level": level, "x-hot": hot}
-    extra |= {name: value for name, value in told.items() if value is not None}
-    if when is not None:
-        extra["x-when"] = {name: list(values) for name, values in when.items()}
-    if needed is not None:
-        extra["x-needed"] = {name: list(values) for name, values in needed.items()}
-    if span is not None:
-        extra["x-span"] = list(span)
-    if hidden:
-        extra["x-hidden"] = True
-    if solver:
-        extra["x-solver"] = True
+    extra |= {name: value for name, value in optional.items() if value is not None}
     return Field(default, json_schema_extra=extra, **options)
 
 
