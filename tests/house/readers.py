@@ -12,9 +12,9 @@ DISCRIMINATORS = ("coloop", "kind", "type", "name", "rule", "task")
 READERS: dict[str, tuple[str, ...]] = {
     # the loop
     "LoopSpec": ("runtime", "plan/compile.py", "plan/compile.py"),
-    "BaseNode": ("spec/groups.py", "spec/lineage/joins.py"),
+    "BaseNode": ("spec/groups.py", "spec/lineage/lineage.py"),
     "Edge": (
-        *("spec/graph.py", "spec/lineage/descent.py", "spec/lineage/walk.py"),
+        *("spec/graph.py", "spec/lineage/lineage.py", "spec/lineage/walk.py"),
         "plan/regions.py",
     ),
     "Hardware": ("plan/compile.py", "spec/placement.py", "plan/settings/machine.py"),
@@ -74,7 +74,7 @@ READERS: dict[str, tuple[str, ...]] = {
         ),
         ("runtime/roles/searching",),
     ),
-    "Gather": ("spec/lineage/joins.py",),
+    "Gather": ("spec/lineage/lineage.py",),
     "Fill": (
         "plan/regions.py",
         "runtime/roles/filter.py",

@@ -12,7 +12,6 @@ ENGINE = ROOT / "engine" / "coloop"
 LIGHT = {
     "errors",
     "spec",
-    "plugins",
     "data.chats",
     "data.json_schemas",
     "data.files",
@@ -34,7 +33,6 @@ LIGHT = {
 OURS: dict[str, set[str]] = {
     "errors": set(),
     "spec": {"errors"},
-    "plugins": {"spec"},
     "data.arrays": set(),
     "data.chats": set(),
     "data.json_schemas": set(),

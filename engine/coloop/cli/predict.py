@@ -74,7 +74,6 @@ def _note(note: NoteEstimate) -> str:
 
 
 def _print_estimate(out: Console, estimate: Estimate) -> None:
-    """Print GPUs, stages and caches as tables."""
     out.print(_gpu_table(estimate.gpus))
     out.print(_stage_table(estimate))
     for node, rollout in estimate.rollout.items():
@@ -103,7 +102,6 @@ def _print_estimate(out: Console, estimate: Estimate) -> None:
 
 
 def _print_missing(out: Console, estimate: Estimate) -> None:
-    """Print why the time of a step is not known."""
     reasons: dict[str, list[str]] = {}
     for stage in estimate.stages:
         if stage.reason is not None:
@@ -143,7 +141,6 @@ def _alike(gpus: Iterable[GpuEstimate]) -> list[tuple[str, GpuEstimate]]:
 
 
 def _shares(gpu: GpuEstimate) -> str:
-    """The parts of the peak, summed over nodes."""
     sums = dict.fromkeys(PARTS, 0)
     for part in gpu.parts:
         if gpu.peak_stage in part.stages:
@@ -170,7 +167,6 @@ def _stage_table(estimate: Estimate) -> Table:
 
 
 def _print_explanation(out: Console, explanation: Explanation) -> None:
-    """Print phases, decisions, assumptions, accuracy and advice."""
     _heading(out, "phases")
     for phase in explanation.phases:
         steps = f"{phase.steps} steps, " if phase.steps else ""
@@ -293,7 +289,6 @@ def _print_changes(out: Console, fitted: Fit) -> None:
 def _print_ways(
     out: Console, spec: LoopSpec, fitted: Fit, root: Path, locks: Sequence[str]
 ) -> None:
-    """Print what a user could change instead, one at a time."""
     budget = fitted.spec.hardware.memory_budget
     failed = solve(spec, budget_fraction=budget, root=root, locks=locks)
     ways = ways_of(spec, failed, locks, root, lambda other: _refusal(other, root))
@@ -304,7 +299,6 @@ def _print_ways(
 
 
 def _outcome(way: Way) -> str:
-    """Whether it fits, and the time of a step if it does."""
     left = f"still {gib(way.over_bytes)} over" if way.over_bytes else "fits"
     if way.refusal is not None:
         return f"{left}, but {refused_because(way.refusal)}"
@@ -312,7 +306,6 @@ def _outcome(way: Way) -> str:
 
 
 def _refusal(spec: LoopSpec, root: Path) -> str | None:
-    """Why a run would refuse a loop, or None."""
     errors = validate(spec, root=root).errors
     if errors:
         return errors[0].message

@@ -215,7 +215,6 @@ def _submit(
 
 
 def _resumed(console: Console, resume: str, runs_dir: Path) -> tuple[Path, int | None]:
-    """The folder of a run, and the step of the checkpoint if one is given."""
     for folder in (Path(resume), runs_dir / resume):
         if (folder / "spec.yaml").exists():
             return folder, None

@@ -52,7 +52,6 @@ def serve_command(
 
 
 def _need(what: str, *modules: str) -> None:
-    """End the program where one of these modules is not installed."""
     for module in modules:
         if find_spec(module) is None:
             complain(f"{what} needs `{module}`: pip install 'coloop[server]'")

@@ -60,7 +60,6 @@ def _listen(orders: "queue.Queue[Order]") -> None:
 
 
 def _load() -> None:
-    """Import what `coloop run` needs."""
     with collecting.not_while_loading():
         for name in ("coloop.cli.run", "coloop.runtime.start", "coloop.workers.ray.ray_cluster"):
             import_module(name)

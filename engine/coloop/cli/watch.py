@@ -301,7 +301,6 @@ def _lines_from(events: Path, offset: int) -> list[bytes]:
 
 
 def _name_of(folder: Path) -> str:
-    """The loop's name in its YAML text."""
     text = (folder / "spec.yaml").read_text(encoding="utf-8", errors="replace")
     match = re.search(r"^name:[ ]*(\S[^\n#]*)", text, re.MULTILINE)
     return match[1].strip().strip("\"'") if match is not None else ""

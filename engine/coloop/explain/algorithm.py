@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from coloop.explain.formulas import formulas_of
+from coloop.explain.formulas import pair_formulas, reward_formulas, supervised_formulas
 from coloop.explain.maths import Formula, MathElement, to_mathml, to_text
 from coloop.runtime.health.symptoms import SYMPTOMS
 from coloop.spec.algorithm import (
@@ -15,12 +15,10 @@ from coloop.spec.algorithm import (
     Algorithm,
     BradleyTerry,
     ImplicitPrm,
-    PreferenceAlgorithm,
     RewardsAlgorithm,
     Sft,
     ValueLoss,
-    resolve_pairs_algorithm,
-    resolve_rewards_algorithm,
+    resolve_algorithm,
 )
 from coloop.spec.algorithm import ResolvedPreference as Preference
 from coloop.spec.algorithm import ResolvedRewards as Rewards
@@ -62,18 +60,15 @@ def curves_of(entry: Algorithm) -> list[Curve]:
 
 
 def _hint_of(metric: str) -> str:
-    """What the health check says that watches a metric."""
     hint = next(symptom.hint for symptom in SYMPTOMS if symptom.metric == metric)
     return f"{hint[0].upper()}{hint[1:]}."
 
 
 def _metrics(entry: Algorithm) -> Iterator[str]:
-    match entry:
-        case RewardsAlgorithm():
-            yield from _of_rewards(resolve_rewards_algorithm(entry))
-        case PreferenceAlgorithm():
-            full = resolve_pairs_algorithm(entry)
-            assert isinstance(full, Preference)
+    match resolve_algorithm(entry):
+        case Rewards() as full:
+            yield from _of_rewards(full)
+        case Preference() as full:
             yield from _of_pairs(full)
         case BradleyTerry():
             yield from ("loss/pairs", "accuracy", "margin", "score/chosen", "score/rejected")
@@ -176,11 +171,20 @@ def explain_algorithm(
         title=title_of(entry.name),
         help=record.help,
         ports=list(PORTS_OF[type(entry)]),
-        formulas=[_shown(formula) for formula in formulas_of(entry, max_new_tokens=max_new_tokens)],
+        formulas=[_shown(formula) for formula in _formulas_of(entry, max_new_tokens)],
         curves=curves_of(entry),
         source=record.paper,
         reads=LETTERS,
     )
+
+
+def _formulas_of(entry: Algorithm, max_new_tokens: int | None) -> list[Formula]:
+    match resolve_algorithm(entry, max_new_tokens=max_new_tokens):
+        case Rewards() as full:
+            return reward_formulas(full)
+        case Preference() as full:
+            return pair_formulas(full)
+    return supervised_formulas(entry)
 
 
 def _shown(formula: Formula) -> FormulaText:

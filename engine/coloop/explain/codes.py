@@ -7,6 +7,7 @@ the changes that a page names), so nothing is shown that was not checked.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -130,7 +131,7 @@ def _load(name: str) -> Document:
 
 def changed(loop: str, *edits: Edit) -> Document:
     """A loop of `loops/` with changes."""
-    document = _load(loop)
+    document = copy.deepcopy(_load(loop))
     for what, where, *rest in edits:
         value = rest[0] if rest else None
         match what:
@@ -140,7 +141,7 @@ def changed(loop: str, *edits: Edit) -> Document:
                 change = Change(op="remove_edge", path="edges", value=where)
             case "edge":
                 place = locate(document, f"edges.{where}")
-                new = {**as_edge(look_along(document, place)), **value}
+                new = {**as_edge(look_along(document, place)), **(value or {})}
                 kept = {key: option for key, option in new.items() if option is not None}
                 change = Change(op="set", path=join_path(place), value=kept)
             case _:

@@ -423,14 +423,8 @@ NEEDS_GROUP = advantages_that_need("group")
 """Advantages that compare the rows of a group."""
 _NULL_COUNTS = frozenset(
     {
-        "clip_low",
-        "clip_high",
-        "dual_clip",
-        "ratio_min",
-        "ratio_max",
-        "length_alpha",
-        "reward_clip",
-        "entropy",
+        *("clip_low", "clip_high", "dual_clip", "ratio_min", "ratio_max"),
+        *("length_alpha", "reward_clip", "entropy"),
     }
 )
 """Fields in which `null` says "none"; in the others it says "the preset's"."""
@@ -572,7 +566,7 @@ def resolve_rewards_algorithm(
         "deviation": values["deviation"] or deviation_of(values["advantage"]),
         "kl": None if kl is None else _resolve_kl(kl),
         "correction": _resolve_correction(correction),
-        "off_policy": None if off_policy is None else _resolve_off_policy(off_policy),
+        "off_policy": None if off_policy is None else ResolvedOffPolicy(**off_policy),
         "penalizes_after_baseline": entry.name in AFTER_BASELINE,
         "allow_group_of_one": entry.allow_group_of_one,
         "weight": entry.weight,
@@ -738,7 +732,3 @@ def _resolve_correction(correction: dict[str, Any]) -> ResolvedCorrection:
         min=correction.get("min"),
         max=_CORRECTION_MAX[method] if maximum is None else maximum,
     )
-
-
-def _resolve_off_policy(off_policy: dict[str, Any]) -> ResolvedOffPolicy:
-    return ResolvedOffPolicy(shaping=off_policy["shaping"], prompt=off_policy["prompt"])

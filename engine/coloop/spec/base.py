@@ -1,12 +1,8 @@
-"""The ground of every section of the language: strict values, field metadata, conditions.
+"""What every section of the language is made of: strict values, field metadata, conditions.
 
-A field says in one place what it is: type, default, bounds, docstring, level (`simple`,
-`advanced`, `expert`), whether it may change in a run (`hot`), its form widget, its unit, and
-under which condition it belongs (`when`) or must be there (`needed`). Everything else (forms,
-schema, docs) is derived.
-
-Invariants: sections are frozen and refuse unknown keys; numbers are finite; text is never read as a
-number. `None` means "not set" or "decided by the compiler", as the docstring of the field says.
+A field says in one place what it is; forms, schema and docs are derived from it. Sections are
+frozen and refuse unknown keys; numbers are finite; text is never read as a number. `None` means
+"not set" or "decided by the compiler", as the docstring of the field says.
 """
 
 from __future__ import annotations
@@ -112,7 +108,6 @@ PORT_PATTERN = r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$"
 
 
 def _formed(pattern: str, example: str) -> AfterValidator:
-    """Text of a form that the message can show."""
     form = re.compile(pattern)
 
     def check(text: str) -> str:
@@ -218,7 +213,8 @@ def setting(
     inside of another leaves it for a section of its own. `solver`: whether fitting into memory may
     set it: how work is carried out, never what is learned.
     """
-    told = {
+    extra: dict[str, Any] = {"x-level": level, "x-hot": hot}
+    optional = {
         "x-widget": widget or (unit if unit in ("seconds", "bytes") else None),
         "x-choices": choices or _CHOICES_OF_WIDGET.get(widget or ""),
         "x-reference": reference or _REFERENCE_OF_WIDGET.get(widget or ""),
@@ -227,19 +223,13 @@ def setting(
         "x-short": short,
         "x-section": section,
         "x-unit": unit,
+        "x-when": when and {name: list(values) for name, values in when.items()},
+        "x-needed": needed and {name: list(values) for name, values in needed.items()},
+        "x-span": span and list(span),
+        "x-hidden": hidden or None,
+        "x-solver": solver or None,
     }
-    extra: dict[str, Any] = {"x-level": level, "x-hot": hot}
-    extra |= {name: value for name, value in told.items() if value is not None}
-    if when is not None:
-        extra["x-when"] = {name: list(values) for name, values in when.items()}
-    if needed is not None:
-        extra["x-needed"] = {name: list(values) for name, values in needed.items()}
-    if span is not None:
-        extra["x-span"] = list(span)
-    if hidden:
-        extra["x-hidden"] = True
-    if solver:
-        extra["x-solver"] = True
+    extra |= {name: value for name, value in optional.items() if value is not None}
     return Field(default, json_schema_extra=extra, **options)
 
 
@@ -282,6 +272,9 @@ def title_of(name: str, _: object = None) -> str:
 def _section_title(section: type) -> str:
     """The title of a section that gives none: `AccuracyBand` is "Accuracy band"."""
     return title_of(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", section.__name__).lower())
+
+
+SectionType = TypeVar("SectionType", bound="Section")
 
 
 class Section(BaseModel):
@@ -376,6 +369,43 @@ def _texts_in(
         items = enumerate(value) if isinstance(value, tuple) else value.items()
         for key, item in items:
             yield from _texts_in(item, f"{path}.{key}", extra)
+
+
+def either(first: str, second: str, message: str | None = None) -> Any:
+    """A validator of a section in which one of two fields must be set, and not both."""
+
+    def check(section: SectionType) -> SectionType:
+        if (getattr(section, first) is None) == (getattr(section, second) is None):
+            words = message or f"set either `{first}` or `{second}`"
+            raise problem("conflict", words, field=first)
+        return section
+
+    return model_validator(mode="after")(check)
+
+
+def rising(low: str, high: str) -> Any:
+    """A validator of a section in which one field must be greater than another."""
+
+    def check(section: SectionType) -> SectionType:
+        if not getattr(section, low) < getattr(section, high):
+            raise problem("bad_value", f"must be greater than `{low}`", field=high)
+        return section
+
+    return model_validator(mode="after")(check)
+
+
+def rising_pairs(*names: str) -> Any:
+    """A validator of a section with fields that are two bounds, if they are set."""
+
+    def check(section: SectionType) -> SectionType:
+        for name in names:
+            bounds = getattr(section, name)
+            if bounds is not None and not bounds[0] < bounds[1]:
+                message = "the second bound must be greater than the first"
+                raise problem("bad_value", message, field=name)
+        return section
+
+    return model_validator(mode="after")(check)
 
 
 def _check_span(name: str, value: Any, bounds: tuple[int, int]) -> None:

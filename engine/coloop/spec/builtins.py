@@ -8,11 +8,22 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from coloop.spec.base import Flag, NodeId, Number, Text, Whole, problem, setting
+from coloop.spec.base import (
+    Flag,
+    NodeId,
+    Number,
+    Text,
+    Whole,
+    either,
+    problem,
+    rising,
+    rising_pairs,
+    setting,
+)
 from coloop.spec.installed import records
 from coloop.spec.plugins import Builtin, RewardPlugin
 from coloop.spec.regexes import says_no_number
@@ -107,11 +118,7 @@ class Format(Builtin):
     graded: Flag = setting(False, level="advanced")
     """Partly in form pays in between."""
 
-    @model_validator(mode="after")
-    def _has_one(self) -> Self:
-        if (self.pattern is None) == (self.shape is None):
-            raise problem("conflict", "set either `pattern` or `shape`", field="pattern")
-        return self
+    _has_one = either("pattern", "shape")
 
 
 class Length(Builtin):
@@ -126,9 +133,7 @@ class Length(Builtin):
     shape: Literal["linear", "cosine"] = setting("linear", level="advanced")
     """How it falls."""
 
-    @model_validator(mode="after")
-    def _bounds_rise(self) -> Self:
-        return _rising(self, "min", "max")
+    _bounds_rise = rising("min", "max")
 
 
 class Regex(Builtin):
@@ -143,12 +148,10 @@ class Regex(Builtin):
     on_no_match: Number | None = setting(0.0, level="advanced")
     """Final score of a text without a match; null: it has none."""
 
+    _bounds_rise = rising_pairs("scale")
+
     @model_validator(mode="after")
     def _says_numbers(self) -> Self:
-        if self.scale is not None and not self.scale[0] < self.scale[1]:
-            raise problem(
-                "bad_value", "the second bound must be greater than the first", field="scale"
-            )
         if says_no_number(self.pattern):
             raise problem(
                 "bad_value",
@@ -244,9 +247,7 @@ class Band(Builtin):
     high: Number = setting(1.0)
     """Where it ends."""
 
-    @model_validator(mode="after")
-    def _bounds_rise(self) -> Self:
-        return _rising(self, "low", "high")
+    _bounds_rise = rising("low", "high")
 
 
 class Margin(Builtin):
@@ -312,15 +313,6 @@ class TurnAllocation(Builtin):
     """Weight of the writer's own last score in the conversation."""
     earlier: Literal["ancestors", "all_roles"] = setting("ancestors", level="advanced")
     """What went before: in the row's own line, or of all roles in earlier rounds."""
-
-
-BuiltinType = TypeVar("BuiltinType", bound=Builtin)
-
-
-def _rising(section: BuiltinType, low: str, high: str) -> BuiltinType:
-    if not getattr(section, low) < getattr(section, high):
-        raise problem("bad_value", f"must be greater than `{low}`", field=high)
-    return section
 
 
 BuiltinSource = Annotated[

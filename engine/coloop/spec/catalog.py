@@ -174,13 +174,11 @@ def _schema(kind: str) -> dict[str, Any]:
 
 
 def _learns(kind: str) -> list[type[Section]]:
-    """The algorithms that a kind can have, as sections."""
     parts = _schema(kind).get("$defs", {})
     return [section for section in PORTS_OF if section.__name__ in parts]
 
 
 def _synonyms(kind: str) -> list[str]:
-    """Words for the kind, and for what it can do."""
     words = KIND_TEXTS[kind].synonyms.split(", ")
     learns = _learns(kind)
     words += [name for section in learns for name in _names(section) if name == family_of(name)]
@@ -231,7 +229,6 @@ def _algorithm(name: str, section: type[Section]) -> dict[str, Any]:
 
 
 def _defaults(name: str, section: type[Section]) -> dict[str, Any]:
-    """What the form shows where nothing is written."""
     if section is RewardsAlgorithm:
         preset = {**REWARDS_BASE, **PRESETS[name]}
         return {**preset, "deviation": preset["deviation"] or deviation_of(preset["advantage"])}

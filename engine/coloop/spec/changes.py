@@ -1,10 +1,8 @@
 """Edits of a loop document as data: what differs between two documents, and what a change does.
 
-A `Change` names its place by a path; a dot inside of a key has a backslash before it. Edges are
-compared by what they say (`a.x -> b.y` and `{from: a.x, to: b.y}` are the same), numbers by value
-(`1` and `1.0` too), so that an edit on the page touches nothing else in the text.
-
-Invariant: `apply_changes(old, diff(old, new))` equals `new` up to such spellings.
+Edges are compared by what they say (`a.x -> b.y` and `{from: a.x, to: b.y}` are the same), numbers
+by value, so that an edit on the page touches nothing else in the text. `apply_changes(old,
+diff(old, new))` equals `new` up to such spellings.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Plain documents and the paths into them: how a path is spelled, and edits that copy.
+"""Plain documents (what YAML and JSON carry), the paths into them, and versions of the language.
 
-A path is keys and list positions joined by dots. A dot inside of a key needs no mark where the
-key is there: the longest key that fits is taken. Where a path says itself what it is (a phase's
-`set` maps paths to values), all that follows is one key. A backslash before a dot settles it.
-Documents are what YAML and JSON carry. Nothing here knows the fields of the language, except that
-an edge may be written as text.
-
-Invariant: no function changes what it is given.
+A path is keys and list positions joined by dots. Of a key with dots the longest that is there is
+taken, and a phase's `set` maps paths to values, so all that follows it is one key; a backslash
+before a dot settles it. No function changes what it is given.
 """
 
 from __future__ import annotations

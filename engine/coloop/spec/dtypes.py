@@ -1,13 +1,9 @@
-"""In which types a weights group is held, computes and writes: decided here once, from the spec
-alone.
+"""In which types a weights group is held, computes and generates, from the spec alone.
 
-Weights that train are held as master weights; what an adapter stands on as it is used, unless its
-section says float32, for only the adapter's own two matrices (float32) change. Frozen weights whose
-log-probs meet those of a learner compute exactly as it does: the same products in the same type,
-and everything else (embeddings, norms) held as the learner holds it, so that equal weights give
-equal numbers. In fp8 are matrix products, and matrices that do not train; never what is beside
-them. An engine writes in the type that its weights compute in. Estimate, plan and hosts read the
-result and decide nothing.
+Weights that train are held as float32 master weights; what an adapter stands on as it is used,
+unless its section says float32. Frozen weights whose log-probs meet those of a learner compute and
+are held exactly as the learner's, so that equal weights give equal numbers. Only matrix products,
+and matrices that do not train, are in fp8.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Walks the types of the language along a path: which section, which field, which branch of a
-union.
+"""The types of the language along a path: which section, which field, which branch of a union.
 
-Two walks share it: errors of pydantic name union branches in their place, which users do not see
-(`plain_path`), and paths such as `nodes.actor.training.optimizer.lr` are looked up with the data
-at hand (`find_field`). It knows types only; values are read through the data that is passed in.
+Errors of pydantic name union branches in their place, which users do not see (`plain_path`); paths
+such as `nodes.actor.training.optimizer.lr` are followed with the data at hand (`narrow`, `inside`).
 """
 
 from __future__ import annotations

@@ -226,7 +226,6 @@ class Graph:
 
     @cached_property
     def _phases(self) -> tuple[Mapping[str, Any], ...]:
-        """What each phase sets, groups around it included."""
         return tuple(_overrides_of(self.spec.schedule.phases, {})) or ({},)
 
     def weight_paths(self, edge: Edge) -> frozenset[str]:
@@ -285,9 +284,7 @@ class Graph:
         """Walks from the same nodes are asked for again and again, so each is kept."""
         known = self._walks.get((way, start))
         if known is None:
-            neighbours = self._neighbours[way]
-            seen = reach(start, lambda node: neighbours.get(node, ()))
-            known = self._walks[way, start] = frozenset(seen)
+            known = self._walks[way, start] = frozenset(reached(start, self._neighbours[way]))
         return known
 
     @cached_property
@@ -309,6 +306,11 @@ def reach(starts: Iterable[str], onward: Callable[[str], Iterable[str]]) -> dict
                 reached[node] = None
                 waiting.append(node)
     return reached
+
+
+def reached(starts: Iterable[str], links: Mapping[str, Iterable[str]]) -> set[str]:
+    """The starts and all to which links lead."""
+    return set(reach(starts, lambda name: links.get(name, ())))
 
 
 def _one_spelling(path: str) -> str:

@@ -1,10 +1,7 @@
-"""Weights groups: nodes that share weights, named after the one that the others name in `with`. A
-node with an adapter of its own has weights of its own, whosever frozen ones they stand on
-(`adapters.py`).
+"""Weights groups: nodes that share weights, named after the one that the others name in `with`.
 
-Invariants: a node is in one group at most; a group has one optimizer, one checkpoint folder, one
-version counter. References to nodes that do not exist and circles of `with` end at the last node
-that exists (the validator reports them).
+A node with an adapter of its own has weights of its own (`adapters.py`). References to nodes that
+do not exist and circles of `with` end at the last node that exists (the validator reports them).
 """
 
 from __future__ import annotations

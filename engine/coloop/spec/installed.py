@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -41,27 +41,19 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """Something that a package adds."""
+    """Something that a package adds, or would add."""
 
     group: str
     name: str
     package: str
     """Name and version of the distribution."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginProblem:
-    """Something that a package would add, and cannot."""
-
-    group: str
-    name: str
-    package: str
-    reason: str
+    reason: str = ""
+    """Why it cannot be used."""
 
 
 LOADED: Final[list[Installed]] = []
 """What is there, in the order in which it was found."""
-PROBLEMS: Final[list[PluginProblem]] = []
+PROBLEMS: Final[list[Installed]] = []
 """What is not there, and why."""
 
 
@@ -86,14 +78,12 @@ def records(
                 record, reason = _loaded(entry, kind)
             if reason is None and record is not None:
                 reason = refusal(record)
+            installed = Installed(group=group, name=entry.name, package=package)
             if reason is not None or record is None:
-                problem = PluginProblem(
-                    group=group, name=entry.name, package=package, reason=reason or "it is empty"
-                )
-                PROBLEMS.append(problem)
-                continue
-            found[entry.name] = record
-            LOADED.append(Installed(group=group, name=entry.name, package=package))
+                PROBLEMS.append(replace(installed, reason=reason or "it is empty"))
+            else:
+                found[entry.name] = record
+                LOADED.append(installed)
     return found
 
 
@@ -149,7 +139,6 @@ def load(place: str, name: str) -> Any:
 
 
 def _loaded(entry: EntryPoint, kind: type[RecordType]) -> tuple[RecordType | None, str | None]:
-    """A record, or why there is none."""
     try:
         record = entry.load()
         if not isinstance(record, kind):
@@ -212,7 +201,6 @@ def _packages() -> dict[str, list[EntryPoint]]:
 
 
 def _folders(path: str) -> list[Path]:
-    """Folders of metadata at a path of `sys.path` that name a group of coloop."""
     try:
         names = [name for name in os.listdir(path or ".") if name.endswith(".dist-info")]
     except OSError:

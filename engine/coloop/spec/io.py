@@ -3,11 +3,9 @@
     text --parse--> Parsed(spec, document, diagnostics)       never raises on what a user wrote
     dict --from_dict--> Parsed
     spec --to_dict--> sparse document --dump--> canonical YAML, --content_hash--> sha256
-    text + changes --patch--> text                            comments and formats kept
 
-Canonical form: only what is set, in the order of the language; what is only for people (`layout`,
-the loop's `description`, the `note` of a node or phase) does not count for the hash. Formatting,
-key order, comments and defaults that are written out do not either.
+Canonical form: only what is set, in the order of the language. What is only for people (`layout`,
+`description`, `note`), formatting, key order and defaults that are written out are not hashed.
 """
 
 from __future__ import annotations
@@ -25,7 +23,9 @@ from pydantic import BaseModel, ValidationError
 
 from coloop.errors import SpecProblem, SpecUnreadable
 from coloop.spec.base import Section
-from coloop.spec.changes import apply_changes, diff, locate
+from coloop.spec.changes import apply_changes as apply_changes
+from coloop.spec.changes import diff as diff
+from coloop.spec.changes import locate
 from coloop.spec.diagnostics import Diagnostic, Report, at
 from coloop.spec.documents import migrate, split_path
 from coloop.spec.graph import Edge, LoopSpec, PortRef
@@ -33,24 +33,8 @@ from coloop.spec.nodes import BaseNode
 from coloop.spec.problems import translate
 from coloop.spec.schedule import Phase, PhaseGroup
 from coloop.spec.text.emit import to_yaml
-from coloop.spec.text.patch import patch
+from coloop.spec.text.patch import patch as patch
 from coloop.spec.text.reader import MAX_DEPTH, MAX_VALUES, Reading, read
-
-__all__ = [
-    "Parsed",
-    "apply_changes",
-    "content_hash",
-    "diff",
-    "dump",
-    "from_dict",
-    "load",
-    "parse",
-    "patch",
-    "read_document",
-    "require",
-    "rewrite",
-    "to_dict",
-]
 
 _FOR_PEOPLE: dict[type[Section], frozenset[str]] = {
     LoopSpec: frozenset({"layout", "description", "mode"}),
@@ -183,12 +167,12 @@ def find_unfit(data: Any) -> tuple[tuple[str | int, ...], str, str] | None:
             return (), "yaml.too_many_values", f"the loop has more than {MAX_VALUES:,} values"
         if len(place) > MAX_DEPTH:
             return place[1:4], "yaml.too_deep", f"values are nested more than {MAX_DEPTH} deep"
-        is_mapping = isinstance(holder, dict)
-        for key, value in holder.items() if is_mapping else enumerate(holder):
-            if is_mapping and not isinstance(key, str):
+        for key in holder if isinstance(holder, dict) else ():
+            if not isinstance(key, str):
                 return place[1:], "yaml.key", f"the key {key!r} is not a text"[:100]
-            if is_mapping and not key.isascii() and SURROGATE.search(key):
+            if not key.isascii() and SURROGATE.search(key):
                 return place[1:], "yaml.character", "a key contains half of a character"
+        for key, value in holder.items() if isinstance(holder, dict) else enumerate(holder):
             if isinstance(value, (dict, list, tuple)):
                 waiting.append((value, (*place, key)))
             elif (found := _unfit(value)) is not None:
@@ -197,7 +181,6 @@ def find_unfit(data: Any) -> tuple[tuple[str | int, ...], str, str] | None:
 
 
 def _unfit(value: Any) -> tuple[str, str] | None:
-    """Code and message for a single value that cannot be read."""
     match value:
         case None | bool():
             return None
@@ -248,7 +231,6 @@ def _fields(section: type[Section]) -> tuple[tuple[str, str, bool, Any], ...]:
 
 @cache
 def _for_people(section: type[Section]) -> frozenset[str]:
-    """Fields of a section that are only for people."""
     return frozenset().union(
         *(names for kind, names in _FOR_PEOPLE.items() if issubclass(section, kind))
     )

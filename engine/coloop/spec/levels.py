@@ -1,23 +1,13 @@
-"""The algebra of lineage: what a row descends from, known from the spec alone.
-
-A `Level` says how the rows of a table came to be, not which rows there are: the node in which
-they are born and the levels of their parents. Every question about a join ("does this score stand
-above those rows?") is answered by comparing levels, before anything runs.
+"""Levels: what a row descends from, known from the spec alone.
 
     problems ─┬─ actor ── judge          judge's rows are below actor's: a score of theirs goes up
               └─ rival                   rival's rows stand beside them: up to problems, then down
 
-This module knows neither nodes nor edges; `compute` walks the graph and builds the levels.
-
-Invariants:
-- Levels are values: equal when birth node, ordered parents and the `joined` mark are equal. They
-  are made by `born`, `joined` and `gathered`, which give the same object for the same value, so
-  that comparing deep lineages costs nothing.
-- A joined level carries no node of its own (`JOINED`), so that two nodes that join the same
-  parents in the same order work on the same rows. A gathered level carries the node by which its
-  rows were gathered.
-- Rounds do not deepen a level: a level is that of round 1, and a row of a later round has the
-  same.
+A level says how the rows of a table came to be: the node in which they are born and the levels of
+their parents. Levels are values, made by `born`, `joined` and `gathered`, which give the same
+object for the same value. A joined level carries no node of its own (`JOINED`), so two nodes that
+join the same parents in the same order work on the same rows; a gathered one carries the node by
+which its rows were gathered. A row of a later round has the level of round 1.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -245,7 +235,6 @@ def _first_apart(tables: Sequence[Levels]) -> tuple[int, int]:
 
 
 def _kinship(a: Level, b: Level) -> int:
-    """Nearness in which above and below count alike."""
     relation = relate_pair(a, b)
     return NEARNESS[Relation.DOWN if relation is Relation.UP else relation]
 

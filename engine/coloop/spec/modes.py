@@ -145,7 +145,6 @@ def _writes(spec: LoopSpec, node: str, port: str) -> bool:
 
 
 def _rows_into(spec: LoopSpec, node: str) -> Iterator[Edge]:
-    """Edges that bring a node the rows that it hands on."""
     for edge in spec.graph.edges_into(node):
         port = spec.graph.in_port(edge.target)
         if port is not None and port.type in _ROWS:

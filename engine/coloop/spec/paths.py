@@ -1,13 +1,8 @@
 """Paths name values of a loop: `nodes.actor.training.optimizer.lr`, `edges.outcome.weight`.
 
 Edges are named by id, by position, or as `a.x->b.y`; phases by position or name. Behind a phase's
-`set` the rest of a path is the path that is set (`schedule.phases.0.set.nodes.actor.pool`). A path
-may name the teaching port of an algorithm that is written in the short form. Wrong paths end in a
-diagnostic with what was probably meant; which fields may change in a run (`hot`) is known for
-every path.
-
-Invariants: nothing here changes a spec in place; what comes back from `apply_overrides` is
-validated.
+`set` the rest of a path is the path that is set. A path may name the teaching port of an algorithm
+that is written in the short form. Nothing here changes a spec in place.
 """
 
 from __future__ import annotations
@@ -90,7 +85,6 @@ def find(spec: LoopSpec | Mapping[str, Any], path: str) -> Found:
 def _next_key(
     kind: Type, here: Any, words: tuple[str, ...], parts: Parts
 ) -> tuple[str, tuple[str, ...]]:
-    """The key or position that comes next, and the words after it."""
     is_mapping = kind.section is None and not isinstance(here, (list, tuple))
     known = here if isinstance(here, Mapping) else {}
     count = words_of_key(known, words, parts) if is_mapping and parts else 1
@@ -185,7 +179,6 @@ def with_parts(spec: LoopSpec, **parts: Any) -> LoopSpec:
 
 
 def _validated(spec: LoopSpec, head: Parts, data: Any, paths: str) -> Any:
-    """One node, edge or top-level part from plain data."""
     with suppress(ValidationError):
         match head:
             case ("nodes", _):

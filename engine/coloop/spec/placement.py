@@ -6,7 +6,17 @@ from typing import Self
 
 from pydantic import model_validator
 
-from coloop.spec.base import MetricName, Name, Number, Section, Text, Whole, problem, setting
+from coloop.spec.base import (
+    MetricName,
+    Name,
+    Number,
+    Section,
+    Text,
+    Whole,
+    either,
+    problem,
+    setting,
+)
 
 
 class Pool(Section):
@@ -17,11 +27,7 @@ class Pool(Section):
     workers: Whole | None = setting(None, ge=1, le=4096)
     """On a CPU: processes of the pool."""
 
-    @model_validator(mode="after")
-    def _has_one(self) -> Self:
-        if (self.gpus is None) == (self.workers is None):
-            raise problem("conflict", "set either `gpus`, or `workers` on a CPU", field="gpus")
-        return self
+    _has_one = either("gpus", "workers", "set either `gpus`, or `workers` on a CPU")
 
 
 class Hardware(Section):

@@ -1,11 +1,8 @@
-"""The presets that ship with coloop: loops, what a new loop begins as, hardware and model
-architectures.
+"""The presets that ship with coloop: loops, what a new loop begins as, hardware and models.
 
-Finds them in the installed wheel (`coloop/_presets`) or in the repository (`presets/`), and reads
-them into plain values. A preset is named by its file, whatever the folder, and letter case does not
-matter. Knows nothing of what a loop means: loops are handed out as text. Invariant: nothing outside
-the presets folder is ever opened, because names are looked up in an index and never joined to a
-path.
+They are in the installed wheel (`coloop/_presets`) or in the repository (`presets/`), and are named
+by their file; letter case does not matter. Names are looked up in an index and never joined to a
+path, so nothing outside the folder is opened.
 """
 
 import difflib
@@ -176,7 +173,6 @@ def patched(text: str, changes: Sequence[Change | Mapping[str, Any]]) -> str:
 
 @lru_cache(maxsize=1)
 def _shipped_comments() -> frozenset[tuple[str, ...]]:
-    """What stands at the head of the loops that ship with coloop."""
     paths = [*_index("loops").values(), *_index("new").values()]
     found = (tuple(_leading_comment(path.read_text(encoding="utf-8"))) for path in paths)
     return frozenset(comment for comment in found if comment)
@@ -244,7 +240,10 @@ def hardware(name: str) -> HardwarePreset:
     """A hardware preset by its name, such as `8xH100`."""
     path = _find("hardware", name, "hardware preset", exclude=(GPU_TABLE,))
     raw = _load_yaml(path)
-    texts = {"name": path.stem, "title": raw["title"], "description": raw["description"]}
+    texts: dict[str, Any] = {
+        "name": path.stem,
+        **{key: raw[key] for key in ("title", "description")},
+    }
     if "cpu" in raw:
         facts = {**_device_facts(raw["cpu"]), "workers": raw["cpu"]["workers"]}
         return HardwarePreset(**texts, **facts, nodes=raw["nodes"], gpus_per_node=0, gpu=None)
@@ -272,7 +271,7 @@ def custom_hardware(*, nodes: int, gpus_per_node: int, gpu: str) -> HardwarePres
 
 
 def _gpu_hardware(
-    texts: Mapping[str, str], nodes: int, gpus_per_node: int, gpu: str
+    texts: Mapping[str, Any], nodes: int, gpus_per_node: int, gpu: str
 ) -> HardwarePreset:
     facts = asdict(gpu_facts(gpu))
     gpu = facts.pop("name")
@@ -343,7 +342,6 @@ def _find_model(name: str) -> tuple[Path, bool]:
 
 @lru_cache(maxsize=8)
 def _index(kind: str) -> Mapping[str, Path]:
-    """Name to file of one kind of preset, over all its folders."""
     return {path.stem: path for path in sorted((presets_root() / kind).rglob("*.yaml"))}
 
 

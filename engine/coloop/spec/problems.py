@@ -199,7 +199,6 @@ class _Error:
         return self.say("structure.unknown_field", message, meaning.hint, (), fixes)
 
     def _move(self, instead: str) -> Fix:
-        """Write the value under the key that was meant."""
         old = join_path(self.path)
         if "." not in instead:
             return fix(f"Rename to `{instead}`", old, instead, "rename")
@@ -288,7 +287,6 @@ class _Error:
         return self.say("structure.wrong_type", message, hint, (), fixes)
 
     def _other_spelling(self, kind: str) -> tuple[str | None, Any]:
-        """How the same value is written in the right type."""
         value = self.value
         if isinstance(value, str) and kind in ("int", "float", "bool"):
             if kind == "bool" and value.lower() in _YES_NO:
@@ -306,7 +304,6 @@ class _Error:
 
 
 def _plain_value(text: str) -> Any:
-    """The number or truth value that a text spells, or nothing."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for read in (int, float):
@@ -318,7 +315,6 @@ def _plain_value(text: str) -> Any:
 
 
 def _other_port(name: Any) -> str | None:
-    """Where an algorithm belongs that stands at the wrong port."""
     for section, ports in PORTS_OF.items():
         if name in get_args(section.model_fields["name"].annotation):
             return f"`{name}` belongs to port " + " or ".join(f"`{port}`" for port in ports)
@@ -328,44 +324,29 @@ def _other_port(name: Any) -> str | None:
 # What was probably meant: names of other frameworks, deeper keys, words that look alike.
 
 OTHER_NAMES: dict[str, str] = {
-    "batch_size": "rows_per_step",
-    "train_batch_size": "mini_batch",
-    "mini_batch_size": "mini_batch",
-    "ppo_mini_batch_size": "mini_batch",
-    "micro_batch_size": "micro_batch",
-    "per_device_train_batch_size": "micro_batch",
-    "learning_rate": "lr",
-    "lr_scheduler": "schedule",
-    "lr_scheduler_type": "schedule",
-    "warmup_steps": "warmup",
-    "warmup_ratio": "warmup",
-    "max_grad_norm": "gradient_clip",
-    "grad_clip": "gradient_clip",
-    "num_generations": "completions_per_prompt",
-    "group_size": "completions_per_prompt",
-    "n": "completions_per_prompt",
-    "n_samples": "completions_per_prompt",
-    "max_tokens": "max_new_tokens",
-    "max_completion_length": "max_new_tokens",
-    "max_length": "max_new_tokens",
-    "kl_coef": "kl",
-    "kl_beta": "kl",
-    "lam": "gae_lambda",
-    "lambda": "gae_lambda",
-    "clip_range": "clip_low",
-    "cliprange": "clip_low",
-    "clip_ratio": "clip_low",
-    "epsilon_high": "clip_high",
-    "num_train_epochs": "epochs",
-    "num_epochs": "epochs",
-    "max_steps": "steps",
-    "total_steps": "steps",
-    "save_steps": "checkpoint_every",
-    "save_every": "checkpoint_every",
-    "eval_every": "every",
-    "gradient_accumulation_steps": "micro_batch",
-    "prompt_template": "text",
-    "system_prompt": "messages",
+    theirs: ours
+    for ours, names in {
+        "rows_per_step": "batch_size",
+        "mini_batch": "train_batch_size mini_batch_size ppo_mini_batch_size",
+        "micro_batch": "micro_batch_size per_device_train_batch_size gradient_accumulation_steps",
+        "lr": "learning_rate",
+        "schedule": "lr_scheduler lr_scheduler_type",
+        "warmup": "warmup_steps warmup_ratio",
+        "gradient_clip": "max_grad_norm grad_clip",
+        "completions_per_prompt": "num_generations group_size n n_samples",
+        "max_new_tokens": "max_tokens max_completion_length max_length",
+        "kl": "kl_coef kl_beta",
+        "gae_lambda": "lam lambda",
+        "clip_low": "clip_range cliprange clip_ratio",
+        "clip_high": "epsilon_high",
+        "epochs": "num_train_epochs num_epochs",
+        "steps": "max_steps total_steps",
+        "checkpoint_every": "save_steps save_every",
+        "every": "eval_every",
+        "text": "prompt_template",
+        "messages": "system_prompt",
+    }.items()
+    for theirs in names.split()
 }
 """Names that other frameworks use, and ours."""
 
@@ -411,7 +392,6 @@ def _alike(word: str, words: list[str], hint: str | None) -> Meaning:
 
 
 def _deeper(section: type[Section], key: str, depth: int = 2) -> str | None:
-    """Where a key stands in the sections below, e.g. `rollout.temperature`."""
     for name, info in fields_by_key(section).items():
         inner = field_type(info).section
         if inner is None or depth == 0:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import model_validator
-
-from coloop.spec.base import Number, Section, Text, problem, setting
+from coloop.spec.base import Number, Section, Text, either, rising_pairs, setting
 
 
 class Message(Section):
@@ -26,11 +24,7 @@ class PromptTemplate(Section):
     messages: tuple[Message, ...] | None = setting(None, level="advanced")
     """A chat instead of one text."""
 
-    @model_validator(mode="after")
-    def _has_one(self) -> Self:
-        if (self.text is None) == (self.messages is None):
-            raise problem("conflict", "set either `text` or `messages`", field="text")
-        return self
+    _has_one = either("text", "messages")
 
 
 class Read(Section):
@@ -78,12 +72,4 @@ class Read(Section):
     activation: Literal["none", "sigmoid"] = setting("none", level="advanced")
     """What the head's number goes through."""
 
-    @model_validator(mode="after")
-    def _bounds_rise(self) -> Self:
-        for name in ("scale", "range", "clamp"):
-            bounds = getattr(self, name)
-            if bounds is not None and not bounds[0] < bounds[1]:
-                raise problem(
-                    "bad_value", "the second bound must be greater than the first", field=name
-                )
-        return self
+    _bounds_rise = rising_pairs("scale", "range", "clamp")

@@ -1,19 +1,16 @@
-"""What a filter with `fill` runs again: the nodes on a path from where a pass starts to the filter
-(language.md 8).
+"""What a filter with `fill` runs again: the nodes on a path from where a pass starts to the filter.
 
     problems ── actor ─┬─ exact ── informative     region: problems, actor, exact, informative
                        └─ start                    outside: stands after it, sees all passes
 
-Pure graph work over whatever the caller calls a giver: the compiler passes the stages of a step,
-the checks the edges of a phase. Knows neither stages nor rows.
-
-Invariant: rows that a dataset or a buffer gives come from nowhere else, so a walk ends there.
+The compiler passes the stages of a step as givers, the checks the edges of a phase. Rows of a
+dataset or a buffer come from nowhere else, so a walk ends there.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from coloop.spec.graph import LoopSpec
+from coloop.spec.graph import LoopSpec, reached
 from coloop.spec.nodes import FilterNode
 
 Givers = Mapping[str, Collection[str]]
@@ -60,7 +57,7 @@ def followers(regions: Sequence[Region], givers: Givers) -> Mapping[str, frozens
         one.filter: {other.filter for other in regions if _follows(one, other, givers)}
         for one in regions
     }
-    return {name: frozenset(_reached(waits, direct)) for name, waits in direct.items()}
+    return {name: frozenset(reached(waits, direct)) for name, waits in direct.items()}
 
 
 def _region(spec: LoopSpec, name: str, start: str | None, givers: Givers) -> Region | None:
@@ -68,7 +65,7 @@ def _region(spec: LoopSpec, name: str, start: str | None, givers: Givers) -> Reg
         is_source = spec.nodes[node].kind in SOURCES
         return () if is_source and node != name else givers.get(node, ())
 
-    leading = _reached([name], {node: above(node) for node in givers})
+    leading = reached([name], {node: above(node) for node in givers})
     if start is not None:
         sources: tuple[str, ...] = (start,) if start in leading - {name} else ()
     else:
@@ -79,7 +76,7 @@ def _region(spec: LoopSpec, name: str, start: str | None, givers: Givers) -> Reg
     for node in leading:
         for giver in above(node):
             below.setdefault(giver, []).append(node)
-    nodes = frozenset(_reached(sources, below)) & leading
+    nodes = frozenset(reached(sources, below)) & leading
     return Region(filter=name, sources=sources, nodes=nodes)
 
 
@@ -93,14 +90,3 @@ def _follows(one: Region, other: Region, givers: Givers) -> bool:
     return one is not other and any(
         giver in outside for node in one.nodes for giver in givers.get(node, ())
     )
-
-
-def _reached(starts: Iterable[str], links: Mapping[str, Iterable[str]]) -> set[str]:
-    """The starts and all to which links lead."""
-    reached, waiting = set(starts), list(starts)
-    while waiting:
-        for node in links.get(waiting.pop(), ()):
-            if node not in reached:
-                reached.add(node)
-                waiting.append(node)
-    return reached

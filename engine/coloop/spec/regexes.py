@@ -78,12 +78,10 @@ def _groups(items: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def _has_a_group(items: Iterable[Any]) -> bool:
-    """Whether a group takes part in every match of the pieces."""
     return any(_is_with_group(kind, value) for kind, value in items)
 
 
 def _is_with_group(kind: Any, value: Any) -> bool:
-    """Whether a group takes part in every match of a piece."""
     if kind is op.SUBPATTERN and value[0] is not None:
         return True
     if kind is op.BRANCH:
@@ -106,7 +104,6 @@ def _parts(kind: Any, value: Any) -> list[Any]:
 
 
 def _may_be_digit(items: Iterable[Any]) -> bool:
-    """Whether some text of the pieces has a digit."""
     return any(
         _is_digit(kind, value) or any(map(_may_be_digit, _parts(kind, value)))
         for kind, value in items
@@ -114,7 +111,6 @@ def _may_be_digit(items: Iterable[Any]) -> bool:
 
 
 def _is_digit(kind: Any, value: Any) -> bool:
-    """Whether one piece may itself be a digit."""
     if kind is op.LITERAL:
         return chr(value).isdecimal()
     if kind is op.RANGE:

@@ -1,18 +1,16 @@
-"""Which other machines a loop may name: the one definition, for checks and for whoever calls.
+"""Which other machines a loop may name, for checks and for whoever calls.
 
 COLOOP_ALLOWED_REMOTES lists hosts, separated by commas: `scores.example.org`, `*.example.org`,
-`10.0.0.5:8000`. An address inside a private network, this machine among them, is allowed only where
-it is listed as it stands. Knows nothing of sockets: a name may still lead to a private address, so
-a caller looks at every address that the name resolves to with `refusal_of_address`, and connects to
-the one that it looked at.
+`10.0.0.5:8000`. A private address is allowed only where it is listed as it stands; a name may lead
+to one, so a caller checks every address that it resolves to with `refusal_of_address`.
 
-Secrets are named in a loop and stand in the environment, or in files: `secret: judge` is
-COLOOP_SECRET_JUDGE, so that a loop can name nothing else of either.
+`secret: judge` in a loop is COLOOP_SECRET_JUDGE, in the environment or as a file.
 """
 
 import ipaddress
 import os
 import re
+import socket
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +18,6 @@ from typing import Final, Self
 from urllib.parse import urlsplit
 
 SETTING: Final = "COLOOP_ALLOWED_REMOTES"
-NUMBER: Final = re.compile(r"(0[xX][0-9a-fA-F]*|\d+)")
-"""A part of an address as `inet_aton` reads it: decimal, octal or hexadecimal."""
 
 LOCAL_NAMES: Final = ("localhost", "local", "internal", "localdomain", "home.arpa", "lan")
 """Names, and endings of names, that mean this machine or its own network."""
@@ -133,7 +129,6 @@ def refusal(url: str, allowed: AllowedRemotes) -> Refused | None:
 
 
 def _listing(host: str, port: int | None) -> str:
-    """What to do about a host that is not listed."""
     shown = f"[{host}]" if ":" in host else host
     entry = shown if port is None else f"{shown}:{port}"
     return (
@@ -202,28 +197,11 @@ def literal_address(host: str) -> Address | None:
     try:
         return ipaddress.ip_address(text)
     except ValueError:
-        return _old_form(text)
-
-
-def _old_form(text: str) -> ipaddress.IPv4Address | None:
-    parts = text.split(".")
-    if len(parts) > 4 or not all(NUMBER.fullmatch(part) for part in parts):
-        return None
+        pass
     try:
-        *first, last = [_number(part) for part in parts]
-    except ValueError:
+        return ipaddress.IPv4Address(socket.inet_aton(text))
+    except (OSError, UnicodeEncodeError):
         return None
-    rest = 4 - len(first)
-    if any(part > 255 for part in first) or last >= 256**rest:
-        return None
-    value = sum(part << (24 - 8 * place) for place, part in enumerate(first)) + last
-    return ipaddress.IPv4Address(value)
-
-
-def _number(part: str) -> int:
-    if part[:2] in ("0x", "0X"):
-        return int(part[2:] or "0", 16)
-    return int(part, 8 if part.startswith("0") and len(part) > 1 else 10)
 
 
 def is_public(address: Address) -> bool:

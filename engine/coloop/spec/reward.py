@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from coloop.spec.base import Name, Number, PlainOr, Section, Text, Whole, problem, setting
+from coloop.spec.base import (
+    Name,
+    Number,
+    PlainOr,
+    Section,
+    Text,
+    Whole,
+    either,
+    setting,
+)
 from coloop.spec.builtins import BuiltinSource
 
 REWARD_SIGNATURE = '''def reward(prompts, completions, **columns):
@@ -34,11 +43,7 @@ class PythonSource(Section):
     memory_mib: Whole = setting(CODE_MEMORY_MIB, ge=64, le=1_048_576, level="advanced", unit="MiB")
     """Most memory of its process."""
 
-    @model_validator(mode="after")
-    def _has_one(self) -> Self:
-        if (self.code is None) == (self.file is None):
-            raise problem("conflict", "set either `code` or `file`", field="code")
-        return self
+    _has_one = either("code", "file")
 
 
 class ModelSource(Section):

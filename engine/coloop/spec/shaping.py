@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag
 
 from coloop.spec.base import (
     Count,
@@ -17,7 +17,7 @@ from coloop.spec.base import (
     Section,
     Text,
     Whole,
-    problem,
+    either,
     setting,
 )
 
@@ -243,11 +243,7 @@ class Fill(Section):
     surplus: Literal["drop", "keep"] = setting("drop", level="advanced")
     """What becomes of more than was asked for."""
 
-    @model_validator(mode="after")
-    def _has_one(self) -> Self:
-        if (self.groups is None) == (self.rows is None):
-            raise problem("conflict", "set either `groups` or `rows`", field="groups")
-        return self
+    _has_one = either("groups", "rows")
 
 
 class Resample(Section):

@@ -10,8 +10,8 @@ from coloop.data.files import RowProblem, start_of
 from coloop.spec.base import texts_in
 from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource, unknown_format
 from coloop.spec.diagnostics import Diagnostic, Fix, did_you_mean, error
+from coloop.spec.names import own_columns
 from coloop.spec.nodes import DatasetNode
-from coloop.spec.written import own_columns
 from coloop.validate.facts import Facts, corrections
 from coloop.validate.sources import (
     Glance,

@@ -8,11 +8,10 @@ from typing import Final
 from coloop.errors import SpecProblem
 from coloop.spec.diagnostics import Change, Fix, closest
 from coloop.spec.graph import reach
-from coloop.spec.names import Names
+from coloop.spec.names import TASK_COLUMN, Names, returned_keys
 from coloop.spec.nodes import DatasetNode, Node, RewardNode, TemplateNode, ToolNode, VerifierNode
 from coloop.spec.paths import find
 from coloop.spec.tools import OWN_CALLS
-from coloop.spec.written import TASK_COLUMN, returned_keys
 from coloop.validate.facts import Facts
 from coloop.validate.text_names import regex_groups
 

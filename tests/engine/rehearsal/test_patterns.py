@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from coloop.explain.rehearsal.patterns import SENTENCE, text_around, text_for
+from coloop.explain.rehearsal.lines import SENTENCE, text_around, text_for
 
 PATTERNS = [
     r"(\d+\+\d+)=",

@@ -159,8 +159,8 @@ def test_columns_that_somebody_looked_up_close_a_source(drawn) -> None:
 
 def test_columns_of_tasks_are_those_that_the_tasks_make() -> None:
     from coloop.data.tasks import TASKS, columns_of
+    from coloop.spec.names import TASK_COLUMN
     from coloop.spec.tasks import TASK_COLUMNS
-    from coloop.spec.written import TASK_COLUMN
 
     for name, task in TASKS.items():
         for part in (None, *task.parts):

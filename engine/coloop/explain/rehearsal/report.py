@@ -69,7 +69,6 @@ def _stages(events: Iterable[Event]) -> Iterable[StageSummary]:
 
 
 def _learned(events: Iterable[Event]) -> dict[str, int]:
-    """Teaching ports that phases made live, and how often each had a loss."""
     events = list(events)
     counts = {port: 0 for event in _of("phase", events) for port in event["learn"]}
     for event in _of("metrics", events):

@@ -31,7 +31,6 @@ _OWN_ADVANTAGES: Final = {record.name: record for record in _ADVANTAGES}
 
 
 def _refusal(plugin: AlgorithmPlugin) -> str | None:
-    """Why an algorithm of a package cannot be used."""
     record, advantage = plugin.algorithm, plugin.advantage
     if _RECIPES.get(record.fields) != record.recipe or record.recipe is None:
         return "its `fields` and `recipe` are to be `rewards` and `policy`, or both `preference`"

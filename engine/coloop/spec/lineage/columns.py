@@ -1,10 +1,7 @@
 """Columns and scores that every table of a loop can give, followed along the levels.
 
-A buffer's rows and a later round's rows depend on what comes after them in the graph. So tables
-are computed in passes: at first a buffer is taken to give anything and a closing edge of rounds
-nothing, then each pass starts from what the one before found, until nothing changes.
-
-Invariant: a name that `Names` denies can be given by no ancestor in any round.
+A buffer's rows and a later round's rows depend on what comes after them in the graph, so tables are
+computed in passes until nothing changes. A name that `Names` denies can be given by no ancestor.
 """
 
 from __future__ import annotations
@@ -16,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.levels import Level, Relation, ancestors, match
 from coloop.spec.lineage.walk import ROW_OUTPUTS
-from coloop.spec.names import ANYTHING, NOTHING, Names, NamesOf, merged, shared
-from coloop.spec.written import ROLLOUT_COLUMNS
+from coloop.spec.names import ANYTHING, NOTHING, ROLLOUT_COLUMNS, Names, NamesOf, merged, shared
 
 if TYPE_CHECKING:
     from coloop.spec.lineage.lineage import Join, Lineage

@@ -143,7 +143,6 @@ class RowCounts:
         return without_greedy(largest(self._credited(node, edge) for edge in edges))
 
     def _credited(self, node: str, edge: Edge) -> Count:
-        """Rows of the learner that one edge scores."""
         attachment = self.lineage.attachment(edge)
         if attachment.relation is Relation.SAME:
             own = _in_one_order(attachment.scored & attachment.receivers)
@@ -156,7 +155,6 @@ class RowCounts:
         return None if path in self._moved else self._overrides.get(path, written)
 
     def _given(self, name: str) -> Counts:
-        """Counts of every level that a node gives, new or handed on."""
         if name in self._stand_ins:
             return dict.fromkeys(self.levels(name), self._stand_ins[name])
         rows = self._joined(name)
@@ -195,7 +193,6 @@ class RowCounts:
         return found
 
     def _texts(self, name: str, rollout: Rollout, prompts: TableSize, each: int) -> TableSize:
-        """What a node writes in the mean, so many texts for each prompt."""
         longest, observed = float(rollout.max_new_tokens), observed_tokens(self.spec, name)
         mean = mean_written(rollout)
         if rollout.expected_tokens is None and self.is_characters:  # at least an answer
@@ -343,7 +340,6 @@ class RowCounts:
         )
 
     def _fan_out(self, high: Level, low: Level, *, is_whole: bool) -> int | None:
-        """Rows of a level for one row of the level above it."""
         counts = [self._seen.born.get(level, UNKNOWN) for level in (high, low)]
         above, below = (count.whole if is_whole else count.rows for count in counts)
         return below // above if below is not None and above and below % above == 0 else None
@@ -416,7 +412,6 @@ class _Seen:
 
 
 def _merged(members: TableSize, rows: float) -> TableSize:
-    """Texts gathered into so many rows."""
     ratio = members.rows / rows if rows else 1.0
     return replace(
         members,

@@ -232,7 +232,6 @@ class Lineage:
         return any(self._carries_texts(edge) for edge in self.walk.into(node, "rows"))
 
     def _carries_texts(self, edge: Edge) -> bool:
-        """Whether the rows of an edge are rollouts, or descend from some."""
         source = edge.source.node
         if self.spec.nodes[source].about.outlives_step:
             return bool(self.walk.into(source, "rollouts"))
@@ -322,7 +321,6 @@ class Lineage:
         return self.spec.nodes[node].writes_texts
 
     def _receiving_edges(self, name: str) -> list[Edge]:
-        """Edges that make the rows of a node in round 1."""
         rows = [edge for edge in self.walk.row_edges(name) if not edge.rounds]
         if rows:
             return rows

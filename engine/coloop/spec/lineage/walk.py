@@ -1,9 +1,7 @@
 """The graph as lineage walks it: edges by port, the order of nodes, regions of rounds.
 
-Handles, teaching ports and what is written into buffers carry no rows forward, so what is left is
-free of cycles in a legal loop; edges with `rounds` are kept apart. Nothing here recurses: a drawn
-graph may be a long chain, half drawn, or a cycle (its nodes then come last, in the order of the
-spec).
+Handles, teaching ports and what is written into buffers carry no rows forward. Nothing here
+recurses: a drawn graph may be a long chain, half drawn, or a cycle (its nodes then come last).
 """
 
 from collections import defaultdict
@@ -12,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
 
-from coloop.spec.graph import Edge, LoopSpec, reach
+from coloop.spec.graph import Edge, LoopSpec, reached
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.ports import HANDLES, PORTS
 
@@ -151,8 +149,8 @@ class Walk:
         for edge in self.edges:
             if not edge.rounds or not self.moves_rows(edge):
                 continue
-            nodes = _reach([edge.target.node], self._next_in_any_round)
-            nodes &= _reach([edge.source.node], self._previous_in_any_round)
+            nodes = reached([edge.target.node], self._next_in_any_round)
+            nodes &= reached([edge.source.node], self._previous_in_any_round)
             edges = [edge]
             for region in [r for r in found if r[0] & nodes]:
                 found.remove(region)
@@ -163,11 +161,11 @@ class Walk:
 
     def downstream(self, *starts: str) -> set[str]:
         """These nodes and every node that their rows reach within one round."""
-        return _reach(starts, self._next)
+        return reached(starts, self._next)
 
     def upstream(self, *starts: str) -> set[str]:
         """These nodes and every node that their rows come from within one round."""
-        return _reach(starts, self._previous)
+        return reached(starts, self._previous)
 
     @cached_property
     def _next(self) -> Mapping[str, list[str]]:
@@ -225,10 +223,6 @@ def _by_first(links: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
     for first, second in links:
         found[first].append(second)
     return found
-
-
-def _reach(starts: Iterable[str], links: Mapping[str, list[str]]) -> set[str]:
-    return set(reach(starts, lambda name: links.get(name, ())))
 
 
 # What each port means for lineage: which inputs bring the rows that a node works on, which bring

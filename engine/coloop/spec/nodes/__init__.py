@@ -10,46 +10,24 @@ from typing import Annotated, Any, get_args
 
 from pydantic import Field
 
-from coloop.spec.nodes.actor import ActorNode
-from coloop.spec.nodes.buffer import BufferNode
-from coloop.spec.nodes.critic import CriticNode
-from coloop.spec.nodes.dataset import DatasetNode
-from coloop.spec.nodes.evaluate import EvaluateNode
-from coloop.spec.nodes.filter import FilterNode
-from coloop.spec.nodes.kind import BaseNode, InMode, ModeName, NodeKind, Stage
-from coloop.spec.nodes.pairs import PairsNode
-from coloop.spec.nodes.reference import ReferenceNode
-from coloop.spec.nodes.reward import RewardNode
-from coloop.spec.nodes.search import SearchNode
-from coloop.spec.nodes.template import TemplateNode
-from coloop.spec.nodes.tool import ToolNode
-from coloop.spec.nodes.verifier import VerifierNode
-
-__all__ = [
-    "KINDS",
-    "NODE_CLASSES",
-    "RUNNABLE_KINDS",
-    "ActorNode",
-    "BaseNode",
-    "BufferNode",
-    "CriticNode",
-    "DatasetNode",
-    "EvaluateNode",
-    "FilterNode",
-    "InMode",
-    "ModeName",
-    "Node",
-    "NodeKind",
-    "PairsNode",
-    "ReferenceNode",
-    "RewardNode",
-    "SearchNode",
-    "Stage",
-    "TemplateNode",
-    "ToolNode",
-    "VerifierNode",
-    "model_of",
-]
+from coloop.spec.nodes.actor import ActorNode as ActorNode
+from coloop.spec.nodes.buffer import BufferNode as BufferNode
+from coloop.spec.nodes.critic import CriticNode as CriticNode
+from coloop.spec.nodes.dataset import DatasetNode as DatasetNode
+from coloop.spec.nodes.evaluate import EvaluateNode as EvaluateNode
+from coloop.spec.nodes.filter import FilterNode as FilterNode
+from coloop.spec.nodes.kind import BaseNode as BaseNode
+from coloop.spec.nodes.kind import InMode as InMode
+from coloop.spec.nodes.kind import ModeName as ModeName
+from coloop.spec.nodes.kind import NodeKind as NodeKind
+from coloop.spec.nodes.kind import Stage as Stage
+from coloop.spec.nodes.pairs import PairsNode as PairsNode
+from coloop.spec.nodes.reference import ReferenceNode as ReferenceNode
+from coloop.spec.nodes.reward import RewardNode as RewardNode
+from coloop.spec.nodes.search import SearchNode as SearchNode
+from coloop.spec.nodes.template import TemplateNode as TemplateNode
+from coloop.spec.nodes.tool import ToolNode as ToolNode
+from coloop.spec.nodes.verifier import VerifierNode as VerifierNode
 
 Node = Annotated[
     DatasetNode

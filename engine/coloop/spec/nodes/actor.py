@@ -11,6 +11,7 @@ from coloop.spec.model import Model
 from coloop.spec.names import NamesByPort
 from coloop.spec.nodes.kind import (
     MODEL_PATHS,
+    ROLLOUT_PATHS,
     BaseNode,
     InMode,
     InPort,
@@ -24,9 +25,7 @@ from coloop.spec.row_counts import Counts
 from coloop.spec.training import Credit, Training
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage, RowCounts
 
 
 class ActorNode(BaseNode):
@@ -102,14 +101,7 @@ class ActorNode(BaseNode):
             "offline": InMode(
                 ports=("rewards", "values", "tools"),
                 outputs=("returns",),
-                fields=(
-                    "credit",
-                    "rollout.turns",
-                    "rollout.mask",
-                    "rollout.truncated",
-                    "rollout.greedy_extra",
-                    "rollout.on_sync",
-                ),
+                fields=ROLLOUT_PATHS,
                 begins={"rollout": {"max_new_tokens": 16}, "algorithm": {"pairs": {"name": "dpo"}}},
             ),
             "reward_modeling": InMode(
@@ -145,7 +137,6 @@ class ActorNode(BaseNode):
 
     @property
     def writes_texts(self) -> bool:
-        """Always."""
         return True
 
     def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
@@ -154,7 +145,6 @@ class ActorNode(BaseNode):
         yield from (("rollouts", written), ("returns", written))
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """What every rollout has, on what its prompt has."""
         table = columns.rollouts(name)
         yield from (("rollouts", table), ("returns", table))
 

@@ -15,9 +15,7 @@ from coloop.spec.nodes.kind import BaseNode, InMode, InPort, NodeKind, OutPort, 
 from coloop.spec.row_counts import Count, Counts
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage, RowCounts
 
 
 class BufferNode(BaseNode):
@@ -110,7 +108,6 @@ class BufferNode(BaseNode):
         yield from ((port, frozenset({born(name)})) for port in self.about.outputs)
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """The columns of the rows that were written into the buffer."""
         root = born(name)
         table = {root: rooted(columns.kept(name), name, root)}
         yield from ((port, table) for port in self.about.outputs)

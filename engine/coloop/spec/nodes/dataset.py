@@ -8,20 +8,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 from coloop.spec.base import Flag, Text, Whole, setting
 from coloop.spec.data import RowTokens, Source
 from coloop.spec.levels import LevelsByPort, born
-from coloop.spec.names import NOTHING, NamesByPort
+from coloop.spec.names import NOTHING, NamesByPort, own_columns
 from coloop.spec.nodes.kind import BaseNode, InMode, NodeKind, OutPort, PortType, Stage
 from coloop.spec.row_counts import Count, Counts
 from coloop.spec.table_sizes import EMPTY
-from coloop.spec.written import own_columns
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage, RowCounts
 
 
 USUAL_ROWS: Final = 64
 """Rows of a step that are assumed where the loop does not say them."""
+
+
+_FROM_PREFERENCES: Final = InMode(
+    begins={
+        "source": {"type": "task", "task": "preference", "split": "train"},
+        "columns": {"target": "chosen"},
+    }
+)
 
 
 class DatasetNode(BaseNode):
@@ -53,20 +58,7 @@ class DatasetNode(BaseNode):
             "rows": OutPort(PortType.ROWS, "The rows of the step."),
             "pairs": OutPort(PortType.PAIRS, "Its rows that have `chosen` and `rejected`."),
         },
-        modes={
-            "offline": InMode(
-                begins={
-                    "source": {"type": "task", "task": "preference", "split": "train"},
-                    "columns": {"target": "chosen"},
-                }
-            ),
-            "reward_modeling": InMode(
-                begins={
-                    "source": {"type": "task", "task": "preference", "split": "train"},
-                    "columns": {"target": "chosen"},
-                }
-            ),
-        },
+        modes=dict.fromkeys(("offline", "reward_modeling"), _FROM_PREFERENCES),
         title="Dataset",
         group="data",
         icon="database",
@@ -93,7 +85,6 @@ class DatasetNode(BaseNode):
         yield from (("rows", root), ("pairs", root))
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """Those of the source; mapped names are certain."""
         root = next(iter(columns.lineage.levels(name, "rows")))
         known = columns.known.get(name) or self._source_columns()
         own = NOTHING.own(name, known if known is not None else self.columns, root)

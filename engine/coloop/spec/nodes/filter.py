@@ -14,9 +14,7 @@ from coloop.spec.shaping import Fill, PerGroup, Resample, Rule
 from coloop.spec.table_sizes import TableSize
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage, RowCounts
 
 
 class FilterNode(BaseNode):
@@ -90,7 +88,6 @@ class FilterNode(BaseNode):
             yield "scores", lineage.input_levels(name) | spare
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """What came in, and the scores by which it was sifted."""
         names = columns.inputs(name)
         spare: NamesOf = {}
         for edge in columns.walk.into(name, "spare"):

@@ -19,9 +19,7 @@ from coloop.spec.row_counts import Counts
 from coloop.spec.training import Join
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage, RowCounts
 
 
 # Ports: what flows along an edge, and what a node kind says of its inputs and outputs.
@@ -98,6 +96,12 @@ def is_of_use(port: InPort | OutPort, node: object) -> bool:
 MODEL_PATHS: Final = ("model.architecture", "model.path", "model.run", "model.of", "model.with")
 """Where the weights of a model come from."""
 
+
+ROLLOUT_PATHS: Final = (
+    *("credit", "rollout.turns", "rollout.mask", "rollout.truncated"),
+    *("rollout.greedy_extra", "rollout.on_sync"),
+)
+"""Settings of a writer that only matter where it learns from its own texts."""
 
 ModeName = Literal["online", "offline", "reward_modeling"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from coloop.spec.base import Flag, Number, setting
 from coloop.spec.levels import Level, Levels, LevelsByPort, align, born
-from coloop.spec.names import NOTHING, Found, Names, NamesByPort, NamesOf, merged
+from coloop.spec.names import NOTHING, PAIR_COLUMNS, Found, Names, NamesByPort, NamesOf, merged
 from coloop.spec.nodes.kind import (
     BaseNode,
     InPort,
@@ -20,12 +20,9 @@ from coloop.spec.nodes.kind import (
 )
 from coloop.spec.row_counts import Count, Counts, at_most, largest
 from coloop.spec.shaping import SideColumns, Soft
-from coloop.spec.written import PAIR_COLUMNS
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage, RowCounts
 
 
 _SIBLINGS: When = {"method": ("best_worst", "all", "margin")}
@@ -96,12 +93,10 @@ class PairsNode(BaseNode):
 
     @property
     def row_inputs(self) -> tuple[str, ...]:
-        """By its method: siblings, two sides, or pairs that are there."""
         return tuple(port for port in self.about.rows if is_of_use(self.about.inputs[port], self))
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """The better and the worse ones, where two inputs bring them."""
         return ("chosen", "rejected") if self.method == "direct" else ()
 
     def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
@@ -123,7 +118,6 @@ class PairsNode(BaseNode):
                 return frozenset(born(name, level, level) for level in rows)
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """Both sides, and what both have in common."""
         names = columns.inputs(name)
         judged = columns.walk.into(name, "preference" if self.method == "relabel" else "scores")
         written = self._written_columns(is_judged=bool(judged))
@@ -164,7 +158,6 @@ class PairsNode(BaseNode):
         return Count(rows=rows.rows // each * self._pairs(each), mean=mean)
 
     def _pairs(self, siblings: int) -> int:
-        """Pairs of each group."""
         return 1 if self.method == "best_worst" else siblings * (siblings - 1) // 2
 
 

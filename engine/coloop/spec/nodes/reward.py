@@ -26,8 +26,7 @@ from coloop.spec.reward import OnError, RewardSource
 from coloop.spec.training import Training
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage
 
 
 _MODEL_REWARD: When = {"source.type": ("model",)}
@@ -48,23 +47,17 @@ class RewardNode(BaseNode):
     """What a failure does: `stop`, `skip_row` or `{score: x}`."""
     per: Literal["row"] | None = setting(None, level="advanced")
     """With `join: gather`: a number for each row gathered; null: one for the gathered row."""
-    model: Model | None = setting(
-        None, when={"source.type": ("model",)}, needed={"source.type": ("model",)}, section="model"
-    )
+    model: Model | None = setting(None, when=_MODEL_REWARD, needed=_MODEL_REWARD, section="model")
     """Where the weights of a model reward come from."""
     template: PromptTemplate | None = setting(
-        None, level="advanced", when={"source.type": ("model",)}, section="reading"
+        None, level="advanced", when=_MODEL_REWARD, section="reading"
     )
     """What a model reward reads; null: prompt and completion."""
-    read: Read | None = setting(
-        None, level="advanced", when={"source.type": ("model",)}, section="reading"
-    )
+    read: Read | None = setting(None, level="advanced", when=_MODEL_REWARD, section="reading")
     """How its number becomes a score; null: as it is."""
-    algorithm: RewardAlgorithm | None = setting(
-        None, when={"source.type": ("model",)}, section="learning"
-    )
+    algorithm: RewardAlgorithm | None = setting(None, when=_MODEL_REWARD, section="learning")
     """How a model reward learns; null: it is frozen."""
-    training: Training | None = setting(None, when={"source.type": ("model",)}, section="learning")
+    training: Training | None = setting(None, when=_MODEL_REWARD, section="learning")
     """How its weights are updated; null: the defaults, where it owns weights that learn."""
 
     about: ClassVar[NodeKind] = NodeKind(
@@ -145,7 +138,6 @@ class RewardNode(BaseNode):
         yield "scores", join.members if self.per == "row" else join.levels
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """Its score comes along."""
         names = columns.inputs(name)
         table = {level: part.with_scores([name]) for level, part in names.items()}
         yield "scores", columns.per_row(name, table)

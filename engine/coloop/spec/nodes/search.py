@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from coloop.spec.base import Flag, Number, Text, setting
 from coloop.spec.levels import LevelsByPort, children
-from coloop.spec.names import NOTHING, NamesByPort, NamesOf
+from coloop.spec.names import NOTHING, ROLLOUT_COLUMNS, TREE_COLUMNS, NamesByPort, NamesOf
 from coloop.spec.nodes.kind import BaseNode, InPort, NodeKind, OutPort, PortType, Stage, When
 from coloop.spec.rollout import Rollout
 from coloop.spec.row_counts import UNKNOWN, Counts, add_up
 from coloop.spec.search import Budget, Completions, Expand, Select, StepLabels
 from coloop.spec.table_sizes import TableSize, mean_written
-from coloop.spec.written import ROLLOUT_COLUMNS, TREE_COLUMNS
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage, RowCounts
 
 
 _TREES: When = {"method": ("puct", "and_or")}
@@ -122,7 +119,6 @@ class SearchNode(BaseNode):
         yield "scores", rows if self.method == "and_or" else grown
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """What every text of a search has; its score comes along."""
         names = columns.inputs(name)
         own = TREE_COLUMNS if self.grows_tree else ROLLOUT_COLUMNS
         for port in ("rollouts", "step_scores", "scores"):
@@ -144,7 +140,6 @@ class SearchNode(BaseNode):
         return {**rows, **{level: replace(rows.get(level, UNKNOWN), mean=mean) for level in grown}}
 
     def _texts(self, rollouts: list[Rollout], rows: TableSize) -> TableSize:
-        """So many texts for each row, unless its budget of tokens ends it first."""
         factor = self.texts_per_row
         written_max = max((float(one.max_new_tokens) for one in rollouts), default=0.0)
         if self.budget.tokens and written_max and rows.rows:

@@ -10,18 +10,15 @@ from pydantic import model_validator
 
 from coloop.spec.base import PlainValue, Text, problem, setting
 from coloop.spec.levels import LevelsByPort, children
-from coloop.spec.names import NamesByPort, NamesOf
+from coloop.spec.names import NamesByPort, NamesOf, returned_keys
 from coloop.spec.nodes.kind import BaseNode, InPort, NodeKind, OutPort, PortType, Stage
 from coloop.spec.reading import Message
 from coloop.spec.row_counts import Count, Counts, at_most
 from coloop.spec.shaping import WRITE_SIGNATURE, Parse
 from coloop.spec.table_sizes import TableSize
-from coloop.spec.written import returned_keys
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage, RowCounts
 
 
 class TemplateNode(BaseNode):
@@ -89,7 +86,6 @@ class TemplateNode(BaseNode):
         yield "rows", rows if self.each is None else children(name, rows)
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """What it writes, without what it drops."""
         names = columns.inputs(name)
         written = self.written_columns()
         table: NamesOf = {}
@@ -136,7 +132,6 @@ class TemplateNode(BaseNode):
         return count if self.code is None else at_most(count)
 
     def _texts(self, rows: TableSize, scale: float) -> TableSize:
-        """Texts as long as what stands in them."""
         texts = [self.text or "", *(m.content for m in self.messages or ())]
         literal, names = _parts(" ".join(texts))
         is_own = any("completion" in one for one in names)

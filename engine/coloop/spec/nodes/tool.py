@@ -14,11 +14,12 @@ from coloop.spec.reading import PromptTemplate
 from coloop.spec.tools import ENVIRONMENT_SIGNATURE, Pack, ToolType
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage
 
 
 _ASKS_POLICY: When = {"type": ("model",)}
+_ENVIRONMENT: When = {"type": ("environment",)}
+_SEARCH: When = {"type": ("search",)}
 
 
 class ToolNode(BaseNode):
@@ -45,25 +46,21 @@ class ToolNode(BaseNode):
     """Longest time of a call."""
     output_bytes: Whole = setting(10_000, ge=1, level="advanced", unit="bytes")
     """Most bytes of an answer; the rest is cut."""
-    top_k: Whole = setting(3, ge=1, when={"type": ("search",)})
+    top_k: Whole = setting(3, ge=1, when=_SEARCH)
     """Documents that a search gives."""
-    column: Text | None = setting(None, widget="column", when={"type": ("search",)})
+    column: Text | None = setting(None, widget="column", when=_SEARCH)
     """Column of the documents that is searched; null: `text`."""
-    name: Name | None = setting(None, title="Environment name", when={"type": ("environment",)})
+    name: Name | None = setting(None, title="Environment name", when=_ENVIRONMENT)
     """An environment that coloop brings, e.g. `proof`."""
     code: Text | None = setting(
-        None, widget="code", when={"type": ("environment",)}, starter=ENVIRONMENT_SIGNATURE
+        None, widget="code", when=_ENVIRONMENT, starter=ENVIRONMENT_SIGNATURE
     )
     """Source of a class `Environment` with `reset(row)` and `step(text)`."""
-    file: Text | None = setting(
-        None, widget="path", level="advanced", when={"type": ("environment",)}
-    )
+    file: Text | None = setting(None, widget="path", level="advanced", when=_ENVIRONMENT)
     """A file with that class instead."""
-    template: PromptTemplate | None = setting(
-        None, when={"type": ("model",)}, needed={"type": ("model",)}
-    )
+    template: PromptTemplate | None = setting(None, when=_ASKS_POLICY, needed=_ASKS_POLICY)
     """What the policy of a model tool reads: `value` and the call's groups."""
-    pack: Pack | None = setting(None, level="advanced", when={"type": ("model",)})
+    pack: Pack | None = setting(None, level="advanced", when=_ASKS_POLICY)
     """Pack long answers of wrapped tools; null: as they are."""
     join: Literal["align"] = setting("align", level="expert", hidden=True)
     """A tool works on its caller's rows."""
@@ -83,7 +80,7 @@ class ToolNode(BaseNode):
                 "generate",
                 "Documents that a `search` tool searches.",
                 max=1,
-                when={"type": ("search",)},
+                when=_SEARCH,
             ),
             "check": InPort(PortType.CHECK, "generate", "A scorer that the tool calls.", max=1),
             "tools": InPort(
@@ -120,6 +117,5 @@ class ToolNode(BaseNode):
         yield "rollouts", lineage.brought(lineage.walk.into(name, "policy"), "rollouts")
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """Those of the policy behind it."""
         for edge in columns.walk.into(name, "policy"):
             yield "rollouts", columns.at(edge.source.node, "rollouts")

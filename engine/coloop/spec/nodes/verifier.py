@@ -11,6 +11,7 @@ from coloop.spec.model import Model
 from coloop.spec.names import NamesByPort
 from coloop.spec.nodes.kind import (
     MODEL_PATHS,
+    ROLLOUT_PATHS,
     BaseNode,
     InMode,
     InPort,
@@ -26,15 +27,12 @@ from coloop.spec.row_counts import Counts
 from coloop.spec.training import Credit, Training
 
 if TYPE_CHECKING:
-    from coloop.spec.lineage.columns import Columns
-    from coloop.spec.lineage.counts import RowCounts
-    from coloop.spec.lineage.lineage import Lineage
+    from coloop.spec.lineage import Columns, Lineage, RowCounts
 
 
 _JUDGE_MODEL: When = {"method": ("generative", "implicit_prm", "discriminative")}
 _JUDGE_TEMPLATE: When = {"method": ("generative", "discriminative")}
 _WRITES: When = {"method": ("generative",)}
-_WITH_MODEL = ("generative", "implicit_prm", "discriminative")
 
 
 class VerifierNode(BaseNode):
@@ -48,27 +46,23 @@ class VerifierNode(BaseNode):
     """The task's checker, a written verdict, log ratios, a head, a majority, a proof checker."""
     per: Literal["row"] | None = setting(None, level="advanced")
     """With `join: gather`: a score for each row gathered; null: one for the gathered row."""
-    model: Model | None = setting(
-        None, when={"method": _WITH_MODEL}, needed={"method": _WITH_MODEL}, section="model"
-    )
+    model: Model | None = setting(None, when=_JUDGE_MODEL, needed=_JUDGE_MODEL, section="model")
     """Where its weights come from."""
-    rollout: Rollout | None = setting(None, when={"method": ("generative",)}, section="generation")
+    rollout: Rollout | None = setting(None, when=_WRITES, section="generation")
     """How a generative verifier writes; null: it writes nothing, label probabilities are read."""
-    algorithm: VerifierAlgorithm | None = setting(
-        None, when={"method": _WITH_MODEL}, section="learning"
-    )
+    algorithm: VerifierAlgorithm | None = setting(None, when=_JUDGE_MODEL, section="learning")
     """How it learns, for each teaching port in use; null: it is frozen."""
     credit: Credit = setting(
         default_factory=Credit,
         level="advanced",
-        when={"method": ("generative",)},
+        when=_WRITES,
         section="learning",
     )
     """How scores of its verdicts become advantages."""
-    training: Training | None = setting(None, when={"method": _WITH_MODEL}, section="learning")
+    training: Training | None = setting(None, when=_JUDGE_MODEL, section="learning")
     """How its weights are updated; null: the defaults, where it owns weights that learn."""
     template: PromptTemplate | None = setting(
-        None, when={"method": _WITH_MODEL}, needed={"method": ("generative",)}, section="reading"
+        None, when=_JUDGE_MODEL, needed=_WRITES, section="reading"
     )
     """What it reads."""
     read: Read = setting(default_factory=Read, section="reading")
@@ -166,14 +160,7 @@ class VerifierNode(BaseNode):
         modes={
             "offline": InMode(
                 ports=("labels", "rewards", "pairs", "prior", "reference", "tools"),
-                fields=(
-                    "credit",
-                    "rollout.turns",
-                    "rollout.mask",
-                    "rollout.truncated",
-                    "rollout.greedy_extra",
-                    "rollout.on_sync",
-                ),
+                fields=ROLLOUT_PATHS,
             ),
             "reward_modeling": InMode(
                 begins={
@@ -203,7 +190,6 @@ class VerifierNode(BaseNode):
 
     @property
     def writes_texts(self) -> bool:
-        """Where it writes its verdict."""
         return self.method == "generative" and self.rollout is not None
 
     def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
@@ -217,7 +203,6 @@ class VerifierNode(BaseNode):
         yield from (("scores", scored), ("step_scores", scored))
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """Its score comes along, with what every rollout has where it writes."""
         names = columns.inputs(name)
         table = columns.rollouts(name) if self.writes_texts else names
         table = {level: part.with_scores([name]) for level, part in table.items()}

@@ -102,7 +102,6 @@ class Editor:
         return len(chain) >= len(parts) and chain[len(parts) - 1].content.kind == "sequence"
 
     def _add(self, chain: list[Place], parts: Parts, value: Any) -> list[Edit]:
-        """A value whose place is not there yet: into the nearest mapping on the way."""
         depth = len(chain) - 1
         holder = chain[depth].content
         rest = parts[depth:]
@@ -144,7 +143,6 @@ class Editor:
         return self._after_line(self._last(holder).end, lines)
 
     def _last(self, holder: Place) -> Place:
-        """The place that ends last inside of a collection."""
         inner = [*holder.keys.values(), *holder.values.values(), *holder.items]
         return max(inner, key=lambda place: place.end)
 
@@ -167,7 +165,6 @@ class Editor:
         return self.text.rfind("\n", 0, offset) + 1
 
     def _line_end(self, offset: int) -> int:
-        """Behind the newline of the line in which a value ends."""
         if offset > 0 and self.text[offset - 1] == "\n":
             return offset
         found = self.text.find("\n", offset)
@@ -230,7 +227,6 @@ class Editor:
         return holder.column - 1
 
     def _head_and_lines(self, value: Any, indent: int, place: Place) -> tuple[str, str]:
-        """What stands behind the key, and the lines below it."""
         if self.in_blocks and isinstance(value, str) and is_literal(value):
             header, _, body = literal(value, indent).partition("\n")
             return header, body
@@ -264,7 +260,6 @@ class Editor:
         return [Edit(place.start, place.end, inline), Edit(below, below, tail + lines)]
 
     def _mark(self, place: Place, holder: Place, part: str | int) -> int:
-        """The offset behind the colon or dash of a value."""
         if holder.kind == "mapping":
             return self.text.index(":", holder.keys[str(part)].end) + 1
         return self.text.rfind("-", self._line_start(place.start), place.start) + 1
@@ -306,7 +301,6 @@ def _joined(head: str, lines: str) -> str:
 
 
 def _spans(holder: Place, text: str) -> list[tuple[int, int]]:
-    """From the key or dash to the end of the value, for each entry of a collection."""
     if holder.kind == "mapping":
         pairs = ((holder.keys[key], value) for key, value in holder.values.items())
         return [(key.start, max(key.end, value.end)) for key, value in pairs]
@@ -330,7 +324,6 @@ def _flow_removal(spans: list[tuple[int, int]], index: int) -> Edit:
 
 
 def _nested(parts: Parts, value: Any, old: dict[str, Any]) -> Any:
-    """A value inside of new mappings."""
     for part in reversed(parts[1:]):
         value = {str(part): value}
     return {**old, str(parts[0]): value} if parts else value

@@ -1,11 +1,8 @@
 """Edits the text of a loop and leaves every other character as it is.
 
-Each change becomes the replacement of one stretch of text, found by the places that the reader
-keeps: comments, key order, quotes, anchors and number formats outside of it stay. Where a change
-would touch a value that aliases share, the alias is written out or the anchor moves to its first
-alias, so that only what was named changes. At the end the text is read again and must say what
-was asked for; if it does not, or if there are very many edits, the loop is written anew without
-comments, so that no edit is ever lost.
+Each change replaces one range of the text. A value that aliases share is set apart first. The
+result is read again and must say what was asked for; if it does not, or if there are very many
+edits, the loop is written anew without comments, so that no edit is ever lost.
 """
 
 from __future__ import annotations
@@ -254,7 +251,6 @@ def _all_places(place: Place) -> Iterator[Place]:
 
 
 def _value_of(reading: Reading, wanted: Place) -> Any:
-    """The data that stands at a place."""
     waiting: list[tuple[Place, Any]] = [(reading.place, reading.data)] if reading.place else []
     while waiting:
         place, value = waiting.pop()

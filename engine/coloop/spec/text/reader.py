@@ -1,11 +1,7 @@
 """YAML text to plain data, with the place of every value; never raises on what a user wrote.
 
-The text is read as YAML 1.2, core schema: `yes` is text, `1e-6` is a number. Events of the parser
-are followed with a stack of our own, so depth, size and aliases cannot hurt: an alias shares the
-value of its anchor, and what it would weigh if written out counts towards the limit.
-
-Invariants: data holds only `None`, `bool`, `int`, `float`, `str`, `list` and `dict` with text
-keys; numbers are finite. The first error ends the reading.
+YAML 1.2, core schema: `yes` is text, `1e-6` is a number. Events of the parser are followed with a
+stack of our own, so depth, size and aliases cannot hurt. The first error ends the reading.
 """
 
 from __future__ import annotations
