@@ -10,9 +10,9 @@ from coloop.cli.check import Checked, checked_spec
 from coloop.cli.output import complain, console, gib, seconds
 from coloop.cli.source import UNREADABLE
 from coloop.data.files.marks import write_whole
-from coloop.plan.cost.fit import Fit, fit
-from coloop.plan.cost.missing import unknown_hint
-from coloop.plan.cost.solving import solve
+from coloop.plan.cost.advice import unknown_hint
+from coloop.plan.cost.relaxing import BudgetResult
+from coloop.plan.cost.solving import fit, solve
 from coloop.plan.cost.ways import Way, ways_of
 from coloop.plan.run_check import check_run, refused_because, refused_words
 from coloop.spec.diagnostics import Change
@@ -58,7 +58,7 @@ def fit_command(
     return 0
 
 
-def _print_changes(fitted: Fit, *, stderr: bool) -> None:
+def _print_changes(fitted: BudgetResult, *, stderr: bool) -> None:
     out = console(stderr=stderr)
     for change in fitted.changes:
         before = "not set" if change.old is None else _show(change.old)
@@ -91,7 +91,7 @@ def _print_changes(fitted: Fit, *, stderr: bool) -> None:
         out.print(f"[bold red]does not run[/]: {escape(refused_words(fitted.refusals))}")
 
 
-def _print_ways(checked: Checked, fitted: Fit, *, stderr: bool) -> None:
+def _print_ways(checked: Checked, fitted: BudgetResult, *, stderr: bool) -> None:
     """Print what a user could change instead, one at a time."""
     spec, root = checked.spec, checked.source.root
     assert spec is not None

@@ -11,7 +11,7 @@ from rich.table import Table
 from coloop.cli.check import checked_spec, print_run_check
 from coloop.cli.output import console, gib, print_json, rate, seconds
 from coloop.plan.cost import Estimate, Explanation
-from coloop.plan.cost.missing import unknown_hint
+from coloop.plan.cost.advice import unknown_hint
 from coloop.plan.cost.report import GpuEstimate
 from coloop.plan.run_check import check_run
 

@@ -45,10 +45,6 @@ class Unused(NamedTuple):
     hint: str = REMOVE
 
 
-def _searches_by(method: str) -> Callable[[LoopSpec, str, Any], bool]:
-    return lambda spec, name, node: node.method == method
-
-
 def _crosses_nothing(spec: LoopSpec, name: str, node: BaseNode) -> bool:
     """Whether rows that are to be crossed come in by one edge at most."""
     walk = Walk(spec)
@@ -113,7 +109,12 @@ OF_NODES: Final[tuple[Unused, ...]] = (
         "remove it: it is called like the tools that it wraps",
     ),
     *(
-        Unused(SearchNode, fields, _searches_by(method), "of a search by {node.method}")
+        Unused(
+            SearchNode,
+            fields,
+            (lambda spec, name, node, method=method: node.method == method),
+            "of a search by {node.method}",
+        )
         for method, fields in OF_SEARCHES.items()
     ),
     Unused(BaseNode, ("join",), _crosses_nothing, "(`cross`) of rows that arrive by one edge"),

@@ -206,7 +206,13 @@ class _Ways:
                 yield _way("learning", title, ADAPTER, solution, [*adapters, moved])
             else:
                 title = f"Run on {other.name}"
-                yield _way("hardware", title, _memory_of(other), solution, [moved])
+                yield _way(
+                    "hardware",
+                    title,
+                    (f"{other.title}: {other.usable_bytes / 2**30:.0f} GiB on each"),
+                    solution,
+                    [moved],
+                )
             if solution.fits:
                 return
 
@@ -242,10 +248,6 @@ class _Ways:
             if group.trainable and name in there and is_whole:
                 reason = "an adapter is trained"
                 yield FitChange(path=path, old=None, new={"rank": 16}, reason=reason)
-
-
-def _memory_of(other: presets.HardwarePreset) -> str:
-    return f"{other.title}: {other.usable_bytes / 2**30:.0f} GiB on each"
 
 
 def _larger(here: presets.HardwarePreset, *, fixed: bool) -> list[presets.HardwarePreset]:
