@@ -2,7 +2,7 @@
 
 A test says what it tried by `record_property("tried", n)` and what came through by
 `record_property("through", n)`; the table adds them up, file by file. With `ATTACK=--write-notes`
-the table of `docs/threat-model.md` is replaced.
+the table of `docs/security-reviews.md` is replaced.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "threat-model.md"
+PAGE = ROOT / "docs" / "security-reviews.md"
 BEGIN, END = "<!-- attack table -->\n", "<!-- end of attack table -->\n"
 
 
