@@ -59,6 +59,10 @@ def _selects_nothing(spec: LoopSpec, name: str, node: SearchNode) -> bool:
     return node.method == "monte_carlo" or compute_lineage(spec)[0].labels_texts(name)
 
 
+def _searches_by(method: str) -> Callable[[LoopSpec, str, Any], bool]:
+    return lambda spec, name, node: bool(node.method == method)
+
+
 _OF_OMEGA: Final = ("select.alpha", "select.beta", "select.length")
 OF_SEARCHES: Final[Mapping[str, tuple[str, ...]]] = {
     "monte_carlo": ("expand", "step_reward", "give"),
@@ -109,12 +113,7 @@ OF_NODES: Final[tuple[Unused, ...]] = (
         "remove it: it is called like the tools that it wraps",
     ),
     *(
-        Unused(
-            SearchNode,
-            fields,
-            (lambda spec, name, node, method=method: node.method == method),
-            "of a search by {node.method}",
-        )
+        Unused(SearchNode, fields, _searches_by(method), "of a search by {node.method}")
         for method, fields in OF_SEARCHES.items()
     ),
     Unused(BaseNode, ("join",), _crosses_nothing, "(`cross`) of rows that arrive by one edge"),

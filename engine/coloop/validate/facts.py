@@ -292,8 +292,8 @@ class Facts:
         )
 
     @cached_property
-    def phase_names(self) -> frozenset[str]:
-        return frozenset(item.name for _, item in self.spec.schedule.items() if item.name)
+    def phase_names(self) -> tuple[str, ...]:
+        return tuple(item.name for _, item in self.spec.schedule.items() if item.name)
 
     @cached_property
     def actions(self) -> tuple[tuple[str, PhaseActions], ...]:
