@@ -106,14 +106,9 @@ class Givers:
     def _find(self, node: str, port: str) -> Iterable[StageKey]:
         kind = self._walk.kinds.get(node, "")
         verb = GIVES.get(kind, {}).get(port)
-        inside = (
-            ()
-            if port != "rollouts" or kind not in ("actor", "tool")
-            else self._walk.callers_of(node)
-        )
-        if verb is not None and not (
-            inside and (not self._walk.into(node, *READS[self._walk.kinds[node]][verb]))
-        ):
+        is_callee = port == "rollouts" and kind in ("actor", "tool")
+        inside = self._walk.callers_of(node) if is_callee else ()
+        if verb is not None and (not inside or self._walk.into(node, *READS[kind][verb])):
             yield node, verb
         for caller in inside:
             yield caller, WRITES[self._walk.kinds[caller]]
@@ -288,7 +283,7 @@ class Closure:
         entry = self.found[node, verb]
         # A buffer's rows have no parents: all that seeds it is wanted.
         wanted = None if verb == "read" else entry.demand
-        ports = READS[(self.spec.nodes[node].kind)].get(verb, ())
+        ports = READS[self.spec.nodes[node].kind].get(verb, ())
         stays_away = self._stays_away(node, ports)
         known, entry.edges = entry.edges, {}
         for port in ports:

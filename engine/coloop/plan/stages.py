@@ -128,10 +128,8 @@ class Unrolling:
             for target in (one for one in targets if self.spec.nodes[one].kind != "buffer"):
                 yield from self._going_round(target)
             for callee in self._givers.calls(name):
-                if any(
-                    name in self._givers.nodes_of(e)
-                    for e in (self.lineage.walk.out_of(callee, "rollouts"))
-                ):
+                given = self.lineage.walk.out_of(callee, "rollouts")
+                if any(name in self._givers.nodes_of(edge) for edge in given):
                     yield from self._going_round(callee)
 
         return frozenset(reach([node], onward))

@@ -227,7 +227,7 @@ def plan_probe(spec: LoopSpec, name: str, unrolling: Unrolling, serves: Serves) 
     assert isinstance(node, EvaluateNode)
     edges = [
         edge
-        for port in (dict.fromkeys(edge.target.port for edge in spec.graph.edges_into(name)))
+        for port in dict.fromkeys(edge.target.port for edge in spec.graph.edges_into(name))
         for edge in unrolling.live_edges(name, port)
     ]
     has_rows = bool(node.instead_of or node.of)

@@ -56,11 +56,8 @@ def to_lesson(facts: Facts, name: str) -> tuple[Fix, ...]:
 
 def onward(facts: Facts, name: str) -> tuple[Fix, ...]:
     """Steps by which what a node gives comes to be used, or by which it learns itself."""
-    work = (
-        ()
-        if (bool(facts.walk.into(name, *PORTS[facts.nodes[name].kind].inputs)))
-        else _inward(facts, name)
-    )
+    has_work = facts.walk.into(name, *PORTS[facts.nodes[name].kind].inputs)
+    work = () if has_work else _inward(facts, name)
     drawn = (*work, *to_lesson(facts, name), *_outward(facts, name))
     return (drawn or _reader(facts, name))[:MOST]
 

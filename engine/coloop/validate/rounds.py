@@ -35,8 +35,7 @@ def rounds_close_a_circle(facts: Facts) -> Iterator[Diagnostic]:
                     "structure.rounds_without_circle",
                     facts.place(edge),
                     f"`{edge.label}` has `rounds`, but nothing leads from `{edge.target.node}` "
-                    "back "
-                    f"to `{edge.source.node}`",
+                    f"back to `{edge.source.node}`",
                     "an edge with `rounds` must close a cycle; remove `rounds`",
                 )
             continue

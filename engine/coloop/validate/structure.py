@@ -76,10 +76,8 @@ def silent_outputs_are_not_read(facts: Facts) -> Iterator[Diagnostic]:
         if isinstance(node, VerifierNode):
             reason, hint = _silent_verifier(facts, name, node, port)
         elif isinstance(node, ToolNode) and port == "rollouts" and node.type != "model":
-            reason, hint = (
-                f"a {node.type} tool generates no rollouts",
-                ("only `type: model` generates rollouts"),
-            )
+            reason = f"a {node.type} tool generates no rollouts"
+            hint = "only `type: model` generates rollouts"
         elif port == "returns" and not (
             "values" in facts.read_by(name, "rewards") or not facts.algorithms(name, "rewards")
         ):
@@ -152,9 +150,8 @@ def _silent_verifier(
 ) -> tuple[str | None, str | None]:
     if port in ("rollouts", "policy") and not facts.lineage.writes(name):
         how = "without `rollout` it" if node.method == "generative" else f"`{node.method}`"
-        return (
-            f"{how} generates nothing"
-        ), "only `method: generative` with a `rollout` generates texts"
+        hint = "only `method: generative` with a `rollout` generates texts"
+        return f"{how} generates nothing", hint
     if port != "step_scores" or node.method in ("rule", "implicit_prm", "formal"):
         return None, None
     if node.method == "vote":

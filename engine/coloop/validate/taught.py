@@ -136,8 +136,8 @@ def pairs_are_sure_where_they_must_be(facts: Facts) -> Iterator[Diagnostic]:
                 if not givers or remedy is None or isinstance(entry, LabelCrossEntropy):
                     continue
                 is_refused = isinstance(entry, PreferenceAlgorithm)
-                end = "the run ends at the first value that is not 1"
-                end = end if is_refused else "it is ignored"
+                ends = "the run ends at the first value that is not 1"
+                end = ends if is_refused else "it is ignored"
                 yield warning(
                     "learning.soft_pairs",
                     f"nodes.{name}.algorithm",

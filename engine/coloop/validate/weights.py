@@ -169,10 +169,8 @@ def frozen_weights_know_something(facts: Facts) -> Iterator[Diagnostic]:
             "learning.frozen_scratch",
             f"nodes.{group.name}.model",
             f"`{group.name}` starts with random weights and is never trained: its output is noise",
-            (
-                "connect one of its teaching ports, or use trained weights: `model: {type: "
-                "pretrained, path: ...}`"
-            )
+            "connect one of its teaching ports, or use trained weights: `model: {type: "
+            "pretrained, path: ...}`"
             + (" or `{type: snapshot, of: ...}`" if "reference" in kinds else ""),
             *next_steps.to_lesson(facts, group.name),
         )

@@ -207,13 +207,8 @@ class _Ways:
                 yield _way("learning", title, ADAPTER, solution, [*adapters, moved])
             else:
                 title = f"Run on {other.name}"
-                yield _way(
-                    "hardware",
-                    title,
-                    (f"{other.title}: {other.usable_bytes / 2**30:.0f} GiB on each"),
-                    solution,
-                    [moved],
-                )
+                reason = f"{other.title}: {other.usable_bytes / 2**30:.0f} GiB on each"
+                yield _way("hardware", title, reason, solution, [moved])
             if solution.fits:
                 return
 

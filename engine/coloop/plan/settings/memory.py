@@ -228,7 +228,7 @@ class _Layout:
         if engine.kind != "vllm":
             serving = serve_static(
                 setup,
-                prefill_tokens=min(PREFILL_TOKENS, (engine.at_once * engine.length)),
+                prefill_tokens=min(PREFILL_TOKENS, engine.at_once * engine.length),
                 has_graphs=bool(pool.gpus),
             )
             self._servings[node] = serving

@@ -102,10 +102,8 @@ def _decisions(
 
 def _unlimited(name: str, update: UpdateSettings, training: Training) -> Iterator[Decision]:
     """What is decided for weights of which no size is known."""
-    path, reason = (
-        f"nodes.{name}.training",
-        ("the fastest: how much memory it needs is not known here"),
-    )
+    path = f"nodes.{name}.training"
+    reason = "the fastest: how much memory it needs is not known here"
     if training.micro_batch is None:
         at_once = f"{update.tokens_at_once} tokens"
         yield Decision(path=f"{path}.micro_batch", value=at_once, reason=reason)

@@ -90,7 +90,7 @@ def serve_from_budget(
         workspace=workspace,
         kv_cache=max(left, 0.0),
         tokens=max(tokens, 0),
-        sequences=(max(min(setup.max_sequences, tokens // max(setup.sequence_length, 1)), 0)),
+        sequences=max(min(setup.max_sequences, tokens // max(setup.sequence_length, 1)), 0),
     )
 
 
