@@ -16,7 +16,7 @@ from coloop.data.templates import budget
 from coloop.data.templates.chat import render_chat
 from coloop.data.templates.environment import RenderProblem, render_text
 from coloop.data.templates.grammar import names_of
-from coloop.validate.text_names import names_in_text
+from coloop.validate.texts import names_in_text
 
 ROOM = 1024 * 2**20
 """Bytes of address space over the start: enough to see by how much a limit is broken."""

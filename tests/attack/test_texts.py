@@ -15,7 +15,7 @@ from coloop.data.tasks import TASKS, check_row, task_rows
 from coloop.data.template import column_of
 from coloop.spec.builtins import BuiltinSource
 from coloop.spec.shaping import ParseJson, ParseTag
-from coloop.validate.text_names import regex_problem
+from coloop.validate.texts import regex_problem
 
 pytestmark = pytest.mark.attack
 

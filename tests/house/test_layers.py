@@ -132,7 +132,7 @@ OUTSIDE: dict[str, set[str]] = {
     "sandbox": set(),
     "plan": {"pydantic"},
     "plan.weight_buckets": set(),
-    "plan.settings": set(),
+    "plan.settings": {"pydantic"},
     "plan.cost": {"pydantic"},
     "validate": {"jinja2"},
     "explain.rehearsal": set(),

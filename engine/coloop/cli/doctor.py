@@ -23,7 +23,7 @@ from rich.table import Table
 from coloop.cli.app import LIBRARIES, Json
 from coloop.cli.output import console, gib, print_json
 from coloop.errors import SettingInvalid
-from coloop.plan.settings.outline import WIDTH_OF_THREAD
+from coloop.plan.settings.machine import WIDTH_OF_THREAD
 from coloop.plan.settings.processor import Processor, processor_here
 from coloop.plan.settings.survey import LEAST_PARAMETERS
 from coloop.sandbox.inside.isolation import Isolation

@@ -14,12 +14,13 @@ from coloop.cli.check import UNREADABLE, checked_spec, print_run_check
 from coloop.cli.output import complain, console, gib, print_json, rate, seconds, table_of
 from coloop.data.files.marks import write_whole
 from coloop.plan.cost import Estimate, Explanation
-from coloop.plan.cost.fit import Fit, fit
-from coloop.plan.cost.missing import unknown_hint
-from coloop.plan.cost.report import GpuEstimate, NoteEstimate
-from coloop.plan.cost.solving import solve
+from coloop.plan.cost.advice import unknown_hint
+from coloop.plan.cost.relaxing import BudgetResult
+from coloop.plan.cost.report import GpuEstimate
+from coloop.plan.cost.solving import fit, solve
 from coloop.plan.cost.ways import Way, ways_of
 from coloop.plan.run_check import check_run, refused_because, refused_words
+from coloop.plan.settings.settings import Note
 from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec
 from coloop.spec.presets import patched
@@ -69,7 +70,7 @@ def estimate_command(
     return 0 if estimate.fits else DOES_NOT_FIT
 
 
-def _note(note: NoteEstimate) -> str:
+def _note(note: Note) -> str:
     return escape(f"{note.node}: {note.message}" if note.node else note.message)
 
 
@@ -254,7 +255,7 @@ def fit_command(
     return _write(patched(checked.source.text, changes), out)
 
 
-def _print_changes(out: Console, fitted: Fit) -> None:
+def _print_changes(out: Console, fitted: BudgetResult) -> None:
     for change in fitted.changes:
         before = "not set" if change.old is None else _show(change.old)
         out.print(
@@ -287,7 +288,7 @@ def _print_changes(out: Console, fitted: Fit) -> None:
 
 
 def _print_ways(
-    out: Console, spec: LoopSpec, fitted: Fit, root: Path, locks: Sequence[str]
+    out: Console, spec: LoopSpec, fitted: BudgetResult, root: Path, locks: Sequence[str]
 ) -> None:
     budget = fitted.spec.hardware.memory_budget
     failed = solve(spec, budget_fraction=budget, root=root, locks=locks)

@@ -120,10 +120,6 @@ def _written() -> dict[str, dict[str, Any]]:
     return {name: {**loaded.get(own.get("like", ""), {}), **own} for name, own in loaded.items()}
 
 
-def written_names() -> tuple[str, ...]:
-    return tuple(_written())
-
-
 def tags_of(name: str) -> tuple[str, ...]:
     """Words by which a preset is found; none of a loop of which nothing is written."""
     return tuple(_written().get(name, {}).get("tags", ()))

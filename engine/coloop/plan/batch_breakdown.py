@@ -153,7 +153,7 @@ def _micro_batches(
     if sized is None or settings is None:
         return None, ""
     places = max(sized.weights.shards, 1)
-    at_once = sized.settings.micro_batch
+    at_once = sized.rows_at_once
     count = ceil(ceil(rows / places) / at_once) * min(places, ceil(rows))
     where = "" if places == 1 else f" on each of {places} places"
     if settings.micro_batch is not None:

@@ -7,11 +7,112 @@ brings nothing, a circle ends where it began, and a long chain is no deep call.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
-from coloop.plan.needs import CONCAT_PORTS, CREDITED, READS, SERVING, Givers, StageKey
 from coloop.spec.algorithm import off_policy_of
-from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.graph import Edge, LoopSpec, reach
 from coloop.spec.lineage import Level, Levels, Lineage, Relation
+from coloop.spec.nodes import NODE_CLASSES
+
+# Which stage reads which ports, and which stage fills which: the one table that everything else
+# follows; each kind says it of itself (`spec/nodes`).
+#
+# What runs in a phase is the closure of this table from the phase's goals; the order is a
+# topological sort of the same table. No algorithm is named here. Handles (`policy`, `check`,
+# `tool`) are not in it: they let one node call another and bring no rows, so they make no stage
+# of whom they call.
+
+READS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    kind: {verb: stage.reads for verb, stage in node.about.stages.items()}
+    for kind, node in NODE_CLASSES.items()
+}
+"""By kind and verb, the ports that the stage reads."""
+
+GIVES: Final[Mapping[str, Mapping[str, str]]] = {
+    kind: {port: verb for verb, stage in node.about.stages.items() for port in stage.gives}
+    for kind, node in NODE_CLASSES.items()
+}
+"""By kind and output port, the verb of the stage that fills it; a tool's rows are filled by the
+stages in which it is called (`givers`)."""
+
+WRITES: Final[Mapping[str, str]] = {
+    kind: verb
+    for kind, node in NODE_CLASSES.items()
+    for verb, stage in node.about.stages.items()
+    if stage.calls
+}
+"""By kind, the verb of the stage in which it calls its handles."""
+
+CREDITED: Final = frozenset({"rewards"})
+"""Teaching ports whose numbers pass through the node's credit stage before it learns."""
+
+SERVING: Final = frozenset({"reference", "values", "prior"})
+"""Learn ports that teach nothing themselves and are read only where an algorithm asks for them."""
+
+USES_WEIGHTS: Final = frozenset({"generate", "score"})
+"""Verbs that use a group's weights without changing them."""
+
+CONCAT_PORTS: Final = frozenset(
+    (kind, port) for kind, node in NODE_CLASSES.items() for port in node.about.concat
+)
+"""Ports that take their edges one after another, whatever the node's join."""
+
+
+# Which stages fill what an edge brings, and whom a stage calls.
+#
+#     problems.load ── solver.generate ── judge.score        an edge of rows: one giver
+#                        │ tool: condense ── reader.policy   handles: `reader` writes inside of
+#                        └── reader.rollouts                 `solver.generate`, which gives its rows
+#
+# Over the edges of one lineage, those of dead and half-drawn ends left out.
+
+StageKey = tuple[str, str]
+"""(node, verb); for learn stages the node is the weights group's."""
+
+
+class Givers:
+    """Givers and callees of one lineage, each looked up once."""
+
+    def __init__(self, lineage: Lineage) -> None:
+        self._walk = lineage.walk
+        self._graph = lineage.spec.graph
+        self._known: dict[tuple[str, str], tuple[StageKey, ...]] = {}
+        self._calls: dict[str, tuple[str, ...]] = {}
+
+    def of(self, edge: Edge) -> tuple[StageKey, ...]:
+        """The stages that fill the output from which an edge leads; none for a handle."""
+        return self.of_port(edge.source.node, edge.source.port)
+
+    def of_port(self, node: str, port: str) -> tuple[StageKey, ...]:
+        key = (node, port)
+        if key not in self._known:
+            self._known[key] = tuple(self._find(node, port))
+        return self._known[key]
+
+    def nodes_of(self, edge: Edge) -> tuple[str, ...]:
+        return tuple(node for node, _ in self.of(edge))
+
+    def calls(self, node: str) -> tuple[str, ...]:
+        """Nodes that a node calls by handles, and those that these call."""
+        if node not in self._calls:
+            called = reach([node], self._callees)
+            self._calls[node] = tuple(name for name in called if name != node)
+        return self._calls[node]
+
+    def _callees(self, node: str) -> list[str]:
+        edges = self._walk.into(node)
+        return [edge.source.node for edge in edges if self._graph.is_handle(edge)]
+
+    def _find(self, node: str, port: str) -> Iterable[StageKey]:
+        kind = self._walk.kinds.get(node, "")
+        verb = GIVES.get(kind, {}).get(port)
+        is_callee = port == "rollouts" and kind in ("actor", "tool")
+        inside = self._walk.callers_of(node) if is_callee else ()
+        if verb is not None and (not inside or self._walk.into(node, *READS[kind][verb])):
+            yield node, verb
+        for caller in inside:
+            yield caller, WRITES[self._walk.kinds[caller]]
+
 
 Serves = Callable[[str, str], frozenset[str]]
 """For a teaching port (node, port) the serving ports that its algorithm reads."""
@@ -39,48 +140,34 @@ class Found:
     """Learn stages: the roles that share the update."""
 
 
+@dataclass
 class Closure:
     """The stages of one step over the edges of one lineage."""
 
-    def __init__(
-        self,
-        spec: LoopSpec,
-        lineage: Lineage,
-        *,
-        givers: Givers,
-        serves: Serves,
-        groups: Mapping[str, str],
-        halt: str | None = None,
-        below: frozenset[str] = frozenset(),
-    ) -> None:
-        """
-        Args:
-            groups: the weights group of each node; a node without weights is its own.
-            halt: a node at whose stages the walk ends: others stand in for what feeds it.
-            below: nodes of a slice; where their rows are put together with others, these stay away.
-        """
-        self._spec = spec
-        self._graph = spec.graph
-        self._lineage = lineage
-        self._givers = givers
-        self._serves = serves
-        self._groups = groups
-        self._halt = halt
-        self._below = below
-        self._waiting: list[StageKey] = []
-        self.found: dict[StageKey, Found] = {}
+    spec: LoopSpec
+    lineage: Lineage
+    givers: Givers
+    serves: Serves
+    groups: Mapping[str, str]
+    """The weights group of each node; a node without weights is its own."""
+    halt: str | None = None
+    """A node at whose stages the walk ends: others stand in for what feeds it."""
+    below: frozenset[str] = frozenset()
+    """Nodes of a slice; where their rows are put together with others, these stay away."""
+    found: dict[StageKey, Found] = field(default_factory=dict, init=False)
+    _waiting: list[StageKey] = field(default_factory=list, init=False)
 
     def of(self, goals: Goals) -> dict[StageKey, Found]:
         """Everything that the goals need."""
         for node, port in sorted(goals.teaching):
-            if node in self._spec.nodes:
+            if node in self.spec.nodes:
                 self._teach(node, port)
         for buffer in sorted(goals.fills):
-            if self._spec.kind_of(buffer) == "buffer":
+            if self.spec.kind_of(buffer) == "buffer":
                 self._need((buffer, "write"), None)
         for node, port in sorted(goals.wanted):
-            for key in self._givers.of_port(node, port):
-                self._need(key, self._lineage.levels(node, port) or None)
+            for key in self.givers.of_port(node, port):
+                self._need(key, self.lineage.levels(node, port) or None)
         while self._waiting:
             self._read(*self._waiting.pop())
         return self.found
@@ -89,17 +176,17 @@ class Closure:
         return [edge for edge in self._edges(node, port) if not edge.rounds]
 
     def is_concat(self, node: str, port: str) -> bool:
-        section = self._spec.nodes[node]
+        section = self.spec.nodes[node]
         is_always = (section.kind, port) in CONCAT_PORTS
         return is_always or getattr(section, "join", None) == "concat"
 
     def _edges(self, node: str, port: str) -> list[Edge]:
-        return [e for e in self._lineage.walk.into(node, port) if not self._graph.is_handle(e)]
+        return [e for e in self.lineage.walk.into(node, port) if not self.spec.graph.is_handle(e)]
 
     # ---- goals
 
     def _teach(self, node: str, port: str) -> None:
-        group = self._groups[node]
+        group = self.groups[node]
         learn = self.found.setdefault((group, "learn"), Found(demand=None))
         learn.members.add(node)
         if port in CREDITED:
@@ -107,15 +194,17 @@ class Closure:
         else:
             edges = self.live_edges(node, port)
             self._bring(learn, edges, lambda edge: None)
-            levels = (self._lineage.edge_levels(edge) for edge in edges)
+            levels = (self.lineage.edge_levels(edge) for edge in edges)
             self._serve(learn, node, port, frozenset().union(*levels))
-        if self._writes(group):
+        if any(
+            self.groups.get(node) == group and self.lineage.writes(node) for node in self.spec.nodes
+        ):
             self._record((group, "sync"), None)
 
     def _credit(self, node: str) -> None:
         """Scores become advantages: those of the node's own rows, and of what a buffer kept."""
         credit = self.found[node, "credit"]
-        demand = set(self._lineage.levels(node, "rollouts"))
+        demand = set(self.lineage.levels(node, "rollouts"))
         for edge in self.live_edges(node, "rewards"):
             wanted = self._scored_for(node, edge)
             self._bring(credit, [edge], lambda _, wanted=wanted: wanted)  # type: ignore[misc]
@@ -128,46 +217,36 @@ class Closure:
     ) -> None:
         """What the algorithm of a teaching port reads beside what teaches; rows that others wrote
         are held to no reference, but need values."""
-        for serving in sorted(self._serves(node, port) & SERVING):
+        for serving in sorted(self.serves(node, port) & SERVING):
             wanted = demand | others if serving == "values" else demand
             self._bring(entry, self.live_edges(node, serving), lambda edge, of=wanted: of or None)  # type: ignore[misc]
 
     def _of_others(self, node: str) -> Levels:
         """Levels of rows that others wrote and that the node learns from as well."""
-        if off_policy_of(self._spec, node) is None:
+        if off_policy_of(self.spec, node) is None:
             return frozenset()
         edges = [edge for edge in self.live_edges(node, "rewards") if not edge.aggregate]
-        return frozenset().union(*(self._lineage.edge_levels(edge) for edge in edges))
+        return frozenset().union(*(self.lineage.edge_levels(edge) for edge in edges))
 
     def _scored_for(self, node: str, edge: Edge) -> set[Level] | None:
         """Levels whose scores this edge can bring to the learner's rows, or to rows that a buffer
         keeps of it; None for all."""
-        own = self._lineage.levels(node, "rollouts")
+        own = self.lineage.levels(node, "rollouts")
         related = {Relation.SAME, Relation.DOWN, Relation.UP}
-        if self._lineage.attachment(edge).relation is Relation.SIDE:
+        if self.lineage.attachment(edge).relation is Relation.SIDE:
             related.add(Relation.SIDE)
         wanted = {
             level
-            for level in self._lineage.edge_levels(edge)
-            if self._is_kept(level) or self._lineage.relate(own, frozenset({level})) in related
+            for level in self.lineage.edge_levels(edge)
+            if self._is_kept(level) or self.lineage.relate(own, frozenset({level})) in related
         }
         return wanted or None
 
     def _is_kept(self, level: Level) -> bool:
         """Whether rows of this level come out of a buffer."""
-        return self._spec.kind_of(level.node) == "buffer" or any(map(self._is_kept, level.parents))
-
-    def _writes(self, group: str) -> bool:
-        """Whether a member of the group has an engine that wants new weights."""
-        return any(
-            self._groups.get(node) == group and self._lineage.writes(node)
-            for node in self._spec.nodes
-        )
+        return self.spec.kind_of(level.node) == "buffer" or any(map(self._is_kept, level.parents))
 
     # ---- stages
-
-    def _kind(self, node: str) -> str:
-        return self._spec.nodes[node].kind
 
     def _bring(
         self,
@@ -177,7 +256,7 @@ class Closure:
     ) -> None:
         for edge in edges:
             entry.edges[edge.key] = edge
-            for key in self._givers.of(edge):
+            for key in self.givers.of(edge):
                 self._need(key, demand(edge))
 
     def _record(self, key: StageKey, demand: Iterable[Level] | None) -> Found:
@@ -193,7 +272,7 @@ class Closure:
         known = None if before is None else (before.demand and frozenset(before.demand))
         entry = self._record(key, demand)
         now = entry.demand and frozenset(entry.demand)
-        if (before is None or known != now) and key[0] != self._halt:
+        if (before is None or known != now) and key[0] != self.halt:
             self._waiting.append(key)
 
     def _read(self, node: str, verb: str) -> None:
@@ -204,7 +283,7 @@ class Closure:
         entry = self.found[node, verb]
         # A buffer's rows have no parents: all that seeds it is wanted.
         wanted = None if verb == "read" else entry.demand
-        ports = READS[self._kind(node)].get(verb, ())
+        ports = READS[self.spec.nodes[node].kind].get(verb, ())
         stays_away = self._stays_away(node, ports)
         known, entry.edges = entry.edges, {}
         for port in ports:
@@ -213,7 +292,7 @@ class Closure:
                 if edge.key in stays_away or (concat and not self._reaches(edge, wanted)):
                     continue
                 if edge.rounds:  # what goes round is needed, from the second round on
-                    for key in self._givers.of(edge):
+                    for key in self.givers.of(edge):
                         self._need(key, None)
                 else:
                     self._bring(entry, [edge], lambda one: self._wanted_of(one, wanted))
@@ -221,15 +300,15 @@ class Closure:
 
     def _stays_away(self, node: str, ports: Iterable[str]) -> frozenset[str]:
         """Edges that bring other rows than those of the slice to where both are put together."""
-        if node not in self._below:
+        if node not in self.below:
             return frozenset()
         concat = [port for port in ports if self.is_concat(node, port)]
         edges = [edge for port in concat for edge in self.live_edges(node, port)]
-        others = [edge for edge in edges if edge.source.node not in self._below]
+        others = [edge for edge in edges if edge.source.node not in self.below]
         if len(others) == len(edges):
             others = []
         spare = self.live_edges(node, "spare")
-        others += [edge for edge in spare if edge.source.node not in self._below]
+        others += [edge for edge in spare if edge.source.node not in self.below]
         return frozenset(edge.key for edge in others)
 
     def _wanted_of(self, edge: Edge, demand: set[Level] | None) -> Iterable[Level] | None:
@@ -237,14 +316,14 @@ class Closure:
         is wanted are these rows."""
         if self._reaches(edge, demand):
             return demand
-        return self._lineage.edge_levels(edge) or None
+        return self.lineage.edge_levels(edge) or None
 
     def _reaches(self, edge: Edge, demand: set[Level] | None) -> bool:
         if demand is None:
             return True
         related = (Relation.SAME, Relation.DOWN, Relation.UP)
         return any(
-            self._lineage.relate(frozenset({level}), frozenset({wanted})) in related
-            for level in self._lineage.edge_levels(edge)
+            self.lineage.relate(frozenset({level}), frozenset({wanted})) in related
+            for level in self.lineage.edge_levels(edge)
             for wanted in demand
         )

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from coloop.errors import PlanInconsistent
+from coloop.plan.closure import GIVES
 from coloop.plan.explain import explain
-from coloop.plan.needs import GIVES
 from coloop.plan.phases import FlatPhase, buffers_until_full, epochs_of
 from coloop.plan.rows import rows_of, with_rows
 from coloop.plan.settings import Conditions, Resolved
-from coloop.plan.settings.machine import Machine, PoolShare
+from coloop.plan.settings.machine import Machine
 from coloop.plan.stages import Step
 from coloop.plan.types import (
     PhasePlan,
@@ -64,7 +64,9 @@ def compile_plan(
         name=spec.name,
         spec_hash=content_hash(spec),
         pools=pools_of(spec, settings.survey.machine),
-        weights=compiler.weights(settings),
+        weights=tuple(
+            _weights_plan(spec, group, settings) for group in weights_groups(spec).values()
+        ),
         phases=tuple(compiler.phase(phase) for phase in unrolled.phases),
         probes=compiler.probes({}),
         decisions=settings.decisions,
@@ -155,12 +157,6 @@ class Compiler:
             return ()
         usual = self.probes({})
         return tuple(probe for probe in self.probes(overrides) if probe not in usual)
-
-    def weights(self, settings: Resolved) -> tuple[WeightsPlan, ...]:
-        return tuple(
-            _weights_plan(self._spec, group, settings)
-            for group in weights_groups(self._spec).values()
-        )
 
 
 def _weights_plan(spec: LoopSpec, group: WeightsGroup, settings: Resolved) -> WeightsPlan:
@@ -291,25 +287,14 @@ def pools_of(spec: LoopSpec, machine: Machine) -> tuple[PoolPlan, ...]:
         name: {holding_pool(spec, group), *writing_pools(spec, group)}
         for name, group in groups.items()
     }
-    if not spec.hardware.pools:
-        whole = machine.pool(None)
-        return (_planned(whole, DEFAULT_POOL, machine.preset.gpus, tuple(groups)),)
+    written = {name: pool.gpus or 0 for name, pool in spec.hardware.pools.items()}
     return tuple(
-        _planned(
-            machine.pool(name),
-            name,
-            pool.gpus or 0,
-            tuple(group for group in groups if name in homes[group]),
+        PoolPlan(
+            name=name,
+            workers=machine.pool(name).workers,
+            gpus=gpus,
+            threads_per_worker=machine.pool(name).threads,
+            groups=tuple(group for group in groups if name in homes[group] or not written),
         )
-        for name, pool in spec.hardware.pools.items()
-    )
-
-
-def _planned(share: PoolShare, name: str, gpus: int, groups: tuple[str, ...]) -> PoolPlan:
-    return PoolPlan(
-        name=name,
-        workers=share.workers,
-        gpus=gpus,
-        threads_per_worker=share.threads,
-        groups=groups,
+        for name, gpus in (written or {DEFAULT_POOL: machine.preset.gpus}).items()
     )

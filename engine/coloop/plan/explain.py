@@ -22,11 +22,11 @@ def explain(plan: Plan) -> tuple[str, ...]:
 
 def stage_line(stages: Iterable[Stage], rows: Iterable[StageRows] = ()) -> str:
     """Stages of a step in their order, each with its rows where they are known."""
-    counts = {one.stage: one for one in rows}
-    return " → ".join(
-        f"{stage.name} ({_rows_of(counts[stage.name])})" if stage.name in counts else stage.name
-        for stage in stages
-    )
+    counts = {
+        counted.stage: f"({counted.rows.text}{' a pass' if counted.passes > 1 else ''})"
+        for counted in rows
+    }
+    return " → ".join(f"{stage.name} {counts.get(stage.name, '')}".rstrip() for stage in stages)
 
 
 def update_line(update: Update) -> str:
@@ -63,10 +63,6 @@ def _writing(probe: ProbePlan) -> str:
         besides = f", and {several} for metrics at k" if several else ""
         return f"{generate} greedily{besides}"
     return f"{generate} {several or 'as in a step'}"
-
-
-def _rows_of(one: StageRows) -> str:
-    return f"{one.rows.text} a pass" if one.passes > 1 else one.rows.text
 
 
 def _learner(one: Learner) -> str:

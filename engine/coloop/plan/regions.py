@@ -9,7 +9,7 @@ where each stage stands in them.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from coloop.plan.needs import StageKey
+from coloop.plan.closure import StageKey
 from coloop.plan.types import Refill, Rounds, Stage
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage import Lineage, RoundsRegion

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import prod
 from typing import Any
 
-from coloop.plan.needs import CREDITED, GIVES, Givers
+from coloop.plan.closure import CREDITED, GIVES, Givers
 from coloop.plan.stages import Step
 from coloop.plan.types import (
     Learner,
@@ -105,7 +105,12 @@ class _Counting:
             yield StageRows(
                 stage=stage.name,
                 rows=as_rows(self._of_stage(stage, live)),
-                edges={key: as_rows(self._of_edge(key)) for key in stage.edges},
+                edges={
+                    key: as_rows(
+                        self.counts.of_edge(self._edges[key]) if key in self._delivering else NONE
+                    )
+                    for key in stage.edges
+                },
                 passes=self._passes_of(stage),
             )
 
@@ -143,9 +148,6 @@ class _Counting:
         edges = [self._edges[key] for key in stage.edges if key in self._delivering]
         rows = [edge for edge in edges if edge.target.port != "scores"] or edges
         return add_up([self.counts.of_edge(edge) for edge in rows])
-
-    def _of_edge(self, key: str) -> Count:
-        return self.counts.of_edge(self._edges[key]) if key in self._delivering else NONE
 
     def _givers_of(self, edge: Edge) -> set[str]:
         return {f"{node}.{verb}" for node, verb in self._givers.of(edge)}

@@ -5,12 +5,20 @@ Works on whatever is drawn, a circle or a missing node included: what stood agai
 told in `problems`, and the compiler refuses it.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
-from coloop.plan.closure import Closure, Found, Goals, Serves
-from coloop.plan.needs import USES_WEIGHTS, WRITES, Givers, StageKey
+from coloop.plan.closure import (
+    USES_WEIGHTS,
+    WRITES,
+    Closure,
+    Found,
+    Givers,
+    Goals,
+    Serves,
+    StageKey,
+)
 from coloop.plan.regions import (
     REPEATED,
     Regions,
@@ -20,7 +28,7 @@ from coloop.plan.regions import (
     slices_of,
 )
 from coloop.plan.types import PhasePlan, Refill, Rounds, Stage
-from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.graph import Edge, LoopSpec, reach
 from coloop.spec.lineage import Lineage
 
 __all__ = ["Goals", "Step", "Unrolling"]
@@ -43,46 +51,37 @@ class Step:
         return cls(stages=phase.stages, refills=phase.refills, regions=phase.regions)
 
 
+@dataclass
 class Unrolling:
     """Stages of a spec under some goals, over the edges of one lineage."""
 
-    def __init__(
-        self,
-        spec: LoopSpec,
-        lineage: Lineage,
-        *,
-        serves: Serves,
-        pool_of: Callable[[str, str], str | None],
-        groups: Mapping[str, str],
-    ) -> None:
-        """
-        Args:
-            lineage: of the edges that live in the phase.
-            serves: for a teaching port (node, port) the serving ports that its algorithm reads.
-            pool_of: where a stage (node, verb) runs; None for the driver.
-            groups: the weights group of each node; a node without weights is its own.
-        """
-        self._spec = spec
-        self._lineage = lineage
-        self._givers = Givers(lineage)
-        self._serves = serves
-        self._pool_of = pool_of
-        self._groups = groups
-        self._forward = frozenset(id(edge) for edge in lineage.walk.forward_edges)
-        self._spec_order = {node: place for place, node in enumerate(spec.nodes)}
-        self.problems: list[str] = []
-        """What stood against an order, in words."""
+    spec: LoopSpec
+    lineage: Lineage
+    """Of the edges that live in the phase."""
+    serves: Serves
+    """For a teaching port (node, port) the serving ports that its algorithm reads."""
+    pool_of: Callable[[str, str], str | None]
+    """Where a stage (node, verb) runs; None for the driver."""
+    groups: Mapping[str, str]
+    """The weights group of each node; a node without weights is its own."""
+    problems: list[str] = field(default_factory=list)
+    """What stood against an order, in words."""
+
+    def __post_init__(self) -> None:
+        self._givers = Givers(self.lineage)
+        self._forward = frozenset(id(edge) for edge in self.lineage.walk.forward_edges)
+        self._spec_order = {node: place for place, node in enumerate(self.spec.nodes)}
 
     def step(self, goals: Goals) -> Step:
         closure = self._closure()
         found = closure.of(goals)
         edges = _repeated_edges(found)
-        rounds = (region.nodes for region in self._lineage.regions)
-        slices = slices_of(self._spec, self._givers_among(found), rounds)
+        rounds = (region.nodes for region in self.lineage.regions)
+        slices = slices_of(self.spec, self._givers_among(found), rounds)
         stages, regions = self._ordered(found, slices)
         refills = [
             slices.refill(
-                self._spec,
+                self.spec,
                 region,
                 stages,
                 edges_of_first_pass(region.nodes, edges, closure.is_concat),
@@ -122,25 +121,23 @@ class Unrolling:
     def below(self, node: str) -> frozenset[str]:
         """The node and all that its rows reach in this step, in whatever round; what a buffer gives
         are other rows."""
-        reached, waiting = {node}, [node]
 
-        def reach(target: str) -> None:
-            region = self._lineage.region_of(target)
-            for one in (target, *sorted(region.nodes if region is not None else ())):
-                if one not in reached:
-                    reached.add(one)
-                    waiting.append(one)
-
-        while waiting:
-            name = waiting.pop()
-            for edge in self._lineage.walk.out_of(name):
-                target = edge.target.node
-                if id(edge) in self._forward and self._spec.nodes[target].kind != "buffer":
-                    reach(target)
+        def onward(name: str) -> Iterator[str]:
+            edges = [e for e in self.lineage.walk.out_of(name) if id(e) in self._forward]
+            targets = [edge.target.node for edge in edges]
+            for target in (one for one in targets if self.spec.nodes[one].kind != "buffer"):
+                yield from self._going_round(target)
             for callee in self._givers.calls(name):
-                if any(name in self._givers.nodes_of(e) for e in self._rows_out_of(callee)):
-                    reach(callee)
-        return frozenset(reached)
+                given = self.lineage.walk.out_of(callee, "rollouts")
+                if any(name in self._givers.nodes_of(edge) for edge in given):
+                    yield from self._going_round(callee)
+
+        return frozenset(reach([node], onward))
+
+    def _going_round(self, node: str) -> Iterable[str]:
+        """A node, and those with which it goes round."""
+        region = self.lineage.region_of(node)
+        return (node, *sorted(region.nodes if region is not None else ()))
 
     def sources_of(self, ports: Iterable[tuple[str, str]]) -> tuple[Stage, ...]:
         """Everything that these output ports need."""
@@ -150,24 +147,13 @@ class Unrolling:
         return self._closure().live_edges(node, port)
 
     def _closure(self, halt: str | None = None, below: frozenset[str] = frozenset()) -> Closure:
-        return Closure(
-            self._spec,
-            self._lineage,
-            givers=self._givers,
-            serves=self._serves,
-            groups=self._groups,
-            halt=halt,
-            below=below,
-        )
-
-    def _rows_out_of(self, node: str) -> Iterable[Edge]:
-        return self._lineage.walk.out_of(node, "rollouts")
+        return Closure(self.spec, self.lineage, self._givers, self.serves, self.groups, halt, below)
 
     def _ordered(
         self, found: Mapping[StageKey, Found], slices: Slices
     ) -> tuple[tuple[Stage, ...], Regions]:
         before = self._waits(found, slices)
-        regions = regions_among(found, slices, self._lineage)
+        regions = regions_among(found, slices, self.lineage)
         order = in_order(
             before,
             lambda key: regions.within.get(key, ()),
@@ -202,7 +188,7 @@ class Unrolling:
                         repeated = giver[1] in REPEATED
                         filters = slices.filters_before(*key, giver[0]) if repeated else []
                         before[key].update((name, "prepare") for name in filters)
-            learn = (self._groups.get(key[0], key[0]), "learn")
+            learn = (self.groups.get(key[0], key[0]), "learn")
             if key[1] == "credit" and learn in found:
                 before[learn].add(key)
             if key[1] == "sync":
@@ -222,16 +208,16 @@ class Unrolling:
     def _learns_first(self, key: StageKey, learn: Found) -> bool:
         """Whether a node scores by what it has learned in this step (`when: before_score`)."""
         node, verb = key
-        rule = self._spec.schedule.learn.get(node)
+        rule = self.spec.schedule.learn.get(node)
         is_first = rule is not None and rule.when == "before_score"
         return is_first and verb == "score" and node in learn.members
 
     def _groups_used(self, node: str, verb: str) -> set[str]:
         """Weights with which a stage writes or scores, those of nodes that it calls included."""
-        return {self._groups.get(one, one) for one in (node, *self._calls(node, verb))}
+        return {self.groups.get(one, one) for one in (node, *self._calls(node, verb))}
 
     def _calls(self, node: str, verb: str) -> tuple[str, ...]:
-        is_caller = WRITES.get(self._spec.nodes[node].kind) == verb
+        is_caller = WRITES.get(self.spec.nodes[node].kind) == verb
         return self._givers.calls(node) if is_caller else ()
 
     def _stage(
@@ -242,11 +228,11 @@ class Unrolling:
             name=f"{node}.{verb}",
             node=node,
             verb=verb,
-            kind=self._spec.nodes[node].kind,
+            kind=self.spec.nodes[node].kind,
             edges=tuple(entry.edges),
             after=tuple(f"{before}.{done}" for before, done in after),
             members=tuple(sorted(entry.members, key=lambda n: self._spec_order[n])),
-            pool=self._pool_of(node, verb),
+            pool=self.pool_of(node, verb),
             within=within,
             calls=self._calls(node, verb),
         )

@@ -11,8 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from coloop.plan.closure import Serves
-from coloop.plan.needs import WRITES
+from coloop.plan.closure import WRITES, Serves
 from coloop.plan.phases import FlatPhase, epochs_of, fills_of, flat_phases, live_ports
 from coloop.plan.settings import Conditions, Resolved, conditions_here, resolve
 from coloop.plan.settings.rows import steps_of_epochs
@@ -226,7 +225,11 @@ def plan_probe(spec: LoopSpec, name: str, unrolling: Unrolling, serves: Serves) 
     """The plan of one evaluation, over the edges that live in the unrolling."""
     node = spec.nodes[name]
     assert isinstance(node, EvaluateNode)
-    edges = [edge for port in _inputs(spec, name) for edge in unrolling.live_edges(name, port)]
+    edges = [
+        edge
+        for port in dict.fromkeys(edge.target.port for edge in spec.graph.edges_into(name))
+        for edge in unrolling.live_edges(name, port)
+    ]
     has_rows = bool(node.instead_of or node.of)
     rows = [_source(e) for e in edges if has_rows and e.target.port in ("rows", "pairs")]
     sources = unrolling.sources_of(rows) if rows else ()
@@ -256,10 +259,6 @@ def plan_probe(spec: LoopSpec, name: str, unrolling: Unrolling, serves: Serves) 
             "sources": sources + others,
         }
     )
-
-
-def _inputs(spec: LoopSpec, name: str) -> Iterable[str]:
-    return dict.fromkeys(edge.target.port for edge in spec.graph.edges_into(name))
 
 
 def _source(edge: Edge) -> Port:

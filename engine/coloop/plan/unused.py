@@ -45,10 +45,6 @@ class Unused(NamedTuple):
     hint: str = REMOVE
 
 
-def _searches_by(method: str) -> Callable[[LoopSpec, str, Any], bool]:
-    return lambda spec, name, node: node.method == method
-
-
 def _crosses_nothing(spec: LoopSpec, name: str, node: BaseNode) -> bool:
     """Whether rows that are to be crossed come in by one edge at most."""
     walk = Walk(spec)
@@ -61,6 +57,10 @@ def _selects_nothing(spec: LoopSpec, name: str, node: SearchNode) -> bool:
     if node.method in TREES:
         return False
     return node.method == "monte_carlo" or compute_lineage(spec)[0].labels_texts(name)
+
+
+def _searches_by(method: str) -> Callable[[LoopSpec, str, Any], bool]:
+    return lambda spec, name, node: bool(node.method == method)
 
 
 _OF_OMEGA: Final = ("select.alpha", "select.beta", "select.length")

@@ -4,8 +4,8 @@ checkpoint where a run goes on."""
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from coloop.plan.closure import READS
 from coloop.plan.compile import Compiler
-from coloop.plan.needs import READS
 from coloop.plan.types import Plan, WeightsPlan
 from coloop.runtime.actions import Actions, early_copies
 from coloop.runtime.checkpoints.checkpoint import Checkpoints

@@ -13,7 +13,6 @@ fields is found earlier, when the text is read.
 
 from pathlib import Path
 
-from coloop.plan import cost
 from coloop.plan.cost import Estimate
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.diagnostics import Diagnostic, Report, Severity
@@ -21,8 +20,6 @@ from coloop.spec.graph import LoopSpec
 from coloop.validate import (
     algorithms,
     batches,
-    buffers,
-    circles,
     columns,
     data,
     edges,
@@ -31,12 +28,9 @@ from coloop.validate import (
     metrics,
     numerics,
     placement,
-    probes,
     references,
     rounds,
     schedule,
-    schemas,
-    searches,
     seen,
     settings,
     structure,
@@ -45,20 +39,15 @@ from coloop.validate import (
     user_code,
     weights,
 )
-from coloop.validate.budget import (
-    memory_is_enough,
-    models_are_known,
-    prompts_leave_room,
-    steps_have_a_size,
-)
+from coloop.validate.budget import costs_are_fine
 from coloop.validate.facts import Facts, rules_of
-from coloop.validate.probes import tables_are_there_to_measure
+from coloop.validate.seen import tables_are_there_to_measure
 from coloop.validate.tried import with_tried_fixes
 
 FAMILIES = (
-    *(edges, structure, circles, rounds, references, metrics, data, schemas, texts, user_code),
-    *(columns, seen, probes, settings, weights, algorithms, learning, groups, taught, schedule),
-    *(buffers, batches, numerics, searches, placement),
+    *(edges, structure, rounds, references, metrics, data, texts, user_code),
+    *(columns, seen, settings, weights, algorithms, learning, groups, taught, schedule),
+    *(batches, numerics, placement),
 )
 RULES = tuple(rule for family in FAMILIES for rule in rules_of(family))
 
@@ -83,31 +72,24 @@ def validate(
         unrolled: the loop's steps, likewise.
     """
     facts = Facts(spec, root, is_confined=is_confined)
-    findings = with_tried_fixes(facts, told(facts), told)
+    findings = with_tried_fixes(facts, check(facts), check)
     if not any(finding.is_error for finding in findings):
         unrolled = unrolled if unrolled is not None else Unrolled(spec)
         findings += tables_are_there_to_measure(unrolled)
-        if estimate is None:
-            estimate = cost.estimate(spec, unrolled, root=root)
-        findings += models_are_known(root, estimate)
-        findings += memory_is_enough(unrolled, root, estimate)
-        findings += prompts_leave_room(unrolled, root)
-        findings += steps_have_a_size(unrolled, root, estimate)
+        findings += costs_are_fine(unrolled, root, estimate)
     if strict:
-        findings = [_strict(finding) for finding in findings]
+        error = {"severity": Severity.ERROR}
+        findings = [
+            one.model_copy(update=error) if one.severity is Severity.WARNING else one
+            for one in findings
+        ]
     return Report(diagnostics=tuple(findings))
 
 
-def told(facts: Facts) -> list[Diagnostic]:
+def check(facts: Facts) -> list[Diagnostic]:
     """What the rules find in a loop, without its steps and its costs."""
     findings = [finding for rule in RULES for finding in rule(facts)]
     return [*findings, *facts.lineage_findings]
-
-
-def _strict(finding: Diagnostic) -> Diagnostic:
-    if finding.severity is not Severity.WARNING:
-        return finding
-    return finding.model_copy(update={"severity": Severity.ERROR})
 
 
 __all__ = ["RULES", "Facts", "validate"]

@@ -44,7 +44,6 @@ MISSING_CODES: Final = {
 
 
 def teaching_ports_have_algorithms(facts: Facts) -> Iterator[Diagnostic]:
-    """Every connected teaching port has an algorithm."""
     for name in facts.learners:
         node = facts.nodes[name]
         if facts.model(name) is None:
@@ -68,7 +67,6 @@ def teaching_ports_have_algorithms(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def algorithms_have_teaching_ports(facts: Facts) -> Iterator[Diagnostic]:
-    """An algorithm stands at a port to which something is connected."""
     for name, node in facts.nodes.items():
         section: Any = getattr(node, "algorithm", None)
         if section is None or facts.is_alone(name):

@@ -7,7 +7,6 @@ from typing import Final
 from coloop.spec.algorithm import algorithm_paths
 from coloop.spec.diagnostics import Diagnostic, Fix, error, warning
 from coloop.spec.groups import DEFAULT_POOL, WeightsGroup
-from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.ports import PORTS
 from coloop.spec.row_counts import Count
 from coloop.validate.facts import Facts, PhaseFacts
@@ -18,10 +17,8 @@ MOST_TRIED: Final = 2**20
 
 
 def batches_divide(facts: Facts) -> Iterator[Diagnostic]:
-    """The rows of a step are whole mini-batches."""
     reported: set[str] = set()
     for phase in facts.phases:
-        counts: RowCounts | None = None
         for group in facts.groups.values():
             live = _live(phase, group)
             if len(live) != 1 or group.name in reported:
@@ -31,8 +28,7 @@ def batches_divide(facts: Facts) -> Iterator[Diagnostic]:
             batch = phase.overrides.get(path, training.mini_batch)
             if not isinstance(batch, int) or batch < 1:
                 continue
-            counts = counts or facts.counts(phase)
-            count = _rows_to_learn(facts, counts, *live[0])
+            count = _rows_to_learn(facts, phase, *live[0])
             if count.rows is None or not count.is_exact or count.rows <= batch:
                 continue
             if count.rows % batch:
@@ -77,8 +73,7 @@ def _rows_of_group(facts: Facts, phase: PhaseFacts, group: WeightsGroup) -> int 
     live = _live(phase, group)
     if not live:
         return 0
-    counts = facts.counts(phase)
-    rows = [_rows_to_learn(facts, counts, *port) for port in live]
+    rows = [_rows_to_learn(facts, phase, *port) for port in live]
     return sum(count.rows or 0 for count in rows) if all(c.is_exact for c in rows) else None
 
 
@@ -95,7 +90,6 @@ def _uncut(batch: int, rows: int, at: str, where: str) -> Diagnostic:
 
 
 def micro_batches_fit(facts: Facts) -> Iterator[Diagnostic]:
-    """A micro-batch is a part of a mini-batch."""
     for group in facts.groups.values():
         training, at = facts.training(group.name), f"nodes.{group.name}.training.micro_batch"
         if not group.trainable or training.micro_batch is None or training.mini_batch is None:
@@ -112,7 +106,6 @@ def micro_batches_fit(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def streams_hold_whole_groups(facts: Facts) -> Iterator[Diagnostic]:
-    """With `stream` a mini-batch is made of whole groups."""
     if not facts.spec.schedule.stream:
         return
     for name, full in facts.rewards:
@@ -130,13 +123,13 @@ def streams_hold_whole_groups(facts: Facts) -> Iterator[Diagnostic]:
             )
 
 
-def _rows_to_learn(facts: Facts, counts: RowCounts, node: str, port: str) -> Count:
+def _rows_to_learn(facts: Facts, phase: PhaseFacts, node: str, port: str) -> Count:
     rule = facts.spec.schedule.learn.get(node)
     if rule is not None and rule.rows is not None:
         return Count(rows=rule.rows, is_exact=True, breakdown=f"`learn.{node}.rows`")
     if PORTS[facts.nodes[node].kind].inputs[port].phase != "learn":
         return Count(rows=None)
-    return counts.taught(node, port)
+    return facts.counts(phase).taught(node, port)
 
 
 def _indivisible(
@@ -241,7 +234,6 @@ def _unfit(
 
 
 def degrees_divide(facts: Facts) -> Iterator[Diagnostic]:
-    """Parallel degrees divide the pool, the heads and the batch."""
     for group in facts.groups.values():
         if group.trainable:
             yield from _check_training_degrees(facts, group.name)

@@ -2,12 +2,11 @@
 Warnings, which a person may overrule."""
 
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
-from coloop.plan.cost import Estimate
-from coloop.plan.cost.missing import unknown_hint
-from coloop.plan.cost.report import GpuEstimate, UnknownModel
+from coloop.plan.cost import Estimate, estimate
+from coloop.plan.cost.advice import unknown_hint
+from coloop.plan.cost.report import GpuEstimate
 from coloop.plan.run_check import check_run, refused_words
 from coloop.plan.settings.rows import rows_of
 from coloop.plan.unrolled import Unrolled
@@ -24,49 +23,52 @@ LIKELY = 0.85
 """How alike two names are of which one is taken for a slip of the other."""
 
 
-def memory_is_enough(
+def costs_are_fine(
+    unrolled: Unrolled, root: Path | None, prediction: Estimate | None
+) -> Iterator[Diagnostic]:
+    """What a prediction finds in a loop without errors.
+
+    Args:
+        prediction: where the caller has it already; else it is made here.
+    """
+    if prediction is None:
+        prediction = estimate(unrolled.spec, unrolled, root=root)
+    yield from _models_are_known(prediction, root)
+    yield from _memory_is_enough(unrolled, root, prediction)
+    yield from _prompts_leave_room(unrolled, root)
+    yield from _steps_have_a_size(unrolled.spec, root, prediction)
+
+
+def _memory_is_enough(
     unrolled: Unrolled, root: Path | None, prediction: Estimate
 ) -> Iterator[Diagnostic]:
     """No GPU needs more than the budget allows; one finding for each pool."""
-    spec = unrolled.spec
-    reported: set[str] = set()
-    all_the_same = cache(lambda: _all_the_same(unrolled, root))
+    over: dict[str, GpuEstimate] = {}
     for gpu in prediction.gpus:
-        if gpu.fits is not False or gpu.pool in reported:
-            continue
-        reported.add(gpu.pool)
-        if gpu.peak_bytes is None or gpu.peak_bytes <= gpu.usable_bytes:
-            yield _starved(spec, gpu, all_the_same())
-            continue
-        largest = sorted(gpu.parts, key=lambda part: -part.bytes)
-        resident = [part for part in largest if gpu.peak_stage in part.stages][:2]
-        held = " and ".join(f"{part.part} of `{part.node}`" for part in resident)
-        yield warning(
-            "memory.over_budget",
-            f"hardware.pools.{gpu.pool}" if gpu.pool in spec.hardware.pools else "hardware",
-            f"the pool `{gpu.pool}` needs {_gib(gpu.peak_bytes)} of {_gib(gpu.usable_bytes)} in "
-            f"`{gpu.peak_stage}`" + (f", most for {held}" if held else ""),
-            f"smaller micro-batches, sharding, offload or more GPUs; {all_the_same()}",
-        )
-
-
-def _all_the_same(unrolled: Unrolled, root: Path | None) -> str:
-    """What becomes of a run that is started over its budget."""
+        if gpu.fits is False:
+            over.setdefault(gpu.pool, gpu)
+    if not over:
+        return
     refusals = check_run(unrolled.spec, unrolled, root=root).refusals
-    return f"{refused_words(refusals)}, even if forced" if refusals else FORCED
+    end = f"{refused_words(refusals)}, even if forced" if refusals else FORCED
+    for gpu in over.values():
+        message, hint = f"in the pool `{gpu.pool}` {gpu.reason}", "give the engine more memory, "
+        hint += "generate shorter texts, or use more GPUs"
+        if gpu.peak_bytes is not None and gpu.peak_bytes > gpu.usable_bytes:
+            largest = sorted(gpu.parts, key=lambda part: -part.bytes)
+            resident = [part for part in largest if gpu.peak_stage in part.stages][:2]
+            held = " and ".join(f"{part.part} of `{part.node}`" for part in resident)
+            message = (
+                f"the pool `{gpu.pool}` needs {_gib(gpu.peak_bytes)} of {_gib(gpu.usable_bytes)} "
+                f"in `{gpu.peak_stage}`" + (f", most for {held}" if held else "")
+            )
+            hint = "smaller micro-batches, sharding, offload or more GPUs"
+        is_named = gpu.pool in unrolled.spec.hardware.pools
+        at = f"hardware.pools.{gpu.pool}" if is_named else "hardware"
+        yield warning("memory.over_budget", at, message, f"{hint}; {end}")
 
 
-def _starved(spec: LoopSpec, gpu: GpuEstimate, all_the_same: str) -> Diagnostic:
-    """An engine that cannot start, though everything else has room."""
-    return warning(
-        "memory.over_budget",
-        f"hardware.pools.{gpu.pool}" if gpu.pool in spec.hardware.pools else "hardware",
-        f"in the pool `{gpu.pool}` {gpu.reason}",
-        f"give the engine more memory, generate shorter texts, or use more GPUs; {all_the_same}",
-    )
-
-
-def models_are_known(root: Path | None, prediction: Estimate) -> Iterator[Diagnostic]:
+def _models_are_known(prediction: Estimate, root: Path | None) -> Iterator[Diagnostic]:
     """The size of every model is known, so that memory and time can be predicted."""
     for one in prediction.unknown:
         if not one.found:  # no model is drawn yet: told as such
@@ -75,13 +77,19 @@ def models_are_known(root: Path | None, prediction: Estimate) -> Iterator[Diagno
             continue
         others = [f"`{node}`" for node in one.nodes if node != one.node]
         also = f" and {', '.join(others)}" if others else ""
+        at = f"nodes.{one.node}.{one.field}"
+        meant = [
+            name
+            for name in one.suggestions[:1]
+            if one.field == "model.path" and likeness(one.found, name) >= LIKELY
+        ]
         yield warning(
             "memory.unknown",
-            f"nodes.{one.node}.{one.field}",
+            at,
             f"the size of the model of `{one.node}`{also} is not known, so neither are memory and "
             f"time of what uses it: {one.reason}",
             unknown_hint(one),
-            *_instead(one),
+            *(Fix.set(f"Use {name}", at, name) for name in meant),
         )
     for guess in prediction.guessed:
         yield notice(
@@ -92,17 +100,7 @@ def models_are_known(root: Path | None, prediction: Estimate) -> Iterator[Diagno
         )
 
 
-def _instead(unknown: UnknownModel) -> Iterator[Fix]:
-    """The known model that was meant, where a letter or two differ."""
-    if unknown.field != "model.path":
-        return
-    for name in unknown.suggestions[:1]:
-        if likeness(unknown.found, name) >= LIKELY:
-            path = f"nodes.{unknown.node}.{unknown.field}"
-            yield Fix.set(f"Use {name}", path, name)
-
-
-def prompts_leave_room(unrolled: Unrolled, root: Path | None) -> Iterator[Diagnostic]:
+def _prompts_leave_room(unrolled: Unrolled, root: Path | None) -> Iterator[Diagnostic]:
     """The longest prompt and what is written after it fit into the model's positions."""
     spec = unrolled.spec
     for engine in unrolled.settings(root).survey.engines:
@@ -115,36 +113,34 @@ def prompts_leave_room(unrolled: Unrolled, root: Path | None) -> Iterator[Diagno
             if rollout is None or length <= most:
                 continue
             prompt = engine.length - observed - rollout.max_new_tokens
-            path, room = f"nodes.{node}.rollout.max_new_tokens", most - prompt
+            at, room = f"nodes.{node}.rollout.max_new_tokens", most - prompt
             yield warning(
                 "numbers.too_long",
-                f"nodes.{node}.rollout.max_new_tokens",
+                at,
                 f"a prompt of {prompt} tokens (the longest known) and `max_new_tokens: "
                 f"{rollout.max_new_tokens}` exceed the context of {most} tokens of the model of "
                 f"`{node}`",
                 "lower `max_new_tokens`, use a model with a longer context, or remove long rows",
-                *([Fix.set(f"Set it to {room}", path, room)] if room > 0 else []),
+                *([Fix.set(f"Set it to {room}", at, room)] if room > 0 else []),
             )
 
 
-def steps_have_a_size(
-    unrolled: Unrolled, root: Path | None, prediction: Estimate
+def _steps_have_a_size(
+    spec: LoopSpec, root: Path | None, prediction: Estimate
 ) -> Iterator[Diagnostic]:
     """A step takes no more rows than there are, and no working day."""
-    spec = unrolled.spec
     for name, node in spec.nodes.items():
         if not isinstance(node, DatasetNode) or node.rows_per_step is None:
             continue
-        rows = rows_of(node, root)
+        rows, at = rows_of(node, root), f"nodes.{name}.rows_per_step"
         if rows and node.rows_per_step > rows:
-            path = f"nodes.{name}.rows_per_step"
             yield warning(
                 "numbers.large_step",
-                f"nodes.{name}.rows_per_step",
+                at,
                 f"a step takes {node.rows_per_step:,} rows, but `{name}` has {rows:,}: rows repeat "
                 "within a step",
                 "use at most as many rows as there are",
-                Fix.set(f"Set it to {rows:,}", path, rows),
+                Fix.set(f"Set it to {rows:,}", at, rows),
             )
     if prediction.step_seconds is not None and prediction.step_seconds > LONGEST_STEP_SECONDS:
         longest = prediction.bottleneck.rpartition(".")[0]

@@ -33,8 +33,13 @@ from coloop.validate.tables import (
     renamings,
     tables_of_texts,
 )
-from coloop.validate.text_names import TextNames, names_in_function, names_in_text
-from coloop.validate.texts import code_files_of, codes_of, texts_of
+from coloop.validate.texts import (
+    TextNames,
+    all_code_of,
+    names_in_function,
+    names_in_text,
+    texts_of,
+)
 
 RESERVED: Final[Mapping[str, frozenset[str]]] = {
     "reward": frozenset({"prompts", "completions", "completion_ids"}),
@@ -78,7 +83,7 @@ def functions_name_columns(facts: Facts) -> Iterator[Diagnostic]:
     """Parameters of user functions are columns or scores that some part of the rows can give."""
     for name, node in facts.nodes.items():
         tables = own_tables(facts, name)
-        for place in (*codes_of(node), *code_files_of(facts, node)) if tables else ():
+        for place in all_code_of(facts, node) if tables else ():
             if place.function is None:
                 continue
             own, at = RESERVED[place.function], f"nodes.{name}.{place.field}"
@@ -88,7 +93,6 @@ def functions_name_columns(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def fields_name_columns(facts: Facts) -> Iterator[Diagnostic]:
-    """Fields that name columns name ones that are there."""
     for name, node in facts.nodes.items():
         fields = (*_of_pairs(facts, name), *_column_fields(facts, name, node))
         for field, word, tables in fields:
@@ -142,7 +146,6 @@ def texts_are_there_to_read(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def checkers_come_with_tasks(facts: Facts) -> Iterator[Diagnostic]:
-    """The checker of a task scores only rows that a task made."""
     for name, node in facts.nodes.items():
         is_rule = isinstance(node, VerifierNode) and node.method == "rule"
         is_task = isinstance(node, RewardNode) and getattr(node.source, "name", None) == "task"
@@ -300,7 +303,6 @@ def _column_fields(
 
 
 def _of_pairs(facts: Facts, name: str) -> Iterator[tuple[str, str | None, list[Table]]]:
-    """Columns of pairs that algorithms read."""
     for port, at, entry in algorithm_paths(facts.spec, name):
         if port == "pairs" and isinstance(entry, BradleyTerry):
             field, tables = at.split(".", 2)[2], arriving_tables(facts, name, "pairs")
@@ -309,7 +311,6 @@ def _of_pairs(facts: Facts, name: str) -> Iterator[tuple[str, str | None, list[T
 
 
 def _needed_columns(facts: Facts) -> Iterator[tuple[Edge, tuple[str, ...]]]:
-    """Edges whose rows must have certain columns."""
     for edge in facts.walk.edges:
         target = facts.nodes[edge.target.node]
         given, _ = types_of(facts, edge)
@@ -318,16 +319,18 @@ def _needed_columns(facts: Facts) -> Iterator[tuple[Edge, tuple[str, ...]]]:
         elif edge.target.port == "demonstrations" and given is PortType.ROWS:
             if isinstance(target, ActorNode | VerifierNode):
                 source = facts.nodes[edge.source.node]
-                yield edge, ("target",) if _brings_chats(source) else ("prompt", "target")
+                yield (
+                    edge,
+                    ("target",)
+                    if (
+                        isinstance(source, DatasetNode)
+                        and "target" in source.columns
+                        and "prompt" not in source.columns
+                    )
+                    else ("prompt", "target"),
+                )
         elif given is PortType.PAIRS and isinstance(facts.nodes[edge.source.node], DatasetNode):
             yield edge, ("chosen", "rejected")
-
-
-def _brings_chats(node: Node) -> bool:
-    """Whether a dataset maps a `target` and no `prompt`: then its targets are whole chats."""
-    return (
-        isinstance(node, DatasetNode) and "target" in node.columns and "prompt" not in node.columns
-    )
 
 
 def _has_environment(facts: Facts, name: str) -> bool:

@@ -1,20 +1,25 @@
 """Files that a loop names: are they there, and do they have what the loop reads."""
 
+import json
 import os
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from coloop.data.files import RowProblem, start_of
 from coloop.spec.base import texts_in
+from coloop.spec.builtins import JsonSchema
 from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource, unknown_format
 from coloop.spec.diagnostics import Diagnostic, Fix, did_you_mean, error
 from coloop.spec.names import own_columns
-from coloop.spec.nodes import DatasetNode
+from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
 from coloop.validate.facts import Facts, corrections
 from coloop.validate.sources import (
     Glance,
+    PlacedRows,
     ProblemIn,
     Values,
     glance_at,
@@ -37,7 +42,6 @@ def sources_have_rows(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def sources_have_the_mapped_columns(facts: Facts) -> Iterator[Diagnostic]:
-    """Columns that a dataset maps are in its source."""
     for name, node in facts.of(DatasetNode):
         seen = _look_at(facts, node)
         if seen is None or seen.columns is None:
@@ -92,7 +96,11 @@ def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
         place = facts.local(path)
         if place is None or what == "data":
             continue
-        if what == "model" and _looks_local(path) and not os.path.isdir(place):
+        if (
+            what == "model"
+            and (path.startswith(("./", "/", "~")) or ".." in Path(path).parts)
+            and not os.path.isdir(place)
+        ):
             message = f"model folder `{path}` not found{_where(facts, path)}"
             yield error("data.missing_file", at, message, PUT_THERE)
         elif what == "code" and not os.path.isfile(place):
@@ -174,10 +182,6 @@ def _where(facts: Facts, path: str) -> str:
     return "" if is_whole or facts.root is None else f" in {facts.root.absolute()}"
 
 
-def _looks_local(path: str) -> bool:
-    return path.startswith(("./", "/", "~")) or ".." in Path(path).parts
-
-
 def _files_beside(path: Path) -> list[str]:
     try:
         return sorted(os.listdir(path.parent))[:200]
@@ -253,3 +257,97 @@ def _is_utf8(start: bytes) -> bool:
         # The last character may be cut.
         return len(start) - error.start < 4
     return True
+
+
+# JSON schemas by which rewards judge, those of a node and those in rows: can they be read.
+
+MOST_SCHEMAS: Final = 500
+"""Of one source, each different from the others; those after them are checked when they judge."""
+HINT: Final = "an unknown keyword would accept everything"
+
+
+def schemas_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
+    """The JSON schemas of a reward have keywords and formats that are known."""
+    for name, node in facts.nodes.items():
+        source = node.source if isinstance(node, RewardNode) else None
+        if not isinstance(source, JsonSchema):
+            continue
+        if source.column is not None:
+            yield from _check_rows(facts, name, source.column)
+        elif source.shape is not None:
+            problem = _problem_of(source.shape)
+            if problem is not None:
+                yield error("data.schema", f"nodes.{name}.source.shape", problem, HINT)
+
+
+def _check_rows(facts: Facts, reward: str, column: str) -> Iterator[Diagnostic]:
+    for name, node in _origins(facts, reward, column):
+        schemas = _Schemas(node.columns.get(column, column), node.unfold == column)
+        problem = first_problem(facts, node, schemas)
+        if problem is not None:
+            yield error(
+                "data.schema",
+                f"nodes.{name}.source.{'path' if isinstance(node.source, FileSource) else 'rows'}",
+                f"{problem}; `{reward}` uses this schema",
+                HINT,
+            )
+
+
+def _origins(facts: Facts, reward: str, column: str) -> Iterator[tuple[str, DatasetNode]]:
+    """Datasets whose column a reward reads as it stands there: nothing after them writes it."""
+    seen: set[str] = set()
+    for names in facts.lineage.names.inputs(reward).values():
+        writers = {
+            writer: facts.nodes[writer]
+            for writer, columns in names.exact.items()
+            if (columns is None or column in columns)
+            and not isinstance(facts.nodes.get(writer), ToolNode | None)
+        }
+        if all(isinstance(node, DatasetNode) for node in writers.values()):
+            for name, node in writers.items():
+                if isinstance(node, DatasetNode) and name not in seen:
+                    seen.add(name)
+                    yield name, node
+
+
+@dataclass(frozen=True, slots=True)
+class _Schemas:
+    """Finds what is no schema in a column."""
+
+    column: str
+    is_listed: bool
+    """Whether it holds a list with an entry for each row that comes of its row."""
+
+    def __call__(self, rows: PlacedRows) -> str | None:
+        seen: set[str] = set()
+        for place, row in rows:
+            value = row.get(self.column)
+            entries = value if self.is_listed and isinstance(value, list) else [value]
+            for schema in entries:
+                if schema is None:
+                    continue  # a row without one is told when it is judged
+                text = schema if isinstance(schema, str) else json.dumps(schema, default=str)
+                seen.add(text)
+                if len(seen) > MOST_SCHEMAS:
+                    return None
+                if (problem := _problem_in_text(text)) is not None:
+                    return f"{place}: the JSON schema in `{self.column}` is invalid: {problem}"
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _problem_in_text(text: str) -> str | None:
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError):
+        return f"it is not JSON: {text!r:.80}"
+    if not isinstance(schema, Mapping | bool):
+        return f"a schema must be an object, not {text:.80}"
+    return _problem_of(schema)
+
+
+def _problem_of(schema: Any) -> str | None:
+    # A check of a loop without a schema does without the library.
+    from coloop.data.json_schemas import schema_problem
+
+    return schema_problem(schema)

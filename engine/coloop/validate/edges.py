@@ -15,7 +15,6 @@ from coloop.validate.facts import Facts, a
 
 
 def edges_name_nodes(facts: Facts) -> Iterator[Diagnostic]:
-    """Both ends of an edge are nodes of the loop."""
     for edge in facts.spec.edges:
         for side, ref in (("source", edge.source), ("target", edge.target)):
             if ref.node in facts.nodes:
@@ -35,7 +34,6 @@ def edges_name_nodes(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def edges_name_ports(facts: Facts) -> Iterator[Diagnostic]:
-    """The kinds of both nodes have the ports that an edge names."""
     for edge in facts.spec.edges:
         for side, ref in (("source", edge.source), ("target", edge.target)):
             kind = facts.walk.kinds.get(ref.node)
@@ -110,7 +108,6 @@ def ports_have_room(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def ids_are_unique(facts: Facts) -> Iterator[Diagnostic]:
-    """An edge's id names one edge."""
     seen: dict[str, Edge] = {}
     for edge in facts.spec.edges:
         if edge.id is None:
@@ -141,14 +138,12 @@ def options_belong_to_their_edges(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def types_of(facts: Facts, edge: Edge) -> tuple[PortType, PortType]:
-    """The types of both ends of a sensible edge."""
     kinds = facts.walk.kinds
     given = PORTS[kinds[edge.source.node]].outputs[edge.source.port].type
     return given, PORTS[kinds[edge.target.node]].inputs[edge.target.port].type
 
 
 def removal(facts: Facts, edge: Edge) -> Fix:
-    """A fix that removes an edge."""
     change = Change(op="remove_edge", path=facts.place(edge))
     return Fix(title=f"Remove {edge.label}", changes=(change,))
 

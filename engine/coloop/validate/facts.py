@@ -28,7 +28,7 @@ from coloop.spec.algorithm import (
     resolve_rewards_algorithm,
 )
 from coloop.spec.diagnostics import Diagnostic, Fix, Severity, closest
-from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.graph import Edge, LoopSpec, reach
 from coloop.spec.groups import rollout_of, training_of, weights_groups
 from coloop.spec.lineage import Level, Levels, Lineage, Relation, compute_lineage, relate_pair
 from coloop.spec.lineage.counts import RowCounts
@@ -132,7 +132,6 @@ class Facts:
         return mapped | (seen.common if everywhere else seen.columns or frozenset())
 
     def of(self, kind: type[N]) -> list[tuple[str, N]]:
-        """The nodes of one kind, by name."""
         return [(name, node) for name, node in self.nodes.items() if isinstance(node, kind)]
 
     # ---- edges
@@ -158,14 +157,13 @@ class Facts:
 
         `Walk.upstream` ends at a buffer, whose rows come from other rounds.
         """
-        reached: set[str] = set()
-        waiting = [*starts]
-        while waiting:
-            fresh = self.walk.upstream(*waiting) - reached
-            reached |= fresh
-            buffers = [name for name in fresh if self.walk.kinds.get(name) == "buffer"]
-            waiting = [edge.source.node for name in buffers for edge in self.walk.into(name)]
-        return reached
+
+        def givers(name: str) -> set[str]:
+            if self.walk.kinds.get(name) == "buffer":
+                return {edge.source.node for edge in self.walk.into(name)}
+            return self.walk.upstream(name)
+
+        return set(reach(starts, givers))
 
     def is_dead(self, edge: Edge, phase: PhaseFacts | None = None) -> bool:
         """Whether the edge is dead in the phase; without one, in every phase."""
@@ -211,7 +209,6 @@ class Facts:
 
     @cached_property
     def teaching_ports(self) -> frozenset[Port]:
-        """Teaching ports at which an edge ends."""
         return frozenset((n, port) for n in self.learners for port in self.teaching_ports_of(n))
 
     def algorithms(self, node: str, port: str) -> tuple[Algorithm, ...]:
@@ -270,23 +267,23 @@ class Facts:
         return self._leading_out(self.root, path)
 
     def model(self, node: str) -> Any:
-        """The `model` section of a node, or nothing."""
         return model_of(self.nodes[node]) if node in self.nodes else None
 
     def rollout(self, node: str) -> Rollout | None:
-        """The `rollout` section of a node, or nothing."""
         return rollout_of(self.spec, node)
 
     # ---- time
 
     @cached_property
     def phases(self) -> tuple[PhaseFacts, ...]:
-        """All phases in the order they are written."""
+        """All phases in the order they are written; that of a schedule without any names nothing in
+        `learn`."""
+        is_whole = not self.spec.schedule.phases
         return tuple(
             PhaseFacts(
-                name=flat.phase.name if self.spec.schedule.phases else None,
+                name=None if is_whole else flat.phase.name,
                 path=flat.path,
-                section=flat.phase if self.spec.schedule.phases else None,
+                section=flat.phase.model_copy(update={"learn": ()}) if is_whole else flat.phase,
                 overrides=flat.overrides,
                 live=live_ports(self.spec, flat.phase),
                 fills=fills_of(flat.phase),
@@ -295,8 +292,8 @@ class Facts:
         )
 
     @cached_property
-    def phase_names(self) -> frozenset[str]:
-        return frozenset(item.name for _, item in self.spec.schedule.items() if item.name)
+    def phase_names(self) -> tuple[str, ...]:
+        return tuple(item.name for _, item in self.spec.schedule.items() if item.name)
 
     @cached_property
     def actions(self) -> tuple[tuple[str, PhaseActions], ...]:

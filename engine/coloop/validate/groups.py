@@ -39,7 +39,17 @@ def smallest_groups(facts: Facts, name: str, phase: PhaseFacts) -> GroupSize | N
         return None
     if credit.group_by is not None:
         is_apart = name in credit.group_by and facts.lineage.region_of(name) is None
-        return _each_alone(name) if is_apart else None
+        if not is_apart:
+            return None
+        return GroupSize(
+            rows=1,
+            reason=(
+                f"`credit.group_by` names `{name}`, which generated them, "
+                "so each row is its own group"
+            ),
+            field="credit.group_by",
+            hint="name something that several rows share, such as `prompt`, or remove `group_by`",
+        )
     if not _is_asked_once(facts, name, phase):
         return None
     written = completions(facts, name, phase)
@@ -63,17 +73,6 @@ def smallest_groups(facts: Facts, name: str, phase: PhaseFacts) -> GroupSize | N
             ),
         )
     return size
-
-
-def _each_alone(name: str) -> GroupSize:
-    return GroupSize(
-        rows=1,
-        reason=(
-            f"`credit.group_by` names `{name}`, which generated them, so each row is its own group"
-        ),
-        field="credit.group_by",
-        hint="name something that several rows share, such as `prompt`, or remove `group_by`",
-    )
 
 
 def stretches(facts: Facts) -> Iterator[PhaseFacts]:

@@ -6,14 +6,13 @@ from coloop.plan.settings.facts import config_in, origin_of
 from coloop.plan.settings.families import dropout_in
 from coloop.spec.diagnostics import Diagnostic, Fix, error, notice, warning
 from coloop.spec.model import PretrainedModel
-from coloop.spec.nodes import EvaluateNode, FilterNode, Node, PairsNode, RewardNode
+from coloop.spec.nodes import EvaluateNode, FilterNode, PairsNode, RewardNode
 from coloop.validate import next_steps
 from coloop.validate.facts import Facts
 from coloop.validate.groups import completions_path, smallest_groups, stretches
 
 
 def own_rollouts_are_written(facts: Facts) -> Iterator[Diagnostic]:
-    """Rewards are of own rollouts, so the learner writes some."""
     for name in facts.learners:
         if not facts.walk.into(name, "rewards"):
             continue
@@ -38,7 +37,6 @@ def own_rollouts_are_written(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def greedy_baselines_have_greedy_rows(facts: Facts) -> Iterator[Diagnostic]:
-    """A greedy baseline needs the greedy answer."""
     for name, full in facts.rewards:
         rollout = facts.rollout(name)
         if full.needs_greedy and rollout is not None and not rollout.greedy_extra:
@@ -61,7 +59,6 @@ def greedy_baselines_have_greedy_rows(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def groups_are_large_enough(facts: Facts) -> Iterator[Diagnostic]:
-    """An estimator that compares rows of a group gets more than one of them."""
     for name, full in facts.rewards:
         if not full.needs_group or full.allow_group_of_one or full.off_policy is not None:
             continue
@@ -102,7 +99,8 @@ def pairs_have_two_sides(facts: Facts) -> Iterator[Diagnostic]:
             moved = any(path in phase.overrides for phase in facts.phases)
             if moved or path in facts.moved_paths or facts.lineage.region_of(writer) is not None:
                 continue
-            if any(_draws_samples(facts.nodes[n]) for n in facts.walk.downstream(name)):
+            below = facts.walk.downstream(name)
+            if any(probe in below and (e.samples or 1) > 1 for probe, e in facts.of(EvaluateNode)):
                 continue
             yield error(
                 "learning.no_pairs",
@@ -135,7 +133,6 @@ def references_stand_still(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def class_weights_have_a_scorer(facts: Facts) -> Iterator[Diagnostic]:
-    """Class weights are taken by a scorer upstream of the learner's rewards."""
     for name in facts.learners:
         weights = getattr(getattr(facts.nodes[name], "credit", None), "class_weights", None)
         if weights is None or weights.by not in facts.nodes:
@@ -152,7 +149,6 @@ def class_weights_have_a_scorer(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def some_edge_counts(facts: Facts) -> Iterator[Diagnostic]:
-    """A live teaching port has an edge whose weight is not 0."""
     for node, port in sorted(facts.teaching_ports):
         edges = facts.walk.into(node, port)
         if edges and all(facts.is_dead(edge) for edge in edges):
@@ -184,7 +180,8 @@ def cut_rows_have_no_other_reward(facts: Facts) -> Iterator[Diagnostic]:
         edges = [edge for edge in facts.walk.into(name, "rewards") if not facts.is_dead(edge)]
         below = facts.walk.downstream(name)
         ways = {edge.key: facts.walk.upstream(edge.source.node) & below for edge in edges}
-        for cut in sorted(n for n in set().union(*ways.values()) if _cuts(facts.nodes[n])):
+        cuts = {cut for cut, node in facts.of(FilterNode) if node.keep or node.per_group}
+        for cut in sorted(cuts & set().union(*ways.values())):
             around = [edge for edge in edges if ways[edge.key] and cut not in ways[edge.key]]
             if not around:
                 continue
@@ -198,11 +195,6 @@ def cut_rows_have_no_other_reward(facts: Facts) -> Iterator[Diagnostic]:
                 "`credit.missing: skip_row`",
                 Fix.set("Skip such rows", f"nodes.{name}.credit.missing", "skip_row"),
             )
-
-
-def _cuts(node: Node) -> bool:
-    """Whether a filter takes rows away."""
-    return isinstance(node, FilterNode) and bool(node.keep or node.per_group)
 
 
 def dropout_is_for_texts(facts: Facts) -> Iterator[Diagnostic]:
@@ -234,44 +226,19 @@ def dropout_is_for_texts(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def companions_are_there(facts: Facts) -> Iterator[Diagnostic]:
-    """Algorithms that are known together with a filter or a penalty have it."""
-    yield from _drawn_again(facts)
-    yield from _pairs_of_own_texts(facts)
-    for name, full in facts.rewards:
-        if full.family != "dapo":
-            continue
-        above = facts.walk.upstream(*(e.source.node for e in facts.walk.into(name, "rewards")))
-        sections = [facts.nodes[other] for other in above]
-        has_filter = any(
-            isinstance(node, FilterNode)
-            and any(rule.rule in ("nonzero_variance", "accuracy_band") for rule in node.keep)
-            for node in sections
-        )
-        has_overlong = any(
-            isinstance(node, RewardNode) and getattr(node.source, "name", None) == "overlong"
-            for node in sections
-        )
-        for is_there, what, hint in (
-            (has_filter, "dynamic sampling", "a filter with `nonzero_variance` and `fill`"),
-            (has_overlong, "overlong shaping", "a reward `overlong`"),
-        ):
-            if not is_there:
-                yield notice(
-                    "learning.companion",
-                    f"nodes.{name}.algorithm",
-                    f"`{full.name}` is published together with {what}, which this loop does not "
-                    "have",
-                    f"add {hint} between `{name}` and its rewards",
-                )
-
-
-def _drawn_again(facts: Facts) -> Iterator[Diagnostic]:
-    """Rows of PF-PPO are drawn again by their scores."""
+    """Algorithms that are published together with a filter, a penalty or own texts have it."""
     for name, full in facts.rewards:
         above = facts.walk.upstream(*(e.source.node for e in facts.walk.into(name, "rewards")))
         sections = [facts.nodes[other] for other in above]
-        is_drawn = any(isinstance(one, FilterNode) and one.resample is not None for one in sections)
-        if full.family == "pf_ppo" and not is_drawn:
+        filters = [node for node in sections if isinstance(node, FilterNode)]
+        rules = {rule.rule for node in filters for rule in node.keep}
+        scorers = [node.source for node in sections if isinstance(node, RewardNode)]
+        if full.family == "dapo" and not rules & {"nonzero_variance", "accuracy_band"}:
+            hint = "a filter with `nonzero_variance` and `fill`"
+            yield _no_companion(name, full.name, "dynamic sampling", hint)
+        if full.family == "dapo" and all(getattr(s, "name", "") != "overlong" for s in scorers):
+            yield _no_companion(name, full.name, "overlong shaping", "a reward `overlong`")
+        if full.family == "pf_ppo" and all(node.resample is None for node in filters):
             yield notice(
                 "learning.companion",
                 f"nodes.{name}.algorithm",
@@ -280,16 +247,10 @@ def _drawn_again(facts: Facts) -> Iterator[Diagnostic]:
                 f"add a filter with `resample` between `{name}` and its rewards; without it "
                 "this is `ppo`",
             )
-
-
-def _pairs_of_own_texts(facts: Facts) -> Iterator[Diagnostic]:
-    """Pairs of online DPO are of what the policy writes."""
     for name in facts.learners:
-        algorithms = facts.algorithms(name, "pairs")
-        edges = [*facts.walk.into(name, "pairs")]
-        if not edges or not any(getattr(one, "name", None) == "online_dpo" for one in algorithms):
-            continue
-        if name not in facts.walk.upstream(*(edge.source.node for edge in edges)):
+        givers = [edge.source.node for edge in facts.walk.into(name, "pairs")]
+        is_online = any(one.name == "online_dpo" for one in facts.algorithms(name, "pairs"))
+        if givers and is_online and name not in facts.walk.upstream(*givers):
             yield notice(
                 "learning.companion",
                 f"nodes.{name}.algorithm",
@@ -300,6 +261,10 @@ def _pairs_of_own_texts(facts: Facts) -> Iterator[Diagnostic]:
             )
 
 
-def _draws_samples(node: Node) -> bool:
-    """Whether a probe lets writers write more than their rollout says."""
-    return isinstance(node, EvaluateNode) and (node.samples or 1) > 1
+def _no_companion(name: str, algorithm: str, what: str, hint: str) -> Diagnostic:
+    return notice(
+        "learning.companion",
+        f"nodes.{name}.algorithm",
+        f"`{algorithm}` is published together with {what}, which this loop does not have",
+        f"add {hint} between `{name}` and its rewards",
+    )

@@ -113,7 +113,6 @@ def probes_have_something_to_measure(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def probes_name_teaching_ports(facts: Facts) -> Iterator[Diagnostic]:
-    """`of` names connected teaching ports."""
     connected = [f"{node}.{port}" for node, port in sorted(facts.teaching_ports)]
     for name, node in facts.of(EvaluateNode):
         for port in node.of:
@@ -148,7 +147,6 @@ def probes_stand_behind_what_they_replace(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def check_metric(facts: Facts, metric: str, field: str) -> Iterator[Diagnostic]:
-    """Whether `node.metric` is reported by somebody."""
     node, _, rest = metric.partition(".")
     section = facts.nodes.get(node)
     if section is None:

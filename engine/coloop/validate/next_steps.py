@@ -55,13 +55,10 @@ def to_lesson(facts: Facts, name: str) -> tuple[Fix, ...]:
 
 def onward(facts: Facts, name: str) -> tuple[Fix, ...]:
     """Steps by which what a node gives comes to be used, or by which it learns itself."""
-    work = () if _is_given(facts, name) else _inward(facts, name)
+    has_work = facts.walk.into(name, *PORTS[facts.nodes[name].kind].inputs)
+    work = () if has_work else _inward(facts, name)
     drawn = (*work, *to_lesson(facts, name), *_outward(facts, name))
     return (drawn or _reader(facts, name))[:MOST]
-
-
-def _is_given(facts: Facts, name: str) -> bool:
-    return bool(facts.walk.into(name, *PORTS[facts.nodes[name].kind].inputs))
 
 
 def _inward(facts: Facts, name: str) -> tuple[Fix, ...]:

@@ -5,16 +5,27 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from coloop.plan.refusals import TREES
 from coloop.plan.settings.architecture import Architecture, UnknownArchitecture
 from coloop.plan.settings.facts import architecture_of, origin_of
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, error, warning
-from coloop.spec.groups import turns_of
-from coloop.spec.lineage.counts import RowCounts
+from coloop.spec.graph import PortRef
+from coloop.spec.groups import rollout_of, turns_of
 from coloop.spec.metrics import samples_of
 from coloop.spec.model import PretrainedModel, ScratchModel
-from coloop.spec.nodes import ActorNode, BufferNode, EvaluateNode, FilterNode, VerifierNode
+from coloop.spec.nodes import (
+    ActorNode,
+    BufferNode,
+    EvaluateNode,
+    FilterNode,
+    SearchNode,
+    VerifierNode,
+)
+from coloop.spec.nodes.search import branches
 from coloop.spec.rollout import Turns
-from coloop.validate.facts import Facts
+from coloop.spec.search import Expand
+from coloop.validate.facts import Facts, PhaseFacts
+from coloop.validate.groups import completions
 
 SANE_RATES: Final[Mapping[str, tuple[float, float]]] = {
     "adamw": (1e-9, 3e-2),
@@ -91,27 +102,25 @@ def rates_are_sane(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def warm_ups_end(facts: Facts) -> Iterator[Diagnostic]:
-    """A warm-up is shorter than the phase that it is in."""
     for group in facts.groups.values():
         warmup = facts.training(group.name).optimizer.warmup
         if warmup < 1 or not group.trainable:
             continue
         for phase in facts.phases:
-            section = phase.section if phase.section is not None else facts.spec.schedule
+            steps = phase.section.steps
             is_live = any(node in group.members for node, _ in phase.live)
-            if is_live and section.steps is not None and warmup >= section.steps:
+            if is_live and steps is not None and warmup >= steps:
                 yield warning(
                     "numbers.warmup",
                     f"nodes.{group.name}.training.optimizer.warmup",
                     f"the warmup of the learning rate takes {warmup:g} steps, but {phase.label} "
-                    f"has {section.steps}",
+                    f"has {steps}",
                     "a value below 1 is a share of the phase, e.g. `warmup: 0.05`",
                 )
                 break
 
 
 def bounds_leave_something(facts: Facts) -> Iterator[Diagnostic]:
-    """No filter rule has its least above its greatest."""
     for name, node in facts.of(FilterNode):
         for index, rule in enumerate(node.keep):
             low, high = getattr(rule, "min", None), getattr(rule, "max", None)
@@ -130,7 +139,6 @@ def bounds_leave_something(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def buffers_hold_what_they_give(facts: Facts) -> Iterator[Diagnostic]:
-    """A buffer gives no more rows a step than it holds."""
     for name, node in facts.of(BufferNode):
         if node.rows_per_step is None:
             continue
@@ -146,12 +154,10 @@ def buffers_hold_what_they_give(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def refills_can_end(facts: Facts) -> Iterator[Diagnostic]:
-    """A `fill` can have enough after its last pass."""
-    counts: RowCounts | None = None
     for name, node in facts.of(FilterNode):
         if node.fill is None:
             continue
-        counts = counts or facts.counts(facts.phases[0])
+        counts = facts.counts(facts.phases[0])
         edges = facts.walk.row_edges(name) or facts.walk.score_edges(name)
         rows = counts.of_edge(edges[0]).rows if edges else None
         each = counts.group_size(name)
@@ -173,7 +179,6 @@ def refills_can_end(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def samples_are_enough(facts: Facts) -> Iterator[Diagnostic]:
-    """A metric of k samples has k samples."""
     for name, node in facts.of(EvaluateNode):
         if node.samples is None:
             continue
@@ -254,3 +259,71 @@ def products_are_of_chances(facts: Facts) -> Iterator[Diagnostic]:
             "set `read.activation: sigmoid` to multiply probabilities",
             Fix.set("Read probabilities", f"nodes.{name}.read.activation", "sigmoid"),
         )
+
+
+# Budgets of searches: that the first wish of a search fits into them, without which it finds
+# nothing in any step.
+
+
+def budgets_hold_a_search(facts: Facts) -> Iterator[Diagnostic]:
+    """In some phase a search may ask for its completions once: a wish is granted only where its
+    longest completions fit."""
+    for name, node in facts.nodes.items():
+        here = PortRef(node=name, port="policy")
+        policies = [edge.source.node for edge in facts.walk.edges if edge.target == here]
+        if not isinstance(node, SearchNode) or not policies:
+            continue
+        if rollout_of(facts.spec, policies[0]) is None:
+            continue
+        read = (f"nodes.{name}.", f"nodes.{policies[0]}.rollout.")
+        if any(path.startswith(read) for path in facts.moved_paths):
+            continue
+        by_phase = [_too_little(facts, phase, name, node, policies[0]) for phase in facts.phases]
+        for field, (least, given, why) in by_phase[0].items():
+            if all(field in found_there for found_there in by_phase):
+                yield error(
+                    "numbers.search_budget",
+                    f"nodes.{name}.budget.{field}",
+                    f"`{name}` cannot finish: {why}, but `budget.{field}` is {given}",
+                    f"raise `budget.{field}` to {least} or more",
+                )
+
+
+def _too_little(
+    facts: Facts, phase: PhaseFacts, name: str, node: SearchNode, policy: str
+) -> dict[str, tuple[int, int, str]]:
+    """By limit what is wanted of it at least in a phase, what it is, and why that is too little."""
+    missed: dict[str, tuple[int, int, str]] = {}
+    for field, least, why in _least(facts, phase, name, node, policy):
+        own = getattr(node.budget, field)
+        given = facts.whole_number(phase, f"nodes.{name}.budget.{field}", own)
+        if given is not None and given < least:
+            missed[field] = least, given, why
+    return missed
+
+
+def _least(
+    facts: Facts, phase: PhaseFacts, name: str, node: SearchNode, policy: str
+) -> Iterator[tuple[str, int, str]]:
+    """Limits, the least of each with which anything is found, and why."""
+    rollout = rollout_of(facts.spec, policy)
+    assert rollout is not None
+    each = facts.whole_number(phase, f"nodes.{name}.completions", node.completions)
+    each = each if isinstance(each, int) else None
+    if node.method == "monte_carlo" and each is not None:
+        yield "searches_per_row", each, f"each step is completed {each} times"
+    if node.method not in TREES and facts.lineage.labels_texts(name):
+        return
+    if node.method in TREES:
+        expand = node.expand or Expand()
+        samples = facts.whole_number(phase, f"nodes.{name}.expand.samples", expand.samples)
+        first = branches(expand.model_copy(update={"samples": samples}))
+    else:
+        first = completions(facts, policy, phase) if node.method == "monte_carlo" else each
+    if first is None:
+        return
+    path = f"nodes.{policy}.rollout.max_new_tokens"
+    longest = facts.whole_number(phase, path, rollout.max_new_tokens)
+    if node.method == "monte_carlo":
+        yield "searches_per_row", first, f"it generates {first} texts per row"
+    yield "tokens", first * longest, f"it starts with {first} texts of up to {longest} tokens"

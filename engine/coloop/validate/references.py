@@ -277,7 +277,6 @@ def paths_name_values(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def metrics_exist(facts: Facts) -> Iterator[Diagnostic]:
-    """Triggers and `run.best` name metrics that somebody reports."""
     for index, trigger in enumerate(facts.spec.schedule.triggers):
         at = f"schedule.triggers.{index}.when.metric"
         yield from check_metric(facts, trigger.when.metric, at)

@@ -3,10 +3,14 @@
 from collections.abc import Iterator
 
 from coloop.errors import SpecProblem
+from coloop.plan.phases import buffers_until_full
+from coloop.spec.algorithm import compares_groups
 from coloop.spec.base import as_tuple
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, closest, error, warning
+from coloop.spec.graph import reach
+from coloop.spec.levels import Relation
 from coloop.spec.modes import ModeName, mode_of
-from coloop.spec.nodes import EvaluateNode
+from coloop.spec.nodes import BufferNode, EvaluateNode
 from coloop.spec.paths import apply_overrides, check_path
 from coloop.spec.schedule import EpochsOf
 from coloop.validate import next_steps
@@ -14,7 +18,6 @@ from coloop.validate.facts import Facts, PhaseFacts
 
 
 def teaching_ports_come_alive(facts: Facts) -> Iterator[Diagnostic]:
-    """Every connected teaching port is live in some phase."""
     if not facts.spec.schedule.phases:
         return
     live = frozenset[tuple[str, str]]().union(*(phase.live for phase in facts.phases))
@@ -22,21 +25,15 @@ def teaching_ports_come_alive(facts: Facts) -> Iterator[Diagnostic]:
     for node, port in sorted(facts.teaching_ports - live):
         if facts.model(node) is None or f"{node}.{port}" in misspelt:
             continue
-        fixes = []
         last = next((p for p in reversed(facts.phases) if p.live), facts.phases[-1])
-        if last.section is not None:
-            change = Change(
-                op="insert",
-                path=f"{last.path}.learn.{len(last.section.learn)}",
-                value=f"{node}.{port}",
-            )
-            fixes.append(Fix(title=f"Learn it in {last.name}", changes=(change,)))
+        end = f"{last.path}.learn.{len(last.section.learn)}"
+        change = Change(op="insert", path=end, value=f"{node}.{port}")
         yield error(
             "learning.never_live",
             f"nodes.{node}.{port}",
             f"`{node}.{port}` is connected, but no phase learns there",
             f"add `{node}.{port}` to the `learn` of a phase",
-            *fixes,
+            Fix(title=f"Learn it in {last.name}", changes=(change,)),
         )
 
 
@@ -47,10 +44,9 @@ def phases_have_goals(facts: Facts) -> Iterator[Diagnostic]:
         for node in facts.nodes.values()
     )
     for phase in facts.phases:
-        names_something = phase.section is not None and bool(phase.section.learn)
-        if phase.live or phase.fills or names_something:
+        if phase.live or phase.fills or phase.section.learn:
             continue
-        where = f"{phase.path}.learn" if phase.section is not None else "schedule"
+        where = "schedule" if phase.name is None else f"{phase.path}.learn"
         if measures:
             yield warning(
                 "learning.measures_only",
@@ -72,7 +68,6 @@ def phases_have_goals(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _lessons(facts: Facts) -> tuple[Fix, ...]:
-    """What teaches the first node that waits for it."""
     lessons = (next_steps.to_lesson(facts, name) for name in facts.nodes)
     return next((fixes for fixes in lessons if fixes), ())
 
@@ -97,8 +92,7 @@ def _first_lesson(facts: Facts) -> str:
 def learners_of_two_kinds_are_listed_by_port(facts: Facts) -> Iterator[Diagnostic]:
     """A bare node in `learn` has one teaching port, so that it is clear what is learned."""
     for phase in facts.phases:
-        learn = phase.section.learn if phase.section is not None else ()
-        for index, name in enumerate(learn):
+        for index, name in enumerate(phase.section.learn):
             ports = facts.teaching_ports_of(name)
             if len(ports) < 2:
                 continue
@@ -116,8 +110,7 @@ def learners_of_two_kinds_are_listed_by_port(facts: Facts) -> Iterator[Diagnosti
 def epochs_have_one_source(facts: Facts) -> Iterator[Diagnostic]:
     """`epochs: n` counts passes of one dataset or buffer, or says of which."""
     for phase in facts.phases:
-        section = phase.section if phase.section is not None else facts.spec.schedule
-        epochs = section.epochs
+        epochs = phase.section.epochs
         if epochs is None:
             continue
         sources = _sources_of(facts, phase)
@@ -188,7 +181,6 @@ def early_learners_score(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def overrides_fit(facts: Facts) -> Iterator[Diagnostic]:
-    """Values of `set` are values that the fields take."""
     for phase in facts.phases:
         for path, value in phase.overrides.items():
             yield from _check_override(facts, path, value, f"{phase.path}.set.{path}")
@@ -221,7 +213,7 @@ def _misspelt_ports(facts: Facts) -> set[str]:
     connected = [f"{node}.{port}" for node, port in sorted(facts.teaching_ports)]
     meant: set[str] = set()
     for phase in facts.phases:
-        for item in phase.section.learn if phase.section is not None else ():
+        for item in phase.section.learn:
             node, _, port = item.partition(".")
             ports = facts.teaching_ports_of(node)
             if not ports or (port and port not in ports):
@@ -242,22 +234,18 @@ def _sources_of(facts: Facts, phase: PhaseFacts) -> list[str]:
 
 
 def nearest_sources(facts: Facts, phase: PhaseFacts, starts: list[str]) -> set[str]:
-    sources: set[str] = set()
-    seen: set[str] = set()
-    waiting = list(starts)
-    while waiting:
-        name = waiting.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        if facts.walk.kinds[name] in ("dataset", "buffer"):
-            sources.add(name)
-            continue
+    """Datasets and buffers behind these nodes, those that stand behind another apart."""
+    kinds = facts.walk.kinds
+
+    def givers(name: str) -> list[str]:
+        if kinds[name] in ("dataset", "buffer"):
+            return []
         edges = [*facts.walk.row_edges(name), *facts.walk.score_edges(name)]
-        edges += facts.walk.into(name, "spare") if facts.walk.kinds[name] == "filter" else []
-        waiting += [e.source.node for e in edges if not facts.is_dead(e, phase) and not e.rounds]
-        waiting += list(facts.walk.callers.get(name, ()))
-    return sources
+        edges += facts.walk.into(name, "spare") if kinds[name] == "filter" else []
+        alive = [e.source.node for e in edges if not facts.is_dead(e, phase) and not e.rounds]
+        return [*alive, *facts.walk.callers.get(name, ())]
+
+    return {name for name in reach(starts, givers) if kinds[name] in ("dataset", "buffer")}
 
 
 def _check_override(facts: Facts, path: str, value: object, place: str) -> Iterator[Diagnostic]:
@@ -270,3 +258,144 @@ def _check_override(facts: Facts, path: str, value: object, place: str) -> Itera
         if isinstance(diagnostic, Diagnostic):
             message = f"`{path}` cannot be {value!r}: {diagnostic.message}"
             yield diagnostic.model_copy(update={"message": message, "node": None, "field": place})
+
+
+# Buffers and the phases that fill them: do rows arrive, are they enough, is there a cap; and what
+# they balance.
+
+
+def waiting_has_a_cap(facts: Facts) -> Iterator[Diagnostic]:
+    """`until` ends some time even if the buffer does not fill."""
+    for phase in facts.phases:
+        section = phase.section
+        if section.until is None or section.max_steps is not None:
+            continue
+        yield warning(
+            "learning.until_without_cap",
+            f"{phase.path}.until",
+            f"{phase.label} waits for {', '.join(as_tuple(section.until))} without `max_steps`",
+            "a maximum ends a phase whose buffer fills too slowly",
+            Fix.set("Set a maximum of 1000 steps", f"{phase.path}.max_steps", 1000),
+        )
+
+
+def buffers_can_fill(facts: Facts) -> Iterator[Diagnostic]:
+    for phase in facts.phases:
+        until = buffers_until_full(phase.section)
+        for name in phase.fills:
+            node = facts.nodes.get(name)
+            if not isinstance(node, BufferNode):
+                continue
+            reason = _why_it_stays_empty(facts, phase, name)
+            if reason is None and name in until:
+                reason = _why_it_stays_below(facts, phase, name, node)
+            if reason is not None:
+                yield error(
+                    "learning.buffer_never_fills",
+                    f"nodes.{name}.capacity" if "at most" in reason else f"nodes.{name}",
+                    f"{phase.label} fills `{name}`, but {reason}",
+                    "connect rows from a dataset, or give the phase more steps",
+                )
+
+
+def buffers_that_are_read_are_written(facts: Facts) -> Iterator[Diagnostic]:
+    """A buffer that feeds something live is written by some phase, or has a seed."""
+    filled = {name for phase in facts.phases for name in phase.fills}
+    if any(facts.walk.kinds.get(name) != "buffer" for name in filled):
+        return
+    for name, _ in facts.of(BufferNode):
+        if name in filled or facts.is_connected(name, "seed"):
+            continue
+        if not facts.walk.out_of(name) or not facts.walk.into(name):
+            continue
+        first = facts.phases[0]
+        title, path = f"Fill it in {first.label.replace('`', '')}", f"{first.path}.fill"
+        yield error(
+            "learning.buffer_never_written",
+            f"nodes.{name}",
+            f"`{name}` is read, but no phase fills it",
+            f"add it to the `fill` of a phase: `fill: [{name}]`",
+            Fix.set(title, path, [*first.fills, name]),
+        )
+
+
+def balance_is_by_a_scorer_of_its_rows(facts: Facts) -> Iterator[Diagnostic]:
+    """The score whose classes are balanced is one that the rows bring."""
+    for name, node in facts.of(BufferNode):
+        if node.balance is None:
+            continue
+        by = node.balance.by
+        sources = [edge.source.node for edge in facts.walk.into(name)]
+        if by in facts.nodes and sources and by not in facts.whence(*sources):
+            yield error(
+                "structure.unknown_score",
+                f"nodes.{name}.balance.by",
+                f"`{name}` balances by `{by}`, which scores none of its rows: it would return none",
+                f"connect `{by}.scores -> {name}.scores`, or name a scorer upstream of it",
+            )
+
+
+def balance_leaves_groups_whole(facts: Facts) -> Iterator[Diagnostic]:
+    """Rows that are compared with one another are of one class, as a group is drawn whole."""
+    for name, node in facts.of(BufferNode):
+        if node.balance is None:
+            continue
+        by = node.balance.by
+        edges = facts.walk.out_of(name, "scores")
+        learners = {edge.target.node for edge in edges if edge.target.port == "rewards"}
+        comparing = sorted(one for one in learners if compares_groups(facts.spec, one))
+        if by not in facts.nodes or not comparing or not _differs_in_groups(facts, name, by):
+            continue
+        yield error(
+            "learning.split_groups",
+            f"nodes.{name}.balance.by",
+            f"`{name}` balances by `{by}`, whose score differs among the completions of a prompt, "
+            f"but `{comparing[0]}` compares these: its groups must stay complete",
+            "balance by a scorer of prompts, or weight the classes in the learner with "
+            "`credit.class_weights`",
+            Fix.set("Remove `balance`", f"nodes.{name}.balance", None),
+        )
+
+
+def _differs_in_groups(facts: Facts, name: str, by: str) -> bool:
+    """Whether a scorer says something of the rows that a buffer keeps themselves, and not of what
+    they were written for."""
+    scored = facts.lineage.levels(by, "scores")
+    return any(
+        facts.lineage.match(level, scored)[0] in (Relation.SAME, Relation.UP)
+        for edge in facts.walk.into(name, "scores")
+        for level in facts.lineage.edge_levels(edge)
+    )
+
+
+def _why_it_stays_empty(facts: Facts, phase: PhaseFacts, name: str) -> str | None:
+    edges = [e for e in facts.walk.into(name) if e.target.port != "seed"]
+    if not edges:
+        return "nothing is connected to it"
+    alive = [edge for edge in edges if not facts.is_dead(edge, phase)]
+    if not alive:
+        return "all its edges have weight 0"
+    sources = nearest_sources(facts, phase, [edge.source.node for edge in alive])
+    if sources == {name} and not facts.is_connected(name, "seed"):
+        return "its rows come only from itself"
+    return None
+
+
+def _why_it_stays_below(facts: Facts, phase: PhaseFacts, name: str, node: BufferNode) -> str | None:
+    steps = phase.section.max_steps
+    if steps is None:
+        return None
+    counts = facts.counts(phase)
+    ports: dict[str, int] = {}
+    for edge in facts.walk.into(name):
+        if edge.target.port == "seed" or facts.is_dead(edge, phase):
+            continue
+        rows = counts.of_edge(edge).rows
+        if rows is None:
+            return None
+        ports[edge.target.port] = ports.get(edge.target.port, 0) + rows
+    scores = ports.pop("scores", 0)
+    most = (sum(ports.values()) or scores) * steps
+    if most >= node.capacity:
+        return None
+    return f"it gets at most {most} rows in {steps} steps, but has a capacity of {node.capacity}"

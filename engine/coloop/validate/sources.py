@@ -208,13 +208,10 @@ def _read(path: Path, form: FileFormat, changed: int, size: int) -> Glance:
             return _glance_at_jsonl(path, size)
         return _glance_at_start(path, form)
     except RowProblem as problem:
-        return Glance(problem=_told(problem))
+        where = "" if problem.line is None else f"line {problem.line} "
+        return Glance(problem=f"{where}{problem}")
     except (OSError, ValueError, RecursionError) as error:
         return Glance(problem=str(error))
-
-
-def _told(problem: RowProblem) -> str:
-    return str(problem) if problem.line is None else f"line {problem.line} {problem}"
 
 
 def _glance_at_documents(path: Path) -> Glance:

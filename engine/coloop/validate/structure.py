@@ -8,6 +8,7 @@ from typing import Any, Final
 from coloop.spec.base import as_tuple
 from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.diagnostics import Diagnostic, Fix, error, warning
+from coloop.spec.graph import reach
 from coloop.spec.nodes import (
     EvaluateNode,
     FilterNode,
@@ -26,7 +27,6 @@ from coloop.validate.facts import Facts, a
 
 
 def required_inputs_are_there(facts: Facts) -> Iterator[Diagnostic]:
-    """Inputs that a node cannot do without have an edge."""
     for name in facts.nodes:
         if facts.has_broken_input(name):
             continue
@@ -76,11 +76,11 @@ def silent_outputs_are_not_read(facts: Facts) -> Iterator[Diagnostic]:
         if isinstance(node, VerifierNode):
             reason, hint = _silent_verifier(facts, name, node, port)
         elif isinstance(node, ToolNode) and port == "rollouts" and node.type != "model":
-            reason, hint = (
-                f"a {node.type} tool generates no rollouts",
-                ("only `type: model` generates rollouts"),
-            )
-        elif port == "returns" and not _reads_values(facts, name):
+            reason = f"a {node.type} tool generates no rollouts"
+            hint = "only `type: model` generates rollouts"
+        elif port == "returns" and not (
+            "values" in facts.read_by(name, "rewards") or not facts.algorithms(name, "rewards")
+        ):
             reason = f"returns need values, but no algorithm at `{name}.rewards` uses them"
             hint = "use an algorithm with `advantage: gae` (ppo, vapo), or remove the critic"
         if reason is not None:
@@ -145,19 +145,13 @@ def _source_hint(facts: Facts, name: str, port: str) -> str:
     return "connect " + " or ".join(f"`{source}`" for source in names)
 
 
-def _reads_values(facts: Facts, name: str) -> bool:
-    """Whether an actor has returns to give; so it has where nothing is said of its rewards yet."""
-    return "values" in facts.read_by(name, "rewards") or not facts.algorithms(name, "rewards")
-
-
 def _silent_verifier(
     facts: Facts, name: str, node: VerifierNode, port: str
 ) -> tuple[str | None, str | None]:
     if port in ("rollouts", "policy") and not facts.lineage.writes(name):
         how = "without `rollout` it" if node.method == "generative" else f"`{node.method}`"
-        return (
-            f"{how} generates nothing"
-        ), "only `method: generative` with a `rollout` generates texts"
+        hint = "only `method: generative` with a `rollout` generates texts"
+        return f"{how} generates nothing", hint
     if port != "step_scores" or node.method in ("rule", "implicit_prm", "formal"):
         return None, None
     if node.method == "vote":
@@ -177,29 +171,14 @@ def used_nodes(facts: Facts) -> set[str]:
 
     Goals are learners, evaluations, and buffers that a phase fills or that somebody reads.
     """
-    goals = [name for name, node in facts.nodes.items() if _is_goal(facts, name, node)]
-    used = _reach_up(facts, goals)
-    while True:
-        named = {other for name in used for other in _named_by(facts, name)} - used
-        if not named:
-            return used
-        used |= _reach_up(facts, named)
+    filled = {name for phase in facts.phases for name in phase.fills}
+    probes = [name for name, _ in facts.of(EvaluateNode)]
+    goals = [*probes, *facts.learners, *(name for name in facts.nodes if name in filled)]
 
+    def needed(name: str) -> set[str]:
+        return {*(edge.source.node for edge in facts.walk.into(name)), *_named_by(facts, name)}
 
-def _is_goal(facts: Facts, name: str, node: object) -> bool:
-    if isinstance(node, EvaluateNode) or name in facts.learners:
-        return True
-    return any(name in phase.fills for phase in facts.phases)
-
-
-def _reach_up(facts: Facts, goals: set[str] | list[str]) -> set[str]:
-    reached, waiting = set(goals), list(goals)
-    while waiting:
-        for edge in facts.walk.into(waiting.pop()):
-            if edge.source.node not in reached:
-                reached.add(edge.source.node)
-                waiting.append(edge.source.node)
-    return reached
+    return set(reach(goals, needed))
 
 
 def _named_by(facts: Facts, name: str) -> set[str]:

@@ -13,7 +13,7 @@ from coloop.spec.nodes import DatasetNode, Node, RewardNode, TemplateNode, ToolN
 from coloop.spec.paths import find
 from coloop.spec.tools import OWN_CALLS
 from coloop.validate.facts import Facts
-from coloop.validate.text_names import regex_groups
+from coloop.validate.texts import regex_groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -116,42 +116,28 @@ def _step_fixes(facts: Facts, edge: Edge, name: str) -> tuple[Fix, ...]:
 
 
 def pairs_are_sure_where_they_must_be(facts: Facts) -> Iterator[Diagnostic]:
-    """Pairs that keep a preference as a probability go to who reads it."""
+    """Pairs that keep a preference as a probability, or come with a column `probability`, go to who
+    reads it."""
     for name in facts.learners:
         for edge in facts.walk.into(name, "pairs"):
             soft = _soft_giver(facts, edge, frozenset())
-            if soft is None:
-                continue
+            givers = [] if soft else _givers_of_probabilities(facts, edge)
             for entry in facts.algorithms(name, "pairs"):
                 remedy = _reads_no_probability(entry)
-                if remedy is not None:
+                if soft and remedy:
                     yield error(
                         "learning.soft_pairs",
                         f"nodes.{name}.algorithm",
                         f"`{soft}` keeps preferences as probabilities (`soft`), but `{entry.name}` "
                         f"at `{name}.pairs` treats each pair as certain",
                         f"{remedy}, or set `soft: false` on `{soft}`",
-                        *_sure_fix(soft),
+                        Fix.set("Make hard pairs", f"nodes.{soft}.soft", False),
                     )
-
-
-def pairs_with_a_probability_meet_who_reads_it(facts: Facts) -> Iterator[Diagnostic]:
-    """A column `probability` that comes with the data is read, or the pairs are taken as sure."""
-    for name in facts.learners:
-        for edge in facts.walk.into(name, "pairs"):
-            givers = _givers_of_probabilities(facts, edge)
-            if not givers or _soft_giver(facts, edge, frozenset()) is not None:
-                continue
-            for entry in facts.algorithms(name, "pairs"):
-                remedy = _reads_no_probability(entry)
-                if remedy is None or isinstance(entry, LabelCrossEntropy):
+                if not givers or remedy is None or isinstance(entry, LabelCrossEntropy):
                     continue
                 is_refused = isinstance(entry, PreferenceAlgorithm)
-                end = (
-                    ("the run ends at the first value that is not 1")
-                    if is_refused
-                    else "it is ignored"
-                )
+                ends = "the run ends at the first value that is not 1"
+                end = ends if is_refused else "it is ignored"
                 yield warning(
                     "learning.soft_pairs",
                     f"nodes.{name}.algorithm",
@@ -191,10 +177,6 @@ def _soft_giver(facts: Facts, edge: Edge, seen: frozenset[str]) -> str | None:
             return name
     givers = (_soft_giver(facts, one, seen | {name}) for one in facts.walk.into(name, "pairs"))
     return next((giver for giver in givers if giver is not None), None)
-
-
-def _sure_fix(name: str) -> tuple[Fix, ...]:
-    return (Fix.set("Make hard pairs", f"nodes.{name}.soft", False),)
 
 
 # Numbers at steps or tokens: they go to the text that they index, and nowhere else, and to nobody

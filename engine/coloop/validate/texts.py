@@ -1,25 +1,224 @@
 """Texts, code and regular expressions inside a loop: can they be read at all; whether the names in
 them exist is looked at by `columns`."""
 
+import ast
+import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from jinja2 import TemplateSyntaxError, meta, nodes
+
 from coloop.data.templates.chat import chat_template_problem
+from coloop.data.templates.environment import environment
 from coloop.sandbox.code_files import text_of
 from coloop.spec.base import texts_in
 from coloop.spec.diagnostics import Diagnostic, error
 from coloop.spec.nodes import Node, TemplateNode, ToolNode
+from coloop.spec.regexes import why_too_large
 from coloop.spec.tools import ARGUMENTS
 from coloop.validate.facts import Facts
-from coloop.validate.text_names import (
-    FunctionNames,
-    methods_in_class,
-    names_in_function,
-    names_in_text,
-    regex_problem,
-)
+
+# Which names a Jinja text or a Python function reads, found without running either.
+#
+# Results are remembered by text: a loop is checked at every edit, and its texts seldom change.
+
+TEXT_FUNCTIONS: Final = frozenset({"others", "past"})
+"""Functions of the loop language in texts; their first argument names a column."""
+
+
+FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextNames:
+    """What a text reads, or why it is no text."""
+
+    bare: frozenset[str] = frozenset()
+    """Names that the text does not set itself."""
+    dotted: frozenset[tuple[str, str]] = frozenset()
+    """`name.attribute` of such names."""
+    alone: frozenset[str] = frozenset()
+    """Names that are read without an attribute somewhere."""
+    columns_of_others: frozenset[str] = frozenset()
+    """Columns named in `others(...)` and `past(...)`."""
+    problem: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionNames:
+    """What a Python function asks for, or why there is none."""
+
+    parameters: tuple[str, ...] = ()
+    """Parameters without a default."""
+    takes_rest: bool = False
+    """Whether it has `**columns`."""
+    problem: str | None = None
+    is_syntax: bool = False
+    line: int | None = None
+    column: int | None = None
+    """Of a syntax error, from 1."""
+
+
+@lru_cache(maxsize=2048)
+def names_in_text(text: str) -> TextNames:
+    """Names that a Jinja text reads."""
+    try:
+        tree = environment().parse(text)
+        environment().compile(text)
+        bare = frozenset(meta.find_undeclared_variables(tree))
+    except TemplateSyntaxError as error:
+        return TextNames(problem=error.message or "cannot be read", line=error.lineno)
+    except (RecursionError, ValueError, OverflowError) as error:
+        return TextNames(problem=f"cannot be read: {type(error).__name__}")
+    bare -= environment().globals.keys()
+    dotted: set[tuple[str, str]] = set()
+    inner: set[int] = set()
+    accesses: list[nodes.Getattr | nodes.Getitem] = [
+        *tree.find_all(nodes.Getattr),
+        *tree.find_all(nodes.Getitem),
+    ]
+    for access in accesses:
+        name, attribute = _accessed(access)
+        if name is not None and attribute is not None and name in bare:
+            dotted.add((name, attribute))
+            inner.add(id(access.node))
+    alone = {
+        node.name
+        for node in tree.find_all(nodes.Name)
+        if node.ctx == "load" and node.name in bare and id(node) not in inner
+    }
+    return TextNames(
+        bare=bare - TEXT_FUNCTIONS,
+        dotted=frozenset(dotted),
+        alone=frozenset(alone) - TEXT_FUNCTIONS,
+        columns_of_others=frozenset(_columns_of_others(tree)),
+    )
+
+
+def _accessed(access: nodes.Getattr | nodes.Getitem) -> tuple[str | None, str | None]:
+    if not isinstance(access.node, nodes.Name):
+        return None, None
+    if isinstance(access, nodes.Getattr):
+        return access.node.name, access.attr
+    if isinstance(access.arg, nodes.Const) and isinstance(access.arg.value, str):
+        return access.node.name, access.arg.value
+    return None, None
+
+
+def _columns_of_others(tree: nodes.Template) -> set[str]:
+    found: set[str] = set()
+    for call in tree.find_all(nodes.Call):
+        if not isinstance(call.node, nodes.Name) or call.node.name not in TEXT_FUNCTIONS:
+            continue
+        first = call.args[0] if call.args else None
+        if isinstance(first, nodes.Const) and isinstance(first.value, str):
+            found.add(first.value)
+    return found
+
+
+def parsed_code(code: str) -> ast.Module | FunctionNames:
+    """The tree of a piece of Python, or why it does not compile; it is never run."""
+    try:
+        tree = ast.parse(code)
+        compile(tree, "<loop>", "exec")
+    except SyntaxError as error:
+        return FunctionNames(
+            problem=error.msg, is_syntax=True, line=error.lineno, column=error.offset
+        )
+    except (ValueError, RecursionError, MemoryError) as error:
+        return FunctionNames(problem=f"cannot be read: {error}", is_syntax=True)
+    return tree
+
+
+@lru_cache(maxsize=1024)
+def names_in_function(code: str, function: str) -> FunctionNames:
+    """What a function of a piece of Python asks for."""
+    tree = parsed_code(code)
+    if isinstance(tree, FunctionNames):
+        return tree
+    made = next((n for n in tree.body if isinstance(n, FUNCTIONS) and n.name == function), None)
+    if made is None:
+        if any(_binds(statement, function) for statement in tree.body):
+            return FunctionNames(takes_rest=True)
+        return FunctionNames(problem=f"has no function `{function}`")
+    arguments = made.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    needed = positional[: len(positional) - len(arguments.defaults)]
+    keyword = [
+        one
+        for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if default is None
+    ]
+    return FunctionNames(
+        parameters=tuple(one.arg for one in (*needed, *keyword)),
+        takes_rest=arguments.kwarg is not None,
+        line=made.lineno,
+    )
+
+
+@lru_cache(maxsize=256)
+def methods_in_class(code: str, name: str, methods: tuple[str, ...]) -> FunctionNames:
+    """Why a piece of Python has no class of this name with these methods, where it has none."""
+    tree = parsed_code(code)
+    if isinstance(tree, FunctionNames):
+        return tree
+    made = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name), None)
+    if made is None:
+        return FunctionNames(problem=f"has no class `{name}`")
+    own = {n.name for n in made.body if isinstance(n, FUNCTIONS)}
+    missing = [method for method in methods if method not in own]
+    if missing and not made.bases:
+        return FunctionNames(
+            problem=f"the class `{name}` has no method `{missing[0]}`", line=made.lineno
+        )
+    return FunctionNames()
+
+
+def _binds(statement: ast.stmt, name: str) -> bool:
+    """Whether a statement gives a value to a name in another way than `def`."""
+    match statement:
+        case ast.Assign(targets=targets):
+            return any(isinstance(t, ast.Name) and t.id == name for t in targets)
+        case ast.ImportFrom(names=names) | ast.Import(names=names):
+            return any((alias.asname or alias.name) == name for alias in names)
+        case ast.If() | ast.Try() | ast.With():
+            return any(isinstance(n, FUNCTIONS) and n.name == name for n in ast.walk(statement))
+        case _:
+            return False
+
+
+@lru_cache(maxsize=1024)
+def regex_problem(pattern: str) -> tuple[str | None, int]:
+    """Why a regular expression cannot be read, and how many groups it has."""
+    if (too_large := why_too_large(pattern)) is not None:
+        return too_large, 0
+    try:
+        return None, _compiled(pattern).groups
+    except (re.error, OverflowError, RecursionError) as error:
+        return str(error), 0
+
+
+@lru_cache(maxsize=1024)
+def regex_groups(pattern: str) -> frozenset[str]:
+    """Named groups of a regular expression; none where it cannot be read."""
+    try:
+        return frozenset(_compiled(pattern).groupindex)
+    except (re.error, OverflowError, RecursionError):
+        return frozenset()
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """A regular expression; of sets in sets (`[[:digit:]]`), which what applies it knows, no
+    warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return re.compile(pattern)
+
 
 ENVIRONMENT_METHODS: Final = ("reset", "step")
 
@@ -45,7 +244,7 @@ def texts_of(node: Node) -> Iterator[Place]:
             yield Place(field=field, content=text)
 
 
-FUNCTIONS: Final = {"template": "write", "reward": "reward", "filter": "keep"}
+FUNCTION_OF: Final = {"template": "write", "reward": "reward", "filter": "keep"}
 """By kind, the function that its code defines; that of a tool defines the class of an
 environment."""
 
@@ -54,31 +253,26 @@ def codes_of(node: Node) -> Iterator[Place]:
     """Every piece of Python of a node that defines a function, or the class of an environment."""
     for field, text, marks in texts_in(node):
         if marks.get("x-widget") == "code":
-            yield Place(field=field, content=text, function=FUNCTIONS.get(node.kind))
+            yield Place(field=field, content=text, function=FUNCTION_OF.get(node.kind))
 
 
-def code_files_of(facts: Facts, node: Node) -> Iterator[Place]:
-    """Files with the user's Python that can be read from here."""
+def all_code_of(facts: Facts, node: Node) -> Iterator[Place]:
+    """The same, with files of the user's Python that can be read from here."""
+    yield from codes_of(node)
     for field, file, path in code_paths_of(facts, node):
         try:
             content = text_of(path, path.name)
         except (OSError, ValueError):
             continue
-        yield Place(field=field, content=content, function=FUNCTIONS.get(node.kind), file=file)
+        yield Place(field=field, content=content, function=FUNCTION_OF.get(node.kind), file=file)
 
 
 def code_paths_of(facts: Facts, node: Node) -> Iterator[tuple[str, str, Path]]:
     """Files with Python that a node names and that may be looked at: field, name, where it is."""
-    for field, file in named_code_files(node):
-        if (path := facts.local(file)) is not None:
+    for field, file, marks in texts_in(node):
+        is_code = marks.get("x-widget") == "path" and field.endswith("file")
+        if is_code and (path := facts.local(file)) is not None:
             yield field, file, path
-
-
-def named_code_files(node: Node) -> Iterator[tuple[str, str]]:
-    """Fields that name a file with Python, with the name."""
-    for field, text, marks in texts_in(node):
-        if marks.get("x-widget") == "path" and field.endswith("file"):
-            yield field, text
 
 
 GROUPS: Final = {"step_verdicts": 2, "numbers": 2, "pattern": 0, "call": 0}
@@ -97,7 +291,6 @@ def patterns_of(node: Node) -> Iterator[Place]:
 
 
 def texts_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
-    """Jinja texts parse."""
     for name, node in facts.nodes.items():
         for place in texts_of(node):
             names = names_in_text(place.content)
@@ -113,7 +306,6 @@ def texts_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def chat_templates_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
-    """Chat templates that a loop brings parse."""
     for name in facts.nodes:
         template = getattr(facts.model(name), "chat_template", None)
         problem = None if template is None else chat_template_problem(template)
@@ -128,9 +320,8 @@ def chat_templates_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def codes_define_their_function(facts: Facts) -> Iterator[Diagnostic]:
-    """Python compiles and defines what is called."""
     for name, node in facts.nodes.items():
-        for place in (*codes_of(node), *code_files_of(facts, node)):
+        for place in all_code_of(facts, node):
             read = (
                 methods_in_class(place.content, "Environment", ENVIRONMENT_METHODS)
                 if place.function is None
@@ -141,7 +332,6 @@ def codes_define_their_function(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def patterns_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
-    """Regular expressions compile and have the groups that are read."""
     for name, node in facts.nodes.items():
         for place in patterns_of(node):
             problem, groups = regex_problem(place.content)
@@ -163,7 +353,6 @@ def patterns_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def calls_have_their_arguments(facts: Facts) -> Iterator[Diagnostic]:
-    """The pattern of a tool's call names the argument that the tool takes."""
     for name, node in facts.of(ToolNode):
         if node.call is None or node.type not in ARGUMENTS:
             continue

@@ -118,7 +118,6 @@ def _shown(file: str | None) -> str:
 
 
 def _codes(facts: Facts) -> Iterator[_Code]:
-    """All code of a loop that can be read."""
     for name, node in facts.nodes.items():
         is_reward = node.kind == "reward"
         for place in codes_of(node):

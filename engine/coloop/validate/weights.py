@@ -16,7 +16,6 @@ from coloop.validate.numerics import architecture
 
 
 def groups_have_one_optimizer(facts: Facts) -> Iterator[Diagnostic]:
-    """Only the owner of a weights group has `training`."""
     for group in facts.groups.values():
         for name in group.members[1:]:
             if getattr(facts.nodes[name], "training", None) is None:
@@ -33,7 +32,6 @@ def groups_have_one_optimizer(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def snapshots_do_not_train(facts: Facts) -> Iterator[Diagnostic]:
-    """A snapshot and everything that shares it is read-only."""
     for group in facts.groups.values():
         if group.source != "snapshot":
             continue
@@ -171,10 +169,8 @@ def frozen_weights_know_something(facts: Facts) -> Iterator[Diagnostic]:
             "learning.frozen_scratch",
             f"nodes.{group.name}.model",
             f"`{group.name}` starts with random weights and is never trained: its output is noise",
-            (
-                "connect one of its teaching ports, or use trained weights: `model: {type: "
-                "pretrained, path: ...}`"
-            )
+            "connect one of its teaching ports, or use trained weights: `model: {type: "
+            "pretrained, path: ...}`"
             + (" or `{type: snapshot, of: ...}`" if "reference" in kinds else ""),
             *next_steps.to_lesson(facts, group.name),
         )
@@ -288,7 +284,6 @@ def adapters_stand_on_frozen_weights(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def adapters_are_taught(facts: Facts) -> Iterator[Diagnostic]:
-    """An adapter that nothing teaches changes nothing."""
     for group in facts.groups.values():
         if group.trainable or getattr(facts.model(group.name), "lora", None) is None:
             continue

@@ -3,7 +3,7 @@
 import pytest
 
 from coloop.plan.cost import estimate
-from coloop.plan.cost.fit import fit
+from coloop.plan.cost.solving import fit
 from coloop.plan.run_check import check_run
 from coloop.spec.paths import get_value
 

@@ -14,7 +14,6 @@ from tests.engine.measurements import Measurements
 from coloop.errors import PresetNotFound
 from coloop.plan.settings.architecture import architecture_from_config, count_parameters
 from coloop.plan.settings.serving import ServingSetup, serve_from_budget
-from coloop.plan.settings.states import Precision, compute_states, resting_bytes_per_parameter
 from coloop.plan.settings.training import (
     TrainingStep,
     forward_bytes,
@@ -22,6 +21,7 @@ from coloop.plan.settings.training import (
     peak_instant,
     process_bytes,
 )
+from coloop.plan.settings.weights import Precision, compute_states, resting_bytes_per_parameter
 from coloop.spec import presets
 
 GIB = 2**30

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coloop.plan.cost import estimate, explain
-from coloop.plan.cost.fit import fit
+from coloop.plan.cost.solving import fit
 from coloop.spec.io import from_dict, parse
 
 EXAMPLES = Path(__file__).resolve().parents[3].parent / "shared/language/examples"
@@ -25,8 +25,9 @@ def _known_models(document):
 def _estimated(document):
     parsed = from_dict(document)
     if parsed.spec is not None:
-        found = estimate(parsed.spec)
-        assert found.step_of_parts >= 0
+        explained = explain(parsed.spec)
+        assert explained.step_of_parts >= 0
+        found = explained.estimate
         for gpu in found.gpus:
             assert (gpu.peak_bytes is None) == (gpu.fits is None)
             assert gpu.peak_bytes is None or gpu.peak_bytes >= 0

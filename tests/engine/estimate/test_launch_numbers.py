@@ -5,15 +5,15 @@ import pytest
 from tests.engine.estimate.conftest import parts_of, stage_of
 
 from coloop.plan.cost import estimate, explain
-from coloop.plan.cost.fit import fit
-from coloop.plan.cost.solving import solve
+from coloop.plan.cost.solving import fit, solve
 from coloop.plan.cost.ways import ways_of
 from coloop.plan.run_check import check_run
-from coloop.plan.settings.cores import Core, Texts, written_seconds
+from coloop.plan.settings.cores import Core, written_seconds
 from coloop.plan.settings.facts import architecture_of
 from coloop.plan.settings.processor import Processor
 from coloop.spec.model import ScratchModel
 from coloop.spec.paths import apply_overrides
+from coloop.spec.table_sizes import TableSize
 
 GIB = 2**30
 LORA = {"model": {"lora": {"rank": 16}}}
@@ -232,10 +232,10 @@ def test_products_follow_the_instructions(tmp_path, monkeypatch, flags, allowed,
 def test_weights_that_no_cache_holds_are_read_for_every_token():
     core = Core(flops=30e9, threads=1, is_half=False, crowding=1.0)
     arch = architecture_of(ScratchModel(type="scratch", architecture="tiny-qwen3"))
-    rows = {"rows": 1, "at_once": 1, "prompt": 1, "alike": 1, "written": 101, "written_max": 101}
+    rows = TableSize(rows=1, prompt=1, written=101, written_max=101)
 
-    held = written_seconds(core, arch, 1e6, Texts(**rows, is_packed=False, held=4e6))
-    streamed = written_seconds(core, arch, 1e6, Texts(**rows, is_packed=False, held=840e6))
+    held = written_seconds(core, arch, 1e6, rows, at_once=1, is_packed=False, held=4e6)
+    streamed = written_seconds(core, arch, 1e6, rows, at_once=1, is_packed=False, held=840e6)
 
     assert streamed - held == pytest.approx(100 * 0.1, rel=0.01)
 

@@ -7,9 +7,8 @@ from tests.engine.estimate.conftest import build
 
 from coloop.plan.cost import estimate
 from coloop.plan.cost.backends import advise_backends
-from coloop.plan.cost.fit import fit
 from coloop.plan.cost.placing import place
-from coloop.plan.cost.solving import solve
+from coloop.plan.cost.solving import fit, solve
 from coloop.plan.cost.ways import ways_of
 from coloop.plan.run_check import check_run
 from coloop.spec import presets
@@ -64,7 +63,7 @@ def test_every_change_of_a_budget_is_told_with_what_it_costs(name):
         found = solve(spec, budget_fraction=budget)
 
         told = sum(one.seconds or 0 for one in found.changes)
-        moved = found.after.estimate.step_of_parts - found.before.estimate.step_of_parts
+        moved = found.after.step_of_parts - found.before.step_of_parts
         assert told == pytest.approx(moved, abs=1e-6)
         assert all(one.reason for one in found.changes)
         assert _values(found.spec) == _values(spec)

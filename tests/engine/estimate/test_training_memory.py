@@ -10,8 +10,8 @@ import dataclasses
 import pytest
 
 from coloop.plan.settings.architecture import architecture_from_config, count_parameters
-from coloop.plan.settings.states import Precision, compute_states
 from coloop.plan.settings.training import TrainingStep, peak_instant, step_instants
+from coloop.plan.settings.weights import Precision, compute_states
 from coloop.spec import presets
 
 GIB = 2**30

@@ -6,8 +6,7 @@ import pytest
 from tests.engine.estimate.conftest import stage_of
 
 from coloop.plan.cost import estimate, explain
-from coloop.plan.cost.fit import fit
-from coloop.plan.cost.solving import solve
+from coloop.plan.cost.solving import fit, solve
 from coloop.plan.cost.ways import ways_of
 from coloop.plan.settings import counted
 from coloop.plan.settings.architecture import (

@@ -88,7 +88,7 @@ def test_hosts_are_built_with_what_the_estimate_priced(
     assert ended.state is RunStateName.FINISHED, ended.error
     assert told == planned
     for training in (seen.backend["training"], *seen.updates):
-        assert training.gradient_checkpointing == priced.checkpointing
+        assert training.gradient_checkpointing == priced.gradient_checkpointing
         assert training.loss_chunk == priced.loss_chunk
         if training.micro_batch is not None:
             assert training.micro_batch == priced.micro_batch
@@ -107,7 +107,7 @@ def test_hosts_are_built_with_what_the_estimate_priced(
         assert planned[f"{TRAINING}.micro_batch"] == "4096 tokens"
     if case == "little memory":
         assert priced.tokens_at_once < 4_096
-        assert priced.checkpointing is True
+        assert priced.gradient_checkpointing is True
 
 
 QWEN_WORDS = 151_936

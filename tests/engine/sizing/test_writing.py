@@ -14,6 +14,7 @@ from coloop.plan.settings.architecture import (
 )
 from coloop.plan.settings.cores import WritingLoad, writing_seconds
 from coloop.spec import presets
+from coloop.spec.table_sizes import TableSize
 
 GIB = 2**30
 TABLE = Measurements("throughput")
@@ -52,11 +53,8 @@ def _load(row, *, rows, most):
         count=count,
         width=width,
         cache_width=width,
-        rows=rows,
+        texts=TableSize(rows=rows, prompt=prompt, written=written, written_max=written),
         at_once=max(min(rows, most, fitting), 1.0),
-        prompt=prompt,
-        written=written,
-        longest=written,
         tensor_parallel=tensor,
         bandwidth=gpu.bandwidth,
         flops=gpu.bf16_flops * (2 if width == 1 else 1),
@@ -67,7 +65,7 @@ def _load(row, *, rows, most):
 def _error(row, **options):
     load = _load(row, **options)
     seconds, _ = writing_seconds(load)
-    return math.log(load.rows * load.written / seconds / float(row["tok_s_total"]))
+    return math.log(load.texts.rows * load.texts.written / seconds / float(row["tok_s_total"]))
 
 
 SATURATED = _rows("gen_max_throughput")

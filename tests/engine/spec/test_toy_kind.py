@@ -45,7 +45,7 @@ found = {
     "diagnostics": [one.code for one in checked.report.diagnostics],
     "refusals": [one.message for one in check_runs(checked.spec)],
     "rows": {one.stage: one.rows.text for one in phase.rows},
-    "estimated": [one.stage for one in checked.explanation.stages_in("rl")],
+    "estimated": [one.stage for one in checked.explanation.stages_in["rl"]],
     "kind": catalog().model_dump(mode="json")["kinds"]["take"],
 }
 print(json.dumps(found))

@@ -7,8 +7,7 @@ from typing import Any
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import DatasetNode, Node, RewardNode, TemplateNode
 from coloop.validate.columns import RESERVED
-from coloop.validate.text_names import names_in_function, names_in_text
-from coloop.validate.texts import codes_of, texts_of
+from coloop.validate.texts import codes_of, names_in_function, names_in_text, texts_of
 from coloop_server.previews.inside.sources import dataset_of, opened, rows_of
 from coloop_server.previews.inside.walk import as_json
 from coloop_server.previews.schemas import AskRows, ColumnFound, ColumnUse, DatasetPage, Job

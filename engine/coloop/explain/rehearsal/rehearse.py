@@ -15,7 +15,7 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict, require, to_dict
 from coloop.spec.model import Model, PretrainedModel, RunModel, ScratchModel
 from coloop.spec.nodes import DatasetNode, TemplateNode, model_of
-from coloop.validate.text_names import names_in_function
+from coloop.validate.texts import names_in_function
 
 STEPS = 2
 """Most steps of a phase."""

@@ -68,7 +68,11 @@ def _advice(
     advised: Backend = decision.value if decision is not None else "single"
     reason = decision.reason if decision is not None else "nothing else is needed"
     size = chosen.estimate.parameters.get(group)
-    weights = f"{_billions(size)} weights; " if size else ""
+    weights = (
+        f"{(f'{size / 1e9:.1f} B' if size >= 1e9 else f'{size / 1e6:.1f} M')} weights; "
+        if size
+        else ""
+    )
     return BackendAdvice(
         node=group,
         backend=said or advised,
@@ -92,7 +96,3 @@ def _options(
         problem = refusal(tried)
         seconds = cost.step_seconds if problem is None else None
         yield BackendOption(backend=backend, step_seconds=seconds, fits=cost.fits, problem=problem)
-
-
-def _billions(count: int) -> str:
-    return f"{count / 1e9:.1f} B" if count >= 1e9 else f"{count / 1e6:.1f} M"

@@ -4,15 +4,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from coloop.plan.cost.advice import advise
-from coloop.plan.cost.missing import missing_times, starved_engines, starved_words, unknown_in
+from coloop.plan.cost.advice import (
+    advise,
+    missing_times,
+    starved_engines,
+    starved_words,
+    unknown_in,
+)
 from coloop.plan.cost.report import (
-    DecisionEstimate,
     Estimate,
     Explanation,
     GpuEstimate,
     GuessedModel,
-    NoteEstimate,
     PartEstimate,
     PhaseEstimate,
     RolloutEstimate,
@@ -21,9 +24,9 @@ from coloop.plan.cost.report import (
     UnknownModel,
 )
 from coloop.plan.settings.facts import origin_of
-from coloop.plan.settings.memory import Part, PoolMemory, peak_of
-from coloop.plan.settings.survey import PhaseLoad
-from coloop.plan.settings.throughput import Clock, StageTime
+from coloop.plan.settings.memory import Memory, Part, PoolMemory, peak_of
+from coloop.plan.settings.survey import PhaseLoad, Survey
+from coloop.plan.settings.throughput import Clock
 from coloop.plan.types import Stage
 from coloop.plan.unrolled import Unrolled, UnrolledPhase
 from coloop.spec.graph import LoopSpec
@@ -78,205 +81,199 @@ def estimate(
         unrolled: the loop's steps, where the caller has them already; else they are made here.
         root: folder for relative model paths; without it no file is opened.
     """
-    return _Estimator(spec, unrolled, root).estimate
+    return explain(spec, unrolled, root=root).estimate
 
 
 def explain(
     spec: LoopSpec, unrolled: Unrolled | None = None, *, root: Path | None = None
 ) -> Explanation:
     """The estimate with everything that it rests on."""
-    return _Estimator(spec, unrolled, root).explanation()
+    unrolled = unrolled if unrolled is not None else Unrolled(spec)
+    resolved = unrolled.settings(root)
+    survey, memory = resolved.survey, resolved.memory
+    times = _Times(spec, survey, memory)
+    phases: list[PhaseEstimate] = []
+    main, step_of_parts, most = None, 0.0, (False, -1.0)
+    for phase, load in zip(unrolled.phases, survey.phases, strict=True):
+        told, step = times.of_phase(phase, load)
+        phases.append(told)
+        weight = told.step_seconds is None, step * unrolled.expected_steps(phase, root)
+        if weight > most:
+            main, step_of_parts, most = told, step, weight
+    known = [phase.seconds for phase in phases if phase.seconds is not None]
+    estimated = _estimate(spec, times, main)
+    return Explanation(
+        estimate=estimated,
+        phases=tuple(phases),
+        main=main.name if main else None,
+        total_seconds=sum(known) if len(known) == len(phases) and known else None,
+        decisions=tuple(resolved.decisions),
+        notes=tuple(dict.fromkeys(survey.notes)),
+        memory_band=MEMORY_BAND,
+        time_band=TIME_BAND_CPU if survey.machine.is_cpu else TIME_BAND_GPU,
+        host_bytes=round(memory.host_bytes),
+        advice=advise(survey, memory, estimated),
+        stages_in={
+            phase.name: tuple(times.stages_in(phase, load))
+            for phase, load in zip(phases, survey.phases, strict=True)
+        },
+        step_of_parts=step_of_parts,
+        stage_of_parts={stage: time.seconds for stage, time in times.of_stages.items()},
+    )
 
 
-class _Estimator:
-    def __init__(self, spec: LoopSpec, unrolled: Unrolled | None, root: Path | None) -> None:
-        self.spec = spec
-        self.unrolled = unrolled if unrolled is not None else Unrolled(spec)
-        self.resolved = self.unrolled.settings(root)
-        self.survey, self.memory = self.resolved.survey, self.resolved.memory
-        self.clock = Clock(self.survey, self.memory)
-        self.times = {stage: self.clock.time(stage) for stage in self.survey.stages}
-        self.missing = dict(missing_times(self.survey, self.memory))
+class _Times:
+    """Seconds of the stages, and of the steps that they make up."""
+
+    def __init__(self, spec: LoopSpec, survey: Survey, memory: Memory) -> None:
+        self.spec, self.survey, self.memory = spec, survey, memory
+        self._clock = Clock(survey, memory)
+        self.of_stages = {stage: self._clock.time(stage) for stage in survey.stages}
+        self._missing = dict(missing_times(survey, memory))
         """By stage without a time, why."""
-        steps = [self.unrolled.expected_steps(phase, root) for phase in self.unrolled.phases]
-        self.phases: tuple[PhaseEstimate, ...] = ()
-        self.main: PhaseEstimate | None = None
-        self.step_of_parts, most = 0.0, (False, -1.0)
-        loads = self.survey.phases
-        for phase, load, many in zip(self.unrolled.phases, loads, steps, strict=True):
-            found, step = self._phase(phase, load)
-            self.phases += (found,)
-            weight = found.step_seconds is None, step * many
-            if weight > most:
-                self.main, self.step_of_parts, most = found, step, weight
-        self.estimate = self._estimate()
 
-    def _phase(self, phase: UnrolledPhase, load: PhaseLoad) -> tuple[PhaseEstimate, float]:
+    def stage(self, name: str, load: PhaseLoad | None = None) -> StageEstimate:
+        """A stage, with the load of one phase or the most that any phase asks of it."""
+        learns = load is not None and name.endswith(".learn")
+        time = self._clock.time(name, load) if learns else self.of_stages[name]
+        is_known = name not in self._missing
+        return StageEstimate(
+            stage=name,
+            node=name.rsplit(".", 1)[0],
+            seconds=time.seconds if is_known else None,
+            samples_per_second=time.samples / time.seconds if is_known else None,
+            tokens_per_second=time.tokens / time.seconds if is_known else None,
+            bound=time.bound,
+            reason=self._missing.get(name),
+        )
+
+    def stages_in(self, phase: PhaseEstimate, load: PhaseLoad) -> Iterator[StageEstimate]:
+        probes = (stage for stage in self.of_stages if stage.endswith(".evaluate"))
+        for name in dict.fromkeys((*phase.stages, *probes)):
+            yield self.stage(name, load)
+
+    def of_phase(self, phase: UnrolledPhase, load: PhaseLoad) -> tuple[PhaseEstimate, float]:
         """A phase, and the seconds of its step as if all of it could run."""
-        pools = {
-            stage: pool.name
-            for stage in self.survey.stages
-            if (pool := self.survey.pool_of(stage)) is not None
-        }
-        seconds = {stage: time.seconds for stage, time in self.times.items()}
+        stages = phase.step.stages
+        seconds = {stage: time.seconds for stage, time in self.of_stages.items()}
+        for stage in stages:
+            if stage.verb == "learn":
+                seconds[stage.name] = self._clock.time(stage.name, load).seconds
         probes = {
             f"{name}.evaluate": node.every
             for name, node in self.spec.nodes.items()
             if node.kind == "evaluate"
         }
-        stages = phase.step.stages
-        learned = [stage.name for stage in stages if stage.verb == "learn"]
-        seconds |= {stage: self.clock.time(stage, load).seconds for stage in learned}
-        spans = self._spans(stages, seconds, pools)
+        spans = self._spans(stages, seconds)
         counted = sum(seconds[probe] / every for probe, every in probes.items())
         counted += max((span.end for span in spans), default=0.0)
-        is_known = not self.missing.keys() & {*probes, *(stage.name for stage in stages)}
+        is_known = not self._missing.keys() & {*probes, *(stage.name for stage in stages)}
         step = counted if is_known else None
-        found = PhaseEstimate(
+        return PhaseEstimate(
             name=phase.name,
             steps=phase.steps,
             step_seconds=step,
             seconds=step * phase.steps if step is not None and phase.steps else None,
             stages=tuple(stage.name for stage in stages),
             spans=spans if is_known else (),
-        )
-        return found, counted
+        ), counted
 
     def _spans(
-        self, stages: Sequence[Stage], seconds: Mapping[str, float], pools: Mapping[str, str]
+        self, stages: Sequence[Stage], seconds: Mapping[str, float]
     ) -> tuple[SpanEstimate, ...]:
         """When the stages of a step run. Where only a share of the rows is written ahead, the
         others are written in turn with what waits for them; what takes longer counts."""
+        pools = {
+            stage: pool.name
+            for stage in self.survey.stages
+            if (pool := self.survey.pool_of(stage)) is not None
+        }
         ahead = min(self.spec.schedule.max_staleness, 1.0)
         late = {stage.name for stage in stages if stage.verb == "generate"}
         rest = {name: s * (1.0 - ahead * (name in late)) for name, s in seconds.items()}
         in_turn = spans_of(stages, rest, pools) if ahead < 1.0 else ()
         side_by_side = spans_of(stages, seconds, pools, is_asynchronous=True) if ahead else ()
-        return max(in_turn, side_by_side, key=lambda s: max((one.end for one in s), default=0.0))
+        return max(in_turn, side_by_side, key=lambda s: max((span.end for span in s), default=0.0))
 
-    def _estimate(self) -> Estimate:
-        return Estimate(
-            step_seconds=self.main.step_seconds if self.main else 0.0,
-            bottleneck=max(
-                self.main.stages if self.main and self.main.step_seconds is not None else (),
-                key=lambda stage: self.times[stage].seconds,
-                default="",
-            ),
-            parameters={name: weights.total for name, weights in self.survey.weights.items()},
-            gpus=tuple(gpu for pool in self.memory.pools for gpu in self._gpus(pool)),
-            stages=tuple(
-                _stage(name, time, self.missing.get(name)) for name, time in self.times.items()
-            ),
-            rollout=self._rollout(),
-            unknown=tuple(self._unknown()),
-            guessed=tuple(
-                GuessedModel(node=note.node or "", field=note.field or "", reason=note.message)
-                for note in self.survey.notes
-                if note.is_guess
-            ),
-        ).with_parts(
-            self.step_of_parts, {stage: time.seconds for stage, time in self.times.items()}
-        )
 
-    def _unknown(self) -> Iterator[UnknownModel]:
-        """One for each model, at the node that names it."""
-        found: dict[str, list[str]] = {}
-        for group in self.survey.unknown:
-            found.setdefault(origin_of(self.spec, group) or group, []).append(group)
-        for origin, groups in found.items():
-            note = self.survey.unknown[groups[0]]
-            nodes = [node for node, owner in self.survey.owners.items() if owner in groups]
-            yield UnknownModel(
-                node=origin,
-                field=note.field or "model",
-                found=note.found or "",
-                reason=note.message,
-                suggestions=note.near,
-                nodes=tuple(dict.fromkeys((origin, *nodes))),
+def _estimate(spec: LoopSpec, times: _Times, main: PhaseEstimate | None) -> Estimate:
+    survey, memory = times.survey, times.memory
+    return Estimate(
+        step_seconds=main.step_seconds if main else 0.0,
+        bottleneck=max(
+            main.stages if main and main.step_seconds is not None else (),
+            key=lambda stage: times.of_stages[stage].seconds,
+            default="",
+        ),
+        parameters={name: weights.total for name, weights in survey.weights.items()},
+        gpus=tuple(gpu for pool in memory.pools for gpu in _gpus(survey, memory, pool)),
+        stages=tuple(times.stage(name) for name in times.of_stages),
+        rollout={
+            node: RolloutEstimate(
+                kv_cache_bytes=round(serving.kv_cache),
+                kv_cache_tokens=serving.tokens,
+                max_concurrent_sequences=serving.sequences,
             )
+            for engine in survey.engines
+            if (serving := memory.servings.get(engine.writers[0])) is not None
+            for node in engine.writers
+        },
+        unknown=tuple(_unknown(spec, survey)),
+        guessed=tuple(
+            GuessedModel(node=note.node or "", field=note.field or "", reason=note.message)
+            for note in survey.notes
+            if note.is_guess
+        ),
+    )
 
-    def _gpus(self, memory: PoolMemory) -> Iterator[GpuEstimate]:
-        pool, machine = memory.pool, self.survey.machine
-        usable = machine.usable_bytes(pool)
-        starved = list(starved_engines(self.survey, self.memory, pool.name))
-        unknown = unknown_in(self.survey, pool.name)
-        is_even = not any(claim.first_only for claim in memory.claims)
-        values: dict[bool, dict[str, Any]] = {}
-        for index in range(min(pool.places, PLACES_LISTED)):
-            is_first = index == 0 or is_even
-            if is_first not in values:
-                stage, peak = peak_of(memory, is_first=is_first)
-                parts = tuple(_parts(memory, is_first))
-                values[is_first] = {
-                    "pool": pool.name,
-                    "capacity_bytes": machine.capacity_bytes(pool),
-                    "usable_bytes": usable,
-                    "peak_bytes": sum(p.bytes for p in parts if stage in p.stages),
-                    "peak_stage": stage,
-                    "fits": peak <= usable and not starved,
-                    "reason": starved_words(self.memory, starved[0]) if starved else None,
-                    "parts": parts,
-                }
-                if unknown:
-                    reason = (
-                        f"the model of {' and '.join(f'`{one}`' for one in unknown)} is not known"
-                    )
-                    values[is_first] |= {
-                        "peak_bytes": None,
-                        "peak_stage": "",
-                        "fits": None,
-                        "reason": reason,
-                    }
-            yield GpuEstimate(index=index, **values[is_first])
 
-    def _rollout(self) -> dict[str, RolloutEstimate]:
-        found = {}
-        for engine in self.survey.engines:
-            serving = self.memory.servings.get(engine.writers[0])
-            if serving is not None:
-                for node in engine.writers:
-                    found[node] = RolloutEstimate(
-                        kv_cache_bytes=round(serving.kv_cache),
-                        kv_cache_tokens=serving.tokens,
-                        max_concurrent_sequences=serving.sequences,
-                    )
-        return found
-
-    def explanation(self) -> Explanation:
-        survey = self.survey
-        notes = dict.fromkeys(survey.notes)
-        seconds = [phase.seconds for phase in self.phases]
-        known = [value for value in seconds if value is not None]
-        return Explanation(
-            estimate=self.estimate,
-            phases=self.phases,
-            main=self.main.name if self.main else None,
-            total_seconds=sum(known) if len(known) == len(seconds) and known else None,
-            decisions=tuple(
-                DecisionEstimate(path=d.path, value=d.value, reason=d.reason)
-                for d in self.resolved.decisions
-            ),
-            notes=tuple(
-                NoteEstimate(message=n.message, node=n.node, field=n.field, is_gap=n.is_gap)
-                for n in notes
-            ),
-            memory_band=MEMORY_BAND,
-            time_band=TIME_BAND_CPU if survey.machine.is_cpu else TIME_BAND_GPU,
-            host_bytes=round(self.memory.host_bytes),
-            advice=advise(survey, self.memory, self.estimate),
-        ).with_stages(
-            {
-                phase.name: tuple(self._stages_in(phase, load))
-                for phase, load in zip(self.phases, survey.phases, strict=True)
-            }
+def _unknown(spec: LoopSpec, survey: Survey) -> Iterator[UnknownModel]:
+    """One for each model, at the node that names it."""
+    by_origin: dict[str, list[str]] = {}
+    for group in survey.unknown:
+        by_origin.setdefault(origin_of(spec, group) or group, []).append(group)
+    for origin, groups in by_origin.items():
+        note = survey.unknown[groups[0]]
+        nodes = [node for node, owner in survey.owners.items() if owner in groups]
+        yield UnknownModel(
+            node=origin,
+            field=note.field or "model",
+            found=note.found or "",
+            reason=note.message,
+            suggestions=note.near,
+            nodes=tuple(dict.fromkeys((origin, *nodes))),
         )
 
-    def _stages_in(self, phase: PhaseEstimate, load: PhaseLoad) -> Iterator[StageEstimate]:
-        probes = (stage for stage in self.times if stage.endswith(".evaluate"))
-        for stage in dict.fromkeys((*phase.stages, *probes)):
-            learns = stage.endswith(".learn")
-            time = self.clock.time(stage, load) if learns else self.times[stage]
-            yield _stage(stage, time, self.missing.get(stage))
+
+def _gpus(survey: Survey, memory: Memory, held: PoolMemory) -> Iterator[GpuEstimate]:
+    pool = held.pool
+    usable = survey.machine.usable_bytes(pool)
+    starved = next(starved_engines(survey, memory, pool.name), None)
+    unknown = unknown_in(survey, pool.name)
+
+    def values(*, is_first: bool) -> dict[str, Any]:
+        stage, peak = peak_of(held, is_first=is_first)
+        parts = tuple(_parts(held, is_first))
+        told: dict[str, Any] = {
+            "pool": pool.name,
+            "capacity_bytes": survey.machine.capacity_bytes(pool),
+            "usable_bytes": usable,
+            "peak_bytes": sum(part.bytes for part in parts if stage in part.stages),
+            "peak_stage": stage,
+            "fits": peak <= usable and starved is None,
+            "reason": starved_words(memory, starved) if starved else None,
+            "parts": parts,
+        }
+        if unknown:
+            models = " and ".join(f"`{name}`" for name in unknown)
+            told |= {"peak_bytes": None, "peak_stage": "", "fits": None}
+            told["reason"] = f"the model of {models} is not known"
+        return told
+
+    first = values(is_first=True)
+    others = values(is_first=False) if any(claim.first_only for claim in held.claims) else first
+    for index in range(min(pool.places, PLACES_LISTED)):
+        yield GpuEstimate(index=index, **(others if index else first))
 
 
 def _parts(memory: PoolMemory, is_first: bool) -> Iterator[PartEstimate]:
@@ -288,16 +285,3 @@ def _parts(memory: PoolMemory, is_first: bool) -> Iterator[PartEstimate]:
             sums[key] = sums.get(key, 0.0) + claim.bytes
     for (node, part, stages), size in sums.items():
         yield PartEstimate(node=node, part=part, bytes=round(size), stages=stages)
-
-
-def _stage(name: str, time: StageTime, missing: str | None) -> StageEstimate:
-    is_known = missing is None
-    return StageEstimate(
-        stage=name,
-        node=name.rsplit(".", 1)[0],
-        seconds=time.seconds if is_known else None,
-        samples_per_second=time.samples / time.seconds if is_known else None,
-        tokens_per_second=time.tokens / time.seconds if is_known else None,
-        bound=time.bound,
-        reason=missing,
-    )

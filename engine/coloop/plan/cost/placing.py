@@ -105,13 +105,13 @@ def place(
         except ColoopError:
             continue
         if cost.estimate.fits:
-            found.append((cost.estimate.step_of_parts, tried, changes))
+            found.append((cost.step_of_parts, tried, changes))
     suggested, taken, reason = None, dict[str, Any](), _why_none(now, gpus, tried)
     for _, _, changes in sorted(found, key=lambda one: one[:2]):
         other = apply_overrides(spec, changes)
         cost = explain(other, Unrolled(other, unrolled.lineages), root=root)
-        gain = now.estimate.step_of_parts - cost.estimate.step_of_parts
-        if yours.fits and gain < LEAST_GAIN * now.estimate.step_of_parts:
+        gain = now.step_of_parts - cost.step_of_parts
+        if yours.fits and gain < LEAST_GAIN * now.step_of_parts:
             break
         if refusal(other) is None:
             suggested, taken = _placement(other, cost), changes
@@ -298,7 +298,7 @@ def _verbs(cost: Explanation) -> dict[str, float]:
     found: dict[str, float] = {}
     for stage in phase.stages if phase is not None else ():
         verb = stage.rpartition(".")[2]
-        found[verb] = found.get(verb, 0.0) + cost.estimate.stage_of_parts(stage)
+        found[verb] = found.get(verb, 0.0) + cost.stage_of_parts.get(stage, 0.0)
     return found
 
 

@@ -35,9 +35,12 @@ LITTLE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitChange:
+    """One setting that is another under a budget."""
+
     path: str
     old: Any
     new: Any
+    """None: left open."""
     reason: str
 
 
@@ -195,10 +198,10 @@ def _next(
         if not _is_better(outcome, current, worst) or not prices.runs_as_well(tried, spec):
             continue
         found = change, tried, outcome
-        if outcome.estimate.step_of_parts <= (1 + LITTLE) * current.estimate.step_of_parts:
+        if outcome.step_of_parts <= (1 + LITTLE) * current.step_of_parts:
             return found
         dear.append(found)
-    return min(dear, key=lambda one: one[2].estimate.step_of_parts, default=None)
+    return min(dear, key=lambda one: one[2].step_of_parts, default=None)
 
 
 def _is_better(outcome: Explanation, current: Explanation, worst: GpuEstimate) -> bool:
@@ -241,6 +244,8 @@ class BudgetResult:
     """Settings that were found under a budget."""
 
     spec: LoopSpec
+    changes: tuple[FitChange, ...]
+    """Nothing but the budget where nothing makes it fit."""
     before: Explanation
     after: Explanation
     least_over_bytes: int

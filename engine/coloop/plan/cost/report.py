@@ -6,20 +6,14 @@ others; the command line adds whether a run would take the loop. Everything else
 knowing (assumptions, decisions, phases, how sure it all is) is in `Explanation`.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict, PrivateAttr
+from pydantic import Field
 
 from coloop.plan.settings.memory import Part
+from coloop.plan.settings.settings import Decision, Note, Planned
 from coloop.plan.settings.throughput import Bound
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-
-class PartEstimate(_Value):
+class PartEstimate(Planned):
     """Bytes of one kind that one node holds on a GPU."""
 
     node: str
@@ -32,7 +26,7 @@ class PartEstimate(_Value):
     """In which stages they are there."""
 
 
-class GpuEstimate(_Value):
+class GpuEstimate(Planned):
     """One GPU, or on a CPU one worker process."""
 
     pool: str
@@ -56,7 +50,7 @@ class GpuEstimate(_Value):
     """Everything that is ever resident. The peak is the sum over the parts of its stage."""
 
 
-class StageEstimate(_Value):
+class StageEstimate(Planned):
     """One run of one stage."""
 
     stage: str
@@ -76,7 +70,7 @@ class StageEstimate(_Value):
     """Why there is no time."""
 
 
-class RolloutEstimate(_Value):
+class RolloutEstimate(Planned):
     """The cache of one engine."""
 
     kv_cache_bytes: int
@@ -87,7 +81,7 @@ class RolloutEstimate(_Value):
     """Sequences of full length at once."""
 
 
-class UnknownModel(_Value):
+class UnknownModel(Planned):
     """A model of which nothing is known here: what rests on it has no numbers."""
 
     node: str
@@ -104,7 +98,7 @@ class UnknownModel(_Value):
     """Every node whose weights are that model's, itself included."""
 
 
-class GuessedModel(_Value):
+class GuessedModel(Planned):
     """A model whose numbers are a guess."""
 
     node: str
@@ -115,7 +109,7 @@ class GuessedModel(_Value):
     """What was guessed."""
 
 
-class Estimate(_Value):
+class Estimate(Planned):
     """What a loop costs in memory and time."""
 
     step_seconds: float | None
@@ -136,55 +130,13 @@ class Estimate(_Value):
     guessed: tuple[GuessedModel, ...] = ()
     """Models whose numbers are a guess."""
 
-    _step: float = PrivateAttr(default=0.0)
-    _stages: Mapping[str, float] = PrivateAttr(default_factory=dict)
-
     @property
     def fits(self) -> bool:
         """Whether every GPU is known to fit."""
         return all(gpu.fits is True for gpu in self.gpus)
 
-    @property
-    def step_of_parts(self) -> float:
-        """Seconds of a step as if all that is known of it could run: to compare settings that do
-        not fit with one another, never to be shown."""
-        return self._step
 
-    def stage_of_parts(self, stage: str) -> float:
-        """The same of one stage."""
-        return self._stages.get(stage, 0.0)
-
-    def with_parts(self, step: float, stages: Mapping[str, float]) -> "Estimate":
-        """With the seconds of `step_of_parts` and `stage_of_parts`."""
-        self._step, self._stages = step, stages
-        return self
-
-
-class NoteEstimate(_Value):
-    """Something assumed, or not known."""
-
-    message: str
-    """What."""
-    node: str | None = None
-    """Which node it is about."""
-    field: str | None = None
-    """Which field of it, or a full path."""
-    is_gap: bool = False
-    """Whether numbers are missing for it."""
-
-
-class DecisionEstimate(_Value):
-    """A value that the loop leaves to the compiler."""
-
-    path: str
-    """Where it would be written."""
-    value: Any
-    """What is counted with."""
-    reason: str
-    """Why."""
-
-
-class SpanEstimate(_Value):
+class SpanEstimate(Planned):
     """When a stage runs in a step."""
 
     stage: str
@@ -197,7 +149,7 @@ class SpanEstimate(_Value):
     """The same."""
 
 
-class PhaseEstimate(_Value):
+class PhaseEstimate(Planned):
     """One phase."""
 
     name: str
@@ -215,7 +167,7 @@ class PhaseEstimate(_Value):
     no time."""
 
 
-class Explanation(_Value):
+class Explanation(Planned):
     """How an estimate came about and how far to trust it."""
 
     estimate: Estimate
@@ -227,9 +179,9 @@ class Explanation(_Value):
     total_seconds: float | None
     """The whole run, where all steps and their times are known; a bound where triggers end
     phases."""
-    decisions: tuple[DecisionEstimate, ...]
+    decisions: tuple[Decision, ...]
     """Values that the loop leaves open."""
-    notes: tuple[NoteEstimate, ...]
+    notes: tuple[Note, ...]
     """What was assumed and what is missing."""
     memory_band: tuple[float, float]
     """The measured peak is expected between these multiples of the estimated one."""
@@ -239,15 +191,11 @@ class Explanation(_Value):
     """What rests in the memory of the hosts, over all machines."""
     advice: tuple[str, ...]
     """Cheapest ways to relieve the bottleneck or to fit."""
-
-    _stages: Mapping[str, tuple[StageEstimate, ...]] = PrivateAttr(default_factory=dict)
-
-    def stages_in(self, phase: str) -> tuple[StageEstimate, ...]:
-        """What a step of a phase runs, each stage with what it does there, and evaluations; none of
-        a phase that there is not. `Estimate.stages` has each with the most that any phase asks."""
-        return self._stages.get(phase, ())
-
-    def with_stages(self, stages: Mapping[str, tuple[StageEstimate, ...]]) -> "Explanation":
-        """With the stages of each phase."""
-        self._stages = stages
-        return self
+    stages_in: dict[str, tuple[StageEstimate, ...]] = Field(exclude=True)
+    """By phase what a step of it runs, each stage with what it does there, and evaluations;
+    `Estimate.stages` has each with the most that any phase asks."""
+    step_of_parts: float = Field(exclude=True)
+    """Seconds of a step as if all that is known of it could run: to compare settings that do not
+    fit with one another, never to be shown."""
+    stage_of_parts: dict[str, float] = Field(exclude=True)
+    """The same of each stage."""

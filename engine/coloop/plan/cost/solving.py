@@ -10,11 +10,12 @@ otherwise is told as well. What a loop learns is never changed, nor what is lock
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from math import floor
 from pathlib import Path
 from typing import Any
 
-from coloop.plan.cost.fit import budget_change
 from coloop.plan.cost.relaxing import (
+    GIB,
     BudgetResult,
     FitChange,
     Prices,
@@ -26,6 +27,7 @@ from coloop.plan.cost.relaxing import (
     with_changes,
 )
 from coloop.plan.cost.report import Explanation
+from coloop.plan.settings.machine import Machine
 from coloop.spec.graph import LoopSpec
 from coloop.spec.paths import apply_overrides
 from coloop.spec.solvable import is_solvable, solvable_values
@@ -38,17 +40,12 @@ MOST_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Solved:
-    """One setting that is another under the budget."""
+class Solved(FitChange):
+    """A change with what it costs."""
 
-    path: str
-    old: Any
-    new: Any
-    """None: left open."""
     old_value: Any
     """What runs before: as the loop says, else as the compiler decides."""
     new_value: Any
-    reason: str
     seconds: float | None
     """What it adds to a step; None: it is counted in the line above."""
     is_written: bool
@@ -135,8 +132,8 @@ def _take_back(
             if tried is None:
                 continue
             outcome = prices.of(tried)
-            gain = current.estimate.step_of_parts - outcome.estimate.step_of_parts
-            is_faster = gain > LEAST_GAIN * current.estimate.step_of_parts
+            gain = current.step_of_parts - outcome.step_of_parts
+            is_faster = gain > LEAST_GAIN * current.step_of_parts
             if outcome.estimate.fits and is_faster and prices.runs_as_well(tried, spec):
                 spec, current = tried, outcome
                 changes.append(change)
@@ -171,7 +168,7 @@ def _costed(
     for index, change in enumerate(steps):
         current = _with(current, [change])
         now = after if index == len(steps) - 1 else prices.of(current)
-        seconds[change.path] = now.estimate.step_of_parts - was.estimate.step_of_parts
+        seconds[change.path] = now.step_of_parts - was.step_of_parts
         if change is budget:
             around = {"from": was, "to": now}
         was = now
@@ -203,13 +200,8 @@ def _shares(
 ) -> dict[str, float | None]:
     """Seconds of a step among what is decided otherwise, by what the stages behind each differ;
     several settings of one stage are counted once."""
-    was, now = before.estimate, after.estimate
-    there = {stage.stage for stage in was.stages}
-    moved = {
-        one.stage: now.stage_of_parts(one.stage) - was.stage_of_parts(one.stage)
-        for one in now.stages
-        if one.stage in there
-    }
+    was, now = before.stage_of_parts, after.stage_of_parts
+    moved = {stage: now[stage] - was[stage] for stage in now if stage in was}
     found: dict[str, float | None] = {}
     seen: dict[str, str] = {}
     for change in decided:
@@ -248,3 +240,100 @@ def _in_force(path: str, said: Any, explanation: Explanation) -> Any:
     if said is not None:
         return said
     return next((one.value for one in explanation.decisions if one.path == path), None)
+
+
+# Settings under which a loop stays within its memory, written down.
+#
+# Takes what saves memory (`relaxing`) until everything fits; then the values that were left open
+# are written down, so that the loop costs the same wherever it is read.
+
+PINNED = (
+    "gradient_checkpointing",
+    "loss_chunk",
+    "max_num_seqs",
+    "zero_stage",
+)
+"""Open settings that are written down once the loop fits; engines, backends and micro-batches by
+tokens stay open."""
+
+
+def fit(
+    spec: LoopSpec,
+    *,
+    budget_gib: float | None = None,
+    budget_fraction: float | None = None,
+    root: Path | None = None,
+    locks: Collection[str] = (),
+) -> BudgetResult:
+    """Finds settings that fit into the budget: GiB or a share of each GPU, else the loop's own.
+
+    Args:
+        locks: paths of settings that stay as they are.
+    """
+    prices = Prices(spec, root)
+    before = prices.of(spec)
+    changes: list[FitChange] = []
+    budget = budget_change(spec, prices, budget_gib, budget_fraction)
+    if budget is not None:
+        changes.append(budget)
+        spec = apply_overrides(spec, {budget.path: budget.new})
+    asked = spec
+    spec, relaxed, after = relax(spec, prices, locks)
+    least = most_over(after)
+    changes += relaxed
+    if not after.estimate.fits:
+        spec, pins, after = as_it_is(asked, before, prices)
+        changes = [*([budget] if budget is not None else []), *pins]
+        least = min(least, most_over(after))
+    else:
+        pins = [pin for pin in _pins(spec, after, prices) if pin.path not in locks]
+        pinned = apply_overrides(spec, {pin.path: pin.new for pin in pins})
+        checked = prices.of(pinned)
+        if checked.estimate.fits:
+            spec, after, changes = pinned, checked, [*changes, *pins]
+    return BudgetResult(
+        spec=spec,
+        changes=tuple(merged(changes)),
+        before=before,
+        after=after,
+        least_over_bytes=least,
+        refusals=prices.refusals_of_answer(spec),
+    )
+
+
+def budget_change(
+    spec: LoopSpec, prices: Prices, gib: float | None, fraction: float | None
+) -> FitChange | None:
+    """What a budget changes in the loop, if anything."""
+    machine = prices.unrolled.settings(prices.root).survey.machine
+    wanted = _fraction(machine, gib, fraction)
+    if wanted is None or wanted == spec.hardware.memory_budget:
+        return None
+    return FitChange(
+        path="hardware.memory_budget",
+        old=spec.hardware.memory_budget,
+        new=wanted,
+        reason="the requested budget",
+    )
+
+
+def _fraction(machine: Machine, gib: float | None, fraction: float | None) -> float | None:
+    if fraction is not None:
+        return fraction
+    if gib is None:
+        return None
+    visible = min(machine.visible_bytes(pool) for pool in machine.pools.values())
+    return min(max(floor(gib * GIB / visible * 1e4) / 1e4, 1e-4), 1.0)
+
+
+def _pins(spec: LoopSpec, explanation: Explanation, prices: Prices) -> Iterator[FitChange]:
+    """What is decided and a run takes as well where the loop says it."""
+    for decision in explanation.decisions:
+        path, value = decision.path, decision.value
+        name = path.rpartition(".")[2]
+        if value is None or not (name in PINNED or (name == "tensor_parallel" and value > 1)):
+            continue
+        pin = FitChange(path=path, old=None, new=value, reason=decision.reason)
+        written = with_changes(spec, [pin])
+        if written is not None and prices.runs_as_well(written, spec):
+            yield pin

@@ -16,6 +16,7 @@ from coloop.spec import presets
 from coloop.spec.base import title_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
+from coloop.spec.model import PretrainedModel
 from coloop.spec.solvable import SECTIONS, is_solvable
 
 Touches = Literal["lock", "budget", "hardware", "learning"]
@@ -206,7 +207,8 @@ class _Ways:
                 yield _way("learning", title, ADAPTER, solution, [*adapters, moved])
             else:
                 title = f"Run on {other.name}"
-                yield _way("hardware", title, _memory_of(other), solution, [moved])
+                reason = f"{other.title}: {other.usable_bytes / 2**30:.0f} GiB on each"
+                yield _way("hardware", title, reason, solution, [moved])
             if solution.fits:
                 return
 
@@ -238,14 +240,10 @@ class _Ways:
         there = set() if binding is None else {part.node for part in binding.parts}
         for name, group in weights_groups(self._spec).items():
             model, path = getattr(self._spec.nodes[name], "model", None), f"nodes.{name}.model.lora"
-            is_whole = getattr(model, "type", None) == "pretrained" and model.lora is None
+            is_whole = isinstance(model, PretrainedModel) and model.lora is None
             if group.trainable and name in there and is_whole:
                 reason = "an adapter is trained"
                 yield FitChange(path=path, old=None, new={"rank": 16}, reason=reason)
-
-
-def _memory_of(other: presets.HardwarePreset) -> str:
-    return f"{other.title}: {other.usable_bytes / 2**30:.0f} GiB on each"
 
 
 def _larger(here: presets.HardwarePreset, *, fixed: bool) -> list[presets.HardwarePreset]:

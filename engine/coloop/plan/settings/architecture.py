@@ -148,7 +148,7 @@ def architecture_from_config(config: Mapping[str, Any], name: str = "") -> Archi
             norms_per_layer=4 if model_type in ("gemma2", "gemma3_text") else 2,
             max_positions=int(facts.get("max_position_embeddings") or 2048),
             moe=_experts(facts, model_type),
-            latent=_latent(facts),
+            latent=latent_attention(facts),
             sliding_window=window,
             sliding_layers=sliding_layers,
             is_exact=model_type in MODEL_TYPES,
@@ -272,7 +272,8 @@ def _experts(facts: Mapping[str, Any], model_type: str) -> MixtureOfExperts | No
     )
 
 
-def _latent(facts: Mapping[str, Any]) -> LatentAttention | None:
+def latent_attention(facts: Mapping[str, Any]) -> LatentAttention | None:
+    """Of a config that has it; raises `KeyError` for a width that is not there."""
     if not facts.get("kv_lora_rank"):
         return None
     return LatentAttention(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from coloop.plan.settings.architecture import Architecture, ParameterCount, kv_bytes_per_token
+from coloop.spec.table_sizes import TableSize
 
 HALF_GAIN = 2.0
 """How much faster products are in bfloat16, on a processor that has instructions for them."""
@@ -78,20 +79,6 @@ class Core:
         return self.flops * gain * (HALF_GAIN if self.is_half else 1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
-    rows: float
-    at_once: float
-    prompt: float
-    alike: float
-    """Rows with the same prompt, which is read once."""
-    written: float
-    written_max: float
-    is_packed: bool
-    held: float = 0.0
-    """Bytes of the matrices that each token wants."""
-
-
 def pass_seconds(
     core: Core, arch: Architecture, active: float, tokens: float, length: float
 ) -> float:
@@ -132,17 +119,30 @@ def stepped_seconds(core: Core, trainable: float) -> float:
     return (UPDATE_SECONDS + trainable * PARAMETER_SECONDS) * core.crowding
 
 
-def written_seconds(core: Core, arch: Architecture, active: float, texts: Texts) -> float:
-    """Texts that a process writes, a token of each at a time; the first comes of its prompt."""
-    waves = max(texts.rows / texts.at_once, 1.0)
+def written_seconds(
+    core: Core,
+    arch: Architecture,
+    active: float,
+    texts: TableSize,
+    *,
+    at_once: float,
+    is_packed: bool,
+    held: float = 0.0,
+) -> float:
+    """Texts that a process writes, a token of each at a time; the first comes of its prompt.
+
+    Args:
+        held: bytes of the matrices that each token wants.
+    """
+    waves = max(texts.rows / at_once, 1.0)
     steps = waves * max(texts.written_max - 1, 0.0)
     busy = min(texts.written / max(texts.written_max, 1.0) * 1.2, 1.0)
-    tokens = steps * texts.at_once * busy
-    share = PACKED_SHARE if texts.is_packed else WRITING_SHARE
+    tokens = steps * at_once * busy
+    share = PACKED_SHARE if is_packed else WRITING_SHARE
     fetched = 0.0
-    if texts.held > CACHED_BYTES:  # each token of all rows reads every matrix from memory
+    if held > CACHED_BYTES:  # each token of all rows reads every matrix from memory
         share = STREAMED_SHARE
-        fetched = steps * texts.held / MEMORY_BYTES_PER_SECOND * core.crowding
+        fetched = steps * held / MEMORY_BYTES_PER_SECOND * core.crowding
     products = 2 * active / (core.products * share)
     context = texts.prompt + texts.written / 2
     around = arch.layers * (WRITTEN_ROW_SECONDS + WRITTEN_CONTEXT_SECONDS * context)
@@ -187,12 +187,8 @@ class WritingLoad:
     """Bytes of a parameter."""
     cache_width: float
     """Bytes of a cached number."""
-    rows: float
+    texts: TableSize
     at_once: float
-    prompt: float
-    written: float
-    """Mean length of a completion."""
-    longest: float
     tensor_parallel: int
     bandwidth: float
     """Of one GPU, in bytes per second."""
@@ -206,10 +202,10 @@ class WritingLoad:
 
 def writing_seconds(load: WritingLoad) -> tuple[float, Literal["compute", "bandwidth", "latency"]]:
     """Time until every row is written, and what holds it back."""
-    if not load.rows:
+    if not load.texts.rows:
         return 0.0, "latency"
     gpus, count = load.tensor_parallel, load.count
-    context = load.prompt + load.written / 2
+    context = load.texts.prompt + load.texts.written / 2
     # with fewer key heads than GPUs, several GPUs keep the same ones
     cached = kv_bytes_per_token(load.arch, 1, gpus, int(context)) * load.cache_width * gpus
     bandwidth = load.bandwidth * gpus
@@ -218,12 +214,12 @@ def writing_seconds(load: WritingLoad) -> tuple[float, Literal["compute", "bandw
     memory = (weights + load.at_once * context * cached) / (BANDWIDTH_SHARE * bandwidth)
     compute = 2 * count.active * load.at_once / flops
     step = max(memory, compute) + OVERLAP * min(memory, compute) + _collective_seconds(load)
-    steady = load.rows * (
-        load.written * step / load.at_once + load.prompt * 2 * count.active / flops
+    steady = load.texts.rows * (
+        load.texts.written * step / load.at_once + load.texts.prompt * 2 * count.active / flops
     )
     alone = (load.width * count.decoded + context * cached) / (SINGLE_BANDWIDTH_SHARE * bandwidth)
     floor = TOKEN_FLOOR_SECONDS.get(load.engine, TOKEN_FLOOR_SECONDS["vllm"])
-    latency = load.longest * (floor + alone)
+    latency = load.texts.written_max * (floor + alone)
     if latency >= steady:
         return latency, "latency"
     return steady, "bandwidth" if memory >= compute else "compute"

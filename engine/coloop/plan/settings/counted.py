@@ -18,12 +18,14 @@ from typing import Any
 
 from coloop.plan.settings.architecture import (
     Architecture,
-    LatentAttention,
     MixtureOfExperts,
     ParameterCount,
     UnknownArchitecture,
+    latent_attention,
 )
 
+USUAL_WIDTHS = {"qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128}
+"""Of latent attention, where a config does not give them."""
 MOST_SECONDS = 300
 """That building a model may take: transformers is loaded first."""
 
@@ -44,7 +46,7 @@ def counted_architecture(config: Mapping[str, Any], name: str) -> Architecture:
         raise UnknownArchitecture(f"the model of {name!r} is not built here: {failed}") from failed
     if "error" in facts:
         raise UnknownArchitecture(f"the model of {name!r} cannot be built: {facts['error']}")
-    text = config.get("text_config") or config
+    said = {k: v for k, v in (config.get("text_config") or config).items() if v}
     window = facts["window"] or (None, 0)
     return Architecture(
         name=name,
@@ -64,7 +66,7 @@ def counted_architecture(config: Mapping[str, Any], name: str) -> Architecture:
         norms_per_layer=facts["norms"],
         max_positions=facts["max_positions"],
         moe=_mixture(facts),
-        latent=_latent(text),
+        latent=latent_attention({**USUAL_WIDTHS, **said}),
         sliding_window=window[0],
         sliding_layers=window[1],
         attention_layers=facts["attention_layers"],
@@ -90,18 +92,6 @@ def _mixture(facts: Mapping[str, Any]) -> MixtureOfExperts | None:
         shared_experts=int(experts["shared"]),
         ffn=int(experts["ffn"]),
         dense_layers=int(facts["layers"] - experts["layers"]),
-    )
-
-
-def _latent(text: Mapping[str, Any]) -> LatentAttention | None:
-    if not text.get("kv_lora_rank"):
-        return None
-    return LatentAttention(
-        query_rank=int(text.get("q_lora_rank") or 0),
-        cache_rank=int(text["kv_lora_rank"]),
-        rope_dim=int(text.get("qk_rope_head_dim") or 64),
-        plain_dim=int(text.get("qk_nope_head_dim") or 128),
-        value_dim=int(text.get("v_head_dim") or 128),
     )
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from coloop.plan.settings.machine import PoolShare
-from coloop.plan.settings.outline import Outline
+from coloop.plan.settings.machine import Outline, PoolShare
 from coloop.plan.settings.settings import ROWS_AT_ONCE, Channel, EnginePlan
 from coloop.plan.settings.weights import Weights
 from coloop.spec.groups import writing_pools

@@ -10,7 +10,6 @@ loop of its name says what was trained.
 
 import json
 import os
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from coloop.plan.settings.architecture import (
     is_plain_decoder,
 )
 from coloop.plan.settings.counted import counted_architecture
+from coloop.plan.settings.settings import Note
 from coloop.spec import presets
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
@@ -39,23 +39,6 @@ from coloop.spec.model import (
 from coloop.spec.nodes import model_of
 
 CONFIG_LIMIT_BYTES = 2**20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
-    """Something that the estimate does not know or had to assume."""
-
-    message: str
-    node: str | None = None
-    field: str | None = None
-    is_gap: bool = False
-    """True where numbers are missing for it, false for an assumption."""
-    is_guess: bool = False
-    """Whether numbers rest on it that may be far off."""
-    found: str | None = None
-    """What the field says, of a model that is not known."""
-    near: tuple[str, ...] = ()
-    """Known models whose names look like it, the nearest first."""
 
 
 def architecture_of(model: Any, root: Path | None = None) -> Architecture:

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from coloop.plan.settings.settings import PLAIN_FAMILIES
-from coloop.plan.settings.states import WHOLE
+from coloop.plan.settings.settings import PLAIN_FAMILIES, UpdateSettings
 from coloop.plan.settings.survey import PhaseLoad, Survey
 from coloop.plan.settings.training import (
     LOSS_BYTES,
@@ -21,7 +20,7 @@ from coloop.plan.settings.training import (
     offloaded_bytes,
     peak_instant,
 )
-from coloop.plan.settings.weights import Weights
+from coloop.plan.settings.weights import WHOLE, Weights
 from coloop.spec.algorithm import measures_others, node_algorithms
 from coloop.spec.groups import updates_of
 from coloop.spec.table_sizes import TableSize, logits_at_once, loss_chunk
@@ -39,21 +38,13 @@ FEW_ROWS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LearnSettings:
-    micro_batch: int
-    """Rows at once on one data-parallel place, all of them as long as the longest."""
-    tokens_at_once: int
-    """Padded tokens that divide a mini-batch, where the loop names no rows."""
-    checkpointing: Checkpointing
-    loss_chunk: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
     """One learn stage of a group: what it learns and its settings."""
 
     weights: Weights
-    settings: LearnSettings
+    settings: UpdateSettings
+    rows_at_once: int
+    """On one data-parallel place, all of them as long as the longest."""
     work: "UpdateWork"
     peak: Instant
     host_bytes: float
@@ -68,14 +59,15 @@ def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
     if not taught:
         return None
     work = _work_of(survey, weights, taught)
-    settings, peak = _settle(survey, weights, work, room)
+    settings, rows, peak = _settle(survey, weights, work, room)
     return Update(
         weights=weights,
         settings=settings,
+        rows_at_once=rows,
         work=work,
         peak=peak,
-        host_bytes=offloaded_bytes(_step(weights, settings, work)),
-        is_dense=_is_dense(survey, settings, work),
+        host_bytes=offloaded_bytes(_step(weights, settings, work, rows)),
+        is_dense=_is_dense(survey, rows, work),
     )
 
 
@@ -85,11 +77,11 @@ def update_in(survey: Survey, update: Update, phase: PhaseLoad) -> Update:
     if not taught:
         return update
     work = _work_of(survey, update.weights, taught)
-    return replace(update, work=work, is_dense=_is_dense(survey, update.settings, work))
+    return replace(update, work=work, is_dense=_is_dense(survey, update.rows_at_once, work))
 
 
-def _is_dense(survey: Survey, settings: LearnSettings, work: "UpdateWork") -> bool:
-    filled = settings.micro_batch * work.sides * work.length_max
+def _is_dense(survey: Survey, rows: int, work: "UpdateWork") -> bool:
+    filled = rows * work.sides * work.length_max
     return work.is_even and filled >= DENSE_SHARE * survey.machine.tokens_at_once
 
 
@@ -177,7 +169,11 @@ def _taught_in(survey: Survey, weights: Weights, phase: PhaseLoad) -> dict[Port,
 def _taught(survey: Survey, weights: Weights) -> dict[Port, TableSize]:
     """The greatest set of tables that one phase teaches the group with, by its teaching ports."""
     each = (_taught_in(survey, weights, phase) for phase in survey.phases)
-    return max(each, key=lambda tables: _load(tables.values()), default={})
+    return max(
+        each,
+        key=lambda tables: sum(t.rows * t.sides * max(t.length_max, 1.0) for t in tables.values()),
+        default={},
+    )
 
 
 def _update_of(survey: Survey, node: str, port: str) -> TableSize:
@@ -231,14 +227,11 @@ def _measured(survey: Survey, taught: dict[Port, TableSize]) -> float:
     )
 
 
-def _load(tables: Iterable[TableSize]) -> float:
-    return sum(t.rows * t.sides * max(t.length_max, 1.0) for t in tables)
-
-
 def _settle(
     survey: Survey, weights: Weights, work: UpdateWork, room: float
-) -> tuple[LearnSettings, Instant]:
-    """The fastest settings that fit, or the smallest where none does."""
+) -> tuple[UpdateSettings, int, Instant]:
+    """The fastest settings that fit, or the smallest where none does; with the rows at once and the
+    peak."""
     room *= SPARE
     fixed = weights.training.micro_batch
     filled, sides = survey.machine.tokens_at_once, work.sides
@@ -250,16 +243,16 @@ def _settle(
         at_once = most
         while True:
             is_whole = fixed is not None or at_once == most
-            settings = LearnSettings(
-                micro_batch=at_once,
+            settings = replace(
+                weights.update,
                 tokens_at_once=filled if is_whole else ceil(work.longest.tokens(at_once * sides)),
-                checkpointing=checkpointing,
+                gradient_checkpointing=checkpointing,
                 loss_chunk=chunk,
             )
-            peak = peak_instant(_step(weights, settings, work))
+            peak = peak_instant(_step(weights, settings, work, at_once))
             if peak.total + held_beside(weights, peak) <= room or (is_last and at_once <= least):
                 _note_decisions(survey, weights, settings)
-                return settings, peak
+                return settings, at_once, peak
             if at_once <= least:
                 break
             at_once = max(at_once // 2, least)
@@ -291,7 +284,7 @@ def _choices(weights: Weights, *, on_cpu: bool) -> list[tuple[Checkpointing, int
     return [(flag, chunk) for flag in flags]
 
 
-def _step(weights: Weights, settings: LearnSettings, work: UpdateWork) -> TrainingStep:
+def _step(weights: Weights, settings: UpdateSettings, work: UpdateWork, rows: int) -> TrainingStep:
     """A group's update in the terms of the memory formulas."""
     casts = weights.trains_all and weights.precision.master_bytes != weights.precision.compute_bytes
     return TrainingStep(
@@ -300,25 +293,25 @@ def _step(weights: Weights, settings: LearnSettings, work: UpdateWork) -> Traini
         states=weights.states,
         scheme="fsdp2" if weights.scheme in WHOLE and casts else weights.scheme,
         shards=weights.shards,
-        tokens=ceil(work.longest.tokens(settings.micro_batch * work.sides)),
+        tokens=ceil(work.longest.tokens(rows * work.sides)),
         sequence_length=ceil(work.length_max),
-        checkpointing=settings.checkpointing,
+        checkpointing=settings.gradient_checkpointing,
         compute_bytes=weights.precision.compute_bytes,
         has_logits=weights.has_logits,
         loss_chunk=settings.loss_chunk,
         logits_bytes=LOSS_BYTES[weights.precision.compute_bytes],
         trains_all=weights.trains_all,
-        reshard=weights.update.reshard_after_forward,
-        tensor_parallel=weights.tensor_parallel,
-        pipeline_parallel=weights.pipeline_parallel,
-        context_parallel=weights.context_parallel,
-        expert_parallel=weights.update.expert_parallel,
-        accumulates=work.per_place > settings.micro_batch,
-        offloads_states=weights.update.offload == "all",
+        reshard=settings.reshard_after_forward,
+        tensor_parallel=settings.tensor_parallel,
+        pipeline_parallel=settings.pipeline_parallel,
+        context_parallel=settings.context_parallel,
+        expert_parallel=settings.expert_parallel,
+        accumulates=work.per_place > rows,
+        offloads_states=settings.offload == "all",
     )
 
 
-def _note_decisions(survey: Survey, weights: Weights, settings: LearnSettings) -> None:
+def _note_decisions(survey: Survey, weights: Weights, settings: UpdateSettings) -> None:
     training, path = weights.training, f"nodes.{weights.name}.training"
     if training.micro_batch is None:
         reason = "as many rows as fill them: more at once is no faster"
@@ -327,9 +320,10 @@ def _note_decisions(survey: Survey, weights: Weights, settings: LearnSettings) -
         survey.decide(f"{path}.micro_batch", f"{settings.tokens_at_once} tokens", reason)
     if training.gradient_checkpointing is None:
         reason = "all activations fit"
-        if settings.checkpointing:
+        if settings.gradient_checkpointing:
             reason = "activations would not fit next to everything else in the pool"
-        survey.decide(f"{path}.gradient_checkpointing", settings.checkpointing, reason)
+        flag = settings.gradient_checkpointing
+        survey.decide(f"{path}.gradient_checkpointing", flag, reason)
     if training.loss_chunk is None:
         size = 4 * logits_at_once(on_cpu=survey.machine.is_cpu) >> 20
         reason = f"{size} MiB of logits at a time" if size < 1024 else "1 GiB of logits at a time"

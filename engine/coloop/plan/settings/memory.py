@@ -228,7 +228,7 @@ class _Layout:
         if engine.kind != "vllm":
             serving = serve_static(
                 setup,
-                prefill_tokens=min(PREFILL_TOKENS, _prompt_tokens(engine)),
+                prefill_tokens=min(PREFILL_TOKENS, engine.at_once * engine.length),
                 has_graphs=bool(pool.gpus),
             )
             self._servings[node] = serving
@@ -347,7 +347,11 @@ class _Layout:
     def _is_put_together(self, weights: Weights) -> bool:
         """Whether each place of a GPU pool holds a part of them."""
         is_held = weights.trains or self._is_scored_with(weights)
-        return is_held and bool(weights.pool.gpus) and weights.shards * weights.tensor_parallel > 1
+        return (
+            is_held
+            and bool(weights.pool.gpus)
+            and weights.shards * weights.update.tensor_parallel > 1
+        )
 
     def _scoring(self, weights: Weights, stages: tuple[str, ...]) -> Iterator[Claim]:
         for node in weights.members:
@@ -361,7 +365,7 @@ class _Layout:
             activations = tokens * forward_bytes(
                 weights.arch,
                 compute_bytes=weights.precision.compute_bytes,
-                tensor_parallel=weights.tensor_parallel,
+                tensor_parallel=weights.update.tensor_parallel,
             )
             logits = 0.0
             if head_of(self._survey.spec.nodes[node]) == "words":
@@ -380,7 +384,7 @@ def gathered_bytes(weights: Weights) -> float:
         weights.precision.master_bytes if weights.trains_all else weights.precision.frozen_bytes
     )
     largest, total = held * largest_weight(weights.arch), held * weights.count.total
-    ranks = weights.shards * weights.tensor_parallel
+    ranks = weights.shards * weights.update.tensor_parallel
     return gather_buffer_bytes(largest, total, "cuda", ranks)
 
 
@@ -413,10 +417,6 @@ def packed_bytes(engine: Engine) -> float:
     if not is_worth or held > PACKED_BYTES or weights.arch.model_type not in PLAIN_FAMILIES:
         return 0.0
     return weights.precision.engine_bytes * weights.count.decoded
-
-
-def _prompt_tokens(engine: Engine) -> int:
-    return engine.at_once * engine.length
 
 
 def totals_of(

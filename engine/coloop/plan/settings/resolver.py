@@ -9,18 +9,21 @@ The compiler writes the settings into the plan, the run builds its hosts with th
 prices them. Values that no memory limits are those that are fastest.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
 from pathlib import Path
 
-from coloop.plan.settings.memory import Memory
-from coloop.plan.settings.processes import settle
+from coloop.plan.settings.memory import Memory, compute_memory, peak_of
 from coloop.plan.settings.processor import Conditions, conditions_here
 from coloop.plan.settings.settings import Decision, EnginePlan, UpdateSettings
 from coloop.plan.settings.survey import PhaseLoad, Survey
+from coloop.plan.settings.throughput import Clock
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of, weights_groups
+from coloop.spec.nodes import EvaluateNode
 from coloop.spec.training import Training
 
 
@@ -59,7 +62,7 @@ def resolve(
 
     settled, processes = settle(spec, conditions, survey_of)
     survey, memory = settled.survey, settled.memory
-    updates = {name: _with_memory(found, memory, name) for name, found in survey.updates.items()}
+    updates = survey.updates | {name: plan.settings for name, plan in memory.updates.items()}
     engines = {
         key: plan.model_copy(
             update={
@@ -76,19 +79,6 @@ def resolve(
         decisions=tuple(_decisions(spec, survey, memory, processes)),
         survey=survey,
         memory=memory,
-    )
-
-
-def _with_memory(update: UpdateSettings, memory: Memory, group: str) -> UpdateSettings:
-    """What depends on the room that a pool leaves; the fastest where nothing of it is known."""
-    found = memory.updates.get(group)
-    if found is None:
-        return update
-    return replace(
-        update,
-        tokens_at_once=found.settings.tokens_at_once,
-        gradient_checkpointing=found.settings.checkpointing,
-        loss_chunk=found.settings.loss_chunk,
     )
 
 
@@ -112,10 +102,8 @@ def _decisions(
 
 def _unlimited(name: str, update: UpdateSettings, training: Training) -> Iterator[Decision]:
     """What is decided for weights of which no size is known."""
-    path, reason = (
-        f"nodes.{name}.training",
-        ("the fastest: how much memory it needs is not known here"),
-    )
+    path = f"nodes.{name}.training"
+    reason = "the fastest: how much memory it needs is not known here"
     if training.micro_batch is None:
         at_once = f"{update.tokens_at_once} tokens"
         yield Decision(path=f"{path}.micro_batch", value=at_once, reason=reason)
@@ -135,3 +123,170 @@ def _types(spec: LoopSpec, dtypes: dict[str, Dtypes]) -> Iterator[Decision]:
         if has_field and not is_said:
             path = f"nodes.{group.name}.{field}.dtype"
             yield Decision(path=path, value=found.compute, reason=found.reason)
+
+
+# How many processes of a CPU a loop that names no pools gets: those that finish it soonest.
+#
+# Each number of processes that the cores allow is tried on paper: settings, memory and seconds of
+# a step as the estimate has them. One process needs no start and hands nothing over; several
+# share the rows of a step, so they pay where steps are long enough and there are enough of them.
+# Each further one holds weights, running means and activations of its own: it has to save a good
+# part of the time.
+
+START_SECONDS = 6.0
+"""Until further processes are at work; one by itself is a thread of the driver, or starts with it.
+Measured for two on two cores that do other things as well: 5.4 to 6.1 s of a processor for the one
+that loads what they compute with, and 0.2 s for each that begins as its copy."""
+WORTH = 0.75
+"""What several processes may take of the time of fewer: a prediction is no measurement, and twice
+the memory wants more than a tenth of the time. On two cores, with texts of 128 tokens, they take
+0.6 of it; with texts of 4 and up to 20M parameters 0.85 and more."""
+PATH = "hardware.pools"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    workers: int
+    survey: Survey
+    memory: Memory
+
+    @cached_property
+    def step_seconds(self) -> float:
+        """Mean of all steps that are known; priced only where somebody asks."""
+        survey, clock = self.survey, Clock(self.survey, self.memory)
+        seconds = {stage: clock.time(stage).seconds for stage in survey.stages}
+        learning = [stage for stage in survey.stages if stage.endswith(".learn")]
+        probes = sum(
+            seconds[f"{name}.evaluate"] / node.every
+            for name, node in survey.spec.nodes.items()
+            if isinstance(node, EvaluateNode)
+        )
+        total = 0.0
+        for phase in survey.phases:
+            inside = [stage for stage in learning if stage in phase.stages]
+            own = seconds | {stage: clock.time(stage, phase).seconds for stage in inside}
+            total += phase.steps * (probes + sum(own[stage] for stage in phase.stages))
+        return total / self.steps if self.steps else 0.0
+
+    @property
+    def steps(self) -> int:
+        return sum(phase.steps for phase in self.survey.phases)
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole run, from its start."""
+        return self.steps * self.step_seconds + (START_SECONDS if self.workers > 1 else 0.0)
+
+    @property
+    def fits(self) -> bool:
+        machine = self.survey.machine
+        return all(
+            peak_of(pool, is_first=True)[1] <= machine.usable_bytes(pool.pool)
+            for pool in self.memory.pools
+        )
+
+
+def settle(
+    spec: LoopSpec, conditions: Conditions, survey_of: Callable[[int], Survey]
+) -> tuple[Trial, Decision | None]:
+    """The number of processes of a loop that names no pools, and why.
+
+    Args:
+        survey_of: the loop over so many processes.
+    """
+    alone = _trial(survey_of(1))
+    if not alone.survey.machine.is_cpu or spec.hardware.pools:
+        return alone, None
+    if conditions.begun is not None and conditions.begun.workers is not None:
+        workers = conditions.begun.workers
+        chosen = alone if workers == 1 else _trial(survey_of(workers))
+        return chosen, _decision(workers, "as at the start of the run")
+    against = _against(alone, conditions)
+    if against is not None:
+        return alone, _decision(1, against)
+    tried = [alone]
+    for workers in _numbers(alone):
+        trial = _trial(survey_of(workers))
+        if trial.fits and trial.seconds < WORTH * tried[-1].seconds:
+            tried.append(trial)
+    if len(tried) == 1:
+        return alone, _decision(1, _why_alone(alone, _trial(survey_of(_numbers(alone)[0]))))
+    chosen = tried[-1]
+    reason = (
+        f"a step is predicted to take {_said(alone.step_seconds)} in one process and "
+        f"{_said(chosen.step_seconds)} in {chosen.workers}"
+    )
+    return chosen, _decision(chosen.workers, reason)
+
+
+def _decision(workers: int, reason: str) -> Decision:
+    value = "one process" if workers == 1 else f"{workers} processes"
+    return Decision(path=PATH, value=value, reason=reason)
+
+
+def _trial(survey: Survey) -> Trial:
+    pool = next(iter(survey.machine.pools.values()))
+    return Trial(workers=pool.workers, survey=survey, memory=compute_memory(survey))
+
+
+def _numbers(alone: Trial) -> Sequence[int]:
+    """Processes that are tried: twice as many each time, and as many as there may be."""
+    machine = alone.survey.machine
+    most = int(min(machine.cores_for_pools, machine.preset.workers, _shares(alone.survey)))
+    doubled = [2**power for power in range(1, most.bit_length()) if 2**power < most]
+    return [*doubled, most]
+
+
+def _shares(survey: Survey) -> float:
+    """How many parts the work of a step has: prompts that are written to, rows of a mini-batch."""
+    found = inf
+    for engine in survey.engines:
+        for node in engine.writers:
+            rollout = getattr(survey.spec.nodes[node], "rollout", None)
+            each = max(getattr(rollout, "completions_per_prompt", 1), 1)
+            rows = survey.counts.of(node, "rollouts").mean.rows
+            found = min(found, rows / each if rows else inf)
+    for weights in survey.weights.values():
+        if weights.trains and weights.training.mini_batch is not None:
+            found = min(found, weights.training.mini_batch)
+    return max(found, 1.0)
+
+
+def _against(alone: Trial, conditions: Conditions) -> str | None:
+    """Why a loop stays in one process, whatever it would gain by several."""
+    survey = alone.survey
+    if conditions.threads is not None:
+        return "it uses as many threads as were requested"
+    if survey.machine.cores_for_pools == 1:
+        return "it has one core"
+    for name, backend in ((n, training_of(survey.spec, n).backend) for n in survey.updates):
+        if backend is not None:
+            return f"`training.backend` of {name} is set, but the number of processes is not"
+    if survey.bases:
+        return f"each would hold another copy of the frozen weights of {next(iter(survey.bases))}"
+    if any(one.engine == "vllm" for one in survey.settings.values()):
+        return "vLLM uses all cores by itself"
+    if not alone.steps or not alone.step_seconds or any(one.is_gap for one in survey.notes):
+        return "the duration of a step is not known here"
+    if _shares(survey) < 2:
+        return "a step has one prompt, or one row per update"
+    return None
+
+
+def _why_alone(alone: Trial, several: Trial) -> str:
+    if not several.fits:
+        return f"{several.workers} would not fit into memory"
+    times = (
+        f"a step is predicted to take {_said(alone.step_seconds)} in it and "
+        f"{_said(several.step_seconds)} in {several.workers}"
+    )
+    gained = alone.steps * (alone.step_seconds - several.step_seconds)
+    if several.seconds < alone.seconds:
+        return f"{times}: too little for {several.workers} times the memory"
+    if gained > 0:
+        return f"{times}: {alone.steps} steps gain {_said(gained)}, and starting takes about 6 s"
+    return times
+
+
+def _said(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds >= 100 else f"{seconds:.2g} s"

@@ -90,7 +90,7 @@ def serve_from_budget(
         workspace=workspace,
         kv_cache=max(left, 0.0),
         tokens=max(tokens, 0),
-        sequences=_sequences(setup, tokens),
+        sequences=max(min(setup.max_sequences, tokens // max(setup.sequence_length, 1)), 0),
     )
 
 
@@ -117,7 +117,3 @@ def library_bytes(tensor_parallel: int) -> float:
 def asleep_bytes(tensor_parallel: int) -> float:
     """What stays on the GPU while vLLM sleeps."""
     return (0.8 if tensor_parallel == 1 else 2.4) * GIB
-
-
-def _sequences(setup: ServingSetup, tokens: int) -> int:
-    return max(min(setup.max_sequences, tokens // max(setup.sequence_length, 1)), 0)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from coloop.spec.rollout import Engine
 from coloop.spec.training import Backend, Checkpointing, Offload, Training
@@ -51,11 +51,30 @@ class Planned(BaseModel):
 
 
 class Decision(Planned):
-    """A value that the spec left to the compiler."""
+    """A value that the loop leaves to the compiler."""
 
     path: str
+    """Where it would be written."""
     value: Any
+    """What is counted with."""
     reason: str
+
+
+class Note(Planned):
+    """Something that the estimate does not know or had to assume."""
+
+    message: str
+    node: str | None = None
+    field: str | None = None
+    """Which field of the node it is about, or a full path."""
+    is_gap: bool = False
+    """True where numbers are missing for it, false for an assumption."""
+    is_guess: bool = Field(default=False, exclude=True)
+    """Whether numbers rest on it that may be far off."""
+    found: str | None = Field(default=None, exclude=True)
+    """What the field says, of a model that is not known."""
+    near: tuple[str, ...] = Field(default=(), exclude=True)
+    """Known models whose names look like it, the nearest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

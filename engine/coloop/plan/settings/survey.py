@@ -15,12 +15,11 @@ from pathlib import Path
 
 from coloop.plan.settings.architecture import count_parameters
 from coloop.plan.settings.engines import Engine, Engines
-from coloop.plan.settings.facts import Note, resolve_architecture
-from coloop.plan.settings.machine import PoolShare
-from coloop.plan.settings.outline import Outline, Value
+from coloop.plan.settings.facts import resolve_architecture
+from coloop.plan.settings.machine import Outline, PoolShare
 from coloop.plan.settings.processor import Conditions, conditions_here
 from coloop.plan.settings.rows import Lengths, lengths_of
-from coloop.plan.settings.settings import UpdateSettings
+from coloop.plan.settings.settings import Note, UpdateSettings
 from coloop.plan.settings.updates import Updates, settle_learners
 from coloop.plan.settings.weights import Weights, bases_of, weigh
 from coloop.spec.dtypes import Usual, resolve_dtypes
@@ -48,7 +47,7 @@ class PhaseLoad:
     """That are to be expected of it over the whole run."""
 
 
-class Survey:
+class Survey(Outline):
     """Machine, weights, engines, stages and row counts of a loop."""
 
     def __init__(
@@ -65,12 +64,10 @@ class Survey:
             workers: processes on a CPU where the loop names no pools.
         """
         conditions = conditions or conditions_here()
-        self.spec, self.phases = spec, tuple(phases)
+        super().__init__(spec, root, conditions, workers)
+        self.phases = tuple(phases)
         self._probes = probes or {}
-        self._outline = Outline(spec, root, conditions, workers)
-        self.machine, self.owners = self._outline.machine, self._outline.owners
-        self.notes, self.decisions = self._outline.notes, self._outline.decisions
-        learners = settle_learners(self._outline)
+        learners = settle_learners(self)
         self.dtypes = resolve_dtypes(
             spec,
             gpus=self.machine.preset.gpus,
@@ -81,18 +78,18 @@ class Survey:
         self.bases = bases_of(spec, self.dtypes, learners.held)
         """Of the groups that are adapters."""
         self._settling = Updates(
-            outline=self._outline, learners=learners, dtypes=self.dtypes, bases=self.bases
+            outline=self, learners=learners, dtypes=self.dtypes, bases=self.bases
         )
         self.updates: dict[str, UpdateSettings] = {}
         """Of the groups that train; what depends on memory is not in it."""
         self.weights: dict[str, Weights] = {}
         self.unknown: dict[str, Note] = {}
         """Of the groups whose model is not known, why."""
-        for owner in self._outline.groups:
+        for owner in self.groups:
             self._weigh(owner)
         vocabularies = [weights.arch.vocab_size for weights in self.weights.values()]
         self.counts = self._count(min(vocabularies, default=None))
-        engines = Engines(outline=self._outline, weights=self.weights, counts=self.counts)
+        engines = Engines(outline=self, weights=self.weights, counts=self.counts)
         self.settings = dict(engines.settle())
         """By weights group and pool, of every engine that a group writes with."""
         self.engines = tuple(engines.known(self.settings))
@@ -106,7 +103,7 @@ class Survey:
         lengths = {}
         for name, node in self.spec.nodes.items():
             if isinstance(node, DatasetNode):
-                found = lengths_of(node, self._outline.root, is_characters=is_characters)
+                found = lengths_of(node, self.root, is_characters=is_characters)
                 texts = lengths[name] = found.texts
                 if found.reason:
                     value = f"prompts of {texts.prompt:.0f}, at most {texts.prompt_max:.0f}"
@@ -128,10 +125,9 @@ class Survey:
 
     def _weigh(self, owner: str) -> None:
         """A group of which nothing is known has settings only."""
-        outline = self._outline
-        arch, note = resolve_architecture(self.spec, owner, outline.root)
+        arch, note = resolve_architecture(self.spec, owner, self.root)
         update = self._settling.settle(owner, arch)
-        if outline.groups[owner].trainable:
+        if self.groups[owner].trainable:
             self.updates[owner] = update
         if arch is None:
             self.notes += [note] if note else []
@@ -155,7 +151,7 @@ class Survey:
                 )
             )
         self.weights[owner] = weigh(
-            outline,
+            self,
             owner,
             arch,
             update=update,
@@ -213,9 +209,9 @@ class Survey:
     def pools_of_unknown(self, group: str) -> frozenset[str]:
         engines = [one for (owner, _), one in self.settings.items() if owner == group]
         found = {one.pool for one in engines if one.engine != "remote"}
-        members = self._outline.groups[group].members
+        members = self.groups[group].members
         if group in self.updates or not all(map(self.writes_elsewhere, members)):
-            found.add(self._outline.home_of(group).name)
+            found.add(self.home_of(group).name)
         return frozenset(found)
 
     def engines_in(self, stage: str) -> tuple[Engine, ...]:
@@ -242,9 +238,6 @@ class Survey:
         """What spreads weights that do not learn over the GPUs of their pool; None: they are whole
         in each process."""
         return self._settling.spreads_frozen(group)
-
-    def decide(self, path: str, value: Value, reason: str) -> Value:
-        return self._outline.decide(path, value, reason)
 
 
 # What weights compute in on a CPU where the loop does not say it.

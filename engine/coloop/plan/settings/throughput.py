@@ -14,7 +14,6 @@ from coloop.plan.settings.cores import (
     LAYER_SECONDS,
     SLOWER_AROUND,
     Core,
-    Texts,
     WritingLoad,
     learned_seconds,
     pass_seconds,
@@ -27,10 +26,9 @@ from coloop.plan.settings.engines import Engine
 from coloop.plan.settings.learning import Update, update_in
 from coloop.plan.settings.machine import PoolShare
 from coloop.plan.settings.memory import Memory, packed_bytes
-from coloop.plan.settings.states import WHOLE
 from coloop.plan.settings.survey import PhaseLoad, Survey
 from coloop.plan.settings.training import HALF
-from coloop.plan.settings.weights import Weights
+from coloop.plan.settings.weights import WHOLE, Weights
 from coloop.spec.algorithm import asks_of_others
 from coloop.spec.ports import PORTS
 from coloop.spec.table_sizes import TableSize
@@ -139,11 +137,8 @@ class Clock:
                 width=weights.precision.engine_bytes,
                 cache_width=weights.precision.compute_bytes,
                 product_gain=FP8_GAIN if weights.precision.has_fp8_products else 1.0,
-                rows=rows,
+                texts=replace(table, rows=rows),
                 at_once=max(min(engine.max_sequences, fitting, rows), 1.0),
-                prompt=table.prompt,
-                written=table.written,
-                longest=table.written_max,
                 tensor_parallel=engine.tensor_parallel,
                 bandwidth=gpu.bandwidth,
                 flops=gpu.bf16_flops,
@@ -154,18 +149,15 @@ class Clock:
 
     def _cpu_writing(self, engine: Engine, table: TableSize) -> float:
         weights, rows = engine.weights, table.rows / engine.copies
-        texts = Texts(
-            rows=rows,
+        return written_seconds(
+            self._core(weights, engine.pool),
+            weights.arch,
+            weights.count.active,
+            replace(table, rows=rows),
             at_once=max(min(engine.max_sequences, rows), 1.0),
-            prompt=table.prompt,
-            alike=table.alike,
-            written=table.written,
-            written_max=table.written_max,
             is_packed=packed_bytes(engine) > 0,
             held=weights.precision.engine_bytes * weights.count.decoded,
         )
-        core = self._core(weights, engine.pool)
-        return written_seconds(core, weights.arch, weights.count.active, texts)
 
     def _core(self, weights: Weights, pool: PoolShare) -> Core:
         machine = self._survey.machine
@@ -243,7 +235,7 @@ class Clock:
             update.work.tokens,
             update.work.length,
             forward_only=False,
-            recompute=RECOMPUTED[update.settings.checkpointing],
+            recompute=RECOMPUTED[update.settings.gradient_checkpointing],
             is_dense=update.is_dense,
         )
         bound: Bound = "compute"
@@ -270,7 +262,7 @@ class Clock:
             weights.count.active,
             tokens=tokens,
             length=update.work.length,
-            recompute=RECOMPUTED[update.settings.checkpointing],
+            recompute=RECOMPUTED[update.settings.gradient_checkpointing],
             micro_batches=max(ceil(micro_batches), update.work.mini_batches),
         )
         stepped = weights.trainable / (1 if weights.scheme in WHOLE else weights.shards)
@@ -307,10 +299,10 @@ class Clock:
         """States of a layer's tokens are summed over a tensor group: twice forward, twice backward,
         and twice more where they are computed again. Everything else waits for them."""
         weights = update.weights
-        t = weights.tensor_parallel
+        t = weights.update.tensor_parallel
         if t == 1:
             return 0.0
-        sums = weights.arch.layers * (4 + 2 * RECOMPUTED[update.settings.checkpointing])
+        sums = weights.arch.layers * (4 + 2 * RECOMPUTED[update.settings.gradient_checkpointing])
         size = weights.arch.hidden_size * weights.precision.compute_bytes
         moved = sums * update.work.tokens / weights.shards * size * 2 * (t - 1) / t
         return moved / self._survey.machine.link(t)
@@ -325,7 +317,7 @@ class Clock:
         if weights.scheme == "replicas":
             moved = 2 * 4 * weights.trainable * (n - 1) / n
             return update.work.mini_batches * moved / machine.link(n)
-        rows = update.settings.micro_batch * weights.shards
+        rows = update.rows_at_once * weights.shards
         micro_batches = max(update.work.sequences * update.work.passes / rows, 1.0)
         gathers = 2 if weights.scheme in ("fsdp2", "zero3") else 0
         width = weights.precision.compute_bytes
@@ -363,7 +355,7 @@ class Clock:
             if engine is None or not prompts or not rows:
                 continue
             wanted = 1 if section.greedy else section.samples or each
-            done = self._write(engine, _scaled(table, rows * wanted))
+            done = self._write(engine, replace(table, rows=rows * wanted, sides=1, alike=1.0))
             seconds, tokens = seconds + done.seconds, tokens + done.tokens
             samples = max(samples, done.samples)
         return _timed(seconds, samples or rows, tokens, "latency" if seconds else "driver")
@@ -374,16 +366,6 @@ class Clock:
         rows = max((self._survey.counts.of(node, port).mean.rows for port in ports), default=0.0)
         each = ROW_SECONDS["template" if kind == "template" else "other"]
         return _timed(rows * each, rows, 0.0, "driver")
-
-
-def _scaled(table: TableSize, rows: float) -> TableSize:
-    return TableSize(
-        rows=rows,
-        prompt=table.prompt,
-        prompt_max=table.prompt_max,
-        written=table.written,
-        written_max=table.written_max,
-    )
 
 
 def _timed(seconds: float, samples: float, tokens: float, bound: Bound) -> StageTime:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from coloop.plan.settings.architecture import Architecture, ParameterCount
-from coloop.plan.settings.states import WHOLE, ModelStates, Scheme
+from coloop.plan.settings.weights import WHOLE, ModelStates, Scheme
 from coloop.spec.training import Checkpointing
 
 # What a layer keeps for its backward pass, and what the logits cost.
@@ -217,7 +217,7 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
     workspace = WORKSPACE * layer if step.checkpointing else (WORKSPACE - 1) * layer
     final_norm = 8 * arch.hidden_size * tokens
 
-    gathers = _gathers_weights(step)
+    gathers = step.scheme in ("fsdp2", "zero3") or step.offloads_states
     wide = step.compute_bytes if gathers else 0
     embedding = count.embedding / tp
     experts = tp if step.expert_parallel == 1 else step.expert_parallel
@@ -301,8 +301,3 @@ def _routed_layer(arch: Architecture, count: ParameterCount) -> float:
     if arch.moe is None:
         return 0.0
     return count.routed / max(arch.layers - arch.moe.dense_layers, 1)
-
-
-def _gathers_weights(step: TrainingStep) -> bool:
-    """Whether weights are used from a copy in the compute type instead of where they rest."""
-    return step.scheme in ("fsdp2", "zero3") or step.offloads_states

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 
 from coloop.plan.settings.architecture import Architecture, count_parameters
 from coloop.plan.settings.facts import resolve_architecture
-from coloop.plan.settings.machine import PoolShare
-from coloop.plan.settings.outline import Outline
+from coloop.plan.settings.machine import Outline, PoolShare
 from coloop.plan.settings.settings import PLAIN_FAMILIES, States, UpdateSettings
-from coloop.plan.settings.states import Precision, compute_states
-from coloop.plan.settings.weights import Base
+from coloop.plan.settings.weights import Base, Precision, compute_states
 from coloop.spec.adapters import standing_of
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.groups import training_of

@@ -33,7 +33,7 @@ def write_report(
     measured = session.event_reporter.pace.phases()
     main = max(measured, key=lambda name: measured[name].window.seconds, default=None)
     expected = {phase.name: phase.step_seconds for phase in explained.phases}
-    foretold = {stage.stage: stage for stage in explained.stages_in(main or "")}
+    foretold = {stage.stage: stage for stage in explained.stages_in.get(main or "", ())}
     stages = session.event_reporter.pace.stages_of(main or "")
     timed = [name for name, stage in foretold.items() if stage.seconds and name in stages]
     written = [

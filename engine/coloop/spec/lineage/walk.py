@@ -5,7 +5,7 @@ recurses: a drawn graph may be a long chain, half drawn, or a cycle (its nodes t
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
@@ -88,11 +88,8 @@ class Walk:
     @cached_property
     def callers(self) -> Mapping[str, tuple[str, ...]]:
         """For a policy that a tool calls: the writers whose trajectories hold the call."""
-        return {
-            name: found
-            for name in self.kinds
-            if (found := tuple(dict.fromkeys(self._callers_of(name))))
-        }
+        found = {name: self.callers_of(name) for name, kind in self.kinds.items() if kind != "tool"}
+        return {name: callers for name, callers in found.items() if callers}
 
     @cached_property
     def driven(self) -> Mapping[str, tuple[str, ...]]:
@@ -203,9 +200,12 @@ class Walk:
             edge.source.port in PORTS[source].outputs and edge.target.port in PORTS[target].inputs
         )
 
-    def _callers_of(self, policy: str) -> Iterator[str]:
-        tools = [e.target.node for e in self.out_of(policy, "policy")]
-        seen: set[str] = set()
+    def callers_of(self, node: str) -> tuple[str, ...]:
+        """Writers in whose texts a tool, or a policy behind tools, is called."""
+        found: dict[str, None] = {}
+        tools, seen = [node], set[str]()
+        if self.kinds[node] != "tool":
+            tools = [edge.target.node for edge in self.out_of(node, "policy")]
         while tools:
             tool = tools.pop()
             if tool in seen or self.kinds[tool] != "tool":
@@ -214,8 +214,9 @@ class Walk:
             for edge in self.out_of(tool, "tool"):
                 if self.kinds[edge.target.node] == "tool":
                     tools.append(edge.target.node)
-                elif edge.target.node != policy:
-                    yield edge.target.node
+                elif edge.target.node != node:
+                    found[edge.target.node] = None
+        return tuple(found)
 
 
 def _by_first(links: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
