@@ -49,8 +49,9 @@ hardware: {preset: cpu}
 """
 CARRIED = ("algorithms", "data", "runtime.roles", "workers")
 """Rooms whose types may carry samples; others hold what does the work."""
-AT_WORK = ("Call", "Context", "Outcome", "StepContext")
-"""Records of these rooms that say what is to be done, or came of it, and with which tables."""
+AT_WORK = ("Call", "Context", "Outcome", "StepContext", "WeightChecksum")
+"""Records of these rooms that say what is to be done, or came of it, and with which tables; a sum
+of weights has numbers, but of no sample."""
 
 
 def main() -> None:
