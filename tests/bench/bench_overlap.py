@@ -171,7 +171,7 @@ def _step(generate: float, learn: float, staleness: int) -> float:
     lanes = Lanes()
     window = Window(staleness=staleness, groups=context.groups, changing=frozenset({"actor"}))
     calls = Calls({edge.key: edge for edge in spec.edges}, roles, groups, watcher.delivered)
-    scheduler = Scheduler(calls, roles, lanes, watcher, window)
+    scheduler = Scheduler(calls, lanes, watcher, window)
     stages = compile_plan(spec).phases[0].stages
     ahead = iter(range(1, STEPS + 1))
     done: list[float] = []

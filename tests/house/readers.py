@@ -44,7 +44,11 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "CriticNode": ("spec/nodes/__init__.py", "spec/groups.py", "spec/algorithm.py"),
     "ReferenceNode": ("spec/nodes/__init__.py",),
-    "LabelCrossEntropy": ("algorithms/recipes", "runtime/roles/credit/choices.py", "spec/heads.py"),
+    "LabelCrossEntropy": (
+        "algorithms/recipes",
+        "runtime/roles/credit/teaching.py",
+        "spec/heads.py",
+    ),
     "RewardNode": (
         "runtime/roles",
         "spec/nodes/__init__.py",
@@ -107,7 +111,7 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "RoundsCredit": ("runtime/roles/credit/credit_rows.py",),
     "ClassWeights": ("runtime/roles/credit/credit.py",),
-    "Balance": ("runtime/roles/credit/credit_items.py",),
+    "Balance": ("runtime/roles/credit/credit.py",),
     "Lora": ("workers/training/adapters.py",),
     "Training": (
         "workers/training",
@@ -131,7 +135,7 @@ READERS: dict[str, tuple[str, ...]] = {
         "workers/initial_weights.py",
     ),
     "Turns": (
-        "runtime/roles/generation/conversation.py",
+        "runtime/roles/generation/conversations.py",
         "runtime/roles/generation/conversations.py",
     ),
     # where rows come from

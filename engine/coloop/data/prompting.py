@@ -105,12 +105,17 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedVerdict:
-    """Numbers that a text says."""
+class Verdict:
+    """Numbers that a text says of the whole, of its steps and of several things that were judged
+    together."""
 
     whole: float | None = None
     steps: Mapping[int, float] = field(default_factory=dict)
     things: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def is_read(self) -> bool:
+        return self.whole is not None or bool(self.steps) or bool(self.things)
 
 
 def words_in(text: str, read: Read, steps: int | None = None) -> Words:
@@ -130,7 +135,7 @@ def words_in(text: str, read: Read, steps: int | None = None) -> Words:
     return Words(whole=whole[-1] if whole else None, steps=found)
 
 
-def numbers_in(text: str, read: Read, steps: int | None = None) -> ParsedVerdict:
+def numbers_in(text: str, read: Read, steps: int | None = None) -> Verdict:
     """What a text says in numbers, and in words that are worth some.
 
     Args:
@@ -143,7 +148,7 @@ def numbers_in(text: str, read: Read, steps: int | None = None) -> ParsedVerdict
         whole = next((number for number in reversed(said) if number is not None), None)
     share = _step_share(read, len(words.steps) if steps is None else steps)
     numbered = ((place, _number(part.text, read)) for place, part in _numbered(text, read.numbers))
-    return ParsedVerdict(
+    return Verdict(
         whole=whole,
         steps={
             place: float(values[part.text]) * share for place, part in sorted(words.steps.items())

@@ -2,6 +2,7 @@
 are reset, buffers are cleared; asked for by a phase's start, a group's `do` or a trigger."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,34 +21,23 @@ from coloop.spec.schedule import PhaseActions, RefreshOrder, TriggerActions
 from coloop.workers.worker_group import WorkerGroup
 
 
+@dataclass(eq=False)
 class Actions:
     """Refreshes, copies, optimizer resets and buffer clears of a run."""
 
-    def __init__(
-        self,
-        groups: Mapping[str, str],
-        weights: WorkerGroup,
-        roles: Mapping[str, Role],
-        fields: Fields,
-        checkpoints: Checkpoints,
-        early: Sequence[str],
-    ) -> None:
-        """
-        Args:
-            groups: weights group of each node that has weights.
-            early: copies whose weights something uses before the phase at which they start.
-        """
-        self._groups = groups
-        self._weights = weights
-        self._roles = roles
-        self._fields = fields
-        self._checkpoints = checkpoints
-        self._copied: list[str] = []
-        self._refreshed_at: dict[str, int] = {}
-        self._early = early
-        self._followed: dict[str, int] = {}
-        self.notes: list[tuple[str, str]] = []
-        """(node, message) of what a person should know of the last actions."""
+    groups: Mapping[str, str]
+    """Weights group of each node that has weights."""
+    weights: WorkerGroup
+    roles: Mapping[str, Role]
+    fields: Fields
+    checkpoints: Checkpoints
+    early: Sequence[str]
+    """Copies whose weights something uses before the phase at which they start."""
+    _copied: list[str] = field(default_factory=list, init=False)
+    _refreshed_at: dict[str, int] = field(default_factory=dict, init=False)
+    _followed: dict[str, int] = field(default_factory=dict, init=False)
+    notes: list[tuple[str, str]] = field(default_factory=list, init=False)
+    """(node, message) of what a person should know of the last actions."""
 
     def phase_starts(self, entry: Entry, updates: Mapping[str, int], context: Context) -> bool:
         """Do what refers to the start of this phase; true where a checkpoint is asked for.
@@ -55,24 +45,27 @@ class Actions:
         Args:
             updates: by learner, how many the phase will bring; missing where that is not known.
         """
-        for role in self._roles.values():
+        for role in self.roles.values():
             role.phase_starts(entry.plan, updates, context)
         self._start_copies(entry.plan, context.spec)
-        self._follow_at(entry.plan, context.spec)
+        for node, model in _snapshots(context.spec):
+            at = as_tuple(model.refresh.at) if isinstance(model.refresh, RefreshAt) else ()
+            if entry.plan.name in at:
+                self._refresh(node, context.spec)
         asked = [self._do(actions, context.spec) for actions in entry.actions]
         return any(asked)
 
     def step_done(self, spec: LoopSpec) -> None:
         """Snapshots that follow every N updates of their source; copies that have not begun yet
         are their source."""
-        for node in self._early:
+        for node in self.early:
             if node not in self._copied:
                 self._be_source(node, spec)
         for node, model in _snapshots(spec):
             if not isinstance(model.refresh, RefreshEvery):
                 continue
-            source = self._groups[model.of]
-            version = self._weights.version(source)
+            source = self.groups[model.of]
+            version = self.weights.version(source)
             if version - self._refreshed_at.get(node, 0) >= model.refresh.every:
                 self._refresh(node, spec)
                 self._refreshed_at[node] = version
@@ -83,60 +76,55 @@ class Actions:
         """Carry out a trigger's actions; (the run must stop, a checkpoint is asked for)."""
         wants_checkpoint = self._do(actions, spec)
         if actions.set:
-            self._fields.set_by_trigger(actions.set)
+            self.fields.set_by_trigger(actions.set)
         if actions.next_phase:
             timeline.leave_after_this_step()
         return actions.stop, wants_checkpoint
 
     def save(self, folder: Path) -> Mapping[str, Mark]:
-        whole = self._checkpoints.all()
+        whole = self.checkpoints.all()
         earlier = _seen_by_all(whole[-1].path) if whole else None
-        return self._weights.save(_seen_by_all(folder), earlier)
+        return self.weights.save(_seen_by_all(folder), earlier)
 
     def load(self, folder: Path) -> None:
-        self._weights.load(_seen_by_all(folder))
+        self.weights.load(_seen_by_all(folder))
 
     def _do(self, actions: PhaseActions, spec: LoopSpec) -> bool:
         for order in as_tuple(actions.refresh):
             self._refresh(order.node, spec, order)
         for node in as_tuple(actions.reset_optimizer):
-            self._weights.reset_optimizer(self._groups[node])
+            self.weights.reset_optimizer(self.groups[node])
         for node in as_tuple(actions.clear):
-            clear = getattr(self._roles[node], "clear", None)
+            clear = getattr(self.roles[node], "clear", None)
             if clear is not None:
                 clear()
         return actions.checkpoint
-
-    def _follow_at(self, phase: PhasePlan, spec: LoopSpec) -> None:
-        for node, model in _snapshots(spec):
-            if isinstance(model.refresh, RefreshAt) and phase.name in as_tuple(model.refresh.at):
-                self._refresh(node, spec)
 
     def _start_copies(self, phase: PhasePlan, spec: LoopSpec) -> None:
         for node, section in spec.nodes.items():
             model = model_of(section)
             if isinstance(model, CopyModel) and model.at == phase.name and node not in self._copied:
-                self._weights.refresh(node, self._groups[model.of])
+                self.weights.refresh(node, self.groups[model.of])
                 self._copied.append(node)
 
     def _be_source(self, node: str, spec: LoopSpec) -> None:
         model = model_of(spec.nodes[node])
         assert isinstance(model, CopyModel)
-        source = self._groups[model.of]
-        version = self._weights.version(source)
+        source = self.groups[model.of]
+        version = self.weights.version(source)
         if version != self._followed.get(node, 0):
-            self._weights.refresh(self._groups[node], source)
+            self.weights.refresh(self.groups[node], source)
             self._followed[node] = version
 
     def _refresh(self, node: str, spec: LoopSpec, order: RefreshOrder | None = None) -> None:
         model = model_of(spec.nodes[node])
         assert isinstance(model, SnapshotModel | CopyModel)
-        source = self._groups[model.of]
+        source = self.groups[model.of]
         ema = model.ema if isinstance(model, SnapshotModel) else 0.0
         folder = None
         if order is not None and order.from_ != "current":
             folder = self._folder_of(order, source, spec)
-        self._weights.refresh(self._groups[node], source, ema=ema, folder=folder)
+        self.weights.refresh(self.groups[node], source, ema=ema, folder=folder)
 
     def _folder_of(self, order: RefreshOrder, source: str, spec: LoopSpec) -> str | None:
         """Where the weights lie that are asked for; None where the present ones are all there is.
@@ -150,7 +138,7 @@ class Actions:
                 f"refresh of {order.node} from best: no metric defines the best checkpoint; set "
                 "`run.best`"
             )
-        checkpoint = self._checkpoints.best() if wants_best else self._checkpoints.latest()
+        checkpoint = self.checkpoints.best() if wants_best else self.checkpoints.latest()
         if checkpoint is None:
             message = (
                 f"{order.node}: no checkpoint yet for `from: {order.from_}`; using the current "
@@ -174,8 +162,7 @@ class Actions:
 
 
 def _seen_by_all(folder: Path) -> str:
-    """The folder under the name that other machines know: where `run.storage` is one, the run
-    folder only points to it."""
+    """Under the name that other machines know: a run folder may only point to `run.storage`."""
     return str(folder.resolve())
 
 

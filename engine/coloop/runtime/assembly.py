@@ -9,18 +9,19 @@ from coloop.plan.needs import READS
 from coloop.plan.types import Plan, WeightsPlan
 from coloop.runtime.actions import Actions, early_copies
 from coloop.runtime.checkpoints.checkpoint import Checkpoints
-from coloop.runtime.checkpoints.checkpoint_manager import pick_up
+from coloop.runtime.checkpoints.checkpoint_manager import CheckpointManager, pick_up
 from coloop.runtime.checkpoints.pinned_settings import edits_since
 from coloop.runtime.checkpoints.recovery import Recovery
 from coloop.runtime.checkpoints.run_folder import CHECKPOINTS, RunRequest, storage_of
 from coloop.runtime.checkpoints.storage import is_address
 from coloop.runtime.control import Control
+from coloop.runtime.evaluations import Evaluations, Probes
+from coloop.runtime.health.checks import truths_of
 from coloop.runtime.phases.fields import Fields, Moments
 from coloop.runtime.phases.phase_stages import PhaseStages
 from coloop.runtime.phases.timeline import Timeline, entries_of
-from coloop.runtime.phases.triggers import TriggerWatch
-from coloop.runtime.probes import Probes
-from coloop.runtime.reporting.notices import Notices
+from coloop.runtime.reporting.event_reporter import EventReporter, Notices
+from coloop.runtime.reporting.readings import Readings, TriggerWatch
 from coloop.runtime.reporting.samples import Samples
 from coloop.runtime.roles import build_group_roles, build_roles
 from coloop.runtime.roles.buffer import BufferRole
@@ -29,10 +30,11 @@ from coloop.runtime.roles.evaluate import EvaluateRole
 from coloop.runtime.roles.protocol import Context, Role
 from coloop.runtime.run_files.events import AlertEvent
 from coloop.runtime.run_files.recorder import Recorder
+from coloop.runtime.schedule.arrivals import Arrivals
 from coloop.runtime.schedule.calls import Calls
 from coloop.runtime.schedule.scheduler import Lanes, Scheduler
 from coloop.runtime.schedule.window import Window
-from coloop.runtime.session import Parts, Session
+from coloop.runtime.session import Session
 from coloop.runtime.steps import Steps
 from coloop.spec.graph import LoopSpec
 from coloop.spec.lineage import Lineages
@@ -91,45 +93,71 @@ def build_session(
     copies = storage if spec.run.storage and is_address(spec.run.storage) else None
     checkpoints = Checkpoints(folder / CHECKPOINTS, spec.run.keep, copies)
 
-    def scheduler_of(watcher: Steps) -> Scheduler:
-        edges = {edge.key: edge for edge in spec.edges}
-        calls = Calls(edges, roles, group_roles, watcher.delivered)
-        changing = frozenset(one.name for one in plan.weights if _changes(spec, one))
-        window = Window(
-            staleness=spec.schedule.max_staleness,
-            groups=groups,
-            changing=changing,
-            scorers=frozenset(
-                node
-                for node, group in groups.items()
-                if group in changing and "score" in READS[spec.nodes[node].kind]
-            ),
-        )
-        return Scheduler(calls, roles, lanes, watcher, window)
-
-    probe_roles = {n: role for n, role in roles.items() if isinstance(role, EvaluateRole)}
-    parts = Parts(
+    probes = Probes(plan, {n: role for n, role in roles.items() if isinstance(role, EvaluateRole)})
+    phase_stages = PhaseStages(lambda: moments.now.spec.schedule.learn, Compiler(spec, lineages))
+    actions = Actions(
+        groups, weights, everyone, fields, checkpoints, early_copies(spec, plan, groups)
+    )
+    event_reporter = EventReporter(
+        recorder,
+        timeline,
+        spec.edges,
+        lambda done, total: probes.ahead(done, total, moments.now),
+        spec.graph.teaching_edges(),
+    )
+    checkpoint_manager = CheckpointManager(checkpoints, actions, recorder, lambda: session.state())
+    readings = Readings(
+        TriggerWatch(triggers=spec.schedule.triggers),
+        lambda: moments.now.spec.run.best,
+        checkpoint_manager.note_best,
+        truths_of(spec),
+    )
+    evaluations = Evaluations(
+        probes, timeline, moments, event_reporter, readings, checkpoint_manager.note_change
+    )
+    arrivals = Arrivals(spec.edges)
+    steps = Steps(
+        timeline=timeline,
+        moments=moments,
+        fields=fields,
+        phase_stages=phase_stages,
+        actions=actions,
+        evaluations=evaluations,
+        readings=readings,
+        arrivals=arrivals,
+        samples=Samples(folder, storage),
+        control=control,
+        checkpoint_manager=checkpoint_manager,
+        event_reporter=event_reporter,
+        notices=notices,
+        roles=everyone,
+        step_done=recovery.step_done,
+    )
+    calls = Calls(
+        {edge.key: edge for edge in spec.edges},
+        roles,
+        group_roles,
+        event_reporter.pace.delivered,
+    )
+    session = Session(
         plan=plan,
         moments=moments,
         roles=everyone,
         timeline=timeline,
         fields=fields,
-        triggers=TriggerWatch(triggers=spec.schedule.triggers),
-        phase_stages=PhaseStages(lambda: moments.now.spec.schedule.learn, Compiler(spec, lineages)),
-        probes=Probes(plan, probe_roles),
+        phase_stages=phase_stages,
+        probes=probes,
         checkpoints=checkpoints,
-        recorder=recorder,
         control=control,
-        samples=Samples(folder, storage),
-        notices=notices,
-        step_done=recovery.step_done,
-        scheduler_of=scheduler_of,
-        actions=Actions(
-            groups, weights, everyone, fields, checkpoints, early_copies(spec, plan, groups)
-        ),
+        actions=actions,
+        event_reporter=event_reporter,
+        checkpoint_manager=checkpoint_manager,
+        readings=readings,
+        arrivals=arrivals,
+        evaluations=evaluations,
+        steps=steps,
+        scheduler=Scheduler(calls, lanes, steps, _window(spec, plan, groups)),
     )
-
-    session = Session(parts)
     weights.check_ways()
     weights.check_folder((folder / CHECKPOINTS).resolve())
     weights.narrow_again()
@@ -137,7 +165,7 @@ def build_session(
         checkpoint = pick_up(checkpoints, folder, request.checkpoint, session.left_out)
         if checkpoint is not None:
             manifest = checkpoints.read(checkpoint)
-            parts.actions.load(checkpoint.path)
+            actions.load(checkpoint.path)
             session.load_state(manifest)
             if manifest["spec_hash"] != plan.spec_hash:
                 recorder.record(_other_loop(checkpoint.step, is_fork=recorder.attempt == 1))
@@ -156,6 +184,20 @@ def _other_loop(step: int, *, is_fork: bool) -> AlertEvent:
             "with the current loop"
         ),
         step=step,
+    )
+
+
+def _window(spec: LoopSpec, plan: Plan, groups: Mapping[str, str]) -> Window:
+    changing = frozenset(weights.name for weights in plan.weights if _changes(spec, weights))
+    return Window(
+        staleness=spec.schedule.max_staleness,
+        groups=groups,
+        changing=changing,
+        scorers=frozenset(
+            node
+            for node, group in groups.items()
+            if group in changing and "score" in READS[spec.nodes[node].kind]
+        ),
     )
 
 

@@ -18,9 +18,9 @@ def run_loop(session: Session) -> None:
     while not session.timeline.is_over:
         if session.timeline.must_enter:
             session.enter_phase()
-        session.evaluate_due()
+        session.evaluate()
         session.obey()
         if not session.run_steps():
             session.leave_phase()
-    session.evaluate_last()
+    session.evaluate(is_last=True)
     session.finish()

@@ -9,7 +9,7 @@ import copy
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn
 
@@ -27,21 +27,14 @@ from coloop.runtime.checkpoints.checkpoint import Checkpoints
 from coloop.runtime.checkpoints.checkpoint_manager import CheckpointManager
 from coloop.runtime.checkpoints.pinned_settings import LEFT_OUT, REFUSED, Edit
 from coloop.runtime.control import Control
-from coloop.runtime.evaluations import Evaluations
-from coloop.runtime.health.checks import Finding, truths_of
+from coloop.runtime.evaluations import Evaluations, Probes
 from coloop.runtime.phases.fields import Fields, Moments
 from coloop.runtime.phases.phase_stages import PhaseStages
 from coloop.runtime.phases.timeline import Timeline
-from coloop.runtime.phases.triggers import TriggerWatch
-from coloop.runtime.probes import Probes
 from coloop.runtime.reporting.event_reporter import EventReporter
-from coloop.runtime.reporting.notices import Notices
-from coloop.runtime.reporting.pace import Pace
 from coloop.runtime.reporting.readings import Readings
-from coloop.runtime.reporting.samples import Samples
 from coloop.runtime.roles.protocol import Role
 from coloop.runtime.run_files.events import CheckpointRequest, EditRequest, RunStateName
-from coloop.runtime.run_files.recorder import Recorder
 from coloop.runtime.schedule.arrivals import Arrivals
 from coloop.runtime.schedule.calls import stage_failure
 from coloop.runtime.schedule.scheduler import Scheduler
@@ -51,105 +44,55 @@ from coloop.workers.messages import Poll
 logger = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, kw_only=True)
-class Parts:
-    """What a session is made of."""
+@dataclass(eq=False, kw_only=True)
+class Session:
+    """A running loop: everything that `run_loop` uses, and the state that a resume restores."""
 
     plan: Plan
     moments: Moments
     roles: Mapping[str, Role]
     timeline: Timeline
     fields: Fields
-    triggers: TriggerWatch
     phase_stages: PhaseStages
     probes: Probes
     checkpoints: Checkpoints
-    recorder: Recorder
     control: Control
-    samples: Samples
-    notices: Notices
-    step_done: Callable[[], None]
-    """Told of each step that is whole."""
     actions: Actions
-    scheduler_of: Callable[[Steps], Scheduler]
+    event_reporter: EventReporter
+    checkpoint_manager: CheckpointManager
+    readings: Readings
+    arrivals: Arrivals
+    evaluations: Evaluations
+    steps: Steps
+    scheduler: Scheduler
+    _edits: list[Edit] = field(default_factory=list, init=False)
+    """Those that are to be made again."""
+    _is_whole: bool = field(default=True, init=False)
 
-
-class Session:
-    """A running loop: everything that `run_loop` uses, and the state that a resume restores."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self.timeline = parts.timeline
-        moments = parts.moments
-        edges = moments.now.spec.edges
-        self._event_reporter = EventReporter(
-            parts.recorder,
-            parts.timeline,
-            edges,
-            self._evaluations_ahead,
-            moments.now.spec.graph.teaching_edges(),
+    def __post_init__(self) -> None:
+        self.checkpoints.on_lost_copy = partial(
+            self.event_reporter.alert, "warning", "checkpoint.not_copied"
         )
-        self._checkpoint_manager = CheckpointManager(
-            parts.checkpoints, parts.actions, parts.recorder, self.state
-        )
-        self._readings = Readings(
-            parts.triggers,
-            lambda: moments.now.spec.run.best,
-            self._checkpoint_manager.note_best,
-            truths_of(moments.now.spec),
-        )
-        self._arrivals = Arrivals(edges)
-        self._evaluations = Evaluations(
-            parts.probes,
-            parts.timeline,
-            moments,
-            self._event_reporter,
-            self._readings,
-            self._checkpoint_manager.note_change,
-        )
-        self._steps = Steps(
-            timeline=parts.timeline,
-            moments=moments,
-            fields=parts.fields,
-            phase_stages=parts.phase_stages,
-            actions=parts.actions,
-            evaluations=self._evaluations,
-            readings=self._readings,
-            arrivals=self._arrivals,
-            samples=parts.samples,
-            control=parts.control,
-            checkpoint_manager=self._checkpoint_manager,
-            event_reporter=self._event_reporter,
-            notices=parts.notices,
-            roles=parts.roles,
-            step_done=parts.step_done,
-            must_pause=self._must_pause,
-        )
-        self._scheduler = parts.scheduler_of(self._steps)
-        self._edits: list[Edit] = []
-        """Those that are to be made again."""
-        self._is_whole = True
-        parts.checkpoints.on_lost_copy = self._lost_copy
+        self.steps.must_pause = self._must_pause
 
     # --- the loop's words
 
     def begin(self) -> None:
-        self._event_reporter.become(RunStateName.RUNNING)
+        self.event_reporter.become(RunStateName.RUNNING)
 
     def enter_phase(self) -> None:
         """Begin a phase: what refers to its start happens, then its `do`."""
-        parts = self._parts
-        context = parts.moments.stand_at(self.timeline.entering())
+        context = self.moments.stand_at(self.timeline.entering())
         with self._repeated_if_broken(self.timeline.take_back_entry):
             entry = self.timeline.enter()
-            updates = parts.phase_stages.updates_ahead(entry.plan, self.timeline.steps_of_phase)
-            wants_checkpoint = parts.actions.phase_starts(entry, updates, context)
-        self._checkpoint_manager.note_change()
+            updates = self.phase_stages.updates_ahead(entry.plan, self.timeline.steps_of_phase)
+            wants_checkpoint = self.actions.phase_starts(entry, updates, context)
+        self.checkpoint_manager.note_change()
         self._tell_notes()
-        self._event_reporter.phase(entry, "started")
+        self.event_reporter.phase(entry, "started")
         if self.timeline.steps_of_phase == 0:
             message = f"phase {entry.plan.name} has no steps: {entry.plan.epochs_of} has no rows"
-            self._event_reporter.alert("warning", "phase.empty", message, node=entry.plan.epochs_of)
+            self.event_reporter.alert("warning", "phase.empty", message, node=entry.plan.epochs_of)
         if wants_checkpoint:
             self._checkpoint()
 
@@ -158,7 +101,7 @@ class Session:
         """Actions between two steps. Where they break off, what they changed besides weights is
         taken back, so that a resume does them again from their start; weights that follow become
         the same again, but for moving averages, which would count twice."""
-        actions, roles = self._parts.actions, self._parts.roles
+        actions, roles = self.actions, self.roles
         memory = {node: role.remember() for node, role in roles.items()}
         before = copy.deepcopy(actions.state())
         self._is_whole = False
@@ -169,31 +112,31 @@ class Session:
                 role.recall(memory[node])
             actions.load_state(before)
             take_back()
-            self._is_whole = not has_averages(self._parts.moments.now.spec)
-            self._checkpoint_manager.note_change()
+            self._is_whole = not has_averages(self.moments.now.spec)
+            self.checkpoint_manager.note_change()
             raise
         self._is_whole = True
 
     def _tell_notes(self) -> None:
-        notes, self._parts.actions.notes = self._parts.actions.notes, []
+        notes, self.actions.notes = self.actions.notes, []
         for node, message in notes:
-            self._event_reporter.alert("info", "snapshot.from_current", message, node=node)
+            self.event_reporter.alert("info", "snapshot.from_current", message, node=node)
 
     def leave_phase(self) -> None:
         entry = self.timeline.current
         assert entry is not None
         for buffer in self.timeline.not_full():
             message = f"{buffer} is not full after {entry.plan.max_steps} steps; the run continues"
-            self._event_reporter.alert("warning", "buffer.not_full", message, node=buffer)
+            self.event_reporter.alert("warning", "buffer.not_full", message, node=buffer)
         self.timeline.leave()
-        self._checkpoint_manager.note_change()
-        self._event_reporter.phase(entry, "finished")
+        self.checkpoint_manager.note_change()
+        self.event_reporter.phase(entry, "finished")
 
     def run_steps(self) -> bool:
         """Steps up to the next thing that lies between two of them; false where the phase has none
         left. A step that ends before anything was learned, by a stop or a failure, is taken back
         whole."""
-        steps, scheduler = self._steps, self._scheduler
+        steps, scheduler = self.steps, self.scheduler
         steps.stretch_begins()
         try:
             scheduler.run_steps(
@@ -204,111 +147,21 @@ class Session:
         return steps.have_begun
 
     def _must_pause(self, step: int) -> bool:
-        """Whether something is to be done between this step and the next."""
-        every = self._parts.moments.now.spec.run.checkpoint_every
+        every = self.moments.now.spec.run.checkpoint_every
         return bool(
-            self._readings.fired
-            or self._checkpoint_manager.has_best
-            or self._parts.control.has_requests
+            self.readings.fired
+            or self.checkpoint_manager.has_best
+            or self.control.has_requests
             or any(edit.step <= step for edit in self._edits)
-            or self._checkpoint_manager.is_due(step, every)
-            or self._evaluations.are_due(step)
+            or self.checkpoint_manager.is_due(step, every)
+            or self.evaluations.are_due(step)
         )
 
-    def evaluate_due(self) -> None:
-        """Probes that are due at this step and have not been read yet."""
-        self._evaluate(is_last=False)
-
-    def evaluate_last(self) -> None:
-        self._evaluate(is_last=True)
-
-    def obey(self) -> None:
-        """Triggers that fired, requests that came, the checkpoint that is due.
-
-        A checkpoint that a trigger asks for still names the triggers that come after it.
-        """
-        parts = self._parts
-        if self._checkpoint_manager.has_best:
-            self._checkpoint()
-        wants_stop = False
-        fired = self._readings.fired
-        while fired:
-            trigger = fired.pop(0)
-            self._event_reporter.alert(
-                "info", "trigger.fired", f"{trigger.when.metric} set off a trigger"
-            )
-            with self._repeated_if_broken(partial(fired.insert, 0, trigger)):
-                stops, wants_checkpoint = parts.actions.obey(
-                    trigger.do, self.timeline, parts.moments.now.spec
-                )
-            self._tell_notes()
-            self._checkpoint_manager.note_change()
-            wants_stop |= stops
-            if wants_checkpoint:
-                self._checkpoint()
-        self._obey_requests()
-        every = parts.moments.now.spec.run.checkpoint_every
-        if self._checkpoint_manager.is_due(self.timeline.step, every):
-            self._try(self._checkpoint_manager.write_once)
-        if wants_stop or parts.control.stop_is_wanted:
-            self._stop()
-
-    def finish(self) -> None:
-        """The last checkpoint; that the run is over is said when everything else is written."""
-        live = (port for entry in self.timeline.entries for port in entry.plan.learn)
-        self._event_reporter.findings(self._readings.run_finished(self.timeline.step, live))
-        self._checkpoint_manager.write_once(self.timeline.step)
-        self._steps.tell_notices()
-
-    def rescue(self, failure: BaseException) -> None:
-        """Save what a failed run has, where it stands between two steps and its hosts answer."""
-        if not (self._is_whole and self._steps.is_between) or isinstance(
-            failure, StorageFull | CheckpointError | StageStalled
-        ):
-            return
+    def evaluate(self, *, is_last: bool = False) -> None:
+        """Read the probes that are due at this step and have not been read yet, or all at the
+        end of the run."""
         try:
-            self._checkpoint_manager.write_changes(self.timeline.step)
-        except Exception as error:  # what cannot be saved does not hide why the run failed
-            logger.warning("the state before the failure was not saved: %s", error)
-
-    def close(self) -> None:
-        for role in self._parts.roles.values():
-            role.close()
-
-    @property
-    def pace(self) -> Pace:
-        return self._event_reporter.pace
-
-    @property
-    def readings(self) -> Mapping[str, float]:
-        return self._readings.latest
-
-    @property
-    def best_words(self) -> str | None:
-        return self._readings.best_words
-
-    @property
-    def unresolved(self) -> list[Finding]:
-        return self._readings.unresolved
-
-    @property
-    def stage_at_work(self) -> Stage | None:
-        """The stage that failed, or that is running."""
-        return self._steps.failed_stage or self._event_reporter.stage
-
-    @property
-    def step_at_work(self) -> int:
-        """The step that was begun last, done or not."""
-        return self._event_reporter.step
-
-    # --- inside
-
-    def _evaluations_ahead(self, done: int, total: int) -> Mapping[str, int]:
-        return self._parts.probes.ahead(done, total, self._parts.moments.now)
-
-    def _evaluate(self, *, is_last: bool) -> None:
-        try:
-            self._evaluations.read_due(self._scheduler, is_last=is_last)
+            self.evaluations.read_due(self.scheduler, is_last=is_last)
         except StopRequested:
             self._stop()
         except ColoopError:
@@ -316,20 +169,78 @@ class Session:
         except Exception as error:
             raise stage_failure(error, None, self.timeline.step) from error
 
+    def obey(self) -> None:
+        """Triggers that fired, requests that came, the checkpoint that is due.
+
+        A checkpoint that a trigger asks for still names the triggers that come after it.
+        """
+        if self.checkpoint_manager.has_best:
+            self._checkpoint()
+        wants_stop = False
+        fired = self.readings.fired
+        while fired:
+            trigger = fired.pop(0)
+            self.event_reporter.alert(
+                "info", "trigger.fired", f"{trigger.when.metric} set off a trigger"
+            )
+            with self._repeated_if_broken(partial(fired.insert, 0, trigger)):
+                stops, wants_checkpoint = self.actions.obey(
+                    trigger.do, self.timeline, self.moments.now.spec
+                )
+            self._tell_notes()
+            self.checkpoint_manager.note_change()
+            wants_stop |= stops
+            if wants_checkpoint:
+                self._checkpoint()
+        self._obey_requests()
+        every = self.moments.now.spec.run.checkpoint_every
+        if self.checkpoint_manager.is_due(self.timeline.step, every):
+            self._try(self.checkpoint_manager.write_once)
+        if wants_stop or self.control.stop_is_wanted:
+            self._stop()
+
+    def finish(self) -> None:
+        """The last checkpoint; that the run is over is said when everything else is written."""
+        live = (port for entry in self.timeline.entries for port in entry.plan.learn)
+        self.event_reporter.findings(self.readings.run_finished(self.timeline.step, live))
+        self.checkpoint_manager.write_once(self.timeline.step)
+        self.steps.tell_notices()
+
+    def rescue(self, failure: BaseException) -> None:
+        """Save what a failed run has, where it stands between two steps and its hosts answer."""
+        if not (self._is_whole and self.steps.is_between) or isinstance(
+            failure, StorageFull | CheckpointError | StageStalled
+        ):
+            return
+        try:
+            self.checkpoint_manager.write_changes(self.timeline.step)
+        except Exception as error:  # what cannot be saved does not hide why the run failed
+            logger.warning("the state before the failure was not saved: %s", error)
+
+    def close(self) -> None:
+        for role in self.roles.values():
+            role.close()
+
+    @property
+    def stage_at_work(self) -> Stage | None:
+        """The stage that failed, or that is running."""
+        return self.steps.failed_stage or self.event_reporter.stage
+
+    # --- inside
+
     def _obey_requests(self) -> None:
-        parts = self._parts
         self._edit_again()
-        for request in parts.control.take():
+        for request in self.control.take():
             if isinstance(request, EditRequest):
                 if self._edit(request):
-                    self._event_reporter.edited(request.changes, request.by)
+                    self.event_reporter.edited(request.changes, request.by)
             elif isinstance(request, CheckpointRequest):
                 self._checkpoint()
-        for line in parts.control.unreadable:
-            self._event_reporter.alert(
+        for line in self.control.unreadable:
+            self.event_reporter.alert(
                 "warning", "control.unreadable", f"a request was not understood: {line}"
             )
-        parts.control.unreadable.clear()
+        self.control.unreadable.clear()
 
     def _edit_again(self) -> None:
         """What a person changed after this step, before a driver was killed."""
@@ -339,28 +250,28 @@ class Session:
         for edit in due:
             if self._edit(edit.request):
                 message = f"{edit.words} is applied again, because no checkpoint contains it"
-                self._event_reporter.alert("info", "edit.made_again", message)
+                self.event_reporter.alert("info", "edit.made_again", message)
 
     def _edit(self, request: EditRequest) -> bool:
         """Whether the change was made; else a person is told why not."""
         try:
-            self._parts.fields.edit(request.changes)
+            self.fields.edit(request.changes)
         except SpecProblem as problem:
-            self._event_reporter.alert("warning", REFUSED, str(problem))
+            self.event_reporter.alert("warning", REFUSED, str(problem))
             return False
-        self._checkpoint_manager.note_change()
+        self.checkpoint_manager.note_change()
         return True
 
     def _checkpoint(self) -> None:
-        self._try(self._checkpoint_manager.write_changes)
+        self._try(self.checkpoint_manager.write_changes)
 
     def _try(self, write: Callable[[int], None]) -> None:
         """A checkpoint on the way may fail: the run goes on, and a person is told."""
-        self._parts.checkpoints.keep = self._parts.moments.now.spec.run.keep
+        self.checkpoints.keep = self.moments.now.spec.run.keep
         try:
             write(self.timeline.step)
         except (StorageFull, CheckpointError) as error:
-            self._event_reporter.alert("error", "checkpoint.failed", str(error))
+            self.event_reporter.alert("error", "checkpoint.failed", str(error))
 
     def make_again(self, edits: Sequence[Edit]) -> None:
         """Each of these edits is made when its step is done."""
@@ -370,72 +281,56 @@ class Session:
         """A person went back before these edits."""
         if edits:
             told = ", ".join(edit.words for edit in edits)
-            self._event_reporter.alert("info", LEFT_OUT, f"not applied again: {told}")
+            self.event_reporter.alert("info", LEFT_OUT, f"not applied again: {told}")
 
     def left_out(self, damage: str) -> None:
         """A checkpoint of the run is damaged: it resumes from another one."""
-        self._event_reporter.alert("warning", "checkpoint.damaged", damage)
-
-    def _lost_copy(self, reason: str) -> None:
-        self._event_reporter.alert("warning", "checkpoint.not_copied", reason)
+        self.event_reporter.alert("warning", "checkpoint.damaged", damage)
 
     def _stop(self) -> NoReturn:
         """Stop with everything saved, edits that were read in this step among it."""
-        self._event_reporter.at_work([])
-        self._event_reporter.become(RunStateName.STOPPING)
+        self.event_reporter.at_work([])
+        self.event_reporter.become(RunStateName.STOPPING)
         self._obey_requests()
-        self._checkpoint_manager.write_changes(self.timeline.step)
+        self.checkpoint_manager.write_changes(self.timeline.step)
         raise StopRequested("a stop of the run was requested")
-
-    def show_last_samples(self) -> None:
-        self._steps.show_last_samples()
-
-    @property
-    def held_bytes(self) -> dict[str, int]:
-        """By stage, the most that a GPU, or a process without one, was seen to hold in it."""
-        return dict(self._event_reporter.held_bytes)
-
-    def show_last(self, state: RunStateName) -> None:
-        self._event_reporter.show_last(state)
 
     def tick(self, poll: Poll | None) -> bool:
         """While a host is waited for between two steps; nothing there is given up."""
         del poll
-        self._parts.control.read()
-        self._steps.tell_notices()
-        self._event_reporter.show_if_due()
+        self.control.read()
+        self.steps.tell_notices()
+        self.event_reporter.show_if_due()
         return False
 
     # --- resume
 
     def state(self) -> dict[str, Any]:
         """All that a resume needs besides the weights."""
-        parts = self._parts
         return {
-            "spec_hash": parts.plan.spec_hash,
+            "spec_hash": self.plan.spec_hash,
             "timeline": self.timeline.state(),
-            "fields": parts.fields.state(),
-            "probes": parts.probes.state(),
-            "phase_stages": parts.phase_stages.state(),
-            "actions": parts.actions.state(),
-            "roles": {node: role.state() for node, role in parts.roles.items()},
-            "idle_steps": self._steps.idleness.steps,
-            **self._arrivals.state(),
-            **self._readings.state(),
+            "fields": self.fields.state(),
+            "probes": self.probes.state(),
+            "phase_stages": self.phase_stages.state(),
+            "actions": self.actions.state(),
+            "roles": {node: role.state() for node, role in self.roles.items()},
+            "idle_steps": self.steps.idleness.steps,
+            **self.arrivals.state(),
+            **self.readings.state(),
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        parts = self._parts
         self.timeline.load_state(state["timeline"])
-        parts.fields.load_state(state["fields"])
-        parts.moments.stand_at(self.timeline.now())
-        parts.probes.load_state(state["probes"])
-        parts.phase_stages.load_state(state["phase_stages"])
-        parts.actions.load_state(state["actions"])
-        for node, role in parts.roles.items():
+        self.fields.load_state(state["fields"])
+        self.moments.stand_at(self.timeline.now())
+        self.probes.load_state(state["probes"])
+        self.phase_stages.load_state(state["phase_stages"])
+        self.actions.load_state(state["actions"])
+        for node, role in self.roles.items():
             if node in state["roles"]:  # else the loop has it since the checkpoint
                 role.load_state(state["roles"][node])
-        self._steps.idleness.steps = state.get("idle_steps", 0)
-        self._arrivals.load_state(state)
-        self._readings.load_state(state)
-        self._checkpoint_manager.note_resumed(self.timeline.step)
+        self.steps.idleness.steps = state.get("idle_steps", 0)
+        self.arrivals.load_state(state)
+        self.readings.load_state(state)
+        self.checkpoint_manager.note_resumed(self.timeline.step)

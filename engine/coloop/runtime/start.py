@@ -34,7 +34,7 @@ from coloop.runtime.checkpoints.run_folder import (
 )
 from coloop.runtime.control import Control
 from coloop.runtime.loop import run_loop
-from coloop.runtime.reporting.notices import Notices
+from coloop.runtime.reporting.event_reporter import Notices
 from coloop.runtime.reporting.report import write_report
 from coloop.runtime.run_files.event_file import DAMAGED, LOST, damaged_words
 from coloop.runtime.run_files.events import (
@@ -203,12 +203,12 @@ def _leave_behind(
     session: Session, request: RunRequest, recorder: Recorder, state: RunStateName
 ) -> None:
     session.close()
-    session.show_last_samples()
+    session.steps.show_last_samples()
     try:
         recorder.report(write_report(recorder.folder, request.spec, session, state, request.root))
     except Exception as error:  # the report observes the run: it never decides how the run ended
         logger.warning("the report was not written: %r", error)
-    session.show_last(state)
+    session.event_reporter.show_last(state)
 
 
 def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
@@ -265,14 +265,14 @@ def last_word(
         return RunStateEvent(
             state=state,
             step=session.timeline.step if session else None,
-            message=at_once or (session.best_words if session else None),
+            message=at_once or (session.readings.best_words if session else None),
         )
     return RunStateEvent(
         state=state,
         error=error,
         message=error.message,
         node=error.node,
-        step=session.step_at_work if session is not None else None,
+        step=session.event_reporter.step if session is not None else None,
     )
 
 

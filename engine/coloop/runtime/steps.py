@@ -23,8 +23,7 @@ from coloop.runtime.health.checks import Idleness
 from coloop.runtime.phases.fields import Fields, Moments
 from coloop.runtime.phases.phase_stages import PhaseStages
 from coloop.runtime.phases.timeline import StepPosition, Timeline
-from coloop.runtime.reporting.event_reporter import EventReporter
-from coloop.runtime.reporting.notices import Notices
+from coloop.runtime.reporting.event_reporter import EventReporter, Notices
 from coloop.runtime.reporting.readings import Readings
 from coloop.runtime.reporting.samples import Samples
 from coloop.runtime.roles.protocol import Outcome, Role
@@ -51,66 +50,40 @@ class StepState:
     """What it has told that a person should look at."""
 
 
+@dataclass(eq=False, kw_only=True)
 class Steps:
     """Starts the steps of a run, reports their stages, and finishes or rolls them back.
 
     The scheduler tells it of every stage, those of probes among them."""
 
-    def __init__(
-        self,
-        *,
-        timeline: Timeline,
-        moments: Moments,
-        fields: Fields,
-        phase_stages: PhaseStages,
-        actions: Actions,
-        evaluations: Evaluations,
-        readings: Readings,
-        arrivals: Arrivals,
-        samples: Samples,
-        control: Control,
-        checkpoint_manager: CheckpointManager,
-        event_reporter: EventReporter,
-        notices: Notices,
-        roles: Mapping[str, Role],
-        step_done: Callable[[], None],
-        must_pause: Callable[[int], bool],
-    ) -> None:
-        """
-        Args:
-            roles: by node.
-            step_done: told of each step that is whole.
-            must_pause: whether something is to be done between this step and the next.
-        """
-        self._timeline = timeline
-        self._moments = moments
-        self._fields = fields
-        self._phase_stages = phase_stages
-        self._actions = actions
-        self._evaluations = evaluations
-        self._readings = readings
-        self._arrivals = arrivals
-        self._samples = samples
-        self._control = control
-        self._checkpoint_manager = checkpoint_manager
-        self._event_reporter = event_reporter
-        self._notices = notices
-        self._roles = roles
-        self._step_done = step_done
-        self._must_pause = must_pause
-        self.idleness = Idleness()
-        self._begun = 0
-        self._on_way = 0
-        self._flights: list[StepInFlight] = []
-        """Steps on their way."""
-        self._last_at = 0.0
-        self._failed: Stage | None = None
-        self.are_whole = True
-        """No step broke off half learned."""
-
-    @property
-    def failed_stage(self) -> Stage | None:
-        return self._failed
+    timeline: Timeline
+    moments: Moments
+    fields: Fields
+    phase_stages: PhaseStages
+    actions: Actions
+    evaluations: Evaluations
+    readings: Readings
+    arrivals: Arrivals
+    samples: Samples
+    control: Control
+    checkpoint_manager: CheckpointManager
+    event_reporter: EventReporter
+    notices: Notices
+    roles: Mapping[str, Role]
+    """By node."""
+    step_done: Callable[[], None]
+    """Told of each step that is whole."""
+    must_pause: Callable[[int], bool] = field(init=False)
+    """Whether something is to be done between this step and the next."""
+    idleness: Idleness = field(default_factory=Idleness, init=False)
+    _begun: int = field(default=0, init=False)
+    _on_way: int = field(default=0, init=False)
+    _flights: list[StepInFlight] = field(default_factory=list, init=False)
+    """Steps on their way."""
+    _last_at: float = field(default=0.0, init=False)
+    failed_stage: Stage | None = field(default=None, init=False)
+    are_whole: bool = field(default=True, init=False)
+    """No step broke off half learned."""
 
     @property
     def is_between(self) -> bool:
@@ -131,9 +104,9 @@ class Steps:
 
     def begin(self, scheduler: Scheduler) -> StepInFlight | None:
         """The next step of the stretch, if there is one."""
-        if self._begun and (scheduler.is_sequential or self._must_pause(self._timeline.step)):
+        if self._begun and (scheduler.is_sequential or self.must_pause(self.timeline.step)):
             return None
-        position = self._timeline.next_position()
+        position = self.timeline.next_position()
         if position is None:
             return None
         self._begun += 1
@@ -147,16 +120,16 @@ class Steps:
             raise stage_failure(error, None, position.step) from error
 
     def _flight(self, scheduler: Scheduler, position: StepPosition) -> StepInFlight:
-        context = self._moments.stand_at(position)
+        context = self.moments.stand_at(position)
         if self._on_way == 1:
-            self._event_reporter.pace.step_began(position.phase.name)
-        due = self._phase_stages.due(position, self._evaluations.watched(position, context))
-        self._fields.step_begins(position)
-        self._phase_stages.step_begins(position)
+            self.event_reporter.pace.step_began(position.phase.name)
+        due = self.phase_stages.due(position, self.evaluations.watched(position, context))
+        self.fields.step_begins(position)
+        self.phase_stages.step_begins(position)
         step_context = StepContext(
             step=position.step, phase=position.phase.name, context=context, live=due.live
         )
-        state = StepState(position=position, arrivals=self._arrivals.of_step(due.rows))
+        state = StepState(position=position, arrivals=self.arrivals.of_step(due.rows))
         flight = scheduler.flight(due.step, step_context, about=state)
         self._flights.append(flight)
         return flight
@@ -166,45 +139,40 @@ class Steps:
         position = state.position
         self.are_whole = False
         self._flights.remove(flight)
-        self._actions.step_done(flight.step_context.context.spec)
+        self.actions.step_done(flight.step_context.context.spec)
         self._on_way -= 1
         self.are_whole = True
-        self._step_done()
-        self._checkpoint_manager.note_change()
-        self._arrivals.step_finished(position.phase.name, state.arrivals)
+        self.step_done()
+        self.checkpoint_manager.note_change()
+        self.arrivals.step_finished(position.phase.name, state.arrivals)
         self._hear(flight)
-        self._event_reporter.findings(
-            self._readings.step_finished(position.step, position.phase.name)
+        self.event_reporter.findings(
+            self.readings.step_finished(position.step, position.phase.name)
         )
         now = time.monotonic()
         seconds, self._last_at = now - self._last_at, now
-        self._event_reporter.step_finished(position.step, seconds, scheduler.take_idle_seconds())
-        self._evaluations.read_tables(flight, position)
-        self._show_samples(flight)
-        self._event_reporter.keep_gauges(position.step)
+        self.event_reporter.step_finished(position.step, seconds, scheduler.take_idle_seconds())
+        self.evaluations.read_tables(flight, position)
+        taught = [row for work in flight.in_order for row in work.outcome.taught]
+        self._show(partial(self.samples.of_step, flight.step, flight.unrolled, taught))
+        self.event_reporter.keep_gauges(position.step)
         goals = [
-            (record.stage.name, record.outcome.is_idle)
-            for record in flight.in_order
-            if record.stage.verb in GOALS
+            (work.stage.name, work.outcome.is_idle)
+            for work in flight.in_order
+            if work.stage.verb in GOALS
         ]
         self.idleness.step_finished(position.step, position.phase.name, goals, state.alerts)
 
     def _hear(self, flight: StepInFlight) -> None:
-        for record in flight.in_order:
-            for node, metrics in _metrics_of(record.stage, record.outcome):
-                reasons = record.outcome.reasons if node == record.stage.node else {}
-                self._readings.learned(node, metrics, reasons)
-                self._readings.read(
-                    node, metrics, step=flight.step, phase=flight.step_context.phase
-                )
-
-    def _show_samples(self, flight: StepInFlight) -> None:
-        taught = [row for record in flight.in_order for row in record.outcome.taught]
-        self._show(partial(self._samples.of_step, flight.step, flight.region.unrolled, taught))
+        for work in flight.in_order:
+            for node, metrics in _metrics_of(work.stage, work.outcome):
+                reasons = work.outcome.reasons if node == work.stage.node else {}
+                self.readings.learned(node, metrics, reasons)
+                self.readings.read(node, metrics, step=flight.step, phase=flight.step_context.phase)
 
     def show_last_samples(self) -> None:
         """What the last step wrote, which may have come too soon after another to be shown."""
-        self._show(self._samples.of_last)
+        self._show(self.samples.of_last)
 
     def _show(self, write: Callable[[], SampleEvent | None]) -> None:
         try:
@@ -213,7 +181,7 @@ class Steps:
             logger.warning("samples were not written: %s", error)
             return
         if event is not None:
-            self._event_reporter.sample(event)
+            self.event_reporter.sample(event)
 
     def take_back(self, flight: StepInFlight) -> None:
         """Undo a step, unless something was learned in it: that cannot be undone."""
@@ -224,18 +192,18 @@ class Steps:
             self.are_whole = False
             return
         flight.take_back()
-        self._fields.take_back_step(state.position)
-        self._phase_stages.take_back_step(state.position)
+        self.fields.take_back_step(state.position)
+        self.phase_stages.take_back_step(state.position)
         self._undo(state.position)
 
     def _undo(self, position: StepPosition) -> None:
         del position
-        self._timeline.take_back_step()
+        self.timeline.take_back_step()
         self._on_way -= 1
 
     def _has_changed_weights(self, flight: StepInFlight) -> bool:
         """Whether the stage that failed has changed weights, or nobody can tell."""
-        stage = self._failed
+        stage = self.failed_stage
         if stage is None or stage.verb != "learn":
             return stage is not None and stage.verb == "sync"
         try:
@@ -247,18 +215,15 @@ class Steps:
 
     @property
     def stop_is_wanted(self) -> bool:
-        return self._control.stop_is_wanted
-
-    def delivered(self, edge: str, rows: int) -> None:
-        self._event_reporter.pace.delivered(edge, rows)
+        return self.control.stop_is_wanted
 
     def noticed(self, flight: StepInFlight, node: str, code: str, message: str) -> None:
-        self._event_reporter.alert("warning", code, message, node=node)
+        self.event_reporter.alert("warning", code, message, node=node)
         if flight.about is not None:
             flight.about.alerts.append(message)
 
     def stage_started(self, work: Work) -> None:
-        self._event_reporter.stage_started(work)
+        self.event_reporter.stage_started(work)
         state: StepState | None = work.flight.about
         if state is not None:
             # rows that came before the others have come
@@ -270,20 +235,20 @@ class Steps:
 
     def stage_finished(self, work: Work, outcome: Outcome) -> None:
         stage, step_context, state = work.stage, work.task.step_context, work.flight.about
-        self._event_reporter.stage_finished(work, outcome)
+        self.event_reporter.stage_finished(work, outcome)
         for code, message in outcome.alerts:
             self.noticed(work.flight, stage.node, code, message)
-        self._event_reporter.detail_of(stage, step_context, outcome)
-        self._event_reporter.printed(stage.node, step_context.step, outcome.printed)
+        self.event_reporter.detail_of(stage, step_context, outcome)
+        self.event_reporter.printed(stage.node, step_context.step, outcome.printed)
         self._tell_printed(work, stage.calls)
         if state is not None:
             for node, metrics in _metrics_of(stage, outcome):
-                self._event_reporter.metrics(node, step_context.step, metrics)
+                self.event_reporter.metrics(node, step_context.step, metrics)
             missing = state.arrivals.stage_finished(stage, step_context, outcome)
             self._tell_missing(work, AT_END, missing)
 
     def failure_of(self, work: Work, error: BaseException) -> Exception:
-        self._failed = self._failed or work.stage
+        self.failed_stage = self.failed_stage or work.stage
         self._tell_printed(work, work.stage.givers)
         if isinstance(error, ColoopError):
             return error
@@ -294,24 +259,23 @@ class Steps:
     def _tell_printed(self, work: Work, nodes: Sequence[str]) -> None:
         """What code of these nodes printed that no outcome of a stage of theirs brought."""
         for node in nodes:
-            role = self._roles.get(node)
+            role = self.roles.get(node)
             text = "" if role is None else role.take_printed()
-            self._event_reporter.printed(node, work.task.step_context.step, text)
+            self.event_reporter.printed(node, work.task.step_context.step, text)
 
     def ticked(self, at_work: Sequence[Work]) -> None:
-        self._control.read()
+        self.control.read()
         self.tell_notices()
-        self._event_reporter.at_work(at_work)
-        self._event_reporter.pace.queued(self._queues())
-        self._event_reporter.show_if_due()
+        self.event_reporter.at_work(at_work)
+        self.event_reporter.pace.queued(self._queues())
+        self.event_reporter.show_if_due()
 
     def _queues(self) -> dict[str, int]:
-        """By edge, rows that are there and that its reader has not taken yet."""
         waiting: Counter[str] = Counter()
         for flight in self._flights:
-            unrolled, edges = flight.region.unrolled, flight.step_context.context.spec.edges
+            unrolled, edges = flight.unrolled, flight.step_context.context.spec.edges
             sources = {edge.key: (edge.source.node, edge.source.port) for edge in edges}
-            due = {key for stage in flight.open_stages() for key in stage.edges}
+            due = {key for stage in flight.units.open_stages() for key in stage.edges}
             for key in due - unrolled.delivered:
                 table = unrolled.tables.get(sources[key])
                 waiting[key] += 0 if table is None else len(table.rows)
@@ -319,20 +283,19 @@ class Steps:
 
     def tell_notices(self) -> None:
         """What came up in lanes since this was asked last."""
-        for node, code, message in self._notices.take():
-            self._event_reporter.alert("warning", code, message, node=node)
+        for node, code, message in self.notices.take():
+            self.event_reporter.alert("warning", code, message, node=node)
 
     def _tell_missing(self, work: Work, whats: Sequence[str], missing: Sequence[Missing]) -> None:
-        """Rows that are bound to come and did not: an alert at once, an error where they never
-        came."""
+        """An alert at once; an error where they never came."""
         if work.task.step_context.turn > 1:
             return
-        for one in self._arrivals.note(work.stage, whats, missing):
-            self._event_reporter.alert(
+        for one in self.arrivals.note(work.stage, whats, missing):
+            self.event_reporter.alert(
                 "error", MISSING_ROWS, one.message, node=one.node, hint=one.hint
             )
             work.flight.about.alerts.append(one.message)
-        self._arrivals.check_first(missing, work.task.step_context.phase)
+        self.arrivals.check_first(missing, work.task.step_context.phase)
 
 
 def _metrics_of(stage: Stage, outcome: Outcome) -> list[tuple[str, dict[str, float]]]:

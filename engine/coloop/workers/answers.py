@@ -9,7 +9,7 @@
     seen        what a rank sees of a folder: of one that does not see it, where there is one
     agreed      what each rank's engine holds now: all must hold the same
 
-Each method of `hosts.worker_api` says which of these is its own.
+Each method of `worker_api` says which of these is its own.
 """
 
 from collections.abc import Sequence

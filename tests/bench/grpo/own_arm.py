@@ -21,7 +21,7 @@ from tests.bench.grpo.work import PROMPTS, SAMPLES, Work
 from coloop.runtime.checkpoints.checkpoint import list_checkpoints
 from coloop.runtime.checkpoints.run_folder import RunRequest
 from coloop.runtime.run_files.events import RunStateName
-from coloop.runtime.run_files.recorder import NullSink
+from coloop.runtime.run_files.recorder import Sink
 from coloop.runtime.start import run
 from coloop.spec.io import from_dict
 
@@ -31,7 +31,7 @@ REWARDS: dict[str, dict[str, Any]] = {
 }
 
 
-class Waits(NullSink):
+class Waits(Sink):
     """Takes each step only when it is asked for."""
 
     def __init__(self, meter: Meter, folder: Path, *, ends_at_once: bool) -> None:

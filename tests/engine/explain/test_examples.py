@@ -10,8 +10,7 @@ from ruamel.yaml import YAML
 from coloop.explain.codes import Document, Edit, changed, explain
 from coloop.explain.pages import Page, all_codes, page_of
 from coloop.plan.refused import outlook_of
-from coloop.runtime.health.symptom import Look
-from coloop.runtime.health.symptoms import BY_CODE
+from coloop.runtime.health.symptoms import BY_CODE, Look
 from coloop.spec.diagnostics import CODES
 from coloop.spec.io import parse
 from coloop.validate import validate

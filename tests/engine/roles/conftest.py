@@ -17,7 +17,7 @@ from coloop.data.tables import Row, Table, Tokens
 from coloop.plan.compile import compile_plan
 from coloop.plan.stages import Step, Unrolling
 from coloop.runtime.checkpoints.side_files import SideFiles
-from coloop.runtime.probes import Probes
+from coloop.runtime.evaluations import Probes
 from coloop.runtime.roles import build_group_roles, build_roles
 from coloop.runtime.roles.protocol import Context, Outcome
 from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
@@ -202,7 +202,7 @@ class Bench:
         self.alerts: list[tuple[str, str]] = []
         edges = {edge.key: edge for edge in spec.edges}
         calls = Calls(edges, self.roles, self.groups, lambda key, rows: self.delivered(key, rows))
-        self.scheduler = Scheduler(calls, self.roles, lanes or InlineLanes(), self, Window())
+        self.scheduler = Scheduler(calls, lanes or InlineLanes(), self, Window())
 
     def stand(self, **changes: Any) -> None:
         """The loop as it is from now on: another spec, other hosts."""

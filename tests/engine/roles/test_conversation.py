@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from coloop.data.tools.protocol import Answered, Forgetful, ToolFailure
-from coloop.runtime.roles.generation.conversation import (
+from coloop.runtime.roles.generation.conversations import (
     Callee,
     Conversation,
     ConversationResult,

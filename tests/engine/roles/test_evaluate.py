@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coloop.runtime.probes import Probes
+from coloop.runtime.evaluations import Probes
 from coloop.runtime.schedule.calls import StepContext
 
 Bench = Callable[..., Any]

@@ -12,7 +12,7 @@ from coloop.data.sources import open_source
 from coloop.data.tables.row import Row, root_row
 from coloop.errors import DataError
 from coloop.models.tokenizer import byte_tokenizer
-from coloop.runtime.roles.rows.texts import as_pair, as_sequence, as_stranger
+from coloop.runtime.roles.rows.texts import as_pair, as_sequence
 from coloop.spec.nodes import DatasetNode
 from coloop.workers.encoder import Encoder
 
@@ -115,7 +115,7 @@ def test_a_strangers_answers_stand_under_the_own_prompt(tmp_path: Path) -> None:
     row = row_of(EXPLICIT, tmp_path)
     other = row_of({"prompt": [AGAIN], "chosen": [YES], "rejected": [BAD]}, tmp_path)
 
-    pair = encoder().encoded(as_stranger(row, other))
+    pair = encoder().encoded(as_pair(row, giver=other))
 
     assert isinstance(pair, Pair)
     assert pair.chosen.token_ids.tolist() == ids_of([SYSTEM, ASKED, YES])

@@ -12,7 +12,7 @@ import pytest
 from coloop.errors import WorkerDied
 from coloop.runtime.reporting.report import write_report
 from coloop.runtime.run_files.events import RunStateName
-from coloop.runtime.run_files.recorder import NullSink
+from coloop.runtime.run_files.recorder import Sink
 from coloop.workers.cluster.local import LocalCluster
 
 Run = Callable[..., Any]
@@ -43,7 +43,7 @@ class Shelf:
             self.samples = sorted(path.name for path in (folder / "samples").glob("*"))
 
 
-class Order(NullSink):
+class Order(Sink):
     """In which order a follower of the log hears things."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from coloop.errors import StorageFull
 from coloop.runtime.run_files.event_file import read_events
 from coloop.runtime.run_files.events import MARK, Gauges, LogEvent, RunStateEvent, RunStateName
-from coloop.runtime.run_files.recorder import MarkedLinesSink, NullSink, Recorder
+from coloop.runtime.run_files.recorder import MarkedLinesSink, Recorder, Sink
 
 
 def test_seq_is_gapless_over_attempts(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_line_that_was_not_written_whole_is_cut(tmp_path: Path) -> None:
 
 
 def test_a_sink_that_fails_is_dropped_and_the_run_goes_on(tmp_path: Path) -> None:
-    class Broken(NullSink):
+    class Broken(Sink):
         def event(self, line: str) -> None:
             raise RuntimeError("gone")
 

@@ -167,7 +167,7 @@ class Loop:
             groups=self.context.groups,
             changing=frozenset({"left", "right"}),
         )
-        self.scheduler = Scheduler(calls, self.roles, self.lanes, self, window)  # type: ignore[arg-type]
+        self.scheduler = Scheduler(calls, self.lanes, self, window)  # type: ignore[arg-type]
         self.stop_is_wanted = False
         self.on_start: Callable[[Work], None] = lambda work: None
         self.told: list[str] = []
@@ -405,7 +405,7 @@ def test_a_fraction_bounds_the_rows_between_two_syncs_in_whatever_order_stages_e
     than it may be, and of those that are as old as that there are no more than the fraction."""
     one = loop(staleness=staleness)
     chance = random.Random(f"{staleness} {seed}")
-    one.lanes = one.scheduler._lanes = ShuffledLanes(chance)  # type: ignore[assignment]
+    one.lanes = one.scheduler.lanes = ShuffledLanes(chance)  # type: ignore[assignment]
     synced, written = Counter[str](), Counter[tuple[str, int]]()
     versions: dict[tuple[str, int], list[int]] = {}
 
@@ -475,7 +475,7 @@ def test_what_writes_has_the_same_weights_in_whatever_order_stages_end(
 ) -> None:
     one = loop(staleness=staleness)
     chance = random.Random(f"{staleness} {seed}")
-    one.lanes = one.scheduler._lanes = ShuffledLanes(chance)  # type: ignore[assignment]
+    one.lanes = one.scheduler.lanes = ShuffledLanes(chance)  # type: ignore[assignment]
 
     found = versions_written(one, 8)
 
@@ -553,14 +553,14 @@ def test_a_step_that_breaks_leaves_those_before_it_whole(loop: Callable[..., Loo
 
 def test_a_stage_says_why_it_waited(loop: Callable[..., Loop]) -> None:
     one = loop()
-    waited: dict[str, Any] = {}
-    one.on_start = lambda work: waited.update({work.stage.name: work.waited})
+    starved: dict[str, float] = {}
+    one.on_start = lambda work: starved.update({work.stage.name: work.starved})
     one.run_steps()
 
     learn: Stage = next(stage for stage in one.stages if stage.name == "left.learn")
     assert learn.pool == "one"
-    assert waited["left.learn"].starved > 0.0  # its pool was free while scores were made
-    assert waited["problems.load"].starved >= 0.0
+    assert starved["left.learn"] > 0.0  # its pool was free while scores were made
+    assert starved["problems.load"] >= 0.0
 
 
 # --- rows that come before the others

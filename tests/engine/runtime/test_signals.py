@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coloop.runtime.health.symptom import Symptom
-from coloop.runtime.health.symptoms import SYMPTOMS
+from coloop.runtime.health.symptoms import SYMPTOMS, Symptom
 from coloop.spec.metrics import METRICS, PROBE_METRICS, Metric
 
 README = Path(__file__).resolve().parents[3] / "engine" / "coloop" / "runtime" / "README.md"

@@ -40,8 +40,8 @@ def test_tables_of_all_rounds_stand_one_after_another() -> None:
 def test_last_has_what_was_cut_and_ends_has_what_stayed_behind_too() -> None:
     found = taken(KEY, two_rounds())
 
-    assert texts(found.last) == ["x", "ww", "wx"]
-    assert texts(found.ends) == ["x", "y", "ww", "wx"]
+    assert texts(found["last"]) == ["x", "ww", "wx"]
+    assert texts(found["ends"]) == ["x", "y", "ww", "wx"]
 
 
 def test_a_conversation_that_is_lost_in_the_next_round_ends_where_it_was() -> None:
@@ -49,8 +49,8 @@ def test_a_conversation_that_is_lost_in_the_next_round_ends_where_it_was() -> No
     first, second = two_rounds()
     nothing = RoundTables(tables={KEY: Table()}, closing={})
 
-    assert texts(taken(KEY, [first, nothing]).last) == ["w", "x"]
-    assert texts(taken(KEY, [first, second]).last)[0] == "x"
+    assert texts(taken(KEY, [first, nothing])["last"]) == ["w", "x"]
+    assert texts(taken(KEY, [first, second])["last"])[0] == "x"
 
 
 def test_what_is_done_with_a_row_again_stands_in_place_of_what_was_done_before() -> None:
@@ -66,7 +66,7 @@ def test_what_is_done_with_a_row_again_stands_in_place_of_what_was_done_before()
 
     [only] = all_rounds(rounds)["t", "rows"].rows
     assert (only.round, only.columns["n"]) == (2, 2)
-    assert [one.round for one in taken(("t", "rows"), rounds).ends.rows] == [2]
+    assert [one.round for one in taken(("t", "rows"), rounds)["ends"].rows] == [2]
 
 
 def test_one_goes_on_with_the_first_row_of_each_that_entered() -> None:

@@ -1,7 +1,7 @@
 """Triggers fire once, after enough readings in a row, and are armed again when their condition is
 false."""
 
-from coloop.runtime.phases.triggers import TriggerWatch
+from coloop.runtime.reporting.readings import TriggerWatch
 from coloop.spec.schedule import Trigger
 
 

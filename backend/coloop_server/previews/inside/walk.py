@@ -191,7 +191,7 @@ class Walk:
             )
         missing = [
             edge.source.node
-            for edge in (self._calls.edge(key) for key in stage.edges)
+            for edge in (self._calls.edges[key] for key in stage.edges)
             if (edge.source.node, edge.source.port) not in self.tables.tables
         ]
         unsaid = [name for name in missing if name in self.said]

@@ -27,7 +27,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -80,18 +80,20 @@ class Checkpoint:
             return str(error)
 
 
+@dataclass(eq=False)
 class Checkpoints:
-    def __init__(self, folder: Path, keep: int, storage: Storage | None = None) -> None:
-        self._folder = folder
-        self._storage = storage
-        self._side_files = SideFiles()
-        self._marks = Marks()
-        self.keep = keep
-        """Newest ones that stay."""
-        self.on_lost_copy: Callable[[str], None] = logger.warning
-        """Told why a copy did not reach the storage, or could not be had from it."""
-        self._damaged: set[Path] = set()
-        """Those of which it is known that they are not whole, whatever their names and sizes."""
+    folder: Path
+    keep: int
+    """Newest ones that stay."""
+    storage: Storage | None = None
+    _side_files: SideFiles = field(default_factory=SideFiles, init=False)
+    _marks: Marks = field(default_factory=Marks, init=False)
+    on_lost_copy: Callable[[str], None] = field(default=logger.warning, init=False)
+    """Told why a copy did not reach the storage, or could not be had from it."""
+    _damaged: set[Path] = field(default_factory=set, init=False)
+    """Those of which it is known that they are not whole, whatever their names and sizes."""
+
+    def __post_init__(self) -> None:
         self._clear_up()
 
     def write(
@@ -102,8 +104,8 @@ class Checkpoints:
         Raises:
             StorageFull, CheckpointError: nothing was written.
         """
-        final = self._folder / f"step-{step}"
-        aside = self._folder / f".step-{step}.{uuid.uuid4().hex[:12]}.new"
+        final = self.folder / f"step-{step}"
+        aside = self.folder / f".step-{step}.{uuid.uuid4().hex[:12]}.new"
         try:
             aside.mkdir(parents=True)
             written = dict(saver.save(aside))
@@ -118,7 +120,7 @@ class Checkpoints:
                     "access"
                 )
             plain, sizes, own_hashes = self._side_files.put(state, aside, step)
-            is_best = best or self._is_best(final)
+            is_best = best or _best_of(final)  # a step that is written again stays the best
             manifest = {
                 **plain,
                 "step": step,
@@ -135,7 +137,7 @@ class Checkpoints:
             shutil.rmtree(aside, ignore_errors=True)
             kind = StorageFull if is_full else CheckpointError
             raise kind(
-                f"checkpoint of step {step} could not be written to {self._folder}: {error}; "
+                f"checkpoint of step {step} could not be written to {self.folder}: {error}; "
                 f"{room}the previous checkpoint is intact"
             ) from error
         self._damaged.discard(final)
@@ -154,7 +156,7 @@ class Checkpoints:
 
     def all(self) -> list[Checkpoint]:
         """Whole checkpoints, oldest first, as far as names, sizes and what was read before tell."""
-        found = list_checkpoints(self._folder)
+        found = list_checkpoints(self.folder)
         return [checkpoint for checkpoint in found if checkpoint.path not in self._damaged]
 
     def latest(self) -> Checkpoint | None:
@@ -173,7 +175,7 @@ class Checkpoints:
         only names and sizes are looked at."""
         newest: Checkpoint | None = None
         problems = []
-        for checkpoint in reversed(every_checkpoint(self._folder)):
+        for checkpoint in reversed(every_checkpoint(self.folder)):
             problem = checkpoint.damage(self._marks if newest is None else None)
             if problem is not None:
                 self._damaged.add(checkpoint.path)
@@ -189,7 +191,7 @@ class Checkpoints:
         Raises:
             CheckpointError: it is not there, or not whole.
         """
-        found = {one.step: one for one in every_checkpoint(self._folder)}
+        found = {one.step: one for one in every_checkpoint(self.folder)}
         if step not in found:
             there = ", ".join(map(str, sorted(found))) or "none"
             raise CheckpointError(f"there is no checkpoint of step {step}; available: {there}")
@@ -201,15 +203,14 @@ class Checkpoints:
                 aside = newer.path.with_name(f"{newer.path.name}{SET_ASIDE}")
                 shutil.rmtree(aside, ignore_errors=True)
                 newer.path.rename(aside)
-        for copied in self._storage.steps() if self._storage is not None else []:
-            if self._storage is not None and copied > step:
-                self._storage.remove(copied)
+        for copied in self.storage.steps() if self.storage is not None else []:
+            if self.storage is not None and copied > step:
+                self.storage.remove(copied)
         return found[step]
 
     def _room_words(self, aside: Path) -> str:
-        """How much room a checkpoint wants, and how much there is."""
         try:
-            free, before = shutil.disk_usage(self._folder).free, self.all()
+            free, before = shutil.disk_usage(self.folder).free, self.all()
         except (OSError, CheckpointError):
             return ""
         wanted = sum(before[-1].manifest()["files"].values()) if before else _bytes_in(aside)
@@ -229,44 +230,39 @@ class Checkpoints:
         Raises:
             CheckpointError: nothing is here, and the storage cannot be asked.
         """
-        if self._storage is None:
+        if self.storage is None:
             return
         here = self.newest_whole()[0]
         try:
-            steps = self._storage.steps()
+            steps = self.storage.steps()
         except CheckpointError as error:
             if here is None:
                 raise
             self.on_lost_copy(str(error))
             return
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         for step in reversed(steps):
             if here is not None and step <= here.step:
                 return
             try:
-                self._damaged.discard(self._storage.get(step, self._folder))
+                self._damaged.discard(self.storage.get(step, self.folder))
             except CheckpointError as error:
                 self.on_lost_copy(str(error))
             else:
                 return
 
     def _copy(self, checkpoint: Path) -> None:
-        if self._storage is None:
+        if self.storage is None:
             return
         try:
-            self._storage.put(checkpoint)
+            self.storage.put(checkpoint)
         except CheckpointError as error:
             self.on_lost_copy(str(error))
             return
         here = {checkpoint.step for checkpoint in self.all()}
-        for step in self._storage.steps():
+        for step in self.storage.steps():
             if step not in here:
-                self._storage.remove(step)
-
-    @staticmethod
-    def _is_best(path: Path) -> bool:
-        """A step that is written again stays the best."""
-        return _best_of(path)
+                self.storage.remove(step)
 
     def _put_in_place(self, aside: Path, final: Path) -> None:
         old = final.with_name(f".{final.name}.old")
@@ -274,17 +270,17 @@ class Checkpoints:
             shutil.rmtree(old, ignore_errors=True)
             final.rename(old)
         aside.rename(final)
-        settle_one(self._folder)
+        settle_one(self.folder)
         shutil.rmtree(old, ignore_errors=True)
 
     def _clear_up(self) -> None:
-        for old in self._folder.glob(".step-*.old"):
-            final = self._folder / old.name.removeprefix(".").removesuffix(".old")
+        for old in self.folder.glob(".step-*.old"):
+            final = self.folder / old.name.removeprefix(".").removesuffix(".old")
             if (final / MANIFEST).exists():
                 shutil.rmtree(old, ignore_errors=True)
             else:
                 old.rename(final)
-        for left in (*self._folder.glob(".step-*.new"), *self._folder.glob(".step-*.gone")):
+        for left in (*self.folder.glob(".step-*.new"), *self.folder.glob(".step-*.gone")):
             shutil.rmtree(left, ignore_errors=True)
 
     def _remove_old(self, just_written: int) -> None:

@@ -7,6 +7,7 @@ that began, a trigger that was obeyed, an edit) is noted, so that a stop writes 
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,31 +23,23 @@ SECONDS_BETWEEN = 600.0
 """Work that a crash costs at most, and a step, where `run.checkpoint_every` says nothing."""
 
 
+@dataclass(eq=False)
 class CheckpointManager:
     """The checkpoints of a run at work."""
 
-    def __init__(
-        self,
-        checkpoints: Checkpoints,
-        saver: Saver,
-        recorder: Recorder,
-        state: State,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """
-        Args:
-            state: all that a resume needs besides the weights, as it is at this moment.
-            clock: seconds that only grow.
-        """
-        self._clock = clock
-        self._written_at = clock()
-        self._checkpoints = checkpoints
-        self._saver = saver
-        self._recorder = recorder
-        self._state = state
-        self._written_step: int | None = None
-        self._is_changed = True
-        self._best: dict[str, float | None] | None = None
+    checkpoints: Checkpoints
+    saver: Saver
+    recorder: Recorder
+    state: State
+    """All that a resume needs besides the weights, as it is at this moment."""
+    clock: Callable[[], float] = time.monotonic
+    """Seconds that only grow."""
+    _written_step: int | None = field(default=None, init=False)
+    _is_changed: bool = field(default=True, init=False)
+    _best: dict[str, float | None] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._written_at = self.clock()
 
     @property
     def has_best(self) -> bool:
@@ -58,7 +51,7 @@ class CheckpointManager:
         nobody says how often after ten minutes."""
         if every is not None:
             return step > 0 and step % every == 0
-        return step > 0 and self._clock() - self._written_at >= SECONDS_BETWEEN
+        return step > 0 and self.clock() - self._written_at >= SECONDS_BETWEEN
 
     def note_best(self, readings: Mapping[str, float]) -> None:
         """By these readings the run is at its best: the next checkpoint says so."""
@@ -83,14 +76,13 @@ class CheckpointManager:
             self._write(step)
 
     def _write(self, step: int) -> None:
-        """Write a checkpoint of this step; raises `StorageFull` or `CheckpointError`."""
         best = self._best
-        path = self._checkpoints.write(step, self._state(), self._saver, best=best is not None)
+        path = self.checkpoints.write(step, self.state(), self.saver, best=best is not None)
         self._written_step, self._is_changed, self._best = step, False, None
-        self._written_at = self._clock()
-        self._recorder.record(
+        self._written_at = self.clock()
+        self.recorder.record(
             CheckpointEvent(
-                path=str(path.relative_to(self._recorder.folder)),
+                path=str(path.relative_to(self.recorder.folder)),
                 best=best is not None,
                 step=step,
                 metrics=dict(best or {}),

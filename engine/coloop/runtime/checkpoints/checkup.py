@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from coloop.data.files.marks import Marks
 from coloop.errors import CheckpointError
@@ -51,8 +51,12 @@ def check_run(folder: Path) -> Iterator[Finding]:
         yield _note(
             ".", (f"it is being written by {writer.words}; files that change may look damaged")
         )
-    odd = [path.name for path in sorted(folder.iterdir()) if _is_odd(path)]
-    if odd:  # nothing is read where reading may never end
+    odd = [
+        path.name
+        for path in sorted(folder.iterdir())
+        if path.exists() and not path.is_file() and not path.is_dir()
+    ]
+    if odd:  # pipes and devices: nothing is read where reading may never end
         yield from (_damaged(name, "it is neither a file nor a folder; remove it") for name in odd)
         return
     for link in links_in(folder):
@@ -74,11 +78,6 @@ def check_run(folder: Path) -> Iterator[Finding]:
     yield from _checkpoints(folder)
     if spec is not None:
         yield from _copies(folder, spec)
-
-
-def _is_odd(path: Path) -> bool:
-    """A pipe, a device or a socket in the place of a file."""
-    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _spec_in(folder: Path) -> tuple[LoopSpec | None, str | None]:
@@ -133,16 +132,12 @@ def _events(folder: Path, *, is_live: bool) -> Iterator[Finding]:
         if not isinstance(own, int) or own < attempt:
             yield _damaged(EVENT_FILE, f"line {number} has attempt {own!r} after {attempt}")
         last, attempt = seq, own if isinstance(own, int) else attempt
-        yield from _of_sample(folder, event)
+        sample = event.get("path") if event["type"] == "sample" else None
+        if isinstance(sample, str) and not (folder / sample).is_file():
+            yield _damaged(sample, f"event {seq} reports it, but it is missing")
     torn = 0 if is_live else torn_bytes(path)
     if torn:
         yield _damaged(EVENT_FILE, f"its last {torn} bytes are incomplete")
-
-
-def _of_sample(folder: Path, event: dict[str, Any]) -> Iterator[Finding]:
-    path = event.get("path")
-    if event["type"] == "sample" and isinstance(path, str) and not (folder / path).is_file():
-        yield _damaged(path, f"event {event['seq']} reports it, but it is missing")
 
 
 def _lines(folder: Path, path: Path, *, is_live: bool) -> Iterator[Finding]:

@@ -98,8 +98,7 @@ def _folder(node: str, model: RunModel, request: RunRequest, noted: Path | None)
 
 
 def _own(run: Path, node: str) -> Path | None:
-    """A folder of the run's own newest checkpoint with the shapes that a node's model began
-    with."""
+    """A folder of the run's own newest checkpoint with the shapes that a model began with."""
     for checkpoint in reversed(list_checkpoints(run / CHECKPOINTS)):
         folders = [path.parent for path in (checkpoint.path / node).rglob("config.json")]
         if folders:
@@ -174,7 +173,6 @@ def _checkpoint_of(node: str, model: RunModel, run: Path) -> Checkpoint:
 
 
 def _owner_in(run: Path, node: str) -> str | None:
-    """The node of an earlier run's loop that owns the weights of a node of it."""
     try:
         spec = parse((run / SPEC_FILE).read_text(encoding="utf-8")).spec
     except (OSError, UnicodeDecodeError, ColoopError):

@@ -106,8 +106,7 @@ def damage_in(
 
 
 def _foreign(folder: Path, manifest: Mapping[str, Any]) -> str | None:
-    """A file that loading would read and that nobody has written, or a link, which may lead to
-    anybody's files."""
+    """A link, or a file that loading would read and nobody has written."""
     known = {*manifest["files"], MANIFEST}
     for path in (folder, *sorted(folder.rglob("*"))):
         if path.is_symlink():

@@ -108,7 +108,6 @@ def _pool_changes(kept: tuple[PoolPlan, ...], fresh: tuple[PoolPlan, ...]) -> It
 
 
 def _differences(kept: tuple[WeightsPlan, ...], fresh: tuple[WeightsPlan, ...]) -> Iterator[str]:
-    """Settings of weights that are not as they were, each with its value now."""
     then = {weights.name: _settings(weights) for weights in kept}
     for weights in fresh:
         before = then.get(weights.name, {})
@@ -200,7 +199,9 @@ def edits_since(folder: Path, step: int) -> list[Edit]:
         if event["type"] == "edit":
             request = EditRequest(changes=event["changes"], by=event.get("by", "user"))
             found.append(Edit(step=event.get("step") or 0, request=request))
-        elif event.get("code") == LEFT_OUT or _is_written(event, step):
+        elif event.get("code") == LEFT_OUT or (
+            event["type"] == "checkpoint" and event.get("step") == step
+        ):
             found.clear()
     return sorted((edit for edit in found if edit.step >= step), key=lambda edit: edit.step)
 
@@ -209,7 +210,3 @@ def answered(folder: Path) -> int:
     """How many edits were asked for of which the events tell whether they were made."""
     events = (event for _, event in lines_of(folder / EVENT_FILE) if event is not None)
     return sum(one["type"] == "edit" or one.get("code") == REFUSED for one in events)
-
-
-def _is_written(event: Mapping[str, Any], step: int) -> bool:
-    return event["type"] == "checkpoint" and event.get("step") == step

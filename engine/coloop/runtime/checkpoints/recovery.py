@@ -37,7 +37,7 @@ Dead = WorkerDied | StageStalled
 
 class Recovery:
     """Gives pools new processes; one for a run, whoever meets the dead ones. Implements
-    `hosts.replacing.Replacements`."""
+    `worker_group.Replacements`."""
 
     def __init__(self, cluster: Cluster, plan: Plan, spec: LoopSpec, tell: Tell) -> None:
         """

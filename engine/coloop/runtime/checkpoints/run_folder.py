@@ -91,7 +91,8 @@ def held_folder(request: RunRequest, folder: Path) -> Iterator[None]:
                 (folder / CHECKPOINTS).symlink_to(elsewhere, target_is_directory=True)
         if request.resume is None:
             write_whole(folder / SPEC_FILE, request.text)
-        _complete(folder, request)
+        if not (folder / ORIGIN_FILE).exists():  # the folder of a fork begins without it
+            write_base_folder(folder, request.root)
         yield
 
 
@@ -131,12 +132,6 @@ def _checkpoints_elsewhere(request: RunRequest, folder: Path) -> Path | None:
     if storage is None or is_address(storage):
         return None
     return (Path(storage) / folder.name / CHECKPOINTS).resolve()
-
-
-def _complete(folder: Path, request: RunRequest) -> None:
-    """What a run folder has besides its loop; the folder of a fork begins without it."""
-    if not (folder / ORIGIN_FILE).exists():
-        write_base_folder(folder, request.root)
 
 
 def storage_of(request: RunRequest, folder: Path) -> Storage | None:

@@ -65,7 +65,11 @@ class Storage:
                 (re.fullmatch(r"step-(\d+)", Path(path).name), path)
                 for path in self._files.ls(self._checkpoints, detail=False)
             ]
-            whole = [int(one[1]) for one, path in found if one and self._has_manifest(path)]
+            whole = [
+                int(match[1])
+                for match, path in found
+                if match and self._files.exists(f"{path.rstrip('/')}/{MANIFEST}")
+            ]
         except Exception as error:  # every kind of storage has its own errors
             raise CheckpointError(f"the copies in {self.url} cannot be listed: {error}") from error
         return sorted(whole)
@@ -152,9 +156,6 @@ class Storage:
             while block := file.read(BLOCK_BYTES):
                 found.update(block)
         return found.hexdigest()
-
-    def _has_manifest(self, path: str) -> bool:
-        return bool(self._files.exists(f"{path.rstrip('/')}/{MANIFEST}"))
 
 
 def check_copy(folder: Path, step: int) -> None:

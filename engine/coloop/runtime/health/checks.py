@@ -14,8 +14,7 @@ from statistics import median
 from typing import Any, Final
 
 from coloop.errors import NothingLearned
-from coloop.runtime.health.symptom import Level, Look, Metrics, Symptom
-from coloop.runtime.health.symptoms import BY_CODE, SYMPTOMS
+from coloop.runtime.health.symptoms import BY_CODE, SYMPTOMS, Level, Look, Metrics, Symptom
 from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import EvaluateNode, RewardNode, VerifierNode
@@ -52,7 +51,10 @@ def truths_of(spec: LoopSpec) -> Mapping[str, Truth]:
         names = _scorers_between(spec, learner, {edge.source.node for edge in edges})
         if any(_builtin(spec, name) in TURNING for name in names):
             continue
-        if any(not _passes_on(spec, name) and not is_checker(spec, name) for name in names):
+        if any(
+            _builtin(spec, name) not in SCORE_TO_SCORE and not is_checker(spec, name)
+            for name in names
+        ):
             truth = next(_truths(spec, learner), None)
             if truth is not None:
                 found[learner] = truth
@@ -91,11 +93,6 @@ def _scorers_between(spec: LoopSpec, learner: str, sources: set[str]) -> set[str
     return {name for name in between if isinstance(spec.nodes[name], RewardNode | VerifierNode)}
 
 
-def _passes_on(spec: LoopSpec, node: str) -> bool:
-    """Whether a node makes scores of scores."""
-    return _builtin(spec, node) in SCORE_TO_SCORE
-
-
 def _builtin(spec: LoopSpec, node: str) -> str | None:
     source = getattr(spec.nodes[node], "source", None)
     return getattr(source, "name", None) if getattr(source, "type", "") == "builtin" else None
@@ -103,6 +100,8 @@ def _builtin(spec: LoopSpec, node: str) -> str | None:
 
 PARTED = ("class_recall", "win_rate", "elo")
 """Metrics of an evaluation that have parts, `win_rate.actor`."""
+NOTHING = "/none"
+"""How the names of shares of rows end that come to nothing, `parse/none`."""
 FIRST_READINGS = 5
 """Readings that make the number that later ones are compared with, and those that count as now."""
 
@@ -139,10 +138,6 @@ class HealthChecks:
     """Findings of a run, from the metrics of its steps and evaluations."""
 
     def __init__(self, truths: Mapping[str, Truth] | None = None) -> None:
-        """
-        Args:
-            truths: by learner, the reading that says how right it is.
-        """
         self._truths = truths or {}
         self._fresh: dict[str, float] = {}
         """By learner, what was read of its truth since its last readings."""
@@ -165,7 +160,9 @@ class HealthChecks:
         self._reasons[node] = {name: why for name, why in kept if name not in metrics}
         self._reasons[node].update(reasons or {})
         known = self._heard.setdefault(node, {})
-        least = {name: known[name] for name in metrics.keys() & known.keys() if _is_nothing(name)}
+        least = {
+            name: known[name] for name in metrics.keys() & known.keys() if name.endswith(NOTHING)
+        }
         known.update(metrics)
         known.update((name, min(value, metrics[name])) for name, value in least.items())
 
@@ -210,7 +207,8 @@ class HealthChecks:
         """What held in every reading of a run that was too short for its patience."""
         found = []
         for key, case in self._cases.items():
-            symptom, node = self._place(key)
+            place, _, code = key.rpartition("/")
+            symptom, node = BY_CODE[code], place.rpartition("/")[2]
             always = 0 < case.streak == case.readings
             if symptom.holds_from_the_start and always and case.raised is None:
                 case.raised = _finding(symptom, node, case.shown, case.streak, step)
@@ -222,7 +220,6 @@ class HealthChecks:
         return [case.raised for case in self._cases.values() if case.raised is not None]
 
     def _look(self, place: str, metrics: Metrics, reasons: Mapping[str, str]) -> Look:
-        """The readings beside those before them in the same phase."""
         start, first, recent, best = {}, {}, {}, {}
         for name, value in metrics.items():
             key = f"{place}/{name}"
@@ -251,17 +248,15 @@ class HealthChecks:
         if shown is None:
             case.streak, case.well = 0, case.well + 1
             if case.raised is not None and case.well >= symptom.patience:
-                yield _cleared(case.raised, step)
+                old = case.raised
+                message = f"{old.node}: {old.metric} has recovered (reported in step {old.step})"
+                yield replace(old, message=message, step=step, cleared=True)
                 case.raised = None
             return
         case.streak, case.well, case.shown = case.streak + 1, 0, shown
         if case.streak >= symptom.patience and case.raised is None:
             case.raised = _finding(symptom, node, shown, case.streak, step)
             yield case.raised
-
-    def _place(self, key: str) -> tuple[Symptom, str]:
-        place, _, code = key.rpartition("/")
-        return BY_CODE[code], place.rpartition("/")[2]
 
     def state(self) -> dict[str, Any]:
         return {
@@ -291,11 +286,6 @@ def by_scorer(node: str, metrics: Metrics) -> dict[str, dict[str, float]]:
     return found
 
 
-def _is_nothing(metric: str) -> bool:
-    """Whether a reading is the share of rows that come to nothing: `parse/none`."""
-    return metric.endswith("/none")
-
-
 def _case_of(plain: Mapping[str, Any]) -> _Case:
     raised = None if plain["raised"] is None else Finding(**plain["raised"])
     return _Case(**{**plain, "raised": raised})
@@ -312,11 +302,6 @@ def _finding(symptom: Symptom, node: str, shown: str, streak: int, step: int) ->
         hint=symptom.hint,
         step=step,
     )
-
-
-def _cleared(finding: Finding, step: int) -> Finding:
-    message = f"{finding.node}: {finding.metric} has recovered (reported in step {finding.step})"
-    return replace(finding, message=message, step=step, cleared=True)
 
 
 # Notices that a run turns without learning: steps in a row in which no goal came any nearer.

@@ -9,7 +9,7 @@ same spec object.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coloop.errors import SpecProblem
@@ -22,25 +22,28 @@ from coloop.spec.paths import apply_overrides, check_path
 from coloop.spec.schedule import Anneal
 
 
+@dataclass(eq=False)
 class Fields:
     """Overrides by source; `at` gives the spec of a moment."""
 
-    def __init__(self, spec: LoopSpec, entries: Sequence[Entry]) -> None:
-        self._spec = spec
-        self._entries = entries
-        self._triggered: dict[str, Any] = {}
-        self._edited: dict[str, Any] = {}
-        self._cached: tuple[dict[str, Any], LoopSpec] = ({}, spec)
-        self._steps_begun_in: dict[str, int] = {}
-        self._phase_steps: dict[str, int] = {}
-        """Steps that a phase was to have when it came last, by name."""
+    spec: LoopSpec
+    entries: Sequence[Entry]
+    _triggered: dict[str, Any] = field(default_factory=dict, init=False)
+    _edited: dict[str, Any] = field(default_factory=dict, init=False)
+    _cached: tuple[dict[str, Any], LoopSpec] = field(init=False)
+    _steps_begun_in: dict[str, int] = field(default_factory=dict, init=False)
+    _phase_steps: dict[str, int] = field(default_factory=dict, init=False)
+    """Steps that a phase was to have when it came last, by name."""
+
+    def __post_init__(self) -> None:
+        self._cached = ({}, self.spec)
 
     def overrides(self, position: StepPosition | None) -> dict[str, Any]:
         """Values by path at this moment; before the first step only edits and triggers count."""
         values: dict[str, Any] = {}
         if position is not None:
             values.update(position.phase.overrides)
-            for anneal in self._spec.schedule.anneal:
+            for anneal in self.spec.schedule.anneal:
                 values.update(self._annealed(anneal, position))
         values.update(self._triggered)
         values.update(self._edited)
@@ -49,9 +52,9 @@ class Fields:
     def at(self, position: StepPosition | None) -> LoopSpec:
         values = self.overrides(position)
         if not values:
-            return self._spec
+            return self.spec
         if self._cached[0] != values:
-            self._cached = (values, apply_overrides(self._spec, values))
+            self._cached = (values, apply_overrides(self.spec, values))
         return self._cached[1]
 
     def step_begins(self, position: StepPosition) -> None:
@@ -71,14 +74,14 @@ class Fields:
     def edit(self, values: Mapping[str, Any]) -> None:
         """A person's change; refused (SpecProblem) where it does not fit the spec or is not hot."""
         for path in values:
-            problem = check_path(self._spec, path, hot=True)
+            problem = check_path(self.spec, path, hot=True)
             if problem is not None:
                 raise SpecProblem(problem.message, [problem])
-        apply_overrides(self._spec, {**self._triggered, **self._edited, **values})
+        apply_overrides(self.spec, {**self._triggered, **self._edited, **values})
         self._edited.update(values)
 
     def _annealed(self, anneal: Anneal, position: StepPosition) -> dict[str, float]:
-        names = _phases_of(anneal, self._entries)
+        names = _phases_of(anneal, self.entries)
         if position.phase.name not in names:
             return {}
         done = sum(self._steps_begun_in.get(name, 0) for name in names)
@@ -93,11 +96,11 @@ class Fields:
         whose steps only its sources tell counts from its beginning on."""
         if anneal.steps is not None:
             return anneal.steps
-        names = _phases_of(anneal, self._entries)
+        names = _phases_of(anneal, self.entries)
         known = dict(self._phase_steps)
         if position.steps_of_phase is not None:
             known[position.phase.name] = position.steps_of_phase
-        plans = [entry.plan for entry in self._entries if entry.plan.name in names]
+        plans = [entry.plan for entry in self.entries if entry.plan.name in names]
         steps = [plan.steps or known.get(plan.name) or plan.max_steps for plan in plans]
         return sum(count for count in steps if count is not None) or None
 
@@ -160,10 +163,6 @@ class Moments:
     """Makes the context of each moment; `now` is the one at which the run stands."""
 
     def __init__(self, start: Context, lineages: Lineages, fields: Fields) -> None:
-        """
-        Args:
-            start: the loop as it was given.
-        """
         self._start = start
         self._lineages = lineages
         self._fields = fields

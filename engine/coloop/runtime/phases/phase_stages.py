@@ -2,7 +2,7 @@
 `.after`)."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coloop.plan.compile import Compiler
@@ -20,18 +20,17 @@ class Due:
     rows: tuple[StageRows, ...]
 
 
+@dataclass(eq=False)
 class PhaseStages:
     """Counts each learner's live steps; the same live ports give the same stages."""
 
-    def __init__(self, rules: Callable[[], Mapping[str, LearnRule]], compiler: Compiler) -> None:
-        """
-        Args:
-            rules: `schedule.learn` as it is at this moment.
-        """
-        self._rules = rules
-        self._compiler = compiler
-        self._live_steps: dict[str, int] = {}
-        self._known: dict[tuple[int, frozenset[tuple[str, str]], frozenset[str]], Due] = {}
+    rules: Callable[[], Mapping[str, LearnRule]]
+    """`schedule.learn` as it is at this moment."""
+    compiler: Compiler
+    _live_steps: dict[str, int] = field(default_factory=dict, init=False)
+    _known: dict[tuple[int, frozenset[tuple[str, str]], frozenset[str]], Due] = field(
+        default_factory=dict, init=False
+    )
 
     def due(self, position: StepPosition, watched: frozenset[str] = frozenset()) -> Due:
         """What this step runs.
@@ -49,8 +48,8 @@ class PhaseStages:
             if len(live) == len(ports):
                 step, rows = Step.of(phase), phase.rows
             else:
-                step = self._compiler.unroll(live, phase.fill, phase.overrides)
-                rows = self._compiler.rows(step, live, phase.overrides)
+                step = self.compiler.unroll(live, phase.fill, phase.overrides)
+                rows = self.compiler.rows(step, live, phase.overrides)
             self._known[key] = Due(step=with_foresight(step, watched), live=live, rows=rows)
         return self._known[key]
 
@@ -70,7 +69,7 @@ class PhaseStages:
             return {}
         updates = {}
         for node in _learners(phase):
-            rule = self._rules().get(node)
+            rule = self.rules().get(node)
             begin = self._steps_of(node)
             due = sum(self._is_due(node, step) for step in range(begin, begin + steps))
             updates[node] = due * (rule.updates if rule is not None else 1)
@@ -80,7 +79,7 @@ class PhaseStages:
         return self._live_steps.get(node, 0)
 
     def _is_due(self, node: str, step: int) -> bool:
-        rule = self._rules().get(node)
+        rule = self.rules().get(node)
         if rule is None:
             return True
         return step >= rule.after and (step - rule.after) % rule.every == 0

@@ -7,7 +7,7 @@ stages.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from coloop.plan.phases import turns
@@ -77,18 +77,18 @@ def _may_end_early(spec: LoopSpec, phase: PhasePlan) -> bool:
     return is_left or bool(phase.until)
 
 
+@dataclass(eq=False)
 class Timeline:
     """The cursor over the entries."""
 
-    def __init__(self, entries: Sequence[Entry], sources: Sources) -> None:
-        self.entries = entries
-        self._sources = sources
-        self.entry = 0
-        self.step = 0
-        self.step_in_phase = 0
-        self.steps_of_phase: int | None = None
-        self._must_leave = False
-        self._is_entered = False
+    entries: Sequence[Entry]
+    sources: Sources
+    entry: int = field(default=0, init=False)
+    step: int = field(default=0, init=False)
+    step_in_phase: int = field(default=0, init=False)
+    steps_of_phase: int | None = field(default=None, init=False)
+    _must_leave: bool = field(default=False, init=False)
+    _is_entered: bool = field(default=False, init=False)
 
     @property
     def is_over(self) -> bool:
@@ -179,7 +179,7 @@ class Timeline:
     def not_full(self) -> tuple[str, ...]:
         """Buffers that the current entry waits for."""
         until = self.entries[self.entry].plan.until
-        return tuple(buffer for buffer in until if not self._sources.is_full(buffer))
+        return tuple(buffer for buffer in until if not self.sources.is_full(buffer))
 
     def _entry_is_over(self, plan: PhasePlan) -> bool:
         if self._must_leave:
@@ -190,7 +190,7 @@ class Timeline:
 
     def _steps_of(self, plan: PhasePlan) -> int | None:
         if plan.epochs is not None and plan.epochs_of is not None:
-            steps = self._sources.steps_for_epochs(plan.epochs_of, plan.epochs)
+            steps = self.sources.steps_for_epochs(plan.epochs_of, plan.epochs)
             return steps if plan.max_steps is None else min(steps, plan.max_steps)
         return plan.max_steps if plan.until else plan.steps
 
@@ -220,8 +220,7 @@ class Timeline:
 
     @property
     def _last_has_more_steps(self) -> bool:
-        """The last entry is given more steps than it was to have; one that a trigger ended before
-        is over all the same."""
+        """More than it was to have; one that a trigger ended before is over all the same."""
         last = self.entries[-1].plan.steps if self.entries else None
         planned = self.step_in_phase if self.steps_of_phase is None else self.steps_of_phase
         return last is not None and last > planned

@@ -1,8 +1,9 @@
 """What a run tells of itself: events as things happen, and how it stands a few times a second."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any, Literal
 
 from coloop.plan.types import Stage
 from coloop.runtime.health.checks import Finding
@@ -30,7 +31,6 @@ from coloop.runtime.run_files.recorder import Recorder
 from coloop.runtime.schedule.calls import StepContext
 from coloop.runtime.schedule.in_flight import Work
 from coloop.spec.graph import Edge
-from coloop.workers.messages import Poll
 
 STALENESS = "staleness"
 """Metric of learners that the gauges show, too."""
@@ -126,25 +126,13 @@ class EventReporter:
         return works[0].stage if works else None
 
     def stage_started(self, work: Work) -> None:
-        stage, step_context = work.stage, work.task.step_context
         self._works[id(work)] = work
-        self.step = step_context.step
-        self._recorder.record(
-            StageStarted(
-                stage=stage.name,
-                phase=step_context.phase,
-                node=stage.node,
-                step=step_context.step,
-                pool=stage.pool,
-                evaluation=self._probe,
-                round=step_context.round,
-            )
-        )
+        self.step = work.flight.step
+        self._recorder.record(StageStarted(**self._about(work)))
 
     def stage_finished(self, work: Work, outcome: Outcome) -> None:
-        stage, step_context = work.stage, work.task.step_context
+        stage = work.stage
         self._works.pop(id(work), None)
-        waited = work.waited
         if work.held_bytes:
             before = self.held_bytes.get(stage.name, 0)
             self.held_bytes[stage.name] = max(before, work.held_bytes)
@@ -153,27 +141,33 @@ class EventReporter:
             work.seconds,
             outcome.samples,
             outcome.tokens,
-            starved=waited.starved,
-            blocked=waited.blocked,
+            starved=work.starved,
+            blocked=work.blocked,
         )
         self._recorder.record(
             StageFinished(
-                stage=stage.name,
-                phase=step_context.phase,
-                node=stage.node,
-                step=step_context.step,
-                pool=stage.pool,
+                **self._about(work),
                 seconds=round(work.seconds, 6),
                 samples=outcome.samples,
                 tokens=outcome.tokens,
-                waited_seconds=round(waited.starved + waited.blocked, 6),
-                starved_seconds=round(waited.starved, 6),
-                blocked_seconds=round(waited.blocked, 6),
-                rank_seconds=[round(one, 3) for one in work.rank_seconds] or None,
-                evaluation=self._probe,
-                round=step_context.round,
+                waited_seconds=round(work.starved + work.blocked, 6),
+                starved_seconds=round(work.starved, 6),
+                blocked_seconds=round(work.blocked, 6),
+                rank_seconds=[round(seconds, 3) for seconds in work.rank_seconds] or None,
             )
         )
+
+    def _about(self, work: Work) -> dict[str, Any]:
+        stage, step_context = work.stage, work.task.step_context
+        return {
+            "stage": stage.name,
+            "phase": step_context.phase,
+            "node": stage.node,
+            "step": step_context.step,
+            "pool": stage.pool,
+            "evaluation": self._probe,
+            "round": step_context.round,
+        }
 
     def at_work(self, works: Sequence[Work]) -> None:
         self._works = {id(work): work for work in works}
@@ -350,7 +344,8 @@ class EventReporter:
             stage, poll = work.stage, work.poll
             progress = None
             if poll is not None:
-                self._note_memory(poll)
+                if poll.pid is not None and poll.rss_bytes is not None:
+                    self._memory[poll.pid] = poll.rss_bytes
                 progress = Progress(
                     stage=stage.name, done=poll.done, total=poll.total, unit=poll.unit
                 )
@@ -367,10 +362,6 @@ class EventReporter:
             )
         return found
 
-    def _note_memory(self, poll: Poll) -> None:
-        if poll.pid is not None and poll.rss_bytes is not None:
-            self._memory[poll.pid] = poll.rss_bytes
-
     def _seconds_left(self, done: int, total: int | None) -> float | None:
         if total is None:
             return None
@@ -379,3 +370,26 @@ class EventReporter:
 
 def _evaluate_stage(probe: str) -> str:
     return f"{probe}.evaluate"
+
+
+# What came up in a lane and a person should know: put there by any thread, told by the driver.
+
+Notice = tuple[str | None, str, str]
+"""(node or none, code, message)."""
+
+
+class Notices:
+    """Those of one session that nobody has told yet."""
+
+    def __init__(self) -> None:
+        self._waiting: SimpleQueue[Notice] = SimpleQueue()
+
+    def put(self, node: str | None, code: str, message: str) -> None:
+        self._waiting.put((node, code, message))
+
+    def take(self) -> Iterator[Notice]:
+        while True:
+            try:
+                yield self._waiting.get_nowait()
+            except Empty:
+                return

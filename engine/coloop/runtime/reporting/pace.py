@@ -387,33 +387,22 @@ def _together(one: StageGauge, other: StageGauge) -> StageGauge:
     share = one.share + other.share
     part = one.share / share if share else 0.5
 
-    def mean(left: float | None, right: float | None) -> float | None:
-        return _plus(_times(left, part), _times(right, 1 - part))
+    def total(name: str, first: float = 1.0, second: float = 1.0) -> float | None:
+        """Both numbers, weighted; None where neither is known."""
+        both = ((getattr(one, name), first), (getattr(other, name), second))
+        known = [number * weight for number, weight in both if number is not None]
+        return sum(known) if known else None
 
+    means = ("seconds", "samples_per_second", "tokens_per_second")
+    sums = ("wall_samples_per_second", "wall_tokens_per_second")
+    shares = ("share", "starved", "blocked")
     return one.model_copy(
         update={
-            "seconds": one.seconds * part + other.seconds * (1 - part),
-            "share": min(1.0, share),
-            "samples_per_second": mean(one.samples_per_second, other.samples_per_second),
-            "tokens_per_second": mean(one.tokens_per_second, other.tokens_per_second),
-            "wall_samples_per_second": _plus(
-                one.wall_samples_per_second, other.wall_samples_per_second
-            ),
-            "wall_tokens_per_second": _plus(
-                one.wall_tokens_per_second, other.wall_tokens_per_second
-            ),
-            "starved": min(1.0, one.starved + other.starved),
-            "blocked": min(1.0, one.blocked + other.blocked),
+            **{name: total(name, part, 1 - part) for name in means},
+            **{name: total(name) for name in sums},
+            **{name: min(1.0, getattr(one, name) + getattr(other, name)) for name in shares},
         }
     )
-
-
-def _plus(one: float | None, other: float | None) -> float | None:
-    return other if one is None else one if other is None else one + other
-
-
-def _times(value: float | None, factor: float) -> float | None:
-    return None if value is None else value * factor
 
 
 def _rate(count: int, seconds: float) -> float | None:

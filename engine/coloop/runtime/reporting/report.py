@@ -30,18 +30,18 @@ def write_report(
     """
     explained = explain_estimate(spec, root=root)
     predicted = explained.estimate
-    measured = session.pace.phases()
+    measured = session.event_reporter.pace.phases()
     main = max(measured, key=lambda name: measured[name].window.seconds, default=None)
     expected = {phase.name: phase.step_seconds for phase in explained.phases}
     foretold = {stage.stage: stage for stage in explained.stages_in(main or "")}
-    stages = session.pace.stages_of(main or "")
+    stages = session.event_reporter.pace.stages_of(main or "")
     timed = [name for name, stage in foretold.items() if stage.seconds and name in stages]
     written = [
         name
         for name in timed
         if foretold[name].tokens_per_second and stages[name].tokens_per_second is not None
     ]
-    memory, held = _memory_of(predicted), session.held_bytes
+    memory, held = _memory_of(predicted), session.event_reporter.held_bytes
     seen = [name for name in memory if name in held]
     report: dict[str, Any] = {
         "run": folder.name,
@@ -65,8 +65,8 @@ def write_report(
             "tokens_per_second": {name: stages[name].tokens_per_second for name in written},
             "memory_bytes": {name: held[name] for name in seen},
         },
-        "metrics": session.readings,
-        "alerts": [asdict(finding) for finding in session.unresolved],
+        "metrics": session.readings.latest,
+        "alerts": [asdict(finding) for finding in session.readings.unresolved],
     }
     text = json.dumps(report, indent=1)
     write_whole(folder / REPORT_FILE, text)
@@ -74,7 +74,6 @@ def write_report(
 
 
 def _memory_of(predicted: Estimate) -> dict[str, int]:
-    """By stage, the most that one GPU, or one process without a GPU, holds in it."""
     found: dict[str, int] = {}
     for gpu in predicted.gpus:
         for stage in dict.fromkeys(stage for part in gpu.parts for stage in part.stages):

@@ -16,6 +16,7 @@ policy to old), `kl` (to the reference), `entropy`, `clipped` (whether its gradi
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +37,17 @@ FLAGS = ("mask", "clipped")
 """Numbers of tokens that are yes or no."""
 
 
+@dataclass(eq=False)
 class Samples:
     """Writes the samples folder of a run."""
 
-    def __init__(self, folder: Path, storage: Storage | None = None) -> None:
-        self._folder = folder
-        self._storage = storage
+    folder: Path
+    storage: Storage | None = None
+    _left_out: tuple[int, Unrolled, Sequence[TaughtRow]] | None = field(default=None, init=False)
+    """The last step, where it came too soon after another."""
+
+    def __post_init__(self) -> None:
         self._written_at = -INTERVAL_SECONDS
-        self._left_out: tuple[int, Unrolled, Sequence[TaughtRow]] | None = None
-        """The last step, where it came too soon after another."""
 
     def of_step(
         self, step: int, unrolled: Unrolled, taught: Sequence[TaughtRow] = ()
@@ -70,22 +73,29 @@ class Samples:
         if not written:
             return None
         self._written_at = time.monotonic()
-        tokens = _token_lines(written, _scored(unrolled), taught)
-        told = {line["id"] for line in tokens}
-        rows = _rows(written, _scored(unrolled), told)
+        scored = [table for table in unrolled.tables.values() if table.scores is not None]
+        writers = {row.id: node for node, row in written}
+        shown = [row for row in taught if row.row in writers]
+        shown.sort(key=lambda row: row.role != writers[row.row])  # first by who wrote it
+        tokens = [_token_line(writers[row.row], row, scored) for row in shown]
+        rows = _rows(written, scored, {line["id"] for line in tokens})
         name = f"{FOLDER}/step-{step}"
         path = self._write(f"{name}.jsonl", rows)
         path_of_tokens = self._write(f"{name}.tokens.jsonl", tokens) if tokens else None
-        few = [_shortened(row) for row in _spread(rows, ROWS_IN_EVENT)]
+        stride = max(1, len(rows) // ROWS_IN_EVENT)  # so that every writer is among them
+        few = [
+            {name: _shortened(value) for name, value in row.items()}
+            for row in rows[::stride][:ROWS_IN_EVENT]
+        ]
         return SampleEvent(path=path, tokens=path_of_tokens, rows=few, step=step)
 
     def _write(self, name: str, rows: Iterable[Mapping[str, Any]]) -> str:
-        path = self._folder / name
+        path = self.folder / name
         path.parent.mkdir(exist_ok=True)
         lines = (json.dumps(row, ensure_ascii=False) for row in rows)
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        if self._storage is not None:
-            self._storage.put_samples(path)
+        if self.storage is not None:
+            self.storage.put_samples(path)
         return name
 
 
@@ -101,10 +111,6 @@ def _written(unrolled: Unrolled) -> _Written:
         own = [row for row in table.rows if row.writer == node]
         found += [(node, row) for row in own[:ROWS_IN_FILE]]
     return found
-
-
-def _scored(unrolled: Unrolled) -> list[Table]:
-    return [table for table in unrolled.tables.values() if table.scores is not None]
 
 
 def _rows(written: _Written, tables: Sequence[Table], told: set[str]) -> list[dict[str, Any]]:
@@ -140,14 +146,12 @@ def _row(
 
 
 def _above(row: Row, ids: set[str]) -> list[str]:
-    """Those of the rows that this one descends from, the nearest first."""
     found = [one for one in row.trail if one != row.id and one in ids]
     return sorted(found, key=lambda one: len(row.trail[one]))
 
 
 def _scores(ids: set[str], tables: Sequence[Table]) -> dict[str, dict[str, float]]:
-    """By row, what each scorer said of it; where it spoke of what was made of the row, the mean of
-    that."""
+    """By row and scorer; where it scored what was made of the row, the mean of that."""
     said: dict[str, dict[str, list[float]]] = {one: {} for one in ids}
     for table in tables:
         scorer, rows = table.scorer, {row.id: row for row in table.rows}
@@ -171,19 +175,11 @@ def _scores(ids: set[str], tables: Sequence[Table]) -> dict[str, dict[str, float
     }
 
 
-def _token_lines(
-    written: _Written, tables: Sequence[Table], taught: Sequence[TaughtRow]
-) -> list[dict[str, Any]]:
-    """What was taught of the rows that are shown; first by who wrote them."""
-    writers = {row.id: node for node, row in written}
-    known = [one for one in taught if one.row in writers]
-    known.sort(key=lambda one: one.role != writers[one.row])
-    return [_token_line(writers[one.row], one, tables) for one in known]
-
-
 def _token_line(node: str, taught: TaughtRow, tables: Sequence[Table]) -> dict[str, Any]:
     numbers = {
-        name: [bool(one) if name in FLAGS else _rounded(one) for one in values.tolist()]
+        name: [
+            bool(one) if name in FLAGS else float(f"{one:.{DIGITS}g}") for one in values.tolist()
+        ]
         for name, values in taught.numbers.items()
     }
     size = len(taught.token_ids)
@@ -205,17 +201,5 @@ def _token_line(node: str, taught: TaughtRow, tables: Sequence[Table]) -> dict[s
     }
 
 
-def _rounded(number: float) -> float:
-    return float(f"{number:.{DIGITS}g}")
-
-
-def _spread(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
-    """A few rows from the whole list, so that every writer is among them."""
-    stride = max(1, len(rows) // count)
-    return rows[::stride][:count]
-
-
-def _shortened(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: value[:EVENT_TEXT] if isinstance(value, str) else value for name, value in row.items()
-    }
+def _shortened(value: Any) -> Any:
+    return value[:EVENT_TEXT] if isinstance(value, str) else value

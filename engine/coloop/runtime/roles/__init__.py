@@ -19,7 +19,7 @@ from coloop.runtime.roles.reward import RewardRole
 from coloop.runtime.roles.search import SearchRole
 from coloop.runtime.roles.template import TemplateRole
 from coloop.runtime.roles.tool import ToolRole
-from coloop.runtime.roles.verifier import verifier_role
+from coloop.runtime.roles.verifiers import verifier_role
 
 ROLES: dict[str, Callable[[str, Context], Role]] = {
     "actor": ActorRole,

@@ -12,6 +12,7 @@ import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 from coloop.data.seeds import derive_seed
@@ -19,6 +20,7 @@ from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.row import born_at, merge_columns, root_row
 from coloop.errors import DataError
 from coloop.plan.types import PhasePlan
+from coloop.runtime.roles.credit.credit_rows import problem_of
 from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver
 from coloop.runtime.roles.rows.kept import Entry, Kept
@@ -26,6 +28,8 @@ from coloop.spec.algorithm import compares_groups
 from coloop.spec.nodes import BufferNode
 
 ROW_PORTS = ("rows", "rollouts", "pairs")
+PLAIN = ("serial", "iteration", "written", "order", "passes", "seeded")
+"""What a checkpoint has of a memory as it is."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,11 +125,12 @@ class BufferRole(NodeRole[BufferNode]):
         outputs.setdefault("rows", Table(rows=tuple(rows.values())))
         scored = [entry for entry in drawn if entry.scorer is not None]
         if scored:
+            bounds = scored[0].score_range
             outputs["scores"] = Table(
                 rows=tuple(rows[entry.serial] for entry in scored),
                 scores={rows[entry.serial].id: entry.score for entry in scored},
                 scorer=scored[0].scorer,
-                score_range=_range_of(scored[0]),
+                score_range=None if bounds is None else (bounds[0], bounds[1]),  # it may be a list
             )
         return Outcome(outputs=outputs, samples=len(drawn))
 
@@ -164,17 +169,13 @@ class BufferRole(NodeRole[BufferNode]):
         return _until(self._by_weight(units, section.weight or "", chance), count)
 
     def _units(self, entries: Sequence[Entry], context: Context) -> list[list[Entry]]:
-        """What is drawn, served and let go of in one piece: a whole group where scores feed a
-        learner, else a row."""
-        if not self._keeps_groups(context):
+        """What is drawn and let go of in one piece: whole groups where scores feed a learner."""
+        if not self._rewarded(context):
             return [[entry] for entry in entries]
         groups: dict[str, list[Entry]] = {}
         for entry in entries:
             groups.setdefault(_group_of(entry), []).append(entry)
         return list(groups.values())
-
-    def _keeps_groups(self, context: Context) -> bool:
-        return bool(self._rewarded(context))
 
     def _rewarded(self, context: Context) -> set[str]:
         edges = context.spec.graph.edges_out_of(self._node, "scores")
@@ -197,7 +198,7 @@ class BufferRole(NodeRole[BufferNode]):
             order = [entry.serial for unit in units for entry in unit][::-1]
             memory.passes += 1
         drawn: list[Entry] = []
-        in_groups = self._keeps_groups(context)
+        in_groups = bool(self._rewarded(context))
 
         def is_one(entry: Entry, other: Entry) -> bool:
             return in_groups and _group_of(entry) == _group_of(other)
@@ -216,7 +217,10 @@ class BufferRole(NodeRole[BufferNode]):
             weight = max(self._weight(entry, column) for entry in unit)
             return chance.random() ** (1.0 / weight) if weight > 0 else -chance.random()
 
-        return [unit for _, unit in sorted(((key(u), u) for u in units), key=_first, reverse=True)]
+        return [
+            unit
+            for _, unit in sorted(((key(u), u) for u in units), key=itemgetter(0), reverse=True)
+        ]
 
     def _weight(self, entry: Entry, column: str) -> float:
         value = entry.row.columns.get(column)
@@ -231,8 +235,7 @@ class BufferRole(NodeRole[BufferNode]):
     def _balanced(
         self, units: Sequence[list[Entry]], count: int, by: str, chance: random.Random
     ) -> list[Entry]:
-        """As many rows of each class, of those that have one; in whole groups where a learner
-        compares them."""
+        """As many rows of each class that some have; whole groups where a learner compares them."""
         classes: dict[Any, list[list[Entry]]] = {}
         for unit in units:
             label = self._class_of(unit, by)
@@ -367,7 +370,6 @@ class BufferRole(NodeRole[BufferNode]):
         memory.entries = [entry for entry in memory.entries if entry.serial in kept]
 
     def _newest(self, entries: Sequence[Entry], context: Context) -> list[Entry]:
-        """As many of the newest pieces as there is room for."""
         capacity = self._section(context).capacity
         if len(entries) <= capacity:
             return list(entries)
@@ -397,12 +399,7 @@ class BufferRole(NodeRole[BufferNode]):
     def state(self) -> dict[str, Any]:
         memory = self._memory
         return {
-            "serial": memory.serial,
-            "iteration": memory.iteration,
-            "written": memory.written,
-            "order": memory.order,
-            "passes": memory.passes,
-            "seeded": memory.seeded,
+            **{name: getattr(memory, name) for name in PLAIN},
             "seeds": sorted(memory.seeds),
             "counts_passes": self._counts_passes,
             "entries": Kept(rows={entry.serial: entry for entry in memory.entries}),
@@ -410,20 +407,11 @@ class BufferRole(NodeRole[BufferNode]):
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._counts_passes = state["counts_passes"]
-        names = ("serial", "iteration", "written", "order", "passes", "seeded")
         self._memory = _Memory(
             entries=list(state["entries"].rows.values()),
             seeds=set(state["seeds"]),
-            **{name: state[name] for name in names},
+            **{name: state[name] for name in PLAIN},
         )
-
-
-def _range_of(entry: Entry) -> tuple[float, float] | None:
-    """As a checkpoint brings it back it is a list."""
-    if entry.score_range is None:
-        return None
-    low, high = entry.score_range
-    return low, high
 
 
 def _group_of(entry: Entry) -> str:
@@ -447,11 +435,7 @@ def _value(row: Row, column: str | None) -> str | None:
 
 def _seed_of(row: Row) -> str:
     """The row of the source from which a row of the seed comes, whatever the pass."""
-    root = max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
+    root = problem_of(row)
     node, _, key = root.partition(":")
     others = tuple(k for _, k in row.trail[root])
     return f"{node}:{key.partition('.')[2]}:{others}"
-
-
-def _first(pair: tuple[float, list[Entry]]) -> float:
-    return pair[0]

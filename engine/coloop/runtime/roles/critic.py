@@ -26,8 +26,7 @@ class CriticRole(FittingRole[CriticNode]):
         hosts, group = call.context.hosts, call.context.groups[self._node]
         read = [as_read(row) for row in self._as_learned(rows, call.context)]
         said = hosts.score(group, self._node, read, 1.0, "values")
-        refused = [one for one in said if isinstance(one, TooLong)]
-        metrics, alerts = self._fits.count(refused, len(rows), is_probe=call.is_probe)
+        metrics, alerts = self._fits.count(said, is_probe=call.is_probe)
         values = {
             row.id: one for row, one in zip(rows, said, strict=True) if not isinstance(one, TooLong)
         }

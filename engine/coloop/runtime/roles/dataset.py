@@ -86,8 +86,7 @@ class DatasetRole(NodeRole[DatasetNode]):
         return source
 
     def _follow_changes(self, section: DatasetNode) -> None:
-        """A phase may `set` source parameters: the source is opened anew, passes keep their
-        count."""
+        """A phase may `set` source parameters: it is opened anew, and passes keep their count."""
         if section.source != self._opened_as:
             self._source, self._opened_as = self._open(section), section.source
             self._cursor = self._cursor.resized(len(self._source))

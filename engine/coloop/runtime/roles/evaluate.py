@@ -9,11 +9,12 @@ from coloop.data.contests import Game, result_of
 from coloop.data.metrics import Group, measure, read_metric
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Table, Tokens, concat_rows
+from coloop.runtime.roles.credit.credit_rows import problem_of
 from coloop.runtime.roles.credit.teaching import teaching_items
 from coloop.runtime.roles.protocol import Call, Context, Input, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver, joined_rows, only_delivered
 from coloop.runtime.roles.rows.texts import SIDES
-from coloop.runtime.roles.verifiers.turning import is_pair, judged_orders, leads_of, middle_of
+from coloop.runtime.roles.verifiers.judge import is_pair, judged_orders, leads_of, middle_of
 from coloop.spec.nodes import EvaluateNode
 from coloop.workers.messages import LearnRequest
 
@@ -138,11 +139,6 @@ class EvaluateRole(NodeRole[EvaluateNode]):
                 if key in metrics:
                     found[f"{name}.{wanted}" if several else wanted] = metrics[key]
         return found
-
-
-def problem_of(row: Row) -> Hashable:
-    """The row from which everything that was written for one problem descends."""
-    return max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
 
 
 def _tokens_of(row: Row) -> int | None:

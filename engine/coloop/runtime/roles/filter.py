@@ -9,7 +9,7 @@ from functools import cache, partial
 from coloop.data.filtering import Decision, FilterRow, decide, resampled, spare_wanted
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Table, concat_rows, join_rows
-from coloop.runtime.roles.credit.credit_rows import group_keys
+from coloop.runtime.roles.credit.credit_rows import group_keys, problem_of
 from coloop.runtime.roles.protocol import Call, Context, Input, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver, only_delivered, round_by_round
 from coloop.sandbox.process import Sandbox
@@ -28,10 +28,6 @@ GROUP_RULES = (AccuracyBand, GroupMean, NonzeroVariance)
 
 class FilterRole(NodeRole[FilterNode]):
     """Keeps rows by rules; with `fill` it reports whether it has enough."""
-
-    def __init__(self, node: str, context: Context) -> None:
-        super().__init__(node, context)
-        self._sandboxes: dict[int, Sandbox] = {}
 
     def run(self, call: Call) -> Outcome:
         given = {port: call.inputs[port][0] for port in PORTS if call.inputs.get(port)}
@@ -62,20 +58,20 @@ class FilterRole(NodeRole[FilterNode]):
             said = {row.id: score.values[row.id] for row in rows}
             tables["scores"] = replace(scores.table, rows=rows, scores=said)
         outputs = self._outputs(tables, rows, kept, counts, call)
+        groups = set(map(group_of, rows))
         return Outcome(
             outputs=outputs,
             samples=len(kept),
             metrics={
                 "kept": len(kept) / len(rows) if rows else 0.0,
-                "groups_kept": _share_of_groups(kept, rows),
+                "groups_kept": len({group_of(row) for row in kept}) / len(groups)
+                if groups
+                else 0.0,
             },
             detail={"rows": len(rows), "kept": len(kept), "cut_by": dict(decision.cut_by)},
             alerts=self._alerts(rows, decision, call.context),
             printed=self.take_printed(),
         )
-
-    def take_printed(self) -> str:
-        return "".join(one.take_printed() for one in self._sandboxes.values())
 
     def _rows(self, given: Mapping[str, Input], context: Context) -> tuple[Row, ...]:
         """What is filtered: the rows that come in, with what their scorer knows of them; where only
@@ -152,8 +148,7 @@ class FilterRole(NodeRole[FilterNode]):
     def _counts(
         self, kept: Sequence[Row], seen: Sequence[FilterRow], call: Call
     ) -> dict[str, int] | None:
-        """With `resample`: how often each kept row was drawn, greedy ones never; a probe draws
-        none."""
+        """With `resample`: how often each kept row was drawn; greedy ones never, a probe none."""
         section = self._section(call.context).resample
         if section is None or call.is_probe:
             return None
@@ -170,8 +165,7 @@ class FilterRole(NodeRole[FilterNode]):
         counts: Mapping[str, int] | None,
         call: Call,
     ) -> dict[str, Table]:
-        """Of the rows that were filtered those that stay, with what their scorer knows of them; of
-        rows above them those with such."""
+        """Filtered rows that stay, with what their scorer knows of them, and rows above these."""
         members = {row.id: row for row in rows}
         stay = kept if counts is None else _drawn(kept, counts)
         ids = {row.id for row in stay}
@@ -255,11 +249,6 @@ class FilterRole(NodeRole[FilterNode]):
                 return tables[self._node, port].rows
         return ()
 
-    def close(self) -> None:
-        for sandbox in self._sandboxes.values():
-            sandbox.close()
-        self._sandboxes.clear()
-
 
 def _known(row: Row, filtered: Mapping[str, Row]) -> Row:
     """A row of one port with what else is known of it; what it says itself stays."""
@@ -285,10 +274,4 @@ def group_of(row: Row) -> Hashable:
     shares without being counted, else its oldest ancestor."""
     if row.group is None and row.writer is not None and row.parents:
         return row.parents[0]
-    return row.group or max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
-
-
-def _share_of_groups(kept: Sequence[Row], rows: Sequence[Row]) -> float:
-    """How many of the groups have a row that stays; 0 where there is none."""
-    groups = {group_of(row) for row in rows}
-    return len({group_of(row) for row in kept}) / len(groups) if groups else 0.0
+    return row.group or problem_of(row)

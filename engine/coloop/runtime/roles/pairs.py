@@ -5,10 +5,9 @@ from typing import Any
 from coloop.data.pairing import PairRow, pair_directly, pair_rows, relabel, side_of
 from coloop.data.tables import ABSENT, Row, Table, concat_rows, matched_rows
 from coloop.data.tables.row import joined_row
-from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
+from coloop.runtime.roles.protocol import Call, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver, joined_rows, meetings_of, round_by_round
 from coloop.runtime.roles.rows.texts import SIDES, prompt_of
-from coloop.spec.lineage import Levels
 from coloop.spec.nodes import PairsNode
 from coloop.spec.shaping import SideColumns
 
@@ -43,7 +42,10 @@ class PairsRole(NodeRole[PairsNode]):
     def _matched(self, call: Call) -> list[tuple[Row, Row]]:
         """What stands against each other; rows of different rounds do not meet."""
         inputs = [one for side in SIDES for one in call.inputs.get(side, ())]
-        meetings = meetings_of([self._levels(side, call.context) for side in SIDES])
+        context = call.context
+        edges = [context.spec.graph.edges_into(self._node, side) for side in SIDES]
+        levels = [frozenset().union(*map(context.lineage.edge_levels, own)) for own in edges]
+        meetings = meetings_of(levels)
         found: dict[tuple[str, str], tuple[Row, Row]] = {}
         for met in round_by_round(call.context, inputs):
             chosen, rejected = (
@@ -54,14 +56,10 @@ class PairsRole(NodeRole[PairsNode]):
                 found.setdefault((pair[0].id, pair[1].id), pair)
         return [*found.values()]
 
-    def _levels(self, side: str, context: Context) -> Levels:
-        edges = context.spec.graph.edges_into(self._node, side)
-        return frozenset().union(*(context.lineage.edge_levels(edge) for edge in edges))
-
     def _compared(self, call: Call) -> tuple[list[Row], dict[str, int]]:
         section = self._section(call.context)
         joined = joined_rows(self._node, call.context, call, ("rollouts",))
-        rows = tuple(row for row in joined if not row.is_greedy)
+        rows = _sampled(joined)
         given = call.inputs.get("scores", ())
         score = deliver(call.context, rows, given[0]) if given else None
         if score is not None:
@@ -140,16 +138,11 @@ class PairsRole(NodeRole[PairsNode]):
             "chosen": side_of(chosen.columns, names.chosen),
             "rejected": side_of(rejected.columns, names.rejected),
         }
-        for side, row, name in (
-            ("chosen", chosen, names.chosen),
-            ("rejected", rejected, names.rejected),
-        ):
-            if row.tokens is not None and name in (None, "completion"):
+        for side, row in zip(SIDES, (chosen, rejected), strict=True):
+            if row.tokens is not None and getattr(names, side) in (None, "completion"):
                 columns[f"{side}_tokens"] = row.tokens
-        if margin is not None:
-            columns["margin"] = margin
-        if probability is not None:
-            columns["probability"] = probability
+        numbers = {"margin": margin, "probability": probability}
+        columns |= {name: number for name, number in numbers.items() if number is not None}
         pair = joined_row([chosen, rejected], columns=columns)
         return pair.with_columns(self._node, columns)
 

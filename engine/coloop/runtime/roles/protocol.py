@@ -14,6 +14,7 @@ from coloop.algorithms.batch import Unit
 from coloop.data.rewards.user_code import RowFailure
 from coloop.data.tables import Row, Table
 from coloop.plan.types import PhasePlan
+from coloop.sandbox.process import Sandbox
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage import Lineage
 from coloop.workers.messages import TaughtRow
@@ -193,10 +194,20 @@ class NodeRole(Role, Generic[N]):
     def __init__(self, node: str, context: Context) -> None:
         del context
         self._node = node
+        self._sandboxes: dict[int, Sandbox] = {}
+        """In which the user's code of the node runs, by its place."""
 
     def _section(self, context: Context) -> N:
         """The node's section with the values of the moment."""
         return cast(N, context.spec.nodes[self._node])
+
+    def take_printed(self) -> str:
+        return "".join(sandbox.take_printed() for sandbox in self._sandboxes.values())
+
+    def close(self) -> None:
+        for sandbox in self._sandboxes.values():
+            sandbox.close()
+        self._sandboxes.clear()
 
 
 @runtime_checkable

@@ -12,7 +12,6 @@ from coloop.runtime.roles.rows.scored import check_tokens
 from coloop.runtime.roles.rows.texts import (
     FittingRole,
     as_pair,
-    as_stranger,
     log_probs_of,
     strangers,
 )
@@ -39,15 +38,14 @@ class ReferenceRole(FittingRole[ReferenceNode]):
             if asks_of_others(call.context.spec, self._node):
                 read = [row for row in pairs if isinstance(scored[row.id], dict)]
                 self._add_others(read, scored, call.context)
-        refused = [one for one in scored.values() if isinstance(one, TooLong)]
-        metrics, alerts = self._fits.count(refused, len(every), is_probe=call.is_probe)
+        metrics, alerts = self._fits.count(scored.values(), len(every), is_probe=call.is_probe)
         log_probs = {key: one for key, one in scored.items() if not isinstance(one, TooLong)}
         check_tokens(self._node, "log-probs", _by_side(log_probs))
         rows = tuple(row for row in every if row.id in log_probs)
         return Outcome(
             outputs={"log_probs": Table(rows=rows, log_probs=log_probs)},
             samples=len(rows),
-            tokens=sum(_tokens(one) for one in log_probs.values()),
+            tokens=sum(len(numbers) for _, numbers in _by_side(log_probs)),
             metrics=metrics,
             alerts=alerts,
         )
@@ -66,14 +64,10 @@ class ReferenceRole(FittingRole[ReferenceNode]):
         asked = [row for row in pairs if row.id in others]
         if not asked:
             return
-        crossed = [as_stranger(row, others[row.id]) for row in asked]
+        crossed = [as_pair(row, giver=others[row.id]) for row in asked]
         for row, said in zip(asked, hosts.score_pairs(group, self._node, crossed), strict=True):
             if not isinstance(said, TooLong):
                 scored[row.id] = {**scored[row.id], **{f"{OTHER}{k}": v for k, v in said.items()}}
-
-
-def _tokens(scored: Any) -> int:
-    return sum(map(len, scored.values())) if isinstance(scored, dict) else len(scored)
 
 
 def _by_side(scored: Mapping[str, Any]) -> Iterator[tuple[str, Numbers]]:

@@ -3,10 +3,9 @@ come back with the rows they were made for, and stand in those rows under the no
 one number a step; its numbers land on the tokens in which the steps end."""
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from coloop.data.rewards.builtin import judge_of, score_builtin
 from coloop.data.rewards.judging import Judge
@@ -18,8 +17,7 @@ from coloop.errors import DataError, ServiceFailed, UserCodeError
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.inputs import scored_rows, single_rows
 from coloop.runtime.roles.rows.outside import Outside, RewardResult, Source
-from coloop.runtime.roles.rows.scored import scored_outcome
-from coloop.runtime.roles.rows.steps import StepScores, at_ends, listed, step_ends
+from coloop.runtime.roles.rows.scored import StepScores, at_ends, listed, scored_outcome, step_ends
 from coloop.runtime.roles.rows.texts import FittingRole
 from coloop.runtime.roles.verifiers.discriminative import Classifier, bounds_of
 from coloop.runtime.roles.verifiers.judge import finished
@@ -99,8 +97,7 @@ class RewardRole(FittingRole[RewardNode]):
         """What the node's model says of each text; None of one that it cannot read."""
         read = self._section(call.context).read
         said = self._classifier.scores(rows, incoming, call, read)
-        refused = [one for one in said if isinstance(one, TooLong)]
-        alerts += self._fits.count(refused, len(rows), is_probe=call.is_probe)[1]
+        alerts += self._fits.count(said, is_probe=call.is_probe)[1]
         numbers = [None if isinstance(one, TooLong) else one for one in said]
         return [number if read is None else finished(number, read) for number in numbers]
 
@@ -153,15 +150,21 @@ class RewardRole(FittingRole[RewardNode]):
     ) -> tuple[list[Score | StepScores], list[RowFailure]]:
         """What Python or a service says of all rows, whether some of them were there before the
         others or not."""
-        begun = Begun(call.begun)
+        seen: dict[str, tuple[Row, RewardResult]] = {}
+        for begun in call.begun:
+            seen |= begun
         said: dict[int, RewardResult] = {}
         for places in self._shares(source, rows, is_streamed=call.context.spec.schedule.stream):
             part = [rows[place] for place in places]
-            known = begun.of(part) if call.begun else None
-            if known is None:
-                scores = [incoming[place] for place in places]
-                known = self._ask(source, part, scores, call)
-            said |= dict(zip(places, known, strict=True))
+            known = [seen[row.id] for row in part if row.id in seen]
+            is_same = (
+                then.tokens is row.tokens for (then, _), row in zip(known, part, strict=False)
+            )
+            if len(known) == len(part) and all(is_same):
+                answers = [answer for _, answer in known]
+            else:  # one of them was not seen, or has been written again since
+                answers = self._ask(source, part, [incoming[place] for place in places], call)
+            said |= dict(zip(places, answers, strict=True))
         failures = [
             one.failure.at(place) for place, one in sorted(said.items()) if one.failure is not None
         ]
@@ -177,7 +180,11 @@ class RewardRole(FittingRole[RewardNode]):
     def _ask(
         self, source: Source, rows: Sequence[Row], incoming: Sequence[dict[str, Score]], call: Call
     ) -> list[RewardResult]:
-        plain = [{**_plain(row), **scores} for row, scores in zip(rows, incoming, strict=True)]
+        plain = [
+            {name: value for name, value in row.columns.items() if not name.endswith("_tokens")}
+            | scores
+            for row, scores in zip(rows, incoming, strict=True)
+        ]
         return self._outside.ask(source, rows, plain, call, self._section(call.context).on_error)
 
     def _placed(
@@ -211,7 +218,6 @@ class RewardRole(FittingRole[RewardNode]):
         failures: list[RowFailure],
         context: Context,
     ) -> Score:
-        """What a row gets whose list has another length than its text has steps."""
         numbers, steps = lengths
         section = self._section(context)
         message = (
@@ -248,11 +254,6 @@ def _scoring_row(row: Row, scores: dict[str, Score]) -> ScoringRow:
     )
 
 
-def _plain(row: Row) -> dict[str, Any]:
-    """Bare columns, and the nearest names that user code may want; tokens stay here."""
-    return {name: value for name, value in row.columns.items() if not name.endswith("_tokens")}
-
-
 def families(rows: Sequence[Row]) -> list[list[int]]:
     """Places of the rows that were written to the same rows, in order; the greedy extra of a prompt
     stands alone, as it counts in no group."""
@@ -260,25 +261,6 @@ def families(rows: Sequence[Row]) -> list[list[int]]:
     for place, row in enumerate(rows):
         found.setdefault((row.is_greedy, row.parents or (row.id,)), []).append(place)
     return list(found.values())
-
-
-class Begun:
-    """What a node found for single rows before it saw all of them."""
-
-    def __init__(self, parts: Iterable[Mapping[str, tuple[Row, Any]]]) -> None:
-        """
-        Args:
-            parts: by row id, the row as it was then and what was found for it.
-        """
-        self._known = {name: one for part in parts for name, one in part.items()}
-
-    def of(self, rows: Sequence[Row]) -> list[Any] | None:
-        """What was found for these rows; None where one of them was not seen, or has been written
-        again since."""
-        found = [self._known.get(row.id) for row in rows]
-        known = [one for one in found if one is not None]
-        is_same = [one[0].tokens is row.tokens for one, row in zip(known, rows, strict=False)]
-        return [one[1] for one in known] if len(known) == len(rows) and all(is_same) else None
 
 
 # Scores of gathered rows, one for each row that was gathered (`per: row`).

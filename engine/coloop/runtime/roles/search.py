@@ -5,19 +5,30 @@ at `tools` says where actions lead.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from coloop.data.tables import Row, Score, Table
 from coloop.runtime.roles.actor import ActorRole
 from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import joined_rows
 from coloop.runtime.roles.rows.scored import scored_outcome
-from coloop.runtime.roles.searching import METHODS
+from coloop.runtime.roles.searching.and_or import AndOr
+from coloop.runtime.roles.searching.binary_search import BinarySearch
 from coloop.runtime.roles.searching.graders import Grader, SearchEnvironment, Valuer
+from coloop.runtime.roles.searching.monte_carlo import MonteCarlo
+from coloop.runtime.roles.searching.text_tree import Puct
 from coloop.runtime.roles.searching.tree_expansion import Method, SearchBudget, TreeExpansion
 from coloop.runtime.roles.searching.trees import Findings, labels_of
 from coloop.spec.groups import rollout_of
 from coloop.spec.nodes import SearchNode
 
+METHODS: Final[dict[str, Method]] = {
+    "and_or": AndOr(),
+    "binary_search": BinarySearch(),
+    "monte_carlo": MonteCarlo(),
+    "puct": Puct(),
+}
+"""By the name that `method` takes."""
 LATE = "search.out_of_time"
 """Alert: `budget.seconds` ended searches, so what they found depends on the machine."""
 NOTHING = "search.nothing_found"
@@ -150,7 +161,8 @@ class SearchRole(NodeRole[SearchNode]):
                 f"last one the environment returned: {environment.reason}"
             )
             said.append((LOST, message))
-        if _is_blind(found, labels, searched):
+        is_known = any(labels) or any(score is not None for score in found.searched or ())
+        if searched and not is_known:
             message = (
                 f"{self._node}: not one step of {searched} rows has a label: "
                 f"{len(budget.cut)} searches had no room in `budget`; raise it, or lower "
@@ -161,17 +173,9 @@ class SearchRole(NodeRole[SearchNode]):
         return said
 
 
-def _is_blind(found: Findings, labels: Sequence[dict[int, float]], searched: int) -> bool:
-    """Whether rows were searched and nothing at all is known of them; that none of them is proved
-    is something."""
-    known = any(labels) or any(one is not None for one in found.searched or ())
-    return searched > 0 and not known
-
-
 def _measured(
     labels: Sequence[dict[int, float]], found: Findings, expansion: TreeExpansion, searched: int
 ) -> dict[str, float]:
-    """What was found, and what it cost; of no rows nothing."""
     if not searched:
         return {}
     budget, environment = expansion.search_budget, expansion.environment

@@ -2,10 +2,12 @@
 for `each` a child for every element."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from coloop.algorithms.batch import Prompt
+from coloop.data.prompting import PromptProgram
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.row import child_row, joined_row
@@ -14,6 +16,7 @@ from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver, joined_rows, only_delivered
 from coloop.sandbox.process import Sandbox
 from coloop.spec.nodes import TemplateNode
+from coloop.spec.reading import PromptTemplate
 from coloop.spec.reward import CODE_MEMORY_MIB
 
 
@@ -23,7 +26,6 @@ class TemplateRole(NodeRole[TemplateNode]):
     def __init__(self, node: str, context: Context) -> None:
         super().__init__(node, context)
         self._program: TemplateProgram | None = None
-        self._sandbox: Sandbox | None = None
 
     def run(self, call: Call) -> Outcome:
         section = self._section(call.context)
@@ -61,9 +63,6 @@ class TemplateRole(NodeRole[TemplateNode]):
             printed=self.take_printed(),
         )
 
-    def take_printed(self) -> str:
-        return self._sandbox.take_printed() if self._sandbox is not None else ""
-
     def _rows_of(self, row: Row, new: Written) -> list[Row]:
         """Texts without tokens: the tokens are those of the text that was drawn, not of this."""
         own = replace(row, tokens=None)
@@ -83,18 +82,12 @@ class TemplateRole(NodeRole[TemplateNode]):
     def _runner(self, section: TemplateNode, rows: int, call: Call) -> Sandbox | None:
         if section.code is None:
             return None
-        if self._sandbox is None:
-            self._sandbox = Sandbox(
+        if not self._sandboxes:
+            self._sandboxes[0] = Sandbox(
                 section.code, function="write", node=self._node, memory_mib=CODE_MEMORY_MIB
             )
-        self._sandbox.tick = partial(call.tick, 0, rows)
-        return self._sandbox
-
-    def close(self) -> None:
-        """End the process of the user's code."""
-        if self._sandbox is not None:
-            self._sandbox.close()
-            self._sandbox = None
+        self._sandboxes[0].tick = partial(call.tick, 0, rows)
+        return self._sandboxes[0]
 
 
 def template_row(node: str, row: Row, scores: Mapping[str, Score], call: Call) -> TemplateRow:
@@ -144,3 +137,56 @@ def _unparsed(section: TemplateNode, written: Sequence[Written | None]) -> dict[
     if not looked_for or not there:
         return {}
     return {"parse/none": sum(looked_for <= absent for absent in there) / len(there)}
+
+
+# A node's `template` at work: rows become the prompts that its model reads.
+
+
+@dataclass(eq=False)
+class Prompts:
+    """Prompts about the rows of one call."""
+
+    program: PromptProgram
+    rows: Sequence[TemplateRow]
+    library: Sequence[TemplateRow] | None
+
+    def about(self, place: int, columns: Mapping[str, Any] | None = None) -> Prompt:
+        """The prompt about one of the rows.
+
+        Args:
+            columns: what it has besides.
+        """
+        return self.program.prompt(self.rows, place, library=self.library, columns=columns)
+
+
+class Prompting:
+    """The template of a node, compiled once."""
+
+    def __init__(self, node: str) -> None:
+        self._node = node
+        self._program: PromptProgram | None = None
+
+    def over(
+        self,
+        template: PromptTemplate,
+        rows: Sequence[Row],
+        incoming: Sequence[Mapping[str, Score]],
+        call: Call,
+    ) -> Prompts:
+        """The template over the rows of a call.
+
+        Args:
+            incoming: the scores that came in with each row, by scorer.
+        """
+        if self._program is None or self._program.template is not template:
+            self._program = PromptProgram.from_template(template, node=self._node)
+        library = [
+            template_row(self._node, row, {}, call)
+            for table in call.tables("library")
+            for row in table.rows
+        ]
+        own = [
+            template_row(self._node, row, scores, call)
+            for row, scores in zip(rows, incoming, strict=True)
+        ]
+        return Prompts(self._program, own, library if call.tables("library") else None)

@@ -1,8 +1,6 @@
 """A tool: no stage of its own, called by policies while they write. The role holds what the tool
 has for the whole run: an index, processes of environments."""
 
-from pathlib import Path
-
 from coloop.data.prompting import PromptProgram
 from coloop.data.sources import open_source
 from coloop.data.tools.calculator import Calculator
@@ -13,8 +11,7 @@ from coloop.data.tools.python import PythonTool
 from coloop.data.tools.search import Index, Search, texts_of
 from coloop.runtime.roles.generation.policy_tool import PolicyTool
 from coloop.runtime.roles.protocol import Context, NodeRole
-from coloop.runtime.roles.rows.outside import read_code_of
-from coloop.sandbox.code_files import CodeFile
+from coloop.runtime.roles.rows.outside import code_of
 from coloop.spec.installed import load
 from coloop.spec.nodes import DatasetNode, ToolNode
 from coloop.spec.tools import PLUGINS
@@ -53,7 +50,6 @@ class ToolRole(NodeRole[ToolNode]):
         return PolicyTool(node=self._node, section=self.section, policy=policy, program=program)
 
     def _index(self, context: Context) -> Index:
-        """Of all rows of the dataset at `documents`."""
         [edge] = context.spec.graph.edges_into(self._node, "documents")
         giver = edge.source.node
         dataset = context.spec.nodes[giver]
@@ -66,18 +62,12 @@ class ToolRole(NodeRole[ToolNode]):
         section = self.section
         if section.name is not None:
             return EnvironmentTool(ProofEnvironment())
-        code = self._code(section, context)
+        code = code_of(self._node, section, "file", context)
         environment = UserEnvironment(
             self._node, code.source, section.timeout_seconds, modules=code.modules
         )
         environment.check()
         return EnvironmentTool(environment)
-
-    def _code(self, section: ToolNode, context: Context) -> CodeFile:
-        if section.code is not None:
-            return CodeFile(section.code, {})
-        assert section.file is not None
-        return read_code_of(self._node, "file", context.root / Path(section.file))
 
     def take_printed(self) -> str:
         """What an environment of the user printed since this was last asked; what a policy's code

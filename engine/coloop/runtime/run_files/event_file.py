@@ -95,14 +95,15 @@ def _whole_event(line: bytes) -> bytes:
 
 def _cut_end(file: IO[bytes], rest_of: Callable[[bytes], bytes]) -> bytes:
     """Cut lines from the end of a file, up to one of which something stays; what stays of it."""
-    end = file.seek(0, os.SEEK_END)
-    rest = b""
+    size = end = file.seek(0, os.SEEK_END)
+    rest = line = b""
     while end and not rest:
         line = _last_line(file, end)
         end, rest = end - len(line), rest_of(line)
-    file.seek(end)
-    file.write(rest)
-    file.truncate()
+    if rest != line or end + len(rest) != size:
+        file.seek(end)
+        file.write(rest)
+        file.truncate()
     return rest
 
 

@@ -8,7 +8,7 @@ shapes and nothing of who writes or reads them.
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -210,17 +210,7 @@ RunEvent = Annotated[
 ]
 
 EVENT_TYPES: dict[str, type[Event]] = {
-    "run.state": RunStateEvent,
-    "phase": PhaseEvent,
-    "stage.started": StageStarted,
-    "stage.finished": StageFinished,
-    "metrics": MetricsEvent,
-    "sample": SampleEvent,
-    "checkpoint": CheckpointEvent,
-    "edit": EditEvent,
-    "alert": AlertEvent,
-    "diagnostic": DiagnosticEvent,
-    "log": LogEvent,
+    kind.model_fields["type"].default: kind for kind in get_args(get_args(RunEvent)[0])
 }
 
 EVENT_ADAPTER: TypeAdapter[RunEvent] = TypeAdapter(RunEvent)

@@ -138,7 +138,6 @@ class MarkedLinesSink(Sink):
 
 
 def _fits(line: str) -> bool:
-    """Whether a line is short enough with its mark and its end."""
     return len(line.encode()) + len(MARK) + 1 <= LONGEST_MARKED_BYTES
 
 

@@ -28,9 +28,11 @@ import stat
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -189,7 +191,6 @@ UNKNOWN = Holder(host="", pid=0, started=0, since="")
 
 
 def _taken(folder: Path) -> int:
-    """The open file of the lock, which is ours."""
     path = folder / LOCK_FILE
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | FLAGS, 0o600)
@@ -235,8 +236,7 @@ def busy_words(folder: Path, by: Holder) -> str:
 
 
 def _lock(file: int, how: int) -> bool:
-    """Whether it is locked now; False where the file system has no locks. Raises
-    `BlockingIOError` where somebody else has it."""
+    """False where the file system has no locks; `BlockingIOError` where somebody has it."""
     try:
         fcntl.flock(file, how | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -291,21 +291,14 @@ def _own_name() -> Holder:
         pid=os.getpid(),
         started=_state_of(os.getpid())[1],
         since=since,
-        kernel=_text_of("/proc/sys/kernel/random/boot_id") or platform.node(),
-        pids=_pid_namespace(),
+        kernel=_told(Path("/proc/sys/kernel/random/boot_id").read_text) or platform.node(),
+        pids=_told(partial(os.readlink, "/proc/self/ns/pid")),
     )
 
 
-def _text_of(path: str) -> str:
+def _told(read: Callable[[], str]) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""
-
-
-def _pid_namespace() -> str:
-    try:
-        return os.readlink("/proc/self/ns/pid")
+        return read().strip()
     except OSError:
         return ""
 

@@ -202,8 +202,7 @@ class StepArrivals:
 
 
 def _may_be_none(edge: Edge, came: int | None) -> bool:
-    """Whether credit has been given, and to no row: of a step in which nothing has a score, or all
-    is cut and masked, there are no returns. It is told by credit itself."""
+    """Credit gives no returns where nothing has a score or all is masked; it tells so itself."""
     return edge.source.port == RETURNS and came is not None
 
 

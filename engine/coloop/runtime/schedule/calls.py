@@ -47,22 +47,14 @@ class StepContext:
     temperatures: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """Of a table of all rounds what other edges than `take: all` take."""
-
-    last: Table
-    ends: Table
-
-
 @dataclass(slots=True)
 class Unrolled:
     """What the stages gave."""
 
     tables: Tables = field(default_factory=dict)
     """By (node, port); of all passes and rounds."""
-    taken: dict[tuple[str, str], Taken] = field(default_factory=dict)
-    """Of the tables that have gone round."""
+    taken: dict[Take, Tables] = field(default_factory=lambda: {"last": {}, "ends": {}})
+    """Of the tables of all rounds, what edges with another `take` than `all` take."""
     parts: dict[tuple[str, str], dict[str, Table]] = field(default_factory=dict)
     """Of the tables of this pass, by the stages that gave to them: one node may be called in
     several."""
@@ -97,10 +89,8 @@ class Unrolled:
         source = (edge.source.node, edge.source.port)
         if edge.key in self.brought:
             return self.brought[edge.key]
-        taken = self.taken.get(source)
-        if taken is None or take not in ("last", "ends"):
-            return self.tables.get(source)
-        return taken.last if take == "last" else taken.ends
+        taken = self.taken.get(take, {}) if take is not None else {}
+        return taken.get(source, self.tables.get(source))
 
     def leave_out(self, edge: Edge, ids: Collection[str]) -> None:
         """Rows that nobody gets any more from where an edge comes from."""
@@ -111,59 +101,47 @@ class Unrolled:
         source = (edge.source.node, edge.source.port)
         if edge.key in self.brought:
             self.brought[edge.key] = rest(self.brought[edge.key])
-        if source in self.tables:
-            self.tables[source] = rest(self.tables[source])
-        if source in self.taken:
-            taken = self.taken[source]
-            self.taken[source] = Taken(last=rest(taken.last), ends=rest(taken.ends))
-
-    def copy(self) -> "Unrolled":
-        """The same tables for a pass, which adds its own."""
-        return self.without(())
+        for tables in (self.tables, *self.taken.values()):
+            if source in tables:
+                tables[source] = rest(tables[source])
 
     def without(self, nodes: Collection[str]) -> "Unrolled":
-        """The same but for what these nodes gave."""
+        """The same tables for a pass, which adds its own, but for what these nodes gave."""
+
+        def others(tables: Tables) -> Tables:
+            return {key: table for key, table in tables.items() if key[0] not in nodes}
+
         return Unrolled(
-            tables={key: table for key, table in self.tables.items() if key[0] not in nodes},
-            taken={key: taken for key, taken in self.taken.items() if key[0] not in nodes},
+            tables=others(self.tables),
+            taken={take: others(tables) for take, tables in self.taken.items()},
             brought=dict(self.brought),
             past=[*self.past],
             is_round=self.is_round,
         )
 
 
+@dataclass(eq=False)
 class Calls:
     """Makes calls for the roles of one loop."""
 
-    def __init__(
-        self,
-        edges: Mapping[str, Edge],
-        roles: Mapping[str, Role],
-        group_roles: Mapping[str, Role],
-        delivered: Callable[[str, int], None],
-    ) -> None:
-        """
-        Args:
-            edges: by key, as the spec has them.
-            roles: by node, and those of credit.
-            group_roles: by weights group, for learning and sync.
-            delivered: told what an edge brings to its reader, once for all stages that read it.
-        """
-        self._edges = edges
-        self._places = {key: place for place, key in enumerate(edges)}
-        self._roles = roles
-        self._group_roles = group_roles
-        self._delivered = delivered
+    edges: Mapping[str, Edge]
+    """By key, as the spec has them."""
+    roles: Mapping[str, Role]
+    """By node, and those of credit."""
+    group_roles: Mapping[str, Role]
+    """By weights group, for learning and sync."""
+    delivered: Callable[[str, int], None]
+    """Told what an edge brings to its reader, once for all stages that read it."""
 
-    def edge(self, key: str) -> Edge:
-        return self._edges[key]
+    def __post_init__(self) -> None:
+        self._places = {key: place for place, key in enumerate(self.edges)}
 
     def only_source(
         self, stage: Stage, step_context: StepContext, unrolled: Unrolled
     ) -> tuple[str, str] | None:
         """The (node, port) from which everything comes that a stage reads; None of several."""
         keys = self._delivering(stage, step_context, unrolled)
-        source = self._edges[keys[0]].source if len(keys) == 1 else None
+        source = self.edges[keys[0]].source if len(keys) == 1 else None
         return None if source is None else (source.node, source.port)
 
     def _delivering(self, stage: Stage, step_context: StepContext, unrolled: Unrolled) -> list[str]:
@@ -171,16 +149,16 @@ class Calls:
         closing = [
             key
             for key in unrolled.brought
-            if self._edges[key].rounds and self._edges[key].target.node == stage.node
+            if self.edges[key].rounds and self.edges[key].target.node == stage.node
         ]
         return [key for key in (*stage.edges, *closing) if key not in step_context.without]
 
     def role(self, stage: Stage) -> tuple[str, Role]:
         """Who does a stage, and the name of what it remembers."""
         if stage.verb in ("learn", "sync"):
-            return f"weights:{stage.node}", self._group_roles[stage.node]
+            return f"weights:{stage.node}", self.group_roles[stage.node]
         name = f"{CREDIT}{stage.node}" if stage.verb == "credit" else stage.node
-        return name, self._roles[name]
+        return name, self.roles[name]
 
     def of(self, stage: Stage, step_context: StepContext, unrolled: Unrolled, tick: Tick) -> Call:
         """What a stage is asked where these tables are there."""
@@ -189,12 +167,12 @@ class Calls:
         )  # with the weights of this moment, never reordered
         inputs: dict[tuple[str, str], list[Input]] = {}
         for key in self._delivering(stage, step_context, unrolled):
-            edge = self._edges[key]
+            edge = self.edges[key]
             table = unrolled.along(edge, step_context.context.lineage.take(edge))
             if table is not None:
                 if key not in unrolled.delivered:
                     unrolled.delivered.add(key)
-                    self._delivered(key, len(table.rows))
+                    self.delivered(key, len(table.rows))
                 given = Input(edge=current[self._places[key]], table=table)
                 inputs.setdefault((edge.target.node, edge.target.port), []).append(given)
         nodes = set(stage.members) or {stage.node}
@@ -216,7 +194,7 @@ class Calls:
             samples=step_context.samples.get(stage.node),
             temperature=step_context.temperatures.get(stage.node),
             is_probe=step_context.is_probe or stage.foresees,
-            callees={name: self._roles[name] for name in stage.calls},
+            callees={name: self.roles[name] for name in stage.calls},
             context=step_context.context,
             tick=tick,
         )

@@ -1,42 +1,21 @@
 """State of the scheduler for steps in flight and running stages.
 
-StepInFlight   a step ─┬─> Work    a stage in its lane ──> Record   its outcome
+StepInFlight   a step ─┬─> Work    a stage in its lane, then with its outcome
                        └─> Early   a stage that may start before its turn
 """
 
 import time
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import add
 from typing import Any
 
 from coloop.data.tables import Table
 from coloop.errors import StopRequested
 from coloop.plan.types import Stage
 from coloop.runtime.roles.protocol import Outcome, Role
-from coloop.runtime.schedule.calls import StepContext
-from coloop.runtime.schedule.regions import StepRegion
-from coloop.runtime.schedule.units import Place, Task
+from coloop.runtime.schedule.calls import StepContext, Unrolled
+from coloop.runtime.schedule.units import Notice, Task, Together
 from coloop.workers.messages import Poll
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waited:
-    """How long a stage waited, in seconds."""
-
-    starved: float = 0.0
-    """Its lane was free, what it reads was not there."""
-    blocked: float = 0.0
-    """What it reads was there, its lane was not free."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """Outcome of a stage of a step."""
-
-    stage: Stage
-    step_context: StepContext
-    outcome: Outcome
-    place: Place
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,7 +23,11 @@ class StepInFlight:
     """A step that has started and is not finished."""
 
     step_context: StepContext
-    region: StepRegion
+    unrolled: Unrolled
+    """What its stages gave."""
+    units: Together
+    notices: list[Notice] = field(default_factory=list)
+    """What came up and nobody has told yet."""
     about: Any = None
     """What the one who began it wants to know when it is done."""
     began: float = field(default_factory=time.monotonic)
@@ -55,7 +38,7 @@ class StepInFlight:
     memory: dict[str, tuple[Role, Any]] = field(default_factory=dict)
     """What the roles that have worked for it remembered before."""
     ready_at: dict[tuple[str, int], float] = field(default_factory=dict)
-    records: list[Record] = field(default_factory=list)
+    ended: "list[Work]" = field(default_factory=list)
     early: dict[tuple[str, int], "Early"] = field(default_factory=dict)
     """Stages that may begin, or have begun, before their turn, by name and turn."""
     begun: set[str] = field(default_factory=set)
@@ -67,14 +50,10 @@ class StepInFlight:
     def step(self) -> int:
         return self.step_context.step
 
-    def open_stages(self) -> Iterable[Stage]:
-        """Those that have not ended for good."""
-        return self.region.open_stages()
-
     @property
-    def in_order(self) -> list[Record]:
-        """What its stages gave, in the order of the plan."""
-        return sorted(self.records, key=lambda record: record.place)
+    def in_order(self) -> "list[Work]":
+        """Stages that have ended, in the order of the plan."""
+        return sorted(self.ended, key=lambda work: work.task.place)
 
     def note_ready(self, task: Task) -> None:
         """What a stage reads is there, for the first time."""
@@ -93,10 +72,13 @@ class Work:
 
     task: Task
     flight: StepInFlight
-    waited: Waited
     role: Role
     memory: Any
     """What the role remembered before."""
+    starved: float = 0.0
+    """Seconds for which its lane was free and what it reads was not there."""
+    blocked: float = 0.0
+    """Seconds for which what it reads was there and its lane was not free."""
     has_begun: bool = False
     begun: list[Any] = field(default_factory=list)
     """What the role gave for rows that came before the others."""
@@ -114,6 +96,7 @@ class Work:
     """Most that a GPU of its pool, or a process without one, was seen to hold; 0: not seen."""
     began_at: float = field(default_factory=time.monotonic)
     ended_at: float | None = None
+    outcome: Outcome = field(init=False)
 
     @property
     def stage(self) -> Stage:
@@ -130,16 +113,13 @@ class Work:
     def heard(self, poll: Poll | None) -> bool:
         """Its host says how far it is; true where it shall give up."""
         if poll is not None and poll.rank_seconds:
-            self._add_ranks(poll.rank_seconds)
+            known = self.rank_seconds or [0.0] * len(poll.rank_seconds)
+            self.rank_seconds = list(map(add, known, poll.rank_seconds))
         else:
             self.poll = poll
             held = poll.held_bytes if poll is not None else None
             self.held_bytes = max(self.held_bytes, held or 0)
         return self.flight.is_cancelled
-
-    def _add_ranks(self, seconds: Sequence[float]) -> None:
-        known = self.rank_seconds or [0.0] * len(seconds)
-        self.rank_seconds = [sum(pair) for pair in zip(known, seconds, strict=True)]
 
     def tick(self, done: int = 0, total: int = 0) -> None:
         """Its role says how far it is.

@@ -9,13 +9,14 @@ What a step gives does not depend on the order in which its stages end: units th
 common come one after another, and everything else is put together by name.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
+from coloop.data.tables.table import concat_tables
 from coloop.plan.stages import Step
-from coloop.plan.types import Stage
-from coloop.runtime.roles.protocol import Outcome, Role
+from coloop.plan.types import Refill, Stage
+from coloop.runtime.roles.filter import FilterRole
 from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
-from coloop.runtime.schedule.refill_passes import RefillPasses
 from coloop.runtime.schedule.rounds import Region
 from coloop.runtime.schedule.units import (
     Alone,
@@ -23,81 +24,57 @@ from coloop.runtime.schedule.units import (
     Ended,
     Notice,
     Place,
-    Task,
+    Repeated,
     Together,
     Tree,
     Unit,
+    UnitsOf,
     step_context_of,
 )
+from coloop.spec.graph import Edge
+from coloop.spec.nodes import NODE_CLASSES
+
+ROW_PORTS = frozenset(port for node in NODE_CLASSES.values() for port in node.about.rows)
+"""Inputs whose rows a node works on."""
 
 
-class StepRegion:
-    """The stages of one step, or of one list that runs for a probe."""
+def units_of_step(
+    step: Step,
+    step_context: StepContext,
+    unrolled: Unrolled,
+    calls: Calls,
+    notices: list[Notice],
+) -> Together:
+    """The units of one step, or of one list that runs for a probe.
 
-    def __init__(
-        self,
-        step: Step,
-        step_context: StepContext,
-        unrolled: Unrolled,
-        *,
-        calls: Calls,
-        roles: Mapping[str, Role],
-    ) -> None:
-        self.unrolled = unrolled
-        self._notices: list[Notice] = []
-        shared = frozenset(name for refill in step.refills for name in refill.shared)
-        tree = Tree(
-            stages={stage.name: stage for stage in step.stages},
-            refills={refill.filter: refill for refill in step.refills},
-            regions={region.name: region for region in step.regions},
-            calls=calls,
-            roles=roles,
-            begun=Begun(shared=shared),
-            notices=self._notices,
-        )
-        self._order = {stage.node: at for at, stage in reversed([*enumerate(step.stages)])}
-        self._units = _List(tree)(step.stages, step_context, unrolled, (), self._put_in_order)
+    Args:
+        unrolled: the tables, which are put in the order of the stages at the end.
+        notices: what comes up is added to them.
+    """
+    tree = Tree(
+        stages={stage.name: stage for stage in step.stages},
+        refills={refill.filter: refill for refill in step.refills},
+        regions={region.name: region for region in step.regions},
+        calls=calls,
+        begun=Begun(shared=frozenset(name for refill in step.refills for name in refill.shared)),
+        notices=notices,
+    )
+    order = {stage.node: at for at, stage in reversed([*enumerate(step.stages)])}
 
-    def ready(self) -> list[Task]:
-        return self._units.ready()
+    def put_in_order() -> None:
+        tables = unrolled.tables
+        keys = sorted(tables, key=lambda key: order.get(key[0], -1))
+        unrolled.tables = {key: tables[key] for key in keys}
 
-    def readers(self, task: Task) -> list[Task]:
-        """What could start if a task at work had ended, and reads the same tables."""
-        return task.unit.readers()
-
-    def started(self, task: Task) -> None:
-        task.unit.started()
-
-    def finished(self, task: Task, outcome: Outcome) -> None:
-        task.unit.finished(outcome)
-
-    def put_back(self, task: Task) -> None:
-        task.unit.put_back()
-
-    def open_stages(self) -> Iterable[Stage]:
-        return self._units.open_stages()
-
-    def take_notices(self) -> list[Notice]:
-        """What came up since this was asked last."""
-        notices, self._notices[:] = list(self._notices), []
-        return notices
-
-    @property
-    def is_done(self) -> bool:
-        return self._units.is_done
-
-    def _put_in_order(self) -> None:
-        tables = self.unrolled.tables
-        order = sorted(tables, key=lambda key: self._order.get(key[0], -1))
-        self.unrolled.tables = {key: tables[key] for key in order}
+    return _List(tree)(step.stages, step_context, unrolled, (), put_in_order)
 
 
+@dataclass(frozen=True, slots=True)
 class _List:
     """Makes the units of a list within some slices and regions."""
 
-    def __init__(self, tree: Tree, within: tuple[str, ...] = ()) -> None:
-        self._tree = tree
-        self._within = within
+    tree: Tree
+    within: tuple[str, ...] = ()
 
     def __call__(
         self,
@@ -119,9 +96,9 @@ class _List:
 
     def _holder(self, stage: Stage) -> str | None:
         """The slice or region below this list that holds a stage; a probe refills nothing."""
-        tree = self._tree
-        holding = (one for one in stage.within if one in tree.refills or one in tree.regions)
-        return next((one for one in holding if one not in self._within), None)
+        tree = self.tree
+        holding = (name for name in stage.within if name in tree.refills or name in tree.regions)
+        return next((name for name in holding if name not in self.within), None)
 
     def _unit(
         self,
@@ -131,12 +108,121 @@ class _List:
         unrolled: Unrolled,
         place: Place,
     ) -> Unit:
-        tree = self._tree
+        tree = self.tree
         if holder is None:
-            is_refilled = any(name in tree.refills for name in self._within)
+            is_refilled = any(name in tree.refills for name in self.within)
             own = step_context_of(stage, step_context, tree.begun, is_refilled=is_refilled)
             return Alone(stage, own, place, unrolled, tree.begun)
-        units = _List(tree, (*self._within, holder))
+        units = _List(tree, (*self.within, holder))
         if holder in tree.refills:
             return RefillPasses(tree.refills[holder], step_context, place, unrolled, tree, units)
         return Region(tree.regions[holder], step_context, place, unrolled, tree, units)
+
+
+class RefillPasses(Repeated):
+    """Stages of one refill, run again in passes until their filter has enough rows; what each pass
+    gives is added to the tables of each port."""
+
+    def __init__(
+        self,
+        refill: Refill,
+        step_context: StepContext,
+        place: Place,
+        unrolled: Unrolled,
+        tree: Tree,
+        units: UnitsOf,
+    ) -> None:
+        super().__init__(refill.stages, step_context, place, unrolled, tree, units)
+        self.names = frozenset(refill.first_pass)
+        self.waits = (
+            frozenset(name for stage in self.stages for name in stage.after) | set(refill.shared)
+        ) - self.names
+        role = tree.calls.roles[refill.filter]
+        assert isinstance(role, FilterRole)
+        self._role = role
+        self._refill = refill
+        self._turn = 0
+        self._first_pass = 0
+        self._seen = Unrolled()
+
+    def _enter(self) -> None:
+        self._seen = self._unrolled.without(())
+        self._seen.tables |= self._tree.begun.tables_of(self._refill.shared)
+        self._begin_pass()
+
+    def _begin_pass(self) -> None:
+        self._turn += 1
+        refill, is_first, step_context = self._refill, self._turn == 1, self._step_context
+        stages = [s for s in self.stages if not is_first or s.name in refill.first_pass]
+        given = self._seen.without(() if is_first else self._nodes)
+        if not is_first:
+            step_context = replace(step_context, without=step_context.without.union(refill.once))
+            if refill.only_lacking:
+                self._keep_lacking(given)
+        self._given = {node for stage in stages for node in stage.givers}
+        self._begin(self._turn, stages, step_context, given)
+
+    def _ended(self) -> None:
+        unrolled, refill, context = self._unrolled, self._refill, self._step_context.context
+        if self._turn == 1:
+            self._first_pass = self._input_rows(self._fresh)
+        _add(unrolled, self._fresh, self._given)
+        has_enough = self._role.has_enough(unrolled.tables, self._first_pass, context)
+        if not has_enough and self._turn < refill.max_rounds:
+            self._begin_pass()
+            return
+        if not has_enough:
+            message = (
+                f"{refill.filter}: not enough rows after {refill.max_rounds} rounds; "
+                "the step continues with the available rows"
+            )
+            self._tree.notices.append((refill.filter, "filter.not_filled", message))
+        self._role.cut_surplus(unrolled.tables, self._first_pass, context)
+        self.end()
+
+    @property
+    def _entries(self) -> list[Edge]:
+        """Edges that bring the rows on which the slice's sources work; what they learn from, call
+        or are scored by is no input of the slice."""
+        sources = self._refill.sources
+        keys = [key for stage in self.stages if stage.node in sources for key in stage.edges]
+        edges = [self._tree.calls.edges[key] for key in keys]
+        return [edge for edge in edges if edge.target.port in ROW_PORTS]
+
+    def _input_rows(self, unrolled: Unrolled) -> int:
+        """Rows at the input of the slice's sources; of datasets and buffers, what they gave."""
+        lineage = self._step_context.context.lineage
+        brought = [unrolled.along(edge, lineage.take(edge)) for edge in self._entries]
+        given = [table for table in brought if table is not None]
+        if not given:
+            by_source = {
+                node: table
+                for (node, port), table in reversed(unrolled.tables.items())
+                if node in self._refill.sources
+            }
+            given = list(by_source.values())
+        return sum(len(table.rows) for table in given)
+
+    def _keep_lacking(self, given: Unrolled) -> None:
+        """Only rows from which nothing has been kept yet, greedy extras aside, go round again."""
+        kept = {
+            ancestor
+            for (node, _), table in self._unrolled.tables.items()
+            if node == self._refill.filter
+            for row in table.rows
+            if not row.is_greedy
+            for ancestor in row.trail
+        }
+        for edge in self._entries:
+            given.leave_out(edge, kept)
+
+
+def _add(unrolled: Unrolled, fresh: Unrolled, nodes: Collection[str]) -> None:
+    """Put what a pass gave at the ports of these nodes behind what is there."""
+    unrolled.delivered |= fresh.delivered
+    pairs = [(unrolled.taken[take], tables) for take, tables in fresh.taken.items()]
+    for known, tables in (*pairs, (unrolled.tables, fresh.tables)):
+        for key, table in tables.items():
+            if key[0] in nodes:
+                known[key] = concat_tables([known[key], table]) if known.get(key) else table
+    unrolled.past += fresh.past[len(unrolled.past) :]

@@ -14,12 +14,13 @@ from typing import Literal
 from coloop.data.tables import Row, Table, born_at
 from coloop.data.tables.table import concat_tables
 from coloop.plan.types import Rounds
-from coloop.runtime.schedule.calls import StepContext, Tables, Taken, Unrolled
-from coloop.runtime.schedule.units import Place, Task, Together, Tree, UnitsOf
+from coloop.runtime.schedule.calls import StepContext, Tables, Unrolled
+from coloop.runtime.schedule.units import Place, Repeated, Tree, UnitsOf
 from coloop.spec.graph import Edge
+from coloop.spec.lineage.walk import Take
 
 
-class Region:
+class Region(Repeated):
     """A region of stages that edges with `rounds` repeat."""
 
     def __init__(
@@ -31,34 +32,13 @@ class Region:
         tree: Tree,
         units: UnitsOf,
     ) -> None:
-        """
-        Args:
-            units: makes the units of some stages.
-        """
-        self.stages = tuple(tree.stages[name] for name in rounds.stages)
-        self.names = self.members = frozenset(rounds.stages)
+        super().__init__(rounds.stages, step_context, place, unrolled, tree, units)
         self.waits = frozenset(n for stage in self.stages for n in stage.after) - self.names
-        self.is_done = False
-        self.home: Together | None = None
         self._rounds = rounds
-        self._step_context = step_context
-        self._place = place
-        self._unrolled = unrolled
-        self._tree = tree
-        self._units = units
-        self._nodes = frozenset(node for stage in self.stages for node in stage.givers)
-        self._closing = [tree.calls.edge(key) for key in rounds.edges]
+        self._closing = [tree.calls.edges[key] for key in rounds.edges]
         self._over: list[RoundTables] = []
         self._outside = Unrolled()
         self._entered: frozenset[str] = frozenset()
-        self._fresh = Unrolled()
-        self._round: Together | None = None
-
-    def ready(self) -> list[Task]:
-        if self._round is None:
-            self._enter()
-            self._round = self._next_round({})
-        return self._round.ready()
 
     def _enter(self) -> None:
         lineage = self._step_context.context.lineage
@@ -71,45 +51,38 @@ class Region:
                 self._outside.brought[edge.key] = table
                 entered.update(row.id for row in table.rows)
         self._entered = frozenset(entered)
+        self._begin_round({})
 
     def _entries(self) -> list[Edge]:
         keys = dict.fromkeys(key for stage in self.stages for key in stage.edges)
-        edges = [self._tree.calls.edge(key) for key in keys]
+        edges = [self._tree.calls.edges[key] for key in keys]
         return [edge for edge in edges if edge.source.node not in self._nodes]
 
-    def _next_round(self, closing: Mapping[str, Table]) -> Together:
+    def _begin_round(self, closing: Mapping[str, Table]) -> None:
         """
         Args:
             closing: what comes from the round before, by edge.
         """
         number = len(self._over) + 1
-        fresh = self._outside.copy()
+        fresh = self._outside.without(())
         fresh.brought |= closing
         fresh.brought = {key: table.in_round(number) for key, table in fresh.brought.items()}
-        fresh.past += [one.going_on for one in self._over]
+        fresh.past += [earlier.going_on for earlier in self._over]
+        step_context = replace(self._step_context, round=number)
         if self._over:
             fresh.delivered = {edge.key for edge in self._entries()}
-        self._fresh = fresh
-        step_context = self._step_context_in(number)
-        return self._units(
-            self.stages, step_context, fresh, (*self._place, number), self._round_ended
-        )
+            step_context = replace(
+                step_context,
+                salt=f"{step_context.salt}round-{number}",
+                without=step_context.without.union(self._rounds.once),
+                is_line=self._rounds.branch == "lines",
+            )
+        self._begin(number, self.stages, step_context, fresh)
 
-    def _step_context_in(self, number: int) -> StepContext:
-        around = self._step_context
-        if number == 1:
-            return replace(around, round=1)
-        return replace(
-            around,
-            round=number,
-            salt=f"{around.salt}round-{number}",
-            without=around.without.union(self._rounds.once),
-            is_line=self._rounds.branch == "lines",
-        )
-
-    def _round_ended(self) -> None:
-        tables = {key: one for key, one in self._fresh.tables.items() if key[0] in self._nodes}
-        self._unrolled.delivered |= self._fresh.delivered
+    def _ended(self) -> None:
+        fresh = self._fresh
+        tables = {key: table for key, table in fresh.tables.items() if key[0] in self._nodes}
+        self._unrolled.delivered |= fresh.delivered
         came = {
             edge.key: tables.get((edge.source.node, edge.source.port), Table())
             for edge in self._closing
@@ -121,18 +94,14 @@ class Region:
         rows = {row.id: row for table in going_on.values() for row in table.rows}
         self._over.append(RoundTables(tables=tables, closing=closing, going_on=rows))
         if rows:
-            self._round = self._next_round(going_on)
-        else:
-            self._close()
-
-    def _close(self) -> None:
+            self._begin_round(going_on)
+            return
         for key, table in all_rounds(self._over).items():
             self._unrolled.tables[key] = table
-            self._unrolled.taken[key] = taken(key, self._over)
-        self._unrolled.past += [one.going_on for one in self._over[:-1]]
-        self.is_done = True
-        assert self.home is not None
-        self.home.unit_ended()
+            for take, rest in taken(key, self._over).items():
+                self._unrolled.taken[take][key] = rest
+        self._unrolled.past += [earlier.going_on for earlier in self._over[:-1]]
+        self.end()
 
 
 # What goes on from one round to the next, and what leaves a region of rounds: pure functions over
@@ -202,8 +171,7 @@ class _Written:
 
 
 def _first_of_each(rows: Sequence[Row], entered: frozenset[str]) -> list[Row]:
-    """The first row of each conversation, which is what descends from the same rows that
-    entered."""
+    """The first row of each conversation: of what descends from the same rows that entered."""
     found: dict[frozenset[str], Row] = {}
     for row in rows:
         found.setdefault(entered.intersection(row.trail) or frozenset({row.id}), row)
@@ -217,7 +185,7 @@ def all_rounds(rounds: Sequence[RoundTables]) -> dict[tuple[str, str], Table]:
     return {key: _stacked([one.tables[key] for one in rounds if key in one.tables]) for key in keys}
 
 
-def taken(key: tuple[str, str], rounds: Sequence[RoundTables]) -> Taken:
+def taken(key: tuple[str, str], rounds: Sequence[RoundTables]) -> dict[Take, Table]:
     """What `take: last` and `take: ends` say of one table.
 
     ends: rows after which the same table has no row of the same conversation. last: those of them
@@ -235,7 +203,7 @@ def taken(key: tuple[str, str], rounds: Sequence[RoundTables]) -> Taken:
         ends.append(table.restricted_to(row.id for row in ended))
         last.append(table.restricted_to(row.id for row in own))
         later.update(name for row in table.rows for name in row.trail)
-    return Taken(last=_stacked(last[::-1]), ends=_stacked(ends[::-1]))
+    return {"last": _stacked(last[::-1]), "ends": _stacked(ends[::-1])}
 
 
 class _Kin:

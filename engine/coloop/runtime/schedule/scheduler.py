@@ -12,23 +12,22 @@ Invariant: when a call returns or raises, nothing is at work any more.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from coloop.errors import StopRequested
 from coloop.plan.stages import Step
 from coloop.plan.types import Stage
-from coloop.runtime.roles.protocol import Call, Outcome, PartRole, Role
+from coloop.runtime.roles.protocol import Call, Outcome, PartRole
 from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
-from coloop.runtime.schedule.early import EarlyStages, Part
-from coloop.runtime.schedule.in_flight import Record, StepInFlight, Waited, Work
-from coloop.runtime.schedule.regions import StepRegion
-from coloop.runtime.schedule.units import Place, Task
-from coloop.runtime.schedule.window import Window
+from coloop.runtime.schedule.in_flight import StepInFlight, Work
+from coloop.runtime.schedule.regions import units_of_step
+from coloop.runtime.schedule.units import Notice, Task
+from coloop.runtime.schedule.window import EarlyStages, Part, Window
 
 if TYPE_CHECKING:
     from coloop.runtime.steps import Steps
@@ -40,35 +39,26 @@ DRIVER_LANES = 8
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class Scheduler:
     """Carries out the stages of one loop."""
 
-    def __init__(
-        self,
-        calls: Calls,
-        roles: Mapping[str, Role],
-        lanes: "Lanes",
-        watcher: "Steps",
-        window: Window,
-    ) -> None:
-        """
-        Args:
-            watcher: told of each stage, in the driver's thread; what it raises ends the step.
-        """
-        self._calls = calls
-        self._roles = roles
-        self._lanes = lanes
-        self._watcher = watcher
-        self._window = window
-        self._at_work: dict[Future[Outcome], Work] = {}
-        self._free_since: dict[str | None, float] = {}
-        self._early = EarlyStages(calls, window, self._work, self._has_room)
-        self._failure: Exception | None = None
-        self._is_admitting = True
-        self._was_held_up = False
-        """A stop was wanted before the first step."""
-        self._idle_from = 0.0
-        self._idle_seconds = 0.0
+    calls: Calls
+    lanes: "Lanes"
+    watcher: "Steps"
+    """Told of each stage, in the driver's thread; what it raises ends the step."""
+    window: Window
+    _at_work: dict[Future[Outcome], Work] = field(default_factory=dict, init=False)
+    _free_since: dict[str | None, float] = field(default_factory=dict, init=False)
+    _failure: Exception | None = field(default=None, init=False)
+    _is_admitting: bool = field(default=True, init=False)
+    _was_held_up: bool = field(default=False, init=False)
+    """A stop was wanted before the first step."""
+    _idle_from: float = field(default=0.0, init=False)
+    _idle_seconds: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._early = EarlyStages(self.calls, self.window, self._work, self._has_room)
 
     def flight(
         self,
@@ -78,14 +68,15 @@ class Scheduler:
         about: Any = None,
     ) -> StepInFlight:
         """A step on these tables, fresh ones where none are given."""
-        region = StepRegion(
-            step,
-            step_context,
-            unrolled if unrolled is not None else Unrolled(),
-            calls=self._calls,
-            roles=self._roles,
+        unrolled = unrolled if unrolled is not None else Unrolled()
+        notices: list[Notice] = []
+        return StepInFlight(
+            step_context=step_context,
+            unrolled=unrolled,
+            units=units_of_step(step, step_context, unrolled, self.calls, notices),
+            notices=notices,
+            about=about,
         )
-        return StepInFlight(step_context=step_context, region=region, about=about)
 
     def run(
         self, step: Step, step_context: StepContext, unrolled: Unrolled | None = None
@@ -94,7 +85,7 @@ class Scheduler:
         flight = self.flight(step, step_context, unrolled)
         waiting = [flight]
         self.run_steps(lambda: waiting.pop() if waiting else None, lambda done: None)
-        return flight.region.unrolled
+        return flight.unrolled
 
     def run_steps(
         self,
@@ -116,11 +107,13 @@ class Scheduler:
         flights: list[StepInFlight] = []
         self._failure = None
         self._is_admitting = True
-        self._was_held_up = self._watcher.stop_is_wanted
+        self._was_held_up = self.watcher.stop_is_wanted
         self._idle_from = time.monotonic()
         try:
             while True:
-                self._finish_done(flights, finish)
+                while flights and _is_done(flights[0]):
+                    with self._watched():
+                        finish(flights.pop(0))
                 self._heed(flights)
                 self._admit(flights, begin)
                 for work in self._startable(flights):
@@ -131,7 +124,7 @@ class Scheduler:
                         self._start_part(part)
                 if self._at_work:
                     waited_for: list[Future[Any]] = [*self._at_work, self._early.bell]
-                    done, _ = self._lanes.wait(waited_for, TICK_SECONDS)
+                    done, _ = self.lanes.wait(waited_for, TICK_SECONDS)
                     self._take_outcomes(done)
                 elif not any(_is_done(flight) for flight in flights[:1]):
                     break
@@ -148,7 +141,7 @@ class Scheduler:
 
     @property
     def is_sequential(self) -> bool:
-        return self._window.size == 1
+        return self.window.size == 1
 
     def take_idle_seconds(self) -> float:
         """Seconds in which nothing was at work, since this was asked last."""
@@ -165,17 +158,10 @@ class Scheduler:
             if flight is not None:
                 flight.has_failed = True
 
-    def _finish_done(
-        self, flights: list[StepInFlight], finish: Callable[[StepInFlight], None]
-    ) -> None:
-        while flights and _is_done(flights[0]):
-            with self._watched():
-                finish(flights.pop(0))
-
     def _heed(self, flights: Sequence[StepInFlight]) -> None:
         """Cancel what is not to go on: after a stop all steps that have not learned, after a
         failure that step and those after it."""
-        stops = self._watcher.stop_is_wanted
+        stops = self.watcher.stop_is_wanted
         if stops or self._failure is not None:
             self._is_admitting = False
         has_failed = self._failure is not None and not any(f.has_failed for f in flights)
@@ -184,7 +170,7 @@ class Scheduler:
             flight.is_cancelled = has_failed or (stops and not flight.has_learned)
 
     def _admit(self, flights: list[StepInFlight], begin: Callable[[], StepInFlight | None]) -> None:
-        while self._is_admitting and len(flights) < self._window.size:
+        while self._is_admitting and len(flights) < self.window.size:
             with self._watched():
                 flight = begin()
                 if flight is not None:
@@ -195,7 +181,7 @@ class Scheduler:
     def _startable(self, flights: Sequence[StepInFlight]) -> Iterator[Work]:
         """Stages whose inputs are there and whose lane is free, those of earlier steps first."""
         for place, flight in enumerate(flights):
-            for task in () if flight.is_cancelled else flight.region.ready():
+            for task in () if flight.is_cancelled else flight.units.ready():
                 if flight.has_failed or not self._is_let(task.stage, flights[:place]):
                     continue
                 if self._waits_for_writers(task.stage, flight, flights[place + 1 :]):
@@ -211,52 +197,50 @@ class Scheduler:
         """Whether the steps before it, and what is at work, let a stage begin with all its rows."""
         at_work = (work.stage for work in self._at_work.values())
         return (
-            self._window.lets(stage, before)
-            and self._window.share(stage, len(before)) >= 1.0
-            and not self._window.meets(stage, at_work)
+            self.window.lets(stage, before)
+            and self.window.share(stage, len(before)) >= 1.0
+            and not self.window.meets(stage, at_work)
         )
 
     def _waits_for_writers(
         self, stage: Stage, own: StepInFlight, behind: Sequence[StepInFlight]
     ) -> bool:
-        """Whether new weights wait for what is written by the weights as they are."""
         going = [one for one in behind if not (one.is_cancelled or one.has_failed)]
-        return self._window.waits_for_writers(stage, own, going, self._can_begin_with_some)
+        return self.window.waits_for_writers(stage, own, going, self._can_begin_with_some)
 
     def _can_begin_with_some(self, stage: Stage) -> bool:
-        return isinstance(self._calls.role(stage)[1], PartRole)
+        return isinstance(self.calls.role(stage)[1], PartRole)
 
     def _work(self, task: Task, flight: StepInFlight) -> Work:
-        """What begins now, with how long it has waited."""
         now, ready_at = time.monotonic(), flight.ready_at[task.key]
         free_since = self._free_since.get(task.stage.pool, flight.began)
         starved = max(0.0, ready_at - max(free_since, flight.began))
-        name, role = self._calls.role(task.stage)
+        name, role = self.calls.role(task.stage)
         work = Work(
             task=task,
             flight=flight,
-            waited=Waited(starved=starved, blocked=now - ready_at),
             role=role,
             memory=role.remember(),
+            starved=starved,
+            blocked=now - ready_at,
         )
         flight.memory.setdefault(name, (role, work.memory))
         return work
 
     def _has_room(self, lane: str | None) -> bool:
         busy = sum(work.stage.pool == lane for work in self._at_work.values())
-        return busy < self._lanes.room(lane)
+        return busy < self.lanes.room(lane)
 
     def _start(self, work: Work) -> None:
         task = work.task
         call = replace(self._call(work, task.tables), begun=tuple(work.begun))
         if call.verb == "generate" and call.context.spec.schedule.stream:
             call = replace(call, hand_on=partial(self._early.hand_on, work))
-        work.flight.region.started(task)
+        task.unit.is_waiting = False
         work.flight.begun.add(work.stage.name)
         self._send(work, partial(work.role.run, call))
 
     def _start_part(self, part: Part) -> None:
-        """Send some of a stage's rows to its lane before the others."""
         work, role = part.work, part.work.role
         assert isinstance(role, PartRole)
         call = replace(self._call(work, part.tables), share=part.share)
@@ -268,31 +252,31 @@ class Scheduler:
         step_context = work.task.step_context
         hosts = step_context.context.hosts.with_tick(work.heard)
         step_context = replace(step_context, context=replace(step_context.context, hosts=hosts))
-        return self._calls.of(work.stage, step_context, tables, work.tick)
+        return self.calls.of(work.stage, step_context, tables, work.tick)
 
     def _send(self, work: Work, do: Callable[[], Any]) -> None:
         if not work.has_begun:
             work.has_begun = True
-            self._watcher.stage_started(work)
+            self.watcher.stage_started(work)
         work.began_at = time.monotonic()
         if not self._at_work:
             self._idle_seconds += work.began_at - self._idle_from
-        future = self._lanes.submit(work.stage.pool, do)
+        future = self.lanes.submit(work.stage.pool, do)
         if not work.is_part:
             future.add_done_callback(work.ended)
         self._at_work[future] = work
 
     def _take_outcomes(self, done: Set[Future[Any]]) -> None:
-        ended = [(work, one) for one, work in self._at_work.items() if one in done]
-        works = sorted(ended, key=_plan_order)
+        ended = [future for future in self._at_work if future in done]
+        works = [(self._at_work.pop(future), future) for future in ended]
+        works.sort(key=lambda pair: (pair[0].flight.step, pair[0].task.place))
         for work, future in works:
-            del self._at_work[future]
             self._free_since[work.stage.pool] = time.monotonic()
             if not self._at_work:
                 self._idle_from = time.monotonic()
             with self._watched(work.flight):
                 self._take(work, future)
-        self._watcher.ticked([*self._at_work.values()])
+        self.watcher.ticked([*self._at_work.values()])
 
     def _take(self, work: Work, future: Future[Outcome]) -> None:
         flight, task = work.flight, work.task
@@ -301,36 +285,27 @@ class Scheduler:
         if isinstance(error, StopRequested) and flight.is_cancelled:
             if not is_part:
                 work.role.recall(work.memory)
-                flight.region.put_back(task)
+                task.unit.is_waiting = True
             return
         if isinstance(error, KeyboardInterrupt):
             raise error
         if error is not None:
-            raise self._watcher.failure_of(work, error)
+            raise self.watcher.failure_of(work, error)
         if is_part:
             work.worked += time.monotonic() - work.began_at
             work.begun.append(future.result())
             return
-        outcome = future.result()
-        flight.region.finished(task, outcome)
-        for notice in flight.region.take_notices():
-            self._watcher.noticed(flight, *notice)
+        work.outcome = future.result()
+        task.unit.finished(work.outcome)
+        while flight.notices:
+            self.watcher.noticed(flight, *flight.notices.pop(0))
         flight.has_learned |= task.stage.verb == "learn"
-        flight.records.append(
-            Record(
-                stage=task.stage, step_context=task.step_context, outcome=outcome, place=task.place
-            )
-        )
-        self._watcher.stage_finished(work, outcome)
+        flight.ended.append(work)
+        self.watcher.stage_finished(work, work.outcome)
 
 
 def _is_done(flight: StepInFlight) -> bool:
-    return flight.region.is_done and not flight.has_failed
-
-
-def _plan_order(one: tuple[Work, object]) -> tuple[int, Place]:
-    work = one[0]
-    return work.flight.step_context.step, work.task.place
+    return flight.units.is_done and not flight.has_failed
 
 
 class Lanes:
@@ -350,12 +325,9 @@ class Lanes:
             self._threads[lane] = ThreadPoolExecutor(self.room(lane), thread_name_prefix=name)
         return self._threads[lane].submit(work)
 
-    def wait(
-        self, works: Collection[Future[T]], seconds: float
-    ) -> tuple[set[Future[T]], set[Future[T]]]:
-        """Those of the works that are done, after the first of them or so many seconds, and the
-        others."""
-        return wait(works, timeout=seconds, return_when=FIRST_COMPLETED)
+    wait = staticmethod(partial(wait, return_when=FIRST_COMPLETED))
+    """Those of some works that are done, after the first of them or so many seconds, and the
+    others."""
 
     def close(self) -> None:
         """Wait for what is at work, and end."""

@@ -1,8 +1,8 @@
 """Stages of a step as units, each of which says what may start now.
 
     Together ─┬─ Alone    a stage
-              ├─ RefillPasses   stages repeated until a filter has enough (`refill_passes.py`)
-              └─ Region   stages in rounds (`rounds.py`)
+              └─ Repeated ─┬─ RefillPasses   until a filter has enough (`regions.py`)
+                           └─ Region         in rounds (`rounds.py`)
 
 A unit knows stages and tables; it knows nothing of lanes, phases, algorithms or machines. It tells
 whoever holds it when it has ended.
@@ -10,25 +10,22 @@ whoever holds it when it has ended.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from coloop.plan.types import Refill, Rounds, Stage
-from coloop.runtime.roles.protocol import Outcome, Role
+from coloop.runtime.roles.protocol import Outcome
 from coloop.runtime.schedule.calls import Calls, StepContext, Tables, Unrolled
 
 Notice = tuple[str, str, str]
 """(node, code, message) of what a person should look at."""
 Place = tuple[int, ...]
 """Where a unit stands in its step: among the units of its list, which again stands somewhere."""
-
-
 Ended = Callable[[], None]
 """Told when all units of a list have ended."""
 UnitsOf = Callable[[Sequence[Stage], StepContext, Unrolled, Place, Ended], "Together"]
 """Makes the units of stages that stand at a place."""
 
 
-class Unit(Protocol):
+class Unit:
     """A part of a step."""
 
     stages: tuple[Stage, ...]
@@ -38,11 +35,16 @@ class Unit(Protocol):
     """Those and the ones that it runs again though they have run before it."""
     waits: frozenset[str]
     """Stages that have to run before it."""
-    is_done: bool
-    home: "Together | None"
+    is_done = False
+    home: "Together"
     """Its list, to which it says when it has ended."""
 
-    def ready(self) -> "list[Task]": ...
+    def ready(self) -> "list[Task]":
+        raise NotImplementedError
+
+    def end(self) -> None:
+        self.is_done = True
+        self.home.unit_ended()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +98,11 @@ class Tree:
     regions: Mapping[str, Rounds]
     """By name."""
     calls: Calls
-    roles: Mapping[str, Role]
     begun: Begun
     notices: list[Notice]
 
 
-class Alone:
+class Alone(Unit):
     """A stage that runs once in its list."""
 
     def __init__(
@@ -112,37 +113,27 @@ class Alone:
         unrolled: Unrolled,
         begun: Begun,
     ) -> None:
-        self.stages: tuple[Stage, ...] = (stage,)
+        self.stages = (stage,)
         self.names = self.members = frozenset({stage.name})
         self.waits = frozenset(stage.after) - self.names
-        self.is_done = False
-        self.home: Together | None = None
         self._begun = begun
-        self._is_waiting = True
+        self.is_waiting = True
+        """It has not started, or is to start anew."""
         self._task = Task(
             stage=stage, step_context=step_context, tables=unrolled, place=place, unit=self
         )
 
     def ready(self) -> list[Task]:
-        return [self._task] if self._is_waiting else []
-
-    def started(self) -> None:
-        self._is_waiting = False
-
-    def put_back(self) -> None:
-        self._is_waiting = True
+        return [self._task] if self.is_waiting else []
 
     def finished(self, outcome: Outcome) -> None:
         stage, tables = self._task.stage, self._task.tables
         tables.take(stage, outcome)
         self._begun.ran(stage, tables.tables)
-        self.is_done = True
-        assert self.home is not None
-        self.home.unit_ended()
+        self.end()
 
     def readers(self) -> list[Task]:
         """What could start if it had ended, and reads the same tables."""
-        assert self.home is not None
         return self.home.readers(self)
 
 
@@ -197,6 +188,56 @@ class Together:
         here = frozenset(name for one in self._units for name in one.names)
         earlier = [one.names for one in self._units[:place] if one.members & unit.members]
         return (unit.waits & here).union(*earlier) - unit.names
+
+
+class Repeated(Unit):
+    """Stages of a list that run again and again, each time on tables of their own."""
+
+    def __init__(
+        self,
+        stages: Sequence[str],
+        step_context: StepContext,
+        place: Place,
+        unrolled: Unrolled,
+        tree: Tree,
+        units: UnitsOf,
+    ) -> None:
+        """
+        Args:
+            stages: by name.
+            unrolled: what they read at first, and give to in the end.
+            units: makes the units of some stages.
+        """
+        self.stages = tuple(tree.stages[name] for name in stages)
+        self.names = self.members = frozenset(stages)
+        self._step_context = step_context
+        self._place = place
+        self._unrolled = unrolled
+        self._tree = tree
+        self._units = units
+        self._nodes = frozenset(node for stage in self.stages for node in stage.givers)
+        self._fresh = Unrolled()
+        """Tables of the pass or round that runs."""
+        self._running: Together | None = None
+
+    def ready(self) -> list[Task]:
+        if self._running is None:
+            self._enter()
+        assert self._running is not None
+        return self._running.ready()
+
+    def _begin(
+        self, number: int, stages: Sequence[Stage], step_context: StepContext, fresh: Unrolled
+    ) -> None:
+        self._fresh = fresh
+        place = (*self._place, number)
+        self._running = self._units(stages, step_context, fresh, place, self._ended)
+
+    def _enter(self) -> None:
+        raise NotImplementedError
+
+    def _ended(self) -> None:
+        raise NotImplementedError
 
 
 def step_context_of(

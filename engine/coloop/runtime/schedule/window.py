@@ -21,11 +21,19 @@ With a window of one step nothing of the above is ever asked: there is one loop,
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from coloop.data.tables import Table
+from coloop.data.tables.table import concat_tables
 from coloop.plan.types import Stage
-from coloop.runtime.schedule.in_flight import StepInFlight
+from coloop.runtime.roles.protocol import PartRole
+from coloop.runtime.schedule.calls import Calls, Unrolled
+from coloop.runtime.schedule.in_flight import Early, StepInFlight, Work
+from coloop.runtime.schedule.units import Task
 
 IN_TURN = ("learn", "sync")
 BESIDE_LEARNING = ("generate", "credit")
@@ -91,7 +99,7 @@ class Window:
             and not waits.has_passed(place, one)
             and not waits.reaches(place, one, stage)
             for place, other in enumerate(behind, start=1)
-            for one in other.open_stages()
+            for one in other.units.open_stages()
         )
 
     def _written_by(self, stage: Stage) -> set[str]:
@@ -108,7 +116,7 @@ class Window:
     def _lets(self, stage: Stage, other: StepInFlight) -> bool:
         if self.is_in_turn(stage):
             return False
-        return not any(self.waits_for(stage, one) for one in other.open_stages())
+        return not any(self.waits_for(stage, one) for one in other.units.open_stages())
 
     def is_in_turn(self, stage: Stage) -> bool:
         """Whether it waits for the steps before to end."""
@@ -125,23 +133,20 @@ class Window:
         return one.node == stage.node and (not is_beside or one.verb == stage.verb)
 
 
+@dataclass(eq=False)
 class _Waits:
     """Which stages of some steps on their way wait for which."""
 
-    def __init__(
-        self,
-        window: Window,
-        steps: Sequence[StepInFlight],
-        can_begin_with_some: Callable[[Stage], bool],
-    ) -> None:
-        self._window = window
-        self._steps = steps
-        self._open = [tuple(step.open_stages()) for step in steps]
-        self._can_begin_with_some = can_begin_with_some
+    window: Window
+    steps: Sequence[StepInFlight]
+    can_begin_with_some: Callable[[Stage], bool]
+
+    def __post_init__(self) -> None:
+        self._open = [tuple(step.units.open_stages()) for step in self.steps]
 
     def has_passed(self, place: int, stage: Stage) -> bool:
         """Whether a stage writes by weights that it has, whatever comes now."""
-        step = self._steps[place]
+        step = self.steps[place]
         if self._is_short(place, stage) and stage.name in step.begun_parts:
             return True
         return stage.name in step.begun and not self._is_repeated(place, stage)
@@ -149,7 +154,7 @@ class _Waits:
     def _is_repeated(self, place: int, stage: Stage) -> bool:
         """Whether it may begin once more before the steps before it have ended."""
         beside = [one for one in self._open[place] if set(one.within) & set(stage.within)]
-        return bool(stage.within) and not any(self._window.is_in_turn(one) for one in beside)
+        return bool(stage.within) and not any(self.window.is_in_turn(one) for one in beside)
 
     def reaches(self, place: int, stage: Stage, sync: Stage) -> bool:
         """Whether a stage waits, by whatever stands between, for a sync of the first of the
@@ -168,12 +173,111 @@ class _Waits:
 
     def _waited_for(self, place: int, stage: Stage) -> Iterator[tuple[int, Stage]]:
         yield from ((place, one) for one in self._open[place] if one.name in stage.after)
-        is_put_off = self._is_short(place, stage) and not self._can_begin_with_some(stage)
+        is_put_off = self._is_short(place, stage) and not self.can_begin_with_some(stage)
         for before in range(place):
             for one in self._open[before]:
-                if is_put_off or self._window.waits_for(stage, one):
+                if is_put_off or self.window.waits_for(stage, one):
                     yield before, one
 
     def _is_short(self, place: int, stage: Stage) -> bool:
         """Whether not all of its rows are let begin beside the steps before it."""
-        return self._window.share(stage, place) < 1.0
+        return self.window.share(stage, place) < 1.0
+
+
+# Stages that begin before their turn, with a part of their rows: readers of groups that a writer
+# hands on while others are written (`stream`), and writers of the first prompts of a step, while
+# steps before it, for whose weights the others wait, are on their way (a fraction of
+# `max_staleness`).
+#
+# Invariant: what a stage gives does not depend on whether it has begun; it runs in its turn
+# whatever it has done before.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What a stage can begin with."""
+
+    work: Work
+    tables: Unrolled
+    share: float = 1.0
+    """Of these rows; the first of them."""
+
+
+@dataclass(eq=False)
+class EarlyStages:
+    """Which stages can begin before their turn."""
+
+    calls: Calls
+    window: Window
+    work_of: Callable[[Task, StepInFlight], Work]
+    """A stage goes to work in a flight, with what it has waited for."""
+    has_room: Callable[[str | None], bool]
+    """Whether a lane can take one more stage."""
+    _handed_on: deque[tuple[Work, Table]] = field(default_factory=deque, init=False)
+    """Rows that writers gave before the others, with who writes them."""
+    bell: Future[None] = field(default_factory=Future, init=False)
+    """Rings when there are some."""
+
+    def hand_on(self, work: Work, table: Table) -> None:
+        """Rows that a writer gave before the others; called in its lane."""
+        self._handed_on.append((work, table))
+        with suppress(InvalidStateError):  # it rings already
+            self.bell.set_result(None)
+
+    def parts(self, flights: Sequence[StepInFlight], at_work: Collection[Work]) -> Iterator[Part]:
+        """What can begin now, stages of earlier steps first."""
+        self._take_handed_on(at_work)
+        for place, flight in enumerate(flights):
+            if not (flight.is_cancelled or flight.has_failed):
+                yield from self._with_rows(flight, flights[:place])
+                yield from self._ahead(flight, flights[:place])
+
+    def _with_rows(self, flight: StepInFlight, before: Sequence[StepInFlight]) -> Iterator[Part]:
+        for early in flight.early.values():
+            stage, work = early.task.stage, early.work
+            is_free = self.has_room(stage.pool) and not (work is not None and work.is_part)
+            if early.parts and is_free and self.window.lets(stage, before):
+                early.work = work or self.work_of(early.task, flight)
+                table, early.parts = concat_tables(early.parts), []
+                source = self.calls.only_source(stage, early.task.step_context, early.task.tables)
+                assert source is not None
+                given = early.task.tables.without(())
+                given.tables[source] = table
+                given.delivered = set(stage.edges)
+                yield Part(work=early.work, tables=given)
+
+    def _ahead(self, flight: StepInFlight, before: Sequence[StepInFlight]) -> Iterator[Part]:
+        """Writers that may write a share of their rows before their weights come."""
+        for task in flight.units.ready():
+            stage, share = task.stage, self.window.share(task.stage, len(before))
+            if (
+                0.0 < share < 1.0
+                and task.key not in flight.early
+                and isinstance(self.calls.role(stage)[1], PartRole)
+                and self.has_room(stage.pool)
+                and self.window.lets(stage, before)
+            ):
+                flight.note_ready(task)
+                work = self.work_of(task, flight)
+                work.has_all_rows = True
+                flight.early[task.key] = Early(task=task, work=work)
+                yield Part(work=work, tables=task.tables, share=share)
+
+    def _take_handed_on(self, at_work: Collection[Work]) -> None:
+        """Note which stages the rows are for; of a writer that has ended all rows are there."""
+        if self.bell.done():
+            self.bell = Future()
+        while self._handed_on:
+            writer, table = self._handed_on.popleft()
+            if writer not in at_work:
+                continue
+            flight, source = writer.flight, (writer.stage.node, "rollouts")
+            for task in writer.task.unit.readers():
+                role = self.calls.role(task.stage)[1]
+                if (
+                    self.calls.only_source(task.stage, task.step_context, task.tables) == source
+                    and isinstance(role, PartRole)
+                    and role.can_begin(task.step_context.context)
+                ):
+                    flight.note_ready(task)
+                    flight.early.setdefault(task.key, Early(task=task)).parts.append(table)

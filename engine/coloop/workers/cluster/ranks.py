@@ -1,7 +1,7 @@
 """One call to all processes of a pool, whatever they run on.
 
     driver ── the same call ──> rank 0, rank 1, ...     each does its part, as `training.ranks` says
-           <── answers ────────                         put together as `hosts.worker_api` says
+           <── answers ────────                         put together as `worker_api` says
 
 Nobody waits for a rank that will not come: where one has died, or gives no sign of life for too
 long, its pool is ended and the error names it; where one has failed, the others are asked to give

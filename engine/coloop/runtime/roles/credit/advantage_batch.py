@@ -5,7 +5,7 @@ A row without the reference, values or greedy row that its algorithm reads leave
 counted. Rows that others wrote are held to no reference.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from coloop.algorithms.recipes.credit import reward_of_rows
 from coloop.algorithms.recipes.protocol import CreditInput, CreditOutput
 from coloop.data.arrays import Numbers, mask_of, numbers_of
 from coloop.data.tables import Row
-from coloop.data.tables.table import Table
 from coloop.runtime.roles.credit.credit_rows import (
     Prompts,
     ScoredRows,
@@ -55,6 +54,12 @@ class AdvantageBatch:
     @property
     def rows(self) -> tuple[Row, ...]:
         return self.scored.rows
+
+    @property
+    def reads_beside(self) -> bool:
+        """Whether it reads of its rows what another node, or a greedy answer, says."""
+        settings = self.settings
+        return settings.needs_reference or settings.needs_values or settings.needs_greedy
 
     @property
     def taught(self) -> list[Row]:
@@ -127,26 +132,31 @@ class _Read:
 
     def __init__(self, node: str, settings: ResolvedRewards, call: Call, credit: Credit) -> None:
         self._settings = settings
-        self.reference = _by_row(call.tables("reference"))
-        self._values = {
-            key: one for table in call.tables("values") for key, one in (table.values or {}).items()
-        }
+        self.reference: dict[str, Numbers] = {}
+        self._values: dict[str, Numbers] = {}
+        for table in call.tables("reference"):
+            self.reference |= table.log_probs or {}
+        for table in call.tables("values"):
+            self._values |= table.values or {}
         self._greedy = _greedy_rewards(node, settings, call, credit)
 
     def rows_of(self, scored: ScoredRows) -> tuple[ScoredRows, dict[str, int]]:
         """The rows that have all that is read, and how many others lack what."""
-        left_out = {"without_reference": 0, "without_values": 0, "without_greedy": 0}
-        if self._settings.needs_reference:
-            before, scored = scored.size, scored.those_with(self.reference)
-            left_out["without_reference"] = before - scored.size
-        if self._settings.needs_values:
+        settings = self._settings
+        left_out: dict[str, int] = {}
+        lacks: dict[str, Callable[[Row], bool]] = {
+            "without_reference": lambda row: (
+                settings.needs_reference
+                and row.id not in self.reference
+                and row.id not in scored.of_others
+            ),
+            "without_values": lambda row: settings.needs_values and row.id not in self._values,
+            "without_greedy": lambda row: settings.needs_greedy and row.group not in self._greedy,
+        }
+        for name, is_left_out in lacks.items():
             before = scored.size
-            scored = scored.only([row.id in self._values for row in scored.rows])
-            left_out["without_values"] = before - scored.size
-        if self._settings.needs_greedy:
-            before = scored.size
-            scored = scored.only([row.group in self._greedy for row in scored.rows])
-            left_out["without_greedy"] = before - scored.size
+            scored = scored.only([not is_left_out(row) for row in scored.rows])
+            left_out[name] = before - scored.size
         return scored, left_out
 
     def unvalued(self, scored: ScoredRows) -> list[Row]:
@@ -168,8 +178,7 @@ class _Read:
         return found
 
     def _difference(self, row: Row) -> Numbers:
-        """In double precision, as the difference of two single ones may need it; 0 for a row that
-        is held to no reference."""
+        """In double precision; 0 for a row that is held to no reference."""
         assert row.tokens is not None
         reference = self.reference.get(row.id)
         if reference is None:
@@ -211,12 +220,6 @@ def _critic_lambdas(node: str, context: Context) -> tuple[float, ...]:
     critics = [edge.target.node for edge in context.spec.graph.edges_out_of(node, "returns")]
     own = (lambda_of(context.spec, critic) for critic in critics)
     return tuple(dict.fromkeys(one for one in own if one is not None))
-
-
-def _by_row(tables: Sequence[Table]) -> Mapping[str, Numbers]:
-    return {
-        row_id: values for table in tables for row_id, values in (table.log_probs or {}).items()
-    }
 
 
 def _times(advantage: float | Numbers, weight: float) -> float | Numbers:

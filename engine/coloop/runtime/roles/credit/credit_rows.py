@@ -10,8 +10,6 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 
-import numpy as np
-
 from coloop.algorithms.recipes.protocol import EdgeScores, Score
 from coloop.algorithms.recipes.rows import returns_over_rounds
 from coloop.data.arrays import Ids
@@ -20,6 +18,7 @@ from coloop.data.tables.row import merge_columns
 from coloop.errors import DataError
 from coloop.runtime.roles.protocol import Call, Context, Input
 from coloop.runtime.roles.rows.inputs import deliver
+from coloop.runtime.roles.rows.scored import last_trained
 from coloop.spec.algorithm import ResolvedOffPolicy
 from coloop.spec.nodes import ActorNode, VerifierNode
 from coloop.spec.training import Credit
@@ -39,10 +38,6 @@ class ScoredRows:
     def only(self, keep: Sequence[bool]) -> "ScoredRows":
         edges = [replace(one, scores=list(compress(one.scores, keep))) for one in self.edges]
         return replace(self, rows=tuple(compress(self.rows, keep)), edges=tuple(edges))
-
-    def those_with(self, known: Mapping[str, object]) -> "ScoredRows":
-        """Own rows of which something is known; all rows that others wrote."""
-        return self.only([row.id in known or row.id in self.of_others for row in self.rows])
 
     def scored(self) -> "ScoredRows":
         """Without rows of which no edge has a number."""
@@ -80,7 +75,9 @@ def score_rows(
     for given in inputs:
         values = deliver(context, rows, given).values
         scores = [_number(values.get(row.id)) for row in rows]
-        edges.append(_edge(given, _over_rounds(node, context, rows, scores)))
+        name = given.edge.id or given.edge.source.node
+        scores = _over_rounds(node, context, rows, scores)
+        edges.append(EdgeScores(name=name, weight=given.edge.weight, scores=scores))
         said = [values[row.id] for row in rows if row.id in values]
         delivered[given.edge.key] = {"delivered": len(said), "none": said.count(None)}
     return ScoredRows(rows=tuple(rows), edges=tuple(edges), delivered=delivered)
@@ -153,7 +150,6 @@ def credit_of(node: str, context: Context) -> Credit:
 def _over_rounds(
     node: str, context: Context, rows: Sequence[Row], scores: list[Score]
 ) -> list[Score]:
-    """Scores with what later rounds add to them, where the learner's credit says so."""
     rounds = credit_of(node, context).rounds
     if rounds is None:
         return scores
@@ -167,19 +163,9 @@ def _over_rounds(
         scores,
         rounds=[row.round for row in rows],
         below=below,
-        last_tokens=[_last_token(row) for row in rows],
+        last_tokens=[last_trained(row) for row in rows],
         discount=rounds.discount,
     )
-
-
-def _last_token(row: Row) -> int:
-    trained = np.flatnonzero(row.tokens.loss_mask if row.tokens is not None else [])
-    return int(trained[-1]) if trained.size else 0
-
-
-def _edge(given: Input, scores: list[Score]) -> EdgeScores:
-    name = given.edge.id or given.edge.source.node
-    return EdgeScores(name=name, weight=given.edge.weight, scores=scores)
 
 
 def _number(value: object) -> Score:
@@ -202,8 +188,8 @@ def group_keys(
 
 def _key_of(node: str, context: Context, name: str) -> Callable[[Row], Hashable]:
     match name:
-        case "prompt":
-            return _prompt_of
+        case "prompt":  # a row that a buffer gives has no ancestors any more
+            return lambda row: (row.group if not row.parents else None) or problem_of(row)
         case "role":
             return lambda row: row.writer
         case "round":
@@ -225,9 +211,6 @@ def _key_of(node: str, context: Context, name: str) -> Callable[[Row], Hashable]
     return ancestor
 
 
-def _prompt_of(row: Row) -> str:
-    """The first row from which a row descends; of one that a buffer gives, which has no ancestors
-    any more, the row that it was written for."""
-    if not row.parents and row.group is not None:
-        return row.group
+def problem_of(row: Row) -> str:
+    """The first row from which a row descends: that of everything written for one problem."""
     return max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))

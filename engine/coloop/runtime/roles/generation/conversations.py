@@ -1,65 +1,295 @@
 """Conversations of one draw of a writer: where its texts pause, and who answers each of them."""
 
 import threading
-from collections.abc import Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from coloop.data.chats import chat_problem, joined_parts
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row
-from coloop.data.tools.calls import pauses_of
-from coloop.data.tools.environment import EnvironmentTool
-from coloop.data.tools.protocol import Caller, ToolFailure
+from coloop.data.tools.calls import ToolCall, call_in, pauses_of, worded
+from coloop.data.tools.environment import SUMS, EnvironmentTool
+from coloop.data.tools.protocol import Answered, Caller, Session, Tick, ToolFailure
 from coloop.errors import UserCodeError
-from coloop.runtime.roles.generation.conversation import (
-    SILENT,
-    Callee,
-    Conversation,
-    ConversationResult,
-    Work,
-    nothing_earned,
-)
-from coloop.runtime.roles.generation.policy_tool import PolicySession, PolicyTool, Wrapped
+from coloop.runtime.roles.generation.policy_tool import Asked, PolicySession, PolicyTool, Wrapped
 from coloop.runtime.roles.protocol import Call
 from coloop.runtime.roles.tool import ToolRole
 from coloop.spec.base import as_tuple
 from coloop.spec.groups import rollout_of, turns_of
 from coloop.spec.nodes import ToolNode
-from coloop.workers.messages import Pause, Sampling, TurnEnd, Word
+from coloop.spec.rollout import Rollout, Turns
+from coloop.workers.messages import Pause, Sampling, Silence, TurnEnd, Word
+
+if TYPE_CHECKING:
+    from coloop.runtime.roles.generation.writer import RowPrompt
 
 
-class Asked(Protocol):
-    """What a text is drawn to."""
+# One text between a policy and its tools: turn by turn, what is said to it.
+#
+#     a turn ends ── with a call ──► tool ──► its answer, worded ──► the next turn
+#                 ── with nothing called, and no end ──► `invalid_action`, or the end
+#                 ── with the end
+#
+# After the last turn the policy writes once more without tools, or is cut. Each text has its own
+# conversation, which follows from the text, the row and seeds alone.
+
+
+@dataclass(slots=True)
+class Work:
+    """What a tool did in a text."""
+
+    calls: int = 0
+    errors: int = 0
+    """Calls that it gave no answer to."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationResult:
+    turns: int = 1
+    calls: tuple[str, ...] = ()
+    """As the policy wrote them."""
+    outputs: tuple[str, ...] = ()
+    """What the policy read, one a call."""
+    earned: Mapping[str, float] = field(default_factory=dict)
+    """Columns of environments, by their exact names."""
+    work: Mapping[str, Work] = field(default_factory=dict)
+    """By tool."""
+    asked: tuple[Asked, ...] = ()
+    """What other policies were asked in it."""
+    invalid: int = 0
+    """Turns in which nothing was called."""
+    was_cut: bool = False
+    """The turns were over before the text was."""
 
     @property
-    def row(self) -> Row: ...
+    def columns(self) -> dict[str, Any]:
+        return {
+            "turns": self.turns,
+            "tool_calls": list(self.calls),
+            "tool_outputs": list(self.outputs),
+        }
+
+
+PLAIN: Final = (str, int, float, bool, list, tuple, dict, type(None))
+"""Types of the columns that tools see."""
+SILENT: Final = ConversationResult()
+"""Of a text to which nobody speaks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callee:
+    """What a text may call."""
+
+    name: str
+    """The tool by whose pattern it is called."""
+    section: ToolNode
+    answers: str
+    """The tool that answers: the same, or the one that wraps it."""
+    words: ToolNode
+    """Of the tool that answers: words the answer."""
+    open: Callable[[], Session]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.name, self.answers)))
+
+
+class Conversation:
+    """One text that alternates between a policy and its tools. Asked by one thread at a time."""
+
+    def __init__(
+        self, callees: Sequence[Callee], turns: Turns, rollout: Rollout, tick: Tick
+    ) -> None:
+        self._callees = callees
+        self._turns = turns
+        self._has_stops = bool(rollout.stop)
+        self._tick = tick
+        self._sessions: dict[int, Session] = {}
+        """By the place of the callee."""
+        self._calls: list[str] = []
+        self._outputs: list[str] = []
+        self._work = {name: Work() for callee in callees for name in callee.nodes}
+        self._taken = 0
+        self._invalid = 0
+        self._is_over = False
+        """The text ended with the last turn."""
+        self._was_cut = False
+
+    def answer(self, pause: Pause) -> Word:
+        """What is said where the text pauses."""
+        if self._taken >= self._turns.max:
+            return Silence.GO_ON if pause.end == "call" else None
+        call, failure = self._find(pause.text)
+        if call is not None:
+            return self._answered(*call)
+        if failure is not None:
+            return self._next(failure)
+        return self._uncalled(pause)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a turn of the text is over."""
+        return self._taken > 0
+
+    def told(self) -> ConversationResult:
+        """What came of it; the text is finished."""
+        earned = {
+            name: value
+            for callee in self._callees
+            for name, value in nothing_earned(callee.answers, callee.words).items()
+        }
+        earned |= {
+            f"{self._callees[place].answers}.{name}": value
+            for place, session in self._sessions.items()
+            for name, value in session.earned().items()
+        }
+        asked = [
+            one
+            for _, session in sorted(self._sessions.items())
+            if isinstance(session, PolicySession)
+            for one in session.asked
+        ]
+        return ConversationResult(
+            turns=self._taken + (not self._is_over),
+            calls=tuple(self._calls),
+            outputs=tuple(self._outputs),
+            earned=earned,
+            work=self._work,
+            asked=tuple(asked),
+            invalid=self._invalid,
+            was_cut=self._was_cut,
+        )
+
+    def close(self) -> None:
+        for session in self._sessions.values():
+            session.close()
+
+    def _find(self, text: str) -> tuple[tuple[int, ToolCall] | None, str | None]:
+        """The call with which a turn ends, with the place of its callee: the one that ends last.
+        Else what the policy is told of a turn in which none can be looked for."""
+        found: list[tuple[int, ToolCall]] = []
+        for place, callee in enumerate(self._callees):
+            try:
+                call = call_in(text, callee.name, callee.section)
+            except ToolFailure as failure:
+                self._work[callee.name].errors += 1
+                return None, f"error: {failure}"
+            if call is not None:
+                found.append((place, call))
+        return max(found, key=lambda one: one[1].end, default=None), None
+
+    def _answered(self, place: int, call: ToolCall) -> Word:
+        callee = self._callees[place]
+        began, has_failed = time.monotonic(), False
+        try:
+            if place not in self._sessions:
+                self._sessions[place] = callee.open()
+            answered = self._sessions[place].answer(call.arguments, self._tick)
+            output = worded(answered.value, call.arguments, callee.words)
+        except ToolFailure as failure:
+            has_failed, answered = True, Answered(value=None)
+            output = _failed(failure, call, callee)
+        for name in callee.nodes:
+            work = self._work[name]
+            work.calls += 1
+            work.errors += has_failed
+            work.seconds += time.monotonic() - began
+        self._calls.append(call.text)
+        self._outputs.append(output)
+        if answered.is_last:
+            self._taken += 1
+            self._is_over = True
+            return None
+        return self._next(output, is_world=callee.section.type == "environment")
+
+    def _uncalled(self, pause: Pause) -> Word:
+        if pause.end == "call":
+            return Silence.GO_ON
+        has_ended = pause.end == "stop" or (pause.end == "end" and not self._has_stops)
+        if has_ended or self._turns.invalid_action is None:
+            return None
+        self._invalid += 1
+        return self._next(self._turns.invalid_action)
+
+    def _next(self, text: str, *, is_world: bool = False) -> Word:
+        """A turn is over; what is said before the next, or that there is none."""
+        self._taken += 1
+        is_cut = is_world or self._turns.last == "cut"
+        if self._taken >= self._turns.max and is_cut:
+            self._is_over = self._was_cut = True
+            return Silence.CUT
+        return text
+
+
+def nothing_earned(name: str, section: ToolNode) -> Mapping[str, float]:
+    """Columns that a tool adds to a text in which it is not called."""
+    if section.type != "environment":
+        return {}
+    return {f"{name}.{one}": 0.0 for one in SUMS}
+
+
+def _failed(failure: ToolFailure, call: ToolCall, callee: Callee) -> str:
+    """What the policy reads of a call without an answer."""
+    reason = f"error: {failure}"
+    try:
+        return worded(reason, call.arguments, callee.words)
+    except ToolFailure:
+        return reason
+
+
+def turn_measures(told: Sequence[ConversationResult]) -> dict[str, float]:
+    count = len(told)
+    return {
+        "turns/mean": sum(one.turns for one in told) / count,
+        "turns/invalid": sum(one.invalid for one in told) / count,
+        "turns/cut": sum(one.was_cut for one in told) / count,
+    }
+
+
+def tool_measures(told: Sequence[ConversationResult]) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for tool in dict.fromkeys(name for one in told for name in one.work):
+        work = [one.work[tool] for one in told if tool in one.work]
+        calls = sum(one.calls for one in work)
+        found[tool] = {
+            "tool/calls": calls / len(told),
+            "tool/seconds": sum(one.seconds for one in work),
+        }
+        if calls:
+            found[tool]["tool/errors"] = sum(one.errors for one in work) / calls
+    return found
 
 
 class Conversations:
     """All conversations of one generate stage."""
 
     def __init__(
-        self, node: str, call: Call, row_prompts: Sequence[Asked], numbers: Sequence[int]
+        self,
+        node: str,
+        call: Call,
+        row_prompts: "Sequence[RowPrompt]",
+        numbers: Sequence[int],
     ) -> None:
         """
         Args:
             row_prompts: what texts are drawn to.
             numbers: of each, the number of its first text among those to the row.
         """
-        self._node = node
-        self._call = call
-        self._row_prompts = row_prompts
-        self._numbers = numbers
-        spec = call.context.spec
+        self.node = node
+        self.call = call
+        self.row_prompts = row_prompts
+        self.numbers = numbers
         self._tools = tools_of(node, call)
-        rollout, turns = rollout_of(spec, node), turns_of(spec, node)
+        rollout = rollout_of(call.context.spec, node)
         assert rollout is not None
-        self._rollout, self._turns = rollout, turns
+        self._rollout, self._turns = rollout, turns_of(call.context.spec, node)
+        self._lock = threading.Lock()
         self._open: dict[tuple[int, int], Conversation] = {}
         self._done: dict[tuple[int, int], ConversationResult] = {}
-        self._lock = threading.Lock()
 
     @property
     def are_there(self) -> bool:
@@ -116,9 +346,9 @@ class Conversations:
         with self._lock:
             if (place, k) not in self._open:
                 assert self._turns is not None
-                callees = self._callees(self._row_prompts[place].row, self._numbers[place] + k)
+                callees = self._callees(self.row_prompts[place].row, self.numbers[place] + k)
                 self._open[place, k] = Conversation(
-                    callees, self._turns, self._rollout, self._call.tick
+                    callees, self._turns, self._rollout, self.call.tick
                 )
             return self._open[place, k]
 
@@ -127,7 +357,7 @@ class Conversations:
         """Of a text to which nobody had to speak: its tools were there, and none of them worked."""
         if self._turns is None:
             return SILENT
-        names = {name for tool in self._tools for name in (*tools_of(tool, self._call), tool)}
+        names = {name for tool in self._tools for name in (*tools_of(tool, self.call), tool)}
         earned = {
             column: value
             for name, role in self._tools.items()
@@ -141,7 +371,7 @@ class Conversations:
         return [
             role.section
             for name, tool in self._tools.items()
-            for role in (tools_of(name, self._call) or {name: tool}).values()
+            for role in (tools_of(name, self.call) or {name: tool}).values()
         ]
 
     def _callees(self, row: Row, number: int) -> list[Callee]:
@@ -151,7 +381,7 @@ class Conversations:
             if isinstance(role.tool, PolicyTool):
                 found += self._wrapping(name, role, role.tool, row, number)
                 continue
-            start = partial(role.tool.open, caller_of(name, self._node, row, self._call, number))
+            start = partial(role.tool.open, caller_of(name, self.node, row, self.call, number))
             words = role.section
             found.append(Callee(name=name, section=words, answers=name, words=words, open=start))
         return found
@@ -160,16 +390,16 @@ class Conversations:
         self, name: str, role: ToolRole, tool: PolicyTool, row: Row, number: int
     ) -> list[Callee]:
         """A policy as a tool: called as the tools that it wraps, or by itself."""
-        text, words = f"{self._node}:{row.id}.{number}", role.section
-        inner = tools_of(name, self._call)
+        text, words = f"{self.node}:{row.id}.{number}", role.section
+        inner = tools_of(name, self.call)
         if not inner:
-            start = partial(PolicySession, tool, None, self._call, text)
+            start = partial(PolicySession, tool, None, self.call, text)
             return [Callee(name=name, section=words, answers=name, words=words, open=start)]
         found = []
         for own, wrapped in inner.items():
             assert not isinstance(wrapped.tool, PolicyTool)
-            caller = caller_of(own, self._node, row, self._call, number)
-            start = partial(_wrapped_session, tool, wrapped, caller, self._call, text)
+            caller = caller_of(own, self.node, row, self.call, number)
+            start = partial(_wrapped_session, tool, wrapped, caller, self.call, text)
             section = wrapped.section
             found.append(Callee(name=own, section=section, answers=name, words=words, open=start))
         return found
@@ -193,16 +423,12 @@ def tools_of(node: str, call: Call) -> dict[str, ToolRole]:
 def caller_of(tool: str, node: str, row: Row, call: Call, number: int = 0) -> Caller:
     """A text to a row, as a tool sees it."""
     names = (call.context.seed, tool, node, call.salt, call.step, row.id)
-    columns = {name: value for name, value in row.columns.items() if not _is_inner(value)}
+    columns = {name: value for name, value in row.columns.items() if isinstance(value, PLAIN)}
     return Caller(
         columns=columns,
         seed=derive_seed(*names, number),
         shared_seed=derive_seed(*names),
     )
-
-
-def _is_inner(value: Any) -> bool:
-    return not isinstance(value, str | int | float | bool | list | tuple | dict | None)
 
 
 def with_openings(rows: Sequence[Row], node: str, call: Call) -> list[Row]:

@@ -9,7 +9,7 @@ a prompt the first is the answer; all of them are rows.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from coloop.algorithms.batch import Prompt
@@ -20,8 +20,8 @@ from coloop.data.template import TemplateRow
 from coloop.data.tools.calls import worded
 from coloop.data.tools.protocol import Answered, Session, Tick, ToolFailure
 from coloop.errors import UserCodeError
-from coloop.runtime.roles.generation.rollouts import rollout_row, sampling_of
 from coloop.runtime.roles.protocol import Call
+from coloop.runtime.roles.rows.texts import rollout_row, sampling_of
 from coloop.spec.groups import rollout_of
 from coloop.spec.nodes import ToolNode
 from coloop.workers.messages import PromptRequest, TooLong
@@ -55,27 +55,24 @@ class Wrapped:
     session: Session
 
 
+@dataclass(eq=False)
 class PolicySession:
     """The policy as one text sees it."""
 
-    def __init__(self, tool: PolicyTool, wrapped: Wrapped | None, call: Call, name: str) -> None:
-        """
-        Args:
-            wrapped: whose answers it is given; None: the call alone.
-            name: of the text that asks.
-        """
-        self._tool = tool
-        self._wrapped = wrapped
-        self._call = call
-        self._name = name
-        self.asked: list[Asked] = []
+    tool: PolicyTool
+    wrapped: Wrapped | None
+    """Whose answers it is given; None: the call alone."""
+    call: Call
+    name: str
+    """Of the text that asks."""
+    asked: list[Asked] = field(default_factory=list, init=False)
 
     def answer(self, arguments: Mapping[str, str], tick: Tick) -> Answered:
         chunks = [""]
-        if self._wrapped is not None:
-            found = self._wrapped.session.answer(arguments, tick)
+        if self.wrapped is not None:
+            found = self.wrapped.session.answer(arguments, tick)
             parts = found.parts or (found.value,)
-            texts = [worded(part, arguments, self._wrapped.section) for part in parts]
+            texts = [worded(part, arguments, self.wrapped.section) for part in parts]
             chunks = self._packed(texts)
         prompts = [self._prompt(chunk, arguments) for chunk in chunks]
         return Answered(value="\n".join(self._written(prompts)))
@@ -84,22 +81,22 @@ class PolicySession:
         return {}
 
     def close(self) -> None:
-        if self._wrapped is not None:
-            self._wrapped.session.close()
+        if self.wrapped is not None:
+            self.wrapped.session.close()
 
     def _prompt(self, chunk: str, arguments: Mapping[str, str]) -> Prompt:
         row = TemplateRow(columns={**arguments, "value": chunk})
         try:
-            return self._tool.program.prompt([row], 0)
+            return self.tool.program.prompt([row], 0)
         except UserCodeError as error:
             raise ToolFailure(str(error)) from None
 
     def _packed(self, texts: Sequence[str]) -> list[str]:
         """Texts in few chunks, as `pack` says; else all in one."""
-        pack, call = self._tool.section.pack, self._call
+        pack, call = self.tool.section.pack, self.call
         if pack is None:
             return ["\n".join(texts)]
-        policy = self._tool.policy
+        policy = self.tool.policy
         group = call.context.groups[policy]
         sizes = call.context.hosts.lengths(group, policy, list(texts))
         bins = first_fit_decreasing(sizes, pack.tokens)
@@ -107,17 +104,17 @@ class PolicySession:
 
     def _written(self, prompts: Sequence[Prompt]) -> list[str]:
         """What the policy writes to these prompts: its first text to each."""
-        call, policy = self._call, self._tool.policy
+        call, policy = self.call, self.tool.policy
         rollout = rollout_of(call.context.spec, policy)
         assert rollout is not None
         before = len(self.asked)
+        names = (call.context.seed, policy, call.salt, call.step, self.tool.node, self.name)
         requests = [
             PromptRequest(
-                id=f"{self._name}, call {number} of {self._tool.node}",
+                id=f"{self.name}, call {number} of {self.tool.node}",
                 prompt=prompt,
                 seeds=tuple(
-                    derive_seed(call.context.seed, policy, *self._names, number, k)
-                    for k in range(rollout.completions_per_prompt)
+                    derive_seed(*names, number, k) for k in range(rollout.completions_per_prompt)
                 ),
             )
             for number, prompt in enumerate(prompts, before)
@@ -131,16 +128,10 @@ class PolicySession:
                     f"{policy} would read {reply.tokens} tokens, but its context has {reply.limit}"
                 )
                 raise ToolFailure(told)
-            self.asked.append(self._heard(prompt, tuple(reply)))
+            self.asked.append(
+                Asked(tool=self.tool.node, policy=policy, prompt=prompt, texts=tuple(reply))
+            )
         return [one.texts[0].text for one in self.asked[before:]]
-
-    def _heard(self, prompt: Prompt, texts: tuple[Tokens, ...]) -> Asked:
-        return Asked(tool=self._tool.node, policy=self._tool.policy, prompt=prompt, texts=texts)
-
-    @property
-    def _names(self) -> tuple[Any, ...]:
-        """What draws of its texts follow from."""
-        return self._call.salt, self._call.step, self._tool.node, self._name
 
 
 def first_fit_decreasing(sizes: Sequence[int], room: int) -> list[list[int]]:
@@ -202,10 +193,15 @@ def measures_beside(tables: Mapping[tuple[str, str], Table]) -> dict[str, dict[s
     for (node, _), table in tables.items():
         texts = [row.tokens for row in table.rows if row.writer == node and row.tokens]
         if texts:
-            tokens = sum(len(text.token_ids) for text in texts)
-            found[node] = {
-                "rollout/tokens": float(tokens),
-                "rollout/length": tokens / len(texts),
-                "rollout/finished": sum(text.finished for text in texts) / len(texts),
-            }
+            found[node] = rollout_measures(texts)
     return found
+
+
+def rollout_measures(texts: Sequence[Tokens]) -> dict[str, float]:
+    """Of texts, of which there is one at least: tokens that were written, and how they ended."""
+    tokens = sum(len(text.token_ids) - text.heard for text in texts)
+    return {
+        "rollout/tokens": float(tokens),
+        "rollout/length": tokens / len(texts),
+        "rollout/finished": sum(text.finished for text in texts) / len(texts),
+    }

@@ -13,17 +13,21 @@ from typing import Any
 from coloop.algorithms.batch import Prompt
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Table, Tokens
-from coloop.runtime.roles.generation.conversation import (
+from coloop.runtime.roles.generation.conversations import (
     ConversationResult,
+    Conversations,
     tool_measures,
     turn_measures,
 )
-from coloop.runtime.roles.generation.conversations import Conversations
-from coloop.runtime.roles.generation.policy_tool import measures_beside, policies_of, tables_beside
-from coloop.runtime.roles.generation.rollouts import rollout_row, sampling_of
+from coloop.runtime.roles.generation.policy_tool import (
+    measures_beside,
+    policies_of,
+    rollout_measures,
+    tables_beside,
+)
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.scored import check_tokens
-from coloop.runtime.roles.rows.texts import prompts_of, tools_of
+from coloop.runtime.roles.rows.texts import prompts_of, rollout_row, sampling_of, tools_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import rollout_of, turns_of
 from coloop.spec.rollout import OnSync, Rollout
@@ -102,8 +106,7 @@ class Writer:
         make(enumerate(replies))
         if greedy_extra:
             told |= self._add_greedy(row_prompts, families, call)
-        refused = [reply for reply in replies if isinstance(reply, TooLong)]
-        metrics, alerts = self._fits.count(refused, len(row_prompts), is_probe=call.is_probe)
+        metrics, alerts = self._fits.count(replies, is_probe=call.is_probe)
         children = tuple(child for place in sorted(families) for child in families[place])
         texts = [child.tokens for child in children if child.tokens]
         drawn = ((child.id, child.tokens.log_probs) for child in children if child.tokens)
@@ -249,16 +252,11 @@ class Writer:
     ) -> dict[str, float]:
         if not texts:
             return {}
-        heard = sum(text.heard for text in texts)
-        tokens = sum(len(text.token_ids) for text in texts) - heard
-        found = {
-            "rollout/tokens": float(tokens),
-            "rollout/length": tokens / len(texts),
-            "rollout/finished": sum(text.finished for text in texts) / len(texts),
-        }
+        found = rollout_measures(texts)
         if self._on_sync(context) == "resume":
             found["rollout/mixed"] = sum(bool(text.switches) for text in texts) / len(texts)
         if turns_of(context.spec, self._node) is not None:
+            heard = sum(text.heard for text in texts)
             found |= {"turns/tokens": heard / len(texts), **turn_measures(told)}
         return found
 

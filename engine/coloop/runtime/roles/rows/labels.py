@@ -11,9 +11,9 @@ from coloop.algorithms.batch import Unit
 from coloop.algorithms.recipes.labels import LABEL
 from coloop.data.tables import Row, Score
 from coloop.errors import DataError
-from coloop.runtime.roles.generation.prompting import Prompting, Prompts
 from coloop.runtime.roles.protocol import Call, Context, Input
 from coloop.runtime.roles.rows.texts import SIDES, as_sequence, drawn_sequence, heat_of, prompt_of
+from coloop.runtime.roles.template import Prompting, Prompts
 from coloop.spec.algorithm import Algorithm, ImplicitPrm, Outcome
 from coloop.spec.graph import LoopSpec
 from coloop.spec.heads import head_of, learns_steps, scored_at
@@ -93,7 +93,6 @@ def _stepwise(
 
 
 def _other_kind(row: Row, given: Input, node: str, *, wants_steps: bool) -> DataError:
-    """Labels of steps for who learns whole texts, or the other way round."""
     scorer = given.edge.source.node
     if wants_steps:
         return DataError(

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from coloop.data.rewards.remote import RemoteReward
@@ -22,9 +21,10 @@ from coloop.data.services.endpoint import Endpoint
 from coloop.data.tables import Row, Score
 from coloop.errors import DataError, UserCodeError
 from coloop.runtime.roles.protocol import Call, Context
-from coloop.runtime.roles.rows.steps import StepScores
+from coloop.runtime.roles.rows.scored import StepScores
 from coloop.sandbox.code_files import CodeFile, read_code
 from coloop.sandbox.process import Sandbox
+from coloop.spec.nodes import ToolNode
 from coloop.spec.reward import PythonSource, RemoteSource
 
 Source = PythonSource | RemoteSource
@@ -32,10 +32,6 @@ Source = PythonSource | RemoteSource
 
 TOKEN_IDS = "completion_ids"
 """The parameter of a reward by which it gets the token ids of each completion, as TRL names it."""
-
-
-def _token_ids(row: Row) -> list[int] | None:
-    return None if row.tokens is None else [int(one) for one in row.tokens.token_ids]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +102,10 @@ class Outside:
             with child.held(partial(call.tick, 0, len(rows))):
                 columns = reward_columns(plain)
                 if TOKEN_IDS in child.source and TOKEN_IDS not in columns:
-                    columns[TOKEN_IDS] = [_token_ids(row) for row in rows]
+                    columns[TOKEN_IDS] = [
+                        None if row.tokens is None else row.tokens.token_ids.tolist()
+                        for row in rows
+                    ]
                 return score_rows(
                     child,
                     columns,
@@ -125,7 +124,7 @@ class Outside:
 
     def _child(self, source: PythonSource, context: Context) -> Sandbox:
         if self._sandbox is None:
-            read = self._read(source, context)
+            read = code_of(self._node, source, "source.file", context)
             self._sandbox = Sandbox(
                 read.source,
                 modules=read.modules,
@@ -151,12 +150,6 @@ class Outside:
             self._remote = RemoteReward(endpoint, batch=source.batch)
         return self._remote
 
-    def _read(self, source: PythonSource, context: Context) -> CodeFile:
-        if source.code is not None:
-            return CodeFile(source.code, {})
-        assert source.file is not None
-        return read_code_of(self._node, "source.file", context.root / Path(source.file))
-
     def close(self) -> None:
         if self._remote is not None:
             self._remote.close()
@@ -166,12 +159,16 @@ class Outside:
             self._sandbox = None
 
 
-def read_code_of(node: str, field: str, path: Path) -> CodeFile:
-    """The file that a field of a node names.
+def code_of(node: str, section: PythonSource | ToolNode, field: str, context: Context) -> CodeFile:
+    """The Python of a node: as its section has it, or in the file that a field names.
 
     Raises:
-        DataError: it cannot be read.
+        DataError: the file cannot be read.
     """
+    if section.code is not None:
+        return CodeFile(section.code, {})
+    assert section.file is not None
+    path = context.root / section.file
     try:
         return read_code(path)
     except (OSError, ValueError) as error:

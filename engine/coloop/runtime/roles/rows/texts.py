@@ -1,17 +1,20 @@
 """Which text of a row is scored or learned: a rollout's own tokens, or `target` after `prompt`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coloop.algorithms.batch import Pair, Prompt, Text, completion_sequence, completion_sequences
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Numbers
 from coloop.data.tables import ABSENT, Row, Tokens
+from coloop.data.tables.row import child_row
 from coloop.errors import DataError, RequestRefused
 from coloop.runtime.roles.protocol import Context, N, NodeRole
+from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
-from coloop.workers.messages import TooLong
+from coloop.spec.rollout import OnSync, Rollout
+from coloop.workers.messages import Sampling, TooLong
 
 SIDES = ("chosen", "rejected")
 """Of a pair."""
@@ -51,8 +54,7 @@ def as_sequence(row: Row, **learned: Any) -> TokenSequence:
 
 
 def _imitated(row: Row) -> Text:
-    """What a row demonstrates: its target after its prompt. A target of messages may be a whole
-    chat, with no prompt before it."""
+    """A target after its prompt; one of messages may be a whole chat, with no prompt."""
     target = _said(row, "target")
     is_whole = isinstance(target, list) and row.column("prompt") is ABSENT
     prompt = [] if is_whole else prompt_of(row)
@@ -81,27 +83,23 @@ def is_masked(row: Row, spec: LoopSpec) -> bool:
     return is_cut and rollout is not None and rollout.truncated == "mask"
 
 
-def as_pair(row: Row, reference: Mapping[str, Numbers] | None = None, **learned: Any) -> Pair:
+def as_pair(
+    row: Row,
+    reference: Mapping[str, Numbers] | None = None,
+    *,
+    giver: Row | None = None,
+    **learned: Any,
+) -> Pair:
     """Both sides of a pair; a side that was drawn keeps its tokens.
 
     Args:
         reference: log-probs of each side's completion by the reference.
+        giver: another pair, whose sides stand under this pair's prompt; None: its own.
         learned: what else the pair has.
     """
     known = reference or {}
-    chosen, rejected = (_side(row, side, known.get(side)) for side in SIDES)
+    chosen, rejected = (_side(row, giver or row, side, known.get(side)) for side in SIDES)
     return Pair(id=row.id, chosen=chosen, rejected=rejected, **learned)
-
-
-def as_stranger(row: Row, other: Row, reference: Mapping[str, Numbers] | None = None) -> Pair:
-    """Both sides of another pair under this pair's prompt; what was drawn keeps its tokens.
-
-    Args:
-        reference: log-probs of each side's completion by the reference.
-    """
-    known = reference or {}
-    chosen, rejected = (_crossed(row, other, side, known.get(side)) for side in SIDES)
-    return Pair(id=row.id, chosen=chosen, rejected=rejected)
 
 
 def strangers(rows: Sequence[Row]) -> dict[str, Row]:
@@ -117,22 +115,14 @@ def strangers(rows: Sequence[Row]) -> dict[str, Row]:
     return found
 
 
-def _crossed(row: Row, other: Row, side: str, reference: Numbers | None) -> TokenSequence:
-    own, given = row.columns.get(f"{side}_tokens"), other.columns.get(f"{side}_tokens")
+def _side(row: Row, giver: Row, side: str, reference: Numbers | None) -> TokenSequence:
+    """What the giver has as this side, behind the row's prompt."""
+    own, given = row.columns.get(f"{side}_tokens"), giver.columns.get(f"{side}_tokens")
     if isinstance(own, Tokens) and isinstance(given, Tokens):
-        text = replace(given, prompt_ids=own.prompt_ids)
-        return drawn_sequence(row.id, text, log_probs_reference=reference)
+        drawn = replace(given, prompt_ids=own.prompt_ids)
+        return drawn_sequence(row.id, drawn, log_probs_reference=reference)
     prompt = row.columns.get(f"{side}_prompt") or prompt_of(row)
-    answer = Text(prompt=prompt, target=_said(other, side), tools=tools_of(row))
-    return TokenSequence(id=row.id, text=answer, log_probs_reference=reference)
-
-
-def _side(row: Row, side: str, reference: Numbers | None) -> TokenSequence:
-    tokens = row.columns.get(f"{side}_tokens")
-    if isinstance(tokens, Tokens):
-        return drawn_sequence(row.id, tokens, log_probs_reference=reference)
-    prompt = row.columns.get(f"{side}_prompt") or prompt_of(row)
-    text = Text(prompt=prompt, target=_said(row, side), tools=tools_of(row))
+    text = Text(prompt=prompt, target=_said(giver, side), tools=tools_of(row))
     return TokenSequence(id=row.id, text=text, log_probs_reference=reference)
 
 
@@ -235,43 +225,45 @@ def log_probs_of(node: str, rows: Sequence[Row], context: Context) -> dict[str, 
 # learns.
 
 
+@dataclass(eq=False)
 class Fits:
     """Whether rows of a node fit its model."""
 
-    def __init__(self, node: str, code: str, what: str, hint: str) -> None:
-        """
-        Args:
-            code: of the alert.
-            what: the rows in words, `prompts`.
-            hint: which fields make them fit.
-        """
-        self._node = node
-        self._code = code
-        self._what = what
-        self._hint = hint
-        self._has_fitted = False
+    node: str
+    code: str
+    """Of the alert."""
+    what: str
+    """The rows in words, `prompts`."""
+    hint: str
+    """Which fields make them fit."""
+    _has_fitted: bool = field(default=False, init=False)
 
     def count(
-        self, left_out: Sequence[TooLong], rows: int, *, is_probe: bool = False
+        self, replies: Collection[object], rows: int | None = None, *, is_probe: bool = False
     ) -> tuple[dict[str, float], list[tuple[str, str]]]:
-        """Metrics and alerts of so many rows, of which some were left out. A probe's rows say
-        nothing about the run's.
+        """Metrics and alerts of what was said of rows, among it why some were left out. A probe's
+        rows say nothing about the run's.
+
+        Args:
+            rows: how many they are; None: as many as replies.
 
         Raises:
             RequestRefused: none fits, and none has before in this run.
         """
+        left_out = [reply for reply in replies if isinstance(reply, TooLong)]
+        rows = len(replies) if rows is None else rows
         self._has_fitted |= len(left_out) < rows and not is_probe
         if not left_out:
             return {}, []
-        longest = max(left_out, key=lambda one: one.tokens)
-        found = (
+        longest = max(left_out, key=lambda reply: reply.tokens)
+        why = (
             f"the longest needs {longest.tokens} tokens, the model has {longest.limit} positions; "
-            f"{self._hint}"
+            f"{self.hint}"
         )
         if len(left_out) == rows and not self._has_fitted and not is_probe:
-            raise RequestRefused(f"{self._node}: all {rows} {self._what} are too long: {found}")
-        message = f"{self._node}: {len(left_out)} of {rows} {self._what} are dropped: {found}"
-        return {f"{self._what}/too_long": float(len(left_out))}, [(self._code, message)]
+            raise RequestRefused(f"{self.node}: all {rows} {self.what} are too long: {why}")
+        message = f"{self.node}: {len(left_out)} of {rows} {self.what} are dropped: {why}"
+        return {f"{self.what}/too_long": float(len(left_out))}, [(self.code, message)]
 
     def state(self) -> dict[str, Any]:
         return {"has_fitted": self._has_fitted}
@@ -302,3 +294,48 @@ def prompts_of(node: str) -> Fits:
 def rows_of(node: str) -> Fits:
     hint = "shorten the rows, or set `model` to one with a longer context"
     return Fits(node, "rows.too_long", "rows", hint)
+
+
+# What a policy wrote as a row, and how it is asked to write.
+
+
+def rollout_row(
+    node: str, parent: Row, k: int, tokens: Tokens, prompt: Prompt, columns: Mapping[str, Any]
+) -> Row:
+    """The k-th child that a node wrote from a row.
+
+    Args:
+        prompt: to which it is the answer.
+        columns: beside those of every text.
+    """
+    own = {
+        "completion": tokens.text,
+        "length": len(tokens.token_ids) - tokens.heard,
+        "finished": tokens.finished,
+        **columns,
+    }
+    return child_row(node, parent, k, own, tokens=tokens, version=tokens.version, prompt=prompt)
+
+
+def sampling_of(
+    rollout: Rollout,
+    *,
+    temperature: float | None = None,
+    on_sync: OnSync = "finish",
+    stop: Sequence[str] = (),
+) -> Sampling:
+    """How a node draws its texts.
+
+    Args:
+        temperature: instead of the node's own.
+        stop: what ends a text beside its own.
+    """
+    return Sampling(
+        max_new_tokens=rollout.max_new_tokens,
+        temperature=rollout.temperature if temperature is None else temperature,
+        top_p=rollout.top_p,
+        top_k=rollout.top_k,
+        stop=(*as_tuple(rollout.stop), *stop),
+        on_sync=on_sync,
+        mask=rollout.mask,
+    )

@@ -35,7 +35,6 @@ from coloop.runtime.roles.searching.trees import (
     Grown,
     Path,
     Places,
-    Root,
     Search,
 )
 from coloop.spec.nodes import SearchNode
@@ -122,10 +121,6 @@ class Action(Branch):
 
 class ProofTree:
     def __init__(self, text: str, section: SearchNode) -> None:
-        """
-        Args:
-            text: the state that is to be shown.
-        """
         self.root = State(name="root", text=text, promise=0.0)
         self._select = section.select or Select()
         self._expand = section.expand or DRAWN_AT_ONCE
@@ -235,28 +230,18 @@ class AndOr(Method):
         environment = expansion.environment
         assert environment is not None
         trees = [ProofTree(environment.opening(row), section) for row in rows]
-        expansion.grow(
-            [
-                Root(row=row, key=row.id, search=prove(tree, section.budget.searches_per_row))
-                for row, tree in zip(rows, trees, strict=True)
-            ],
+        expansion.grow_rows(
+            rows,
+            (prove(tree, section.budget.searches_per_row) for tree in trees),
             lambda written: assess(written, expansion, environment),
         )
         accepted = _checked(rows, trees, expansion, section.step_separator)
+        proofs = list(zip(trees, accepted, strict=True))
+        given = (_given(tree, is_proof, section) for tree, is_proof in proofs)
         return Findings(
-            rows=[
-                labelled
-                for row, tree, is_proof in zip(rows, trees, accepted, strict=True)
-                for labelled in expansion.labelled(row, _given(tree, is_proof, section), place)
-            ],
-            searched=[
-                float(is_proof) if tree.root.drawn else None
-                for tree, is_proof in zip(trees, accepted, strict=True)
-            ],
-            rejected=sum(
-                tree.root.shown is not None and not is_proof
-                for tree, is_proof in zip(trees, accepted, strict=True)
-            ),
+            rows=expansion.labelled(rows, given, place),
+            searched=[float(is_proof) if tree.root.drawn else None for tree, is_proof in proofs],
+            rejected=sum(tree.root.shown is not None and not is_proof for tree, is_proof in proofs),
         )
 
 
@@ -295,18 +280,12 @@ def assess(
         )
         for root, request, own in written
     ]
-    asked = [(root, request, [path for path in own if path.leads]) for root, request, own in led]
-    promises = iter(expansion.value(expansion.rows(asked)))
-    return [
-        [replace(path, score=next(promises)) if path.leads else path for path in own]
-        for _, _, own in led
-    ]
+    return [[*own] for _, _, own in expansion.valued(led, lambda path: bool(path.leads))]
 
 
 def _checked(
     rows: Sequence[Row], trees: Sequence[ProofTree], expansion: TreeExpansion, separator: str
 ) -> list[bool]:
-    """Whether each tree has a proof with which `outcome` agrees, where there is one."""
     proved = [tree.root.shown is not None for tree in trees]
     if expansion.grader is None:
         return proved

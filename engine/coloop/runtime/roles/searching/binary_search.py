@@ -27,7 +27,6 @@ from coloop.runtime.roles.searching.trees import (
     Labelled,
     Path,
     Places,
-    Root,
     Search,
     chance_of,
     counts_of,
@@ -44,13 +43,10 @@ class BinarySearch(Method):
     ) -> list[Labelled]:
         """One search in each wrong text."""
         paths = expansion.texts(rows)
-        asked = zip(rows, paths, counts_of(rows, paths, section), strict=True)
-        found = expansion.grow(
-            [Root(row=row, key=row.id, search=of_text(path, count)) for row, path, count in asked]
-        )
+        found = expansion.grow_rows(rows, map(of_text, paths, counts_of(rows, paths, section)))
         return [
-            Labelled(row=row, score=path.score, chances=found[row.id][0].chances)
-            for row, path in zip(rows, paths, strict=True)
+            Labelled(row=row, score=path.score, chances=own[0].chances)
+            for row, path, own in zip(rows, paths, found, strict=True)
         ]
 
     def grow(
@@ -60,19 +56,9 @@ class BinarySearch(Method):
         select, count = section.select or Select(), section.completions
         assert isinstance(count, int), "a prompt without texts has no success rate"
         most = section.budget.searches_per_row
-        searches = [of_prompt(count, select, most) for _ in rows]
-        roots = [
-            Root(row=row, key=row.id, search=search)
-            for row, search in zip(rows, searches, strict=True)
-        ]
-        found = expansion.grow(roots, expansion.graded_by_step)
-        return Findings(
-            rows=[
-                labelled
-                for row in rows
-                for labelled in expansion.labelled(row, found[row.id], place)
-            ]
-        )
+        searches = (of_prompt(count, select, most) for _ in rows)
+        found = expansion.grow_rows(rows, searches, expansion.graded_by_step)
+        return Findings(rows=expansion.labelled(rows, found, place))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -4,7 +4,7 @@ lead.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,26 +19,26 @@ from coloop.runtime.roles.protocol import Call, Outcome, Role
 from coloop.runtime.roles.rows.texts import prompt_of
 
 
+@dataclass(eq=False)
 class Asked:
     """A node that is asked by a handle."""
 
-    def __init__(self, node: str, port: str, check: str, call: Call) -> None:
-        """
-        Args:
-            port: of the search at which the node stands.
-        """
-        self._node = node
-        self._port = port
-        self._check = check
-        self._role: Role = call.callees[check]
-        self._call = call
-        self.alerts: dict[str, str] = {}
-        """By code, the first of what it had to say."""
+    node: str
+    port: str
+    """Of the search at which the node stands."""
+    check: str
+    call: Call
+    _role: Role = field(init=False)
+    alerts: dict[str, str] = field(default_factory=dict, init=False)
+    """By code, the first of what it had to say."""
+
+    def __post_init__(self) -> None:
+        self._role = self.call.callees[self.check]
 
     def _ask(self, rows: Sequence[Row]) -> Outcome:
         call = replace(
-            self._call,
-            stage=f"{self._check}.score",
+            self.call,
+            stage=f"{self.check}.score",
             verb="score",
             inputs={},
             live=frozenset(),
@@ -68,11 +68,11 @@ class Grader(Asked):
         if isinstance(score, int | float) and 0 <= score <= 1:
             return float(score)
         raise DataError(
-            f"{self._node}: {self._port}: `{self._check}` gives row {row.id} the score {score}; "
+            f"{self.node}: {self.port}: `{self.check}` gives row {row.id} the score {score}; "
             "the probability of a step is a mean of scores from 0 (wrong) to 1 (right), so connect "
             "a check that returns such scores",
-            self._node,
-            self._port,
+            self.node,
+            self.port,
         )
 
 
@@ -94,11 +94,11 @@ class Valuer(Asked):
     def _checked(self, row: Row, score: Score) -> float | None:
         if isinstance(score, Mapping):
             raise DataError(
-                f"{self._node}: {self._port}: `{self._check}` gives row {row.id} numbers at "
+                f"{self.node}: {self.port}: `{self.check}` gives row {row.id} numbers at "
                 "positions, but one number per text is needed; set its `read.granularity: "
                 "sequence`, or `read.reduce`",
-                self._node,
-                self._port,
+                self.node,
+                self.port,
             )
         return None if score is None else float(score)
 
@@ -111,21 +111,23 @@ def _last(row: Row, values: Mapping[str, Numbers]) -> float | None:
     return float(own[np.flatnonzero(row.tokens.loss_mask)[-1]])
 
 
+@dataclass(eq=False)
 class SearchEnvironment:
     """The environment in which a search moves: what it says of a row, and where actions lead."""
 
-    def __init__(self, node: str, call: Call) -> None:
-        self._node = node
-        self._call = call
-        [(self._name, role)] = tools_of(node, call).items()
+    node: str
+    call: Call
+    moves: int = field(default=0, init=False)
+    """Actions that were tried."""
+    refused: int = field(default=0, init=False)
+    """Those that led nowhere."""
+    reason: str = field(default="", init=False)
+    """Why the last of them did."""
+
+    def __post_init__(self) -> None:
+        [(self._name, role)] = tools_of(self.node, self.call).items()
         assert isinstance(role.tool, EnvironmentTool)
         self._tool = role.tool
-        self.moves = 0
-        """Actions that were tried."""
-        self.refused = 0
-        """Those that led nowhere."""
-        self.reason = ""
-        """Why the last of them did."""
 
     def opening(self, row: Row) -> str:
         """The state that a row asks to be shown.
@@ -134,8 +136,8 @@ class SearchEnvironment:
             UserCodeError: the environment says nothing of it.
             DataError: what it says is no text.
         """
-        [opened] = with_openings([row], self._node, self._call)
-        state = prompt_of(opened, self._node)
+        [opened] = with_openings([row], self.node, self.call)
+        state = prompt_of(opened, self.node)
         if isinstance(state, str):
             return state
         raise DataError(
@@ -154,7 +156,7 @@ class SearchEnvironment:
             name: of the action in the tree; with it decides what the environment draws.
         """
         assert state is not None
-        call, self.moves = self._call, self.moves + 1
+        call, self.moves = self.call, self.moves + 1
         seed = derive_seed(call.context.seed, self._name, call.salt, call.step, tree, name)
         try:
             return tuple(self._tool.moves(state, tokens.text, seed, call.tick))

@@ -1,16 +1,15 @@
 """Monte Carlo: the chance of a step is the share of right texts among completions of all that is
 written up to its end. The last step is the text itself: its chance is what `outcome` says of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from coloop.data.tables import Row
+from coloop.data.tables import Row, Tokens
 from coloop.runtime.roles.searching.tree_expansion import Method, TreeExpansion
 from coloop.runtime.roles.searching.trees import (
     Chances,
     ExpansionRequest,
     Findings,
     Found,
-    Grown,
     Labelled,
     Path,
     Places,
@@ -37,34 +36,25 @@ class MonteCarlo(Method):
         asked = list(zip(rows, paths, counts, strict=True))
         is_relative = isinstance(section.labels, RelativeProgress)
         before = self._before(asked, expansion) if is_relative else {}
-        found = expansion.grow(
-            [
-                Root(row=row, key=row.id, search=monte_carlo(path, count, section.stop_at_zero))
-                for row, path, count in asked
-                if count
-            ]
+        found = expansion.grow_rows(
+            rows, (monte_carlo(path, count, section.stop_at_zero) for _, path, count in asked)
         )
         return [
             Labelled(
                 row=row,
                 score=path.score,
-                chances=found[row.id][0].chances if count else {},
+                chances=own[0].chances,
                 before=before.get(group_of(row)),
             )
-            for row, path, count in asked
+            for (row, path, _), own in zip(asked, found, strict=True)
         ]
 
     def grow(
         self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode, place: Places
     ) -> Findings:
         texts = expansion.texts_per_prompt
-        roots = [Root(row=row, key=row.id, search=of_prompt(texts)) for row in rows]
-        found = expansion.grow(roots)
-        written = [
-            expansion.row(row, one.path, place(number))
-            for row in rows
-            for number, one in enumerate(found[row.id])
-        ]
+        found = expansion.grow_rows(rows, (completions("root", texts) for _ in rows))
+        written = [text.row for text in expansion.labelled(rows, found, place)]
         return Findings(rows=self.label(written, expansion, section))
 
     def _before(
@@ -76,7 +66,11 @@ class MonteCarlo(Method):
                 first.setdefault(group_of(row), (row, path, count))
         found = expansion.grow(
             [
-                Root(row=row, key=f"{group} before", search=before(path, count))
+                Root(
+                    row=row,
+                    key=f"{group} before",
+                    search=completions("before", count, path.tokens),
+                )
                 for group, (row, path, count) in first.items()
             ]
         )
@@ -90,9 +84,15 @@ def monte_carlo(text: Path, count: int, stop_at_zero: bool) -> Search:
         stop_at_zero: steps are completed one after another, up to the first without a chance.
     """
     chances: Chances = {}
-    for ends in _waves(text, one_by_one=stop_at_zero):
+    if not count:
+        return [Found(path=text)]
+    waves = [(end,) for end in text.inner] if stop_at_zero else [text.inner] if text.inner else []
+    for ends in waves:
         grown = yield [text.up_to(end, count) for end in ends]
-        _note(chances, ends, grown)
+        for end, paths in zip(ends, grown, strict=True):
+            chance = chance_of(paths or ())
+            if chance is not None:
+                chances[end] = chance
         if None in grown or (stop_at_zero and chances.get(ends[0]) == 0):
             return [Found(path=text, chances=chances)]
     if text.ends and text.score is not None:
@@ -100,25 +100,11 @@ def monte_carlo(text: Path, count: int, stop_at_zero: bool) -> Search:
     return [Found(path=text, chances=chances)]
 
 
-def before(text: Path, count: int) -> Search:
-    [paths] = yield [ExpansionRequest(name="before", count=count, text=text.tokens)]
+def completions(name: str, count: int, text: Tokens | None = None) -> Search:
+    """Completions of a prompt.
+
+    Args:
+        text: whose prompt it is; None: that of the row.
+    """
+    [paths] = yield [ExpansionRequest(name=name, count=count, text=text)]
     return [Found(path=path) for path in paths or ()]
-
-
-def of_prompt(count: int) -> Search:
-    [paths] = yield [ExpansionRequest(name="root", count=count)]
-    return [Found(path=path) for path in paths or ()]
-
-
-def _waves(text: Path, *, one_by_one: bool) -> Iterator[tuple[int, ...]]:
-    if one_by_one:
-        yield from ((end,) for end in text.inner)
-    elif text.inner:
-        yield text.inner
-
-
-def _note(chances: Chances, ends: Sequence[int], grown: Sequence[Grown]) -> None:
-    for end, paths in zip(ends, grown, strict=True):
-        chance = chance_of(paths or ())
-        if chance is not None:
-            chances[end] = chance

@@ -31,7 +31,6 @@ from coloop.runtime.roles.searching.trees import (
     Grown,
     Path,
     Places,
-    Root,
     Search,
     chance_of,
 )
@@ -49,20 +48,14 @@ class Puct(Method):
         trees = [TextTree(section, is_by_step=is_by_step) for _ in rows]
         most = section.budget.searches_per_row
         assert most is not None
-        roots = [
-            Root(row=row, key=row.id, search=search(tree, most))
-            for row, tree in zip(rows, trees, strict=True)
-        ]
-        expansion.grow(
-            roots, partial(assess, expansion=expansion) if is_by_step else expansion.graded_by_step
+        by_step = partial(assess, expansion=expansion)
+        expansion.grow_rows(
+            rows,
+            (search(tree, most) for tree in trees),
+            by_step if is_by_step else expansion.graded_by_step,
         )
-        return Findings(
-            rows=[
-                labelled
-                for row, tree in zip(rows, trees, strict=True)
-                for labelled in expansion.labelled(row, tree.given(section.give), place)
-            ]
-        )
+        given = (tree.given(section.give) for tree in trees)
+        return Findings(rows=expansion.labelled(rows, given, place))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -198,15 +191,11 @@ def assess(written: Written, expansion: TreeExpansion) -> list[list[Path]]:
     whole = [
         (root, request, [one for one in own if not one.is_open]) for root, request, own in opened
     ]
-    steps = [(root, request, [one for one in own if one.is_open]) for root, request, own in opened]
-    promises = iter(expansion.value(expansion.rows(steps)))
+    valued = expansion.valued(opened, lambda path: path.is_open)
     grades = (one for own in expansion.graded_by_step(whole) for one in own)
     return [
-        [
-            replace(one, score=_chance(next(promises))) if one.is_open else next(grades)
-            for one in own
-        ]
-        for _, _, own in opened
+        [replace(one, score=_chance(one.score)) if one.is_open else next(grades) for one in own]
+        for _, _, own in valued
     ]
 
 
@@ -216,7 +205,6 @@ def _chance(promise: float | None) -> float | None:
 
 
 def _branch(node: Node, drawn: Sequence[tuple[int, Path]]) -> Node:
-    """The branch of texts that go on with one step."""
     end, text = drawn[0]
     return Node(
         name=f"{text.name}:{end}",

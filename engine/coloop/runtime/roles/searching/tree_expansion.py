@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coloop.data.seeds import derive_seed
-from coloop.data.tables import Row, Tokens
+from coloop.data.tables import Row
 from coloop.data.tables.row import child_row
 from coloop.errors import DataError
-from coloop.runtime.roles.generation.conversation import SILENT
+from coloop.runtime.roles.generation.conversations import SILENT
 from coloop.runtime.roles.generation.writer import RowPrompt, Texts, Writer
 from coloop.runtime.roles.protocol import Call
-from coloop.runtime.roles.rows.steps import step_ends
+from coloop.runtime.roles.rows.scored import step_ends
 from coloop.runtime.roles.rows.texts import prompt_of
 from coloop.runtime.roles.searching.graders import Grader, SearchEnvironment, Valuer
 from coloop.runtime.roles.searching.trees import (
@@ -29,6 +29,7 @@ from coloop.runtime.roles.searching.trees import (
     Path,
     Places,
     Root,
+    Search,
 )
 from coloop.spec.nodes import SearchNode
 from coloop.spec.search import Budget
@@ -41,23 +42,22 @@ from coloop.workers.messages import TooLong
 # fit.
 
 
+@dataclass(eq=False)
 class SearchBudget:
-    def __init__(self, budget: Budget, *, most_rollouts: int | None) -> None:
-        """
-        Args:
-            most_rollouts: completions for one row; None: another limit counts them.
-        """
-        self._budget = budget
-        self._most_rollouts = most_rollouts
-        self._ends = None if budget.seconds is None else time.monotonic() + budget.seconds
-        self._rollouts: Counter[str] = Counter()
-        self._nodes: dict[str, set[str]] = {}
-        self.tokens = 0
-        """Written so far."""
-        self.cut: set[str] = set()
-        """Trees for which there was no room."""
-        self.is_late = False
-        """The time was up before the searches were."""
+    budget: Budget
+    most_rollouts: int | None
+    """Completions for one row; None: another limit counts them."""
+    _rollouts: Counter[str] = field(default_factory=Counter, init=False)
+    _nodes: dict[str, set[str]] = field(default_factory=dict, init=False)
+    tokens: int = field(default=0, init=False)
+    """Written so far."""
+    cut: set[str] = field(default_factory=set, init=False)
+    """Trees for which there was no room."""
+    is_late: bool = field(default=False, init=False)
+    """The time was up before the searches were."""
+
+    def __post_init__(self) -> None:
+        self._ends = None if self.budget.seconds is None else time.monotonic() + self.budget.seconds
 
     @property
     def rollouts(self) -> int:
@@ -95,14 +95,14 @@ class SearchBudget:
         return said
 
     def _has_tree_room(self, tree: str, request: ExpansionRequest) -> bool:
-        most, nodes = self._most_rollouts, self._budget.nodes
+        most, nodes = self.most_rollouts, self.budget.nodes
         known = self._nodes.get(tree, set())
         return (most is None or self._rollouts[tree] + request.count <= most) and (
             nodes is None or request.name in known or len(known) < nodes
         )
 
     def _fits(self, tokens: int) -> bool:
-        most = self._budget.tokens
+        most = self.budget.tokens
         return most is None or self.tokens + tokens <= most
 
     def _refuse(self, tree: str) -> bool:
@@ -126,9 +126,14 @@ class _Live:
     """A search that waits for what it asked for."""
 
     root: Root
-    requests: Sequence[ExpansionRequest]
+    requests: Sequence[ExpansionRequest] = ()
     grown: dict[int, Grown] = field(default_factory=dict)
     """By the place of the request."""
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it is known what came of all its requests."""
+        return len(self.grown) == len(self.requests)
 
 
 @dataclass(kw_only=True)
@@ -167,12 +172,28 @@ class TreeExpansion:
         """
         assess = assess or self.graded
         results: dict[str, list[Found]] = {}
-        live = [one for root in roots if (one := self._begun(root, results)) is not None]
+        live = [one for one in map(_Live, roots) if self._asks(one, None, results)]
         while live:
             self.call.tick(len(results), len(roots))
             self._wave(live, assess)
-            live = [one for one in live if self._goes_on(one, results)]
+            live = [
+                one
+                for one in live
+                if not one.is_told
+                or self._asks(one, [one.grown[n] for n in range(len(one.requests))], results)
+            ]
         return results
+
+    def grow_rows(
+        self, rows: Sequence[Row], searches: Iterable[Search], assess: Assess | None = None
+    ) -> list[list[Found]]:
+        """What the search of each row finds."""
+        roots = [
+            Root(row=row, key=row.id, search=search)
+            for row, search in zip(rows, searches, strict=True)
+        ]
+        found = self.grow(roots, assess)
+        return [found[row.id] for row in rows]
 
     def texts(self, rows: Sequence[Row]) -> list[Path]:
         """The texts of rows that have one, as they are.
@@ -180,11 +201,20 @@ class TreeExpansion:
         Raises:
             DataError: a row has none that a model of the loop wrote.
         """
-        tokens = [self._tokens(row) for row in rows]
+        for row in rows:
+            if row.tokens is None:
+                raise DataError(
+                    f"{self.node}: row {row.id} was not generated by a model of this loop, so it "
+                    "has no tokens from which its steps can be completed; connect rollouts or "
+                    "prompts",
+                    self.node,
+                    "rows",
+                )
         scores, ends = self.grade(rows), self._ends(rows)
         return [
-            Path(tokens=text, score=score, ends=places)
-            for text, score, places in zip(tokens, scores, ends, strict=True)
+            Path(tokens=row.tokens, score=score, ends=places)
+            for row, score, places in zip(rows, scores, ends, strict=True)
+            if row.tokens is not None
         ]
 
     def graded(self, written: Written) -> list[list[Path]]:
@@ -212,9 +242,21 @@ class TreeExpansion:
         is_ended = path.tokens.finished and self.separator in path.tokens.text[len(before) :]
         return is_ended and len(path.tokens.token_ids) < self.longest
 
-    def value(self, rows: Sequence[Row]) -> list[float | None]:
-        """What `value` says of texts; nothing where nobody is asked."""
-        return [None] * len(rows) if self.valuer is None else self.valuer.value(rows)
+    def valued(self, written: Written, is_asked: Callable[[Path], bool]) -> Written:
+        """The texts, those that are asked about with what `value` says of them: nothing where
+        nobody is there."""
+        asked = [(root, request, list(filter(is_asked, own))) for root, request, own in written]
+        rows = self.rows(asked)
+        said = [None] * len(rows) if self.valuer is None else self.valuer.value(rows)
+        promises = iter(said)
+        return [
+            (
+                root,
+                request,
+                [replace(one, score=next(promises)) if is_asked(one) else one for one in own],
+            )
+            for root, request, own in written
+        ]
 
     def row(
         self,
@@ -249,15 +291,18 @@ class TreeExpansion:
         )
         return replace(child, writer=self.policy)
 
-    def labelled(self, root: Row, found: Iterable[Found], place: Places) -> list[Labelled]:
-        """Texts that were found for a row as children of it, with what is known of them."""
+    def labelled(
+        self, rows: Sequence[Row], found: Iterable[Iterable[Found]], place: Places
+    ) -> list[Labelled]:
+        """Texts that were found for each row as children of it, with what is known of them."""
         return [
             Labelled(
                 row=self.row(root, text.path, place(number), columns=text.columns),
                 score=text.path.score,
                 chances=text.chances,
             )
-            for number, text in enumerate(found)
+            for root, own in zip(rows, found, strict=True)
+            for number, text in enumerate(own)
         ]
 
     def rows(self, written: Written) -> list[Row]:
@@ -273,31 +318,10 @@ class TreeExpansion:
         found = step_ends(rows, self.node, self.call.context, self.separator)
         return [tuple(sorted(set(found[row.id]))) for row in rows]
 
-    def _tokens(self, row: Row) -> Tokens:
-        if row.tokens is not None:
-            return row.tokens
-        raise DataError(
-            f"{self.node}: row {row.id} was not generated by a model of this loop, so it has no "
-            "tokens from which its steps can be completed; connect rollouts or prompts",
-            self.node,
-            "rows",
-        )
-
-    def _begun(self, root: Root, results: dict[str, list[Found]]) -> _Live | None:
+    def _asks(self, one: _Live, grown: list[Grown] | None, results: dict[str, list[Found]]) -> bool:
+        """Whether a search asks for more, once it is told what came of its requests."""
         try:
-            return _Live(root, next(root.search))
-        except StopIteration as ended:
-            results[root.key] = ended.value
-            return None
-
-    def _goes_on(self, one: _Live, results: dict[str, list[Found]]) -> bool:
-        """Whether a search still waits, for the same or for what it asks for next."""
-        if len(one.grown) < len(one.requests):
-            return True
-        try:
-            one.requests = one.root.search.send(
-                [one.grown[place] for place in range(len(one.requests))]
-            )
+            one.requests = one.root.search.send(grown)  # type: ignore[arg-type]
         except StopIteration as ended:
             results[one.root.key] = ended.value
             return False
@@ -305,7 +329,6 @@ class TreeExpansion:
         return True
 
     def _wave(self, live: Sequence[_Live], assess: Assess) -> None:
-        """Grants what there is room for, and grows it."""
         open_ones: list[tuple[_Live, int, ExpansionRequest]] = []
         for one in live:
             for place, request in enumerate(one.requests):
@@ -332,19 +355,19 @@ class TreeExpansion:
     def _grown(
         self, requests: Sequence[tuple[Root, ExpansionRequest]], assess: Assess
     ) -> list[list[Path]]:
-        """Completions of each beginning, with what is said of them."""
-        texts = self._written(requests)
-        paths = [
-            self._paths(request, said) for (_, request), said in zip(requests, texts, strict=True)
-        ]
-        self.search_budget.tokens += sum(
-            len(path.tokens.token_ids) - request.length
-            for (_, request), own in zip(requests, paths, strict=True)
-            for path in own
-        )
-        return assess(
-            [(root, request, own) for (root, request), own in zip(requests, paths, strict=True)]
-        )
+        written = []
+        for (root, request), texts in zip(requests, self._written(requests), strict=True):
+            own = []
+            if not isinstance(texts, TooLong):
+                numbered = zip(request.numbers, texts, strict=True)
+                own = [
+                    Path(tokens=request.whole(tokens), score=None, name=f"{request.name}.{k}")
+                    for k, (tokens, _) in numbered
+                ]
+            lengths = (len(path.tokens.token_ids) - request.length for path in own)
+            self.search_budget.tokens += sum(lengths)
+            written.append((root, request, own))
+        return assess(written)
 
     def _written(self, requests: Sequence[tuple[Root, ExpansionRequest]]) -> list[Texts]:
         """What the policy writes, single steps apart from whole texts."""
@@ -366,14 +389,6 @@ class TreeExpansion:
             begun=request.begun,
             seeds=tuple(derive_seed(*names, k) for k in request.numbers),
         )
-
-    def _paths(self, request: ExpansionRequest, said: Texts) -> list[Path]:
-        if isinstance(said, TooLong):
-            return []
-        return [
-            Path(tokens=request.whole(tokens), score=None, name=f"{request.name}.{k}")
-            for k, (tokens, _) in zip(request.numbers, said, strict=True)
-        ]
 
 
 class Method:

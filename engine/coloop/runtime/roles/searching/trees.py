@@ -157,19 +157,17 @@ def counts_of(rows: Sequence[Row], paths: Sequence[Path], section: SearchNode) -
     groups: dict[str, list[Path]] = {}
     for row, path in zip(rows, paths, strict=True):
         groups.setdefault(group_of(row), []).append(path)
-    rates = {group: chance_of(own) for group, own in groups.items()}
-    return [_in_band(rates[group_of(row)], by) for row in rows]
+    counts = {}
+    for group, own in groups.items():
+        rate = chance_of(own)
+        bands = by.bands if rate is not None else ()
+        counts[group] = next((band.use for band in bands if (rate or 0.0) < band.below), 0)
+    return [counts[group_of(row)] for row in rows]
 
 
 def group_of(row: Row) -> str:
     """The row whose children count as answers to one problem."""
     return row.group or row.id
-
-
-def _in_band(rate: float | None, by: CompletionsByRate) -> int:
-    if rate is None:
-        return 0
-    return next((band.use for band in by.bands if rate < band.below), 0)
 
 
 def labels_of(

@@ -9,6 +9,7 @@ from coloop.runtime.roles.verifiers.generative import GenerativeVerifier
 from coloop.runtime.roles.verifiers.implicit import ImplicitVerifier
 from coloop.runtime.roles.verifiers.rule import FormalVerifier, RuleVerifier, VoteVerifier
 from coloop.spec.heads import head_of
+from coloop.spec.nodes import VerifierNode
 
 
 def _classifier(node: str, context: Context) -> Role:
@@ -25,3 +26,10 @@ METHODS: Final[dict[str, Callable[[str, Context], Role]]] = {
     "rule": RuleVerifier,
     "vote": VoteVerifier,
 }
+
+
+def verifier_role(node: str, context: Context) -> Role:
+    """The role of the node's method."""
+    section = context.spec.nodes[node]
+    assert isinstance(section, VerifierNode)
+    return METHODS[section.method](node, context)

@@ -13,7 +13,7 @@ from coloop.data.tables import Row, Score
 from coloop.errors import DataError
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.labels import Graded
-from coloop.runtime.roles.rows.steps import step_ends
+from coloop.runtime.roles.rows.scored import step_ends
 from coloop.runtime.roles.rows.texts import FittingRole, as_pair, as_read
 from coloop.runtime.roles.verifiers.judge import (
     activated,
@@ -21,6 +21,7 @@ from coloop.runtime.roles.verifiers.judge import (
     judgement,
     reduced,
 )
+from coloop.runtime.roles.verifiers.verdicts import first_share
 from coloop.spec.nodes import VerifierNode
 from coloop.spec.reading import Read
 from coloop.workers.messages import TooLong
@@ -47,8 +48,7 @@ class DiscriminativeVerifier(FittingRole[VerifierNode]):
             said = self._of_steps(rows, call.context)
             steps = [None if isinstance(one, TooLong) else one for one in said]
             scores = [None if one is None else reduced(one.values(), read) for one in steps]
-        refused = [one for one in said if isinstance(one, TooLong)]
-        metrics, alerts = self._fits.count(refused, len(rows), is_probe=call.is_probe)
+        metrics, alerts = self._fits.count(said, is_probe=call.is_probe)
         scores = [None if isinstance(one, TooLong) else one for one in scores]
         return judgement(
             self._node,
@@ -65,7 +65,8 @@ class DiscriminativeVerifier(FittingRole[VerifierNode]):
         read = self._section(context).read
         places = self._places(rows, context)
         texts = [_read_at(row, places[row.id]) for row in rows]
-        said = self._asked(texts, context, "steps")
+        group = context.groups[self._node]
+        said = context.hosts.score(group, self._node, texts, 1.0, "steps") if texts else []
         return [
             one
             if isinstance(one, TooLong)
@@ -74,7 +75,6 @@ class DiscriminativeVerifier(FittingRole[VerifierNode]):
         ]
 
     def _places(self, rows: Sequence[Row], context: Context) -> dict[str, list[int]]:
-        """The tokens at which each row is read."""
         read = self._section(context).read
         for row in rows:
             if row.tokens is None:
@@ -89,11 +89,6 @@ class DiscriminativeVerifier(FittingRole[VerifierNode]):
             return step_ends(rows, self._node, context, read.step_separator)
         masks = {row.id: row.tokens.loss_mask for row in rows if row.tokens is not None}
         return {name: np.flatnonzero(mask).tolist() for name, mask in masks.items()}
-
-    def _asked(self, texts: Sequence[TokenSequence], context: Context, reading: Any) -> list[Any]:
-        if not texts:
-            return []
-        return context.hosts.score(context.groups[self._node], self._node, texts, 1.0, reading)
 
 
 def _read_at(row: Row, places: Sequence[int]) -> TokenSequence:
@@ -180,11 +175,7 @@ class Classifier:
                 self._node,
                 "read.labels",
             )
-        if read.labels is None:
-            return float(said[0])
-        wide = np.asarray(said, np.float64)
-        chances = np.exp(wide - wide.max())
-        return float(chances[0] / chances.sum())
+        return float(said[0]) if read.labels is None else first_share(said)
 
 
 def bounds_of(read: Read | None) -> tuple[float, float] | None:

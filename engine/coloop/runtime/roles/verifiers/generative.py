@@ -14,32 +14,34 @@ from statistics import fmean
 from typing import Any
 
 from coloop.data.metrics import Group, swap_consistency
+from coloop.data.prompting import Verdict
 from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.join import gathered_members
 from coloop.data.tables.row import child_row
 from coloop.runtime.roles.generation.writer import RowPrompt, Writer
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.inputs import single_rows
-from coloop.runtime.roles.rows.scored import scored_outcome
-from coloop.runtime.roles.rows.steps import at_ends, listed, step_ends, steps_of
+from coloop.runtime.roles.rows.scored import at_ends, listed, scored_outcome, step_ends, steps_of
 from coloop.runtime.roles.rows.texts import FittingRole
-from coloop.runtime.roles.verifiers import choosing
 from coloop.runtime.roles.verifiers.judge import (
-    ROW_PORTS,
-    finished,
-    judged_rows,
-    wants_steps,
-)
-from coloop.runtime.roles.verifiers.taught import Questions
-from coloop.runtime.roles.verifiers.turning import (
     ORDERS,
+    ROW_PORTS,
     SWAPPED,
+    finished,
     judged_orders,
+    judged_rows,
     opposite,
     read_range,
     score_range,
+    wants_steps,
 )
-from coloop.runtime.roles.verifiers.verdicts import Verdict, read_verdicts, score_of, weighs_labels
+from coloop.runtime.roles.verifiers.taught import Questions
+from coloop.runtime.roles.verifiers.verdicts import (
+    label_chances,
+    read_verdicts,
+    score_of,
+    weighs_labels,
+)
 from coloop.spec.nodes import VerifierNode
 from coloop.workers.messages import TooLong
 
@@ -117,8 +119,7 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
         judged: Sequence[Row],
         context: Context,
     ) -> list[Score] | None:
-        """Numbers of steps at the tokens in which the steps of the judged texts end; None where
-        nobody reads them."""
+        """Numbers of steps at the tokens in which these end; None where nobody reads them."""
         if not wants_steps(self._node, context):
             return None
         read = self._section(context).read
@@ -160,9 +161,8 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
     ) -> Outcome:
         read = self._section(call.context).read
         bounds = read_range(read, by_label=True)
-        chances = choosing.asked(self._node, row_prompts, call.context)
-        refused = [one for one in chances if isinstance(one, TooLong)]
-        metrics, alerts = self._fits.count(refused, len(row_prompts), is_probe=call.is_probe)
+        chances = label_chances(self._node, row_prompts, call.context)
+        metrics, alerts = self._fits.count(chances, is_probe=call.is_probe)
         said: dict[str, list[tuple[bool, float]]] = {row.id: [] for row in rows}
         for row_prompt, chance in zip(row_prompts, chances, strict=True):
             if not isinstance(chance, TooLong):
@@ -181,7 +181,6 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
         return replace(outcome, metrics={**outcome.metrics, **metrics, **found})
 
     def _with_orders(self, row: Row, said: Sequence[tuple[bool, float]]) -> Row:
-        """A pair that was judged in both orders, with what was said in each."""
         if len({swapped for swapped, _ in said}) < len((False, True)):
             return row
         return row.with_columns(self._node, {ORDERS: [number for _, number in sorted(said)]})
@@ -197,8 +196,7 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
 def _of_asked(
     node: str, asked: Sequence[Row], verdicts: Sequence[Row], scores: Sequence[float | None]
 ) -> Table:
-    """What the verdicts about each row say on the mean, for who asks by a handle: it knows no rows
-    but its own."""
+    """The mean of the verdicts about each row, for who asks by a handle."""
     said: dict[str, list[float]] = {row.id: [] for row in asked}
     for verdict, score in zip(verdicts, scores, strict=True):
         if score is not None:

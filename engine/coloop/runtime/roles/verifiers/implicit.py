@@ -13,7 +13,7 @@ import numpy as np
 from coloop.data.arrays import Numbers
 from coloop.data.tables import Row, Score
 from coloop.runtime.roles.protocol import Call, Context, Outcome
-from coloop.runtime.roles.rows.steps import step_ends
+from coloop.runtime.roles.rows.scored import step_ends
 from coloop.runtime.roles.rows.texts import FittingRole, log_probs_of
 from coloop.runtime.roles.verifiers.judge import (
     activated,
@@ -44,8 +44,7 @@ class ImplicitVerifier(FittingRole[VerifierNode]):
             prior.update(table.log_probs or {})
         known = [row for row in rows if row.id in prior]
         said = log_probs_of(self._node, known, call.context)
-        refused = [one for one in said.values() if isinstance(one, TooLong)]
-        metrics, alerts = self._fits.count(refused, len(known), is_probe=call.is_probe)
+        metrics, alerts = self._fits.count(said.values(), is_probe=call.is_probe)
         read = self._section(call.context).read
         rewards = {
             name: read.beta * np.subtract(own, prior[name], dtype=np.float64)
@@ -115,8 +114,7 @@ def _at_tokens(row: Row, rewards: Numbers) -> dict[int, float]:
 
 
 def _at_steps(rewards: Mapping[int, float], ends: Sequence[int]) -> dict[int, float]:
-    """The sum over the tokens of each step where the step ends; of the last one, before the token
-    that is the outcome's."""
+    """The sum over each step where it ends; of the last, before the outcome's token."""
     found: dict[int, float] = {}
     last = max(rewards, default=-1)
     for place, reward in rewards.items():

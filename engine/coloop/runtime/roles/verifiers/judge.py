@@ -2,12 +2,16 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any, Final
 
-from coloop.data.tables import Row, Score
+from coloop.data.seeds import derive_seed
+from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.attach import REDUCTIONS
 from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.inputs import scored_rows
 from coloop.runtime.roles.rows.scored import scored_outcome
+from coloop.runtime.roles.rows.texts import SIDES
 from coloop.spec.nodes import VerifierNode
 from coloop.spec.reading import Read
 
@@ -91,3 +95,102 @@ def _finished(score: float, read: Read) -> float:
         low, high = read.clamp
         score = min(max(score, low), high)
     return score if read.threshold is None else float(score >= read.threshold)
+
+
+# Judging a pair: in which order its sides are shown, and its score turned back to `chosen`.
+#
+# A score of a pair says how much better `a` is; where `rejected` was shown as `a`, its opposite
+# is the score of `chosen`.
+
+SWAPPED: Final = "swapped"
+"""Column of a verdict about a pair: whether `rejected` was shown as `a`."""
+ORDERS: Final = "orders"
+"""Column of a pair that was judged in both orders: its score in the given and in the other one."""
+
+Range = tuple[float, float]
+
+
+def is_pair(row: Row) -> bool:
+    return all(side in row.columns for side in SIDES)
+
+
+def orders_of(row: Row, read: Read, seed: int) -> tuple[bool, ...]:
+    """Whether the sides are swapped, each time that the pair is shown.
+
+    Args:
+        seed: of the draw.
+    """
+    match read.order:
+        case "given":
+            return (False,)
+        case "both":
+            return (False, True)
+    return (derive_seed(seed, row.id, "order") % 2 == 1,)
+
+
+def shown(row: Row, *, is_swapped: bool) -> dict[str, Any]:
+    a, b = reversed(SIDES) if is_swapped else SIDES
+    return {"a": row.columns[a], "b": row.columns[b]}
+
+
+def read_range(read: Read, *, by_label: bool) -> Range | None:
+    """Least and greatest number that is read; None: a number may be any, and its opposite is its
+    negative.
+
+    Args:
+        by_label: probabilities are read.
+    """
+    if read.range is not None:
+        return read.range
+    if by_label or (read.number is not None and read.scale is not None):
+        return (0.0, 1.0)
+    if read.values and read.number is None:
+        return (min(read.values.values()), max(read.values.values()))
+    return None
+
+
+def score_range(read: Read, *, by_label: bool) -> Range | None:
+    """Least and greatest score that comes of it."""
+    return (0.0, 1.0) if read.threshold is not None else read_range(read, by_label=by_label)
+
+
+def opposite(number: float, bounds: Range | None) -> float:
+    """What a number says of the other side."""
+    return -number if bounds is None else sum(bounds) - number
+
+
+# What scores of pairs say: how far each speaks for `chosen`, and whether the order in which the
+# sides were shown decides it.
+#
+# A pair may be scored itself, or by several verdicts about it; those know in which order they saw
+# it.
+
+Orders = list[tuple[float, float]]
+
+
+def leads_of(rows: Sequence[Row], scores: Mapping[str, Any], table: Table) -> list[float]:
+    """How far the scores of pairs, or of verdicts about them, stand above the middle of their
+    table."""
+    middle = middle_of(table)
+    said = (scores.get(row.id) for row in rows if is_pair(row))
+    return [score - middle for score in said if isinstance(score, float | int)]
+
+
+def judged_orders(rows: Sequence[Row], scores: Mapping[str, Any], table: Table) -> Orders:
+    """The same of each pair in the order in which it came and in the other one, of those that were
+    judged in both."""
+    middle = middle_of(table)
+    both = [row.scoped.get(f"{table.scorer}.{ORDERS}") for row in rows]
+    found = [(one - middle, other - middle) for one, other in filter(None, both)]
+    by_pair: dict[str, tuple[list[float], list[float]]] = {}
+    for row in rows:
+        swapped, score = row.scoped.get(f"{table.scorer}.{SWAPPED}"), scores.get(row.id)
+        if swapped is not None and isinstance(score, float | int):
+            by_pair.setdefault(row.parents[0], ([], []))[swapped].append(score - middle)
+    means = [(fmean(one), fmean(other)) for one, other in by_pair.values() if one and other]
+    return [*found, *means]
+
+
+def middle_of(table: Table) -> float:
+    """The score that speaks for neither side."""
+    return 0.0 if table.score_range is None else sum(table.score_range) / 2

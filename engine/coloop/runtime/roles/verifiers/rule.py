@@ -1,6 +1,6 @@
 """The checker that a row's task brings: of the whole completion, or of each of its steps."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from functools import partial
 
 from coloop.data.contests import winner
@@ -13,7 +13,7 @@ from coloop.data.tasks import check_row, check_row_steps, has_checker
 from coloop.errors import DataError
 from coloop.runtime.roles.credit.credit_rows import group_keys
 from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
-from coloop.runtime.roles.rows.steps import StepScores, at_ends, step_ends, steps_of
+from coloop.runtime.roles.rows.scored import at_ends, step_ends, steps_of
 from coloop.runtime.roles.verifiers.judge import (
     Incoming,
     judged_rows,
@@ -41,39 +41,33 @@ class RuleVerifier(NodeRole[VerifierNode]):
                 "method",
             )
         by_step = read.granularity == "step"
-        steps = self._steps(rows, call) if by_step or wants_steps(self._node, context) else None
+        separator, steps = read.step_separator, None
+        if by_step or wants_steps(self._node, context):
+            texts = [steps_of(_completion(row), separator) for row in rows]
+            steps = [check_row_steps(row.columns, t) for row, t in zip(rows, texts, strict=True)]
         if by_step and steps is not None:
             scores: list[Score] = [reduced(said, read) for said in steps]
         else:
-            scores = [_whole(row) for row in rows]
-        placed = None if steps is None else self._placed(rows, steps, context)
+            scores = [
+                check_row(row.columns, _completion(row)) if _is_text(row, "completion") else None
+                for row in rows
+            ]
+        placed: list[Score] | None = None
+        if steps is not None:
+            ends = step_ends(rows, self._node, context, separator)
+            placed = [
+                at_ends(own, ends.get(row.id, range(len(own))))
+                for row, own in zip(rows, steps, strict=True)
+            ]
         return judgement(self._node, context, rows, scores, placed)
 
-    def _steps(self, rows: Sequence[Row], call: Call) -> list[StepScores]:
-        separator = self._section(call.context).read.step_separator
-        return [check_row_steps(row.columns, steps_of(_completion(row), separator)) for row in rows]
 
-    def _placed(
-        self, rows: Sequence[Row], steps: Sequence[StepScores], context: Context
-    ) -> list[Score]:
-        separator = self._section(context).read.step_separator
-        ends = step_ends(rows, self._node, context, separator)
-        return [
-            at_ends(said, ends.get(row.id, range(len(said))))
-            for row, said in zip(rows, steps, strict=True)
-        ]
-
-
-def _whole(row: Row) -> float | None:
-    return check_row(row.columns, _completion(row)) if _has_text(row) else None
-
-
-def _has_text(row: Row) -> bool:
-    return isinstance(row.columns.get("completion"), str)
+def _is_text(row: Row, name: str) -> bool:
+    return isinstance(row.columns.get(name), str)
 
 
 def _completion(row: Row) -> str:
-    return str(row.columns["completion"]) if _has_text(row) else ""
+    return str(row.columns["completion"]) if _is_text(row, "completion") else ""
 
 
 # A checker of a formal language, run in the limited process: what it cannot read has no score.
@@ -112,10 +106,6 @@ class FormalVerifier(NodeRole[VerifierNode]):
         self._sandbox.close()
 
 
-def _is_text(row: Row, name: str) -> bool:
-    return isinstance(row.columns.get(name), str)
-
-
 # What most of a group answer is taken to be right: 1 for who says so, 0 for everybody else.
 #
 # Scores that come in weigh the votes. Of equal answers the first seen counts. Who says nothing
@@ -138,20 +128,23 @@ class VoteVerifier(NodeRole[VerifierNode]):
         groups: dict[Hashable, list[int]] = {}
         for place, row in enumerate(rows):
             groups.setdefault(key_of(row), []).append(place)
-        chosen = {
-            key: _chosen([answers[at] for at in places], [weights[at] for at in places])
-            for key, places in groups.items()
-        }
         scores = [0.0] * len(rows)
-        for key, places in groups.items():
+        silent = 0
+        for places in groups.values():
+            first = winner([answers[at] for at in places], [weights[at] for at in places])
+            if first is None:
+                silent += 1
+                continue
             for at in places:
-                scores[at] = float(chosen[key] is not None and answers[at] == chosen[key])
-        silent = sum(one is None for one in chosen.values())
-        alerts = [(UNREADABLE, self._unreadable(silent, len(groups)))] if silent else []
+                scores[at] = float(answers[at] == answers[places[first]])
+        message = (
+            f"{self._node}: in {silent} of {len(groups)} groups no answer could be extracted from "
+            "any text, so all of them get 0; check `answer`"
+        )
+        alerts = [(UNREADABLE, message)] if silent else []
         return judgement(self._node, call.context, rows, scores, alerts=alerts)
 
     def _answer(self, row: Row, expression: str | None) -> str | None:
-        """What of a completion is counted."""
         text = row.columns.get("completion")
         if not isinstance(text, str):
             return None
@@ -174,14 +167,3 @@ class VoteVerifier(NodeRole[VerifierNode]):
                 "scores",
             )
         return float(sum(numbers)) if incoming else 1.0
-
-    def _unreadable(self, silent: int, groups: int) -> str:
-        return (
-            f"{self._node}: in {silent} of {groups} groups no answer could be extracted from any "
-            "text, so all of them get 0; check `answer`"
-        )
-
-
-def _chosen(answers: Sequence[str | None], weights: Sequence[float]) -> str | None:
-    place = winner(answers, weights)
-    return None if place is None else answers[place]

@@ -16,11 +16,18 @@ from coloop.data.prompting import PromptProgram
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Tokens
 from coloop.errors import DataError
-from coloop.runtime.roles.generation.prompting import Prompting
 from coloop.runtime.roles.generation.writer import RowPrompt
 from coloop.runtime.roles.protocol import Call, Context
-from coloop.runtime.roles.verifiers.judge import Incoming, section_of
-from coloop.runtime.roles.verifiers.turning import SIDES, SWAPPED, is_pair, orders_of, shown
+from coloop.runtime.roles.rows.texts import SIDES
+from coloop.runtime.roles.template import Prompting
+from coloop.runtime.roles.verifiers.judge import (
+    SWAPPED,
+    Incoming,
+    is_pair,
+    orders_of,
+    section_of,
+    shown,
+)
 from coloop.spec.graph import LoopSpec
 from coloop.spec.heads import head_of
 from coloop.spec.nodes import VerifierNode
@@ -44,7 +51,7 @@ def pairs_taught(node: str, rows: Sequence[Row], context: Context, step: int) ->
     shows_sides = bool(_program(node, context).names & SHOWN)
     asked: dict[str, list[Row]] = {}
     for row_prompt in prompts_about(node, own, context, step, compares=shows_sides):
-        taught = _labelled(node, row_prompt, context) if shows_sides else _written(row_prompt)
+        taught = _labelled(node, row_prompt, context) if shows_sides else _changed(row_prompt, {})
         asked.setdefault(row_prompt.row.id, []).append(taught)
     return [one for row in rows for one in asked.get(row.id, [row])]
 
@@ -81,7 +88,6 @@ def _program(node: str, context: Context) -> PromptProgram:
 
 
 def _is_of_verdicts(row: Row, spec: LoopSpec) -> bool:
-    """Whether judges wrote both sides."""
     texts = [row.columns.get(f"{side}_tokens") for side in SIDES]
     return all(
         isinstance(text, Tokens)
@@ -92,15 +98,10 @@ def _is_of_verdicts(row: Row, spec: LoopSpec) -> bool:
 
 
 def _labelled(node: str, row_prompt: RowPrompt, context: Context) -> Row:
-    """The label of the better side against the other one."""
     labels = pair_labels(node, context)
     right, wrong = reversed(labels) if row_prompt.columns[SWAPPED] else labels
     row = _changed(row_prompt, {"chosen": right, "rejected": wrong})
     return row if row_prompt.number == 0 else replace(row, id=f"{row.id}/{row_prompt.number}")
-
-
-def _written(row_prompt: RowPrompt) -> Row:
-    return _changed(row_prompt, {})
 
 
 def _changed(row_prompt: RowPrompt, columns: dict[str, Any]) -> Row:
@@ -135,22 +136,19 @@ class Questions:
         section = section_of(self._node, call.context)
         assert section.template is not None
         prompts = self._prompting.over(section.template, rows, incoming, call)
+        seed = derive_seed(call.context.seed, self._node, call.salt, call.step)
         found: list[RowPrompt] = []
         for place, row in enumerate(rows):
-            shows = self._shows(row, call) if compares and is_pair(row) else [({}, {})]
-            for number, (sides, known) in enumerate(shows):
+            orders: Sequence[bool | None] = (None,)
+            if compares and is_pair(row):
+                orders = orders_of(row, section.read, seed)
+            for number, swapped in enumerate(orders):
+                sides = {} if swapped is None else shown(row, is_swapped=swapped)
                 prompt = prompts.about(place, sides)
-                columns = {"prompt": prompt, **known}
+                columns = {"prompt": prompt, **({} if swapped is None else {SWAPPED: swapped})}
                 found.append(
                     RowPrompt(
-                        row=row, prompt=prompt, number=number, prompts=len(shows), columns=columns
+                        row=row, prompt=prompt, number=number, prompts=len(orders), columns=columns
                     )
                 )
         return found
-
-    def _shows(self, row: Row, call: Call) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """The sides of a pair each time that it is shown, and what is known of that."""
-        read = section_of(self._node, call.context).read
-        seed = derive_seed(call.context.seed, self._node, call.salt, call.step)
-        orders = orders_of(row, read, seed)
-        return [(shown(row, is_swapped=swapped), {SWAPPED: swapped}) for swapped in orders]

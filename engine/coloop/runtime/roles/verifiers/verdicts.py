@@ -1,34 +1,30 @@
 """What verdicts say, as the `read` of their judge makes numbers of them: those that its words are
 worth, or how likely its model took the first label where the word stands."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
+import numpy as np
+
+from coloop.algorithms.batch import Choice, Text
+from coloop.algorithms.batch import Sequence as TokenSequence
+from coloop.data.arrays import Numbers
 from coloop.data.patterns import PatternTimeout
-from coloop.data.prompting import ParsedVerdict, Words, numbers_in, words_in
+from coloop.data.prompting import Verdict, Words, numbers_in, words_in
 from coloop.data.tables import Row
 from coloop.errors import DataError
+from coloop.runtime.roles.generation.writer import RowPrompt
 from coloop.runtime.roles.protocol import Context
-from coloop.runtime.roles.verifiers import choosing
-from coloop.runtime.roles.verifiers.judge import finished, reduced, section_of
-from coloop.runtime.roles.verifiers.turning import SWAPPED, opposite, read_range
+from coloop.runtime.roles.rows.texts import as_read
+from coloop.runtime.roles.verifiers.judge import (
+    SWAPPED,
+    finished,
+    opposite,
+    read_range,
+    reduced,
+    section_of,
+)
 from coloop.spec.nodes import VerifierNode
-from coloop.spec.reading import Read
 from coloop.workers.messages import TooLong
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """Numbers of the whole, of its steps and of several things that were judged together, all from
-    0."""
-
-    whole: float | None = None
-    steps: Mapping[int, float] = field(default_factory=dict)
-    things: Mapping[int, float] = field(default_factory=dict)
-
-    @property
-    def is_read(self) -> bool:
-        return self.whole is not None or bool(self.steps) or bool(self.things)
 
 
 def weighs_labels(section: VerifierNode) -> bool:
@@ -45,15 +41,16 @@ def read_verdicts(
         steps: of each text that was judged; None: not known.
     """
     section = section_of(node, context)
-    texts = [str(row.columns["completion"]) for row in verdicts]
-    read = section.read
-    if weighs_labels(section):
-        words = [_words(node, text, read, count) for text, count in zip(texts, steps, strict=True)]
-        return _weighed(node, verdicts, words, context)
-    return [
-        Verdict(whole=said.whole, steps=said.steps, things=said.things)
-        for said in (_said(node, text, read, n) for text, n in zip(texts, steps, strict=True))
+    texts = [
+        (str(row.columns["completion"]), section.read, count)
+        for row, count in zip(verdicts, steps, strict=True)
     ]
+    try:
+        if weighs_labels(section):
+            return _weighed(node, verdicts, [words_in(*text) for text in texts], context)
+        return [numbers_in(*text) for text in texts]
+    except PatternTimeout as late:
+        raise DataError(f"{node}: read: {late}", node, "read") from None
 
 
 def score_of(row: Row, said: Verdict, section: VerifierNode) -> float | None:
@@ -82,7 +79,7 @@ def _weighed(
     places = [(verdicts[number], start) for number, _, start in asked]
     wholes: dict[int, float] = {}
     steps: dict[int, dict[int, float]] = {}
-    chances = choosing.at_places(node, places, context)
+    chances = chances_at(node, places, context)
     for (number, step, _), chance in zip(asked, chances, strict=True):
         if isinstance(chance, TooLong):
             continue
@@ -93,19 +90,54 @@ def _weighed(
     return [Verdict(whole=wholes.get(n), steps=steps.get(n, {})) for n in range(len(verdicts))]
 
 
-def _said(node: str, text: str, read: Read, steps: int | None) -> ParsedVerdict:
-    try:
-        return numbers_in(text, read, steps)
-    except PatternTimeout as late:
-        raise _late(node, late) from None
+# How likely a judge's model takes its first label, among its labels alone.
+
+FIELD = "read.labels"
+
+Place = tuple[Row, int]
+"""A text that was written, and the characters of it behind which a label stands."""
 
 
-def _words(node: str, text: str, read: Read, steps: int | None) -> Words:
-    try:
-        return words_in(text, read, steps)
-    except PatternTimeout as late:
-        raise _late(node, late) from None
+def label_chances(
+    node: str, row_prompts: Sequence[RowPrompt], context: Context
+) -> list[float | TooLong]:
+    """The chance of the first label right behind each prompt."""
+    labels = _labels(node, context)
+    texts = [
+        TokenSequence(
+            id=row_prompt.row.id,
+            text=Text(prompt=row_prompt.prompt, target=""),
+            choice=Choice(words=labels, field=FIELD),
+        )
+        for row_prompt in row_prompts
+    ]
+    return _chances(node, texts, context)
 
 
-def _late(node: str, late: PatternTimeout) -> DataError:
-    return DataError(f"{node}: read: {late}", node, "read")
+def chances_at(node: str, places: Sequence[Place], context: Context) -> list[float | TooLong]:
+    """The chance of the first label at each place, where one of the labels was written."""
+    labels = _labels(node, context)
+    texts = [
+        as_read(row, choice=Choice(words=labels, field=FIELD, at=start)) for row, start in places
+    ]
+    return _chances(node, texts, context)
+
+
+def first_share(log_probs: Numbers) -> float:
+    """p₀ / Σ p, of the log-probs of all."""
+    wide = np.asarray(log_probs, dtype=np.float64)
+    shares = np.exp(wide - wide.max())
+    return float(shares[0] / shares.sum())
+
+
+def _chances(node: str, texts: Sequence[TokenSequence], context: Context) -> list[float | TooLong]:
+    if not texts:
+        return []
+    said = context.hosts.score(context.groups[node], node, texts, 1.0, "choices")
+    return [one if isinstance(one, TooLong) else first_share(one) for one in said]
+
+
+def _labels(node: str, context: Context) -> tuple[str, ...]:
+    section = context.spec.nodes[node]
+    assert isinstance(section, VerifierNode)
+    return section.read.labels or ()
