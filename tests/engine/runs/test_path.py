@@ -18,7 +18,7 @@ import coloop
 ENGINE = Path(coloop.__file__).parent
 README = ENGINE / "README.md"
 MOST_CALLS = 12
-WAITING = "runtime/schedule/scheduler.py::fly"
+WAITING = "runtime/schedule/scheduler.py::run_steps"
 PATIENCE = 60
 THREADS = ("MainThread", "lane-main", "pool-main")
 """In the order in which a reader meets them."""

@@ -12,7 +12,7 @@ Invariant: when a call returns or raises, nothing is at work any more.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -325,12 +325,9 @@ class Lanes:
             self._threads[lane] = ThreadPoolExecutor(self.room(lane), thread_name_prefix=name)
         return self._threads[lane].submit(work)
 
-    def wait(
-        self, works: Collection[Future[T]], seconds: float
-    ) -> tuple[set[Future[T]], set[Future[T]]]:
-        """Those of the works that are done, after the first of them or so many seconds, and the
-        others."""
-        return wait(works, timeout=seconds, return_when=FIRST_COMPLETED)
+    wait = staticmethod(partial(wait, return_when=FIRST_COMPLETED))
+    """Those of some works that are done, after the first of them or so many seconds, and the
+    others."""
 
     def close(self) -> None:
         """Wait for what is at work, and end."""
