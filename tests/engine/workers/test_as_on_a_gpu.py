@@ -14,7 +14,7 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse, patch
 from coloop.workers.initial_weights import Home, InitialWeights
 from coloop.workers.trainer import Trainer
-from coloop.workers.training import forward, fsdp2, single
+from coloop.workers.training import forward, single
 from coloop.workers.training.packing import ATTENTION
 
 LOOPS = presets.presets_root() / "loops"
@@ -62,8 +62,7 @@ def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         del device
         return "varlen" if is_packed else "none"
 
-    for module in (single, fsdp2):
-        monkeypatch.setattr(module, "packing_on", packing_on)
+    monkeypatch.setattr(single, "packing_on", packing_on)
     monkeypatch.setattr(forward, "learn_lean", lambda model: [])
     monkeypatch.setattr(forward, "attend_by_products", lambda *arguments: None)
 

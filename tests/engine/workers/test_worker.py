@@ -218,7 +218,9 @@ def _decoding(tokenizer: Tokenizer) -> Tokenizer:
 def in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Micro-batches of a row or two."""
     monkeypatch.setattr(
-        TokenModel, "split", lambda _, lengths, __, rows: split_units(lengths, rows=rows, tokens=16)
+        TokenModel,
+        "split",
+        lambda _, lengths, __=None, rows=None: split_units(lengths, rows=rows, tokens=16),
     )
 
 
