@@ -7,7 +7,7 @@
 import type { Around } from "./frames";
 import { textWidth } from "./geometry";
 import type { Measures, RouteEdge } from "./routes";
-import type { RouteBox } from "./shapes";
+import type { Box } from "./shapes";
 
 /** How the loop's places and sizes become those of a graph of compact cards. */
 export interface Squeeze {
@@ -60,7 +60,7 @@ export interface CompactEdges {
 }
 
 /** The cards at their places; low ones take what room is below them, to show their name. */
-export function squeezeBoxes(boxes: readonly RouteBox[], squeeze: Squeeze): RouteBox[] {
+export function squeezeBoxes(boxes: readonly Box[], squeeze: Squeeze): Box[] {
   const cards = boxes.map(({ id, x, y, width, height }) => ({
     id,
     x: x * squeeze.x,
@@ -85,7 +85,7 @@ export function squeezeBoxes(boxes: readonly RouteBox[], squeeze: Squeeze): Rout
  */
 export function compactEdges(
   edges: readonly RouteEdge[],
-  boxes: readonly RouteBox[],
+  boxes: readonly Box[],
   squeeze: Squeeze,
   words: (key: string) => string,
 ): CompactEdges {
@@ -187,7 +187,7 @@ export function frameAround({ zoom }: Squeeze): Around {
 
 /** By how much all cards can grow at their places, so that none comes too near to another. */
 export function growth(
-  boxes: readonly RouteBox[],
+  boxes: readonly Box[],
   by: { x: number; y: number; zoom: number },
   isFramed: boolean,
 ): Pick<Squeeze, "width" | "height" | "gap"> {

@@ -2,9 +2,10 @@
 import type { Catalog } from "@/api/types";
 import { type Pool, placeable, poolField, poolOf, poolsOf } from "@/document/pools";
 import type { LoopDocument, Point } from "@/document/types";
-import { areaAround, type Box, boxesOf, GRID, isInside, middleOf } from "./geometry";
+import { mean } from "@/lib/statistics";
+import { areaAround, boxesOf, GRID, isInside, middleOf } from "./geometry";
 import { arrange } from "./layout";
-import type { Area } from "./shapes";
+import type { Area, Box } from "./shapes";
 
 export interface Frame extends Area {
   pool: Pool;
@@ -211,7 +212,7 @@ export function arrangePools(catalog: Catalog, document: LoopDocument): Record<s
   function byFlow() {
     const reached = (name: string | null) => {
       const across = ids.filter((id) => namedPool(id) === name).map((id) => whole[id]?.[0] ?? 0);
-      return across.length > 0 ? across.reduce((a, b) => a + b) / across.length : 0;
+      return mean(across) ?? 0;
     };
     return (a: string | null, b: string | null) =>
       a === null ? -1 : b === null ? 1 : reached(a) - reached(b);

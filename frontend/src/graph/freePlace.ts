@@ -3,6 +3,7 @@ import { portRef } from "@/document/edges";
 import { NOTE_SIZE } from "@/document/notes";
 import { EMPTY_DOCUMENT, type LoopDocument, type NodeData, type Point } from "@/document/types";
 import { boxesOf, GRID, NODE_WIDTH, nodeSize } from "./geometry";
+import { areaOf, overlap } from "./shapes";
 
 const GAP = 2 * GRID;
 const BESIDE = 4 * GRID;
@@ -19,18 +20,12 @@ export function freeOffset(
   copies: Pick<LoopDocument, "nodes" | "edges" | "layout">,
   document: LoopDocument,
 ): Point {
-  const present = boxesOf(catalog, document);
+  const present = boxesOf(catalog, document).map(areaOf);
   const moved = boxesOf(catalog, { ...EMPTY_DOCUMENT, ...copies });
   const collides = (by: number) =>
-    moved.some(({ x, y, width, height }) =>
-      present.some(
-        (box) =>
-          x + by < box.x + box.width + GRID &&
-          box.x < x + by + width + GRID &&
-          y + by < box.y + box.height + GRID &&
-          box.y < y + by + height + GRID,
-      ),
-    );
+    moved
+      .map((box) => areaOf({ ...box, x: box.x + by, y: box.y + by }))
+      .some((area) => present.some((other) => overlap(area, other, GRID)));
   let by = STEP;
   while (collides(by)) by += STEP;
   return [by, by];
@@ -45,17 +40,9 @@ export function freePlace(
 ): { x: number; y: number } {
   const begun = { ...document, nodes: { ...document.nodes, [NEW]: beginnings(kind) } };
   const { width, height } = nodeSize(catalog, begun, NEW);
-  const boxes = Object.entries(document.layout)
-    .filter(([id]) => id in document.nodes)
-    .map(([id, [x, y]]) => ({ x, y, ...nodeSize(catalog, document, id) }));
+  const taken = boxesOf(catalog, document).map(areaOf);
   const isFree = (x: number, y: number) =>
-    boxes.every(
-      (box) =>
-        x + width + GAP <= box.x ||
-        x >= box.x + box.width + GAP ||
-        y + height + GAP <= box.y ||
-        y >= box.y + box.height + GAP,
-    );
+    !taken.some((area) => overlap(areaOf({ x, y, width, height }), area, GAP));
   const snap = (value: number) => Math.round(value / GRID) * GRID;
   const [left, top] = [snap(wish.x), snap(wish.y)];
   for (let ring = 0; ring <= MAX_RINGS; ring += 1) {

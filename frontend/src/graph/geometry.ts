@@ -10,7 +10,7 @@ import { isLearner } from "@/document/identities";
 import type { LoopDocument, NodeData, Point } from "@/document/types";
 import { cardValues } from "./cardValues";
 import { type EdgeKinds, edgeKinds } from "./edgeKinds";
-import type { Area } from "./shapes";
+import { type Area, areaOf, type Box, union } from "./shapes";
 
 export const GRID = 16;
 export const NODE_WIDTH = 224;
@@ -164,14 +164,6 @@ export function textWidth(text: string, size: number): number {
   return Math.ceil(width * size);
 }
 
-export interface Box {
-  id: string;
-  x: number;
-  y: number;
-  width: number;
-  height: number;
-}
-
 export function boxesOf(
   catalog: Catalog,
   document: LoopDocument,
@@ -186,13 +178,7 @@ export function boxesOf(
 }
 
 export function areaAround(boxes: readonly Box[]): Area | null {
-  if (boxes.length === 0) return null;
-  return {
-    left: Math.min(...boxes.map(({ x }) => x)),
-    top: Math.min(...boxes.map(({ y }) => y)),
-    right: Math.max(...boxes.map(({ x, width }) => x + width)),
-    bottom: Math.max(...boxes.map(({ y, height }) => y + height)),
-  };
+  return boxes.length === 0 ? null : union(boxes.map(areaOf));
 }
 
 export function middleOf({ x, y, width, height }: Box): Point {

@@ -1,7 +1,8 @@
 /** Lines in which a dragged box stands with others, and how far it is from the nearest ones. Pure. */
 
 import type { Point } from "@/document/types";
-import { areaAround, type Box } from "./geometry";
+import { areaAround } from "./geometry";
+import type { Box } from "./shapes";
 
 export interface Guide {
   axis: "x" | "y";

@@ -11,6 +11,7 @@ import { reachable } from "@/lib/reachable";
 import { mean } from "@/lib/statistics";
 import { edgeKinds, edgeText } from "./edgeKinds";
 import { GRID, NODE_WIDTH, nodeSize, type Size, textWidth } from "./geometry";
+import type { Box } from "./shapes";
 
 /** Room between two boxes of a rank, and between two ranks: for lines alone, and at most for what stands on them. */
 const NODE_GAP = 48;
@@ -26,14 +27,6 @@ function isMostlyUnplaced({ nodes, layout }: LoopDocument): boolean {
   const ids = Object.keys(nodes);
   const missing = ids.filter((id) => !layout[id]);
   return missing.length > 0 && missing.length * 2 >= ids.length;
-}
-
-interface Box {
-  id: string;
-  x: number;
-  y: number;
-  width: number;
-  height: number;
 }
 
 interface Group {

@@ -11,11 +11,11 @@ import { noteLine, routeAround, routeInLane, Sides, type Taken } from "./search"
 import {
   type Area,
   areaOf,
+  type Box,
   crosses,
   lineArea,
   overlap,
   type Point,
-  type RouteBox,
   union,
 } from "./shapes";
 import { planSockets, type Socket } from "./sockets";
@@ -88,7 +88,7 @@ type Ends = [Point, Point];
 type Line = Pick<Route, "path" | "points">;
 
 export function routeEdges(
-  boxes: readonly RouteBox[],
+  boxes: readonly Box[],
   edges: readonly RouteEdge[],
   measures: Measures = MEASURES,
 ): Drawing {
@@ -118,7 +118,7 @@ export function routeEdges(
 }
 
 export interface Drawn {
-  boxes: readonly RouteBox[];
+  boxes: readonly Box[];
   edges: readonly RouteEdge[];
   measures?: Measures | undefined;
   drawing: Drawing;
@@ -128,7 +128,7 @@ export interface Drawn {
  * The drawing while boxes are dragged: only lines of boxes that are not where they were are found anew, all others
  * stay. The lane of learning gives way downwards only, and what is to be seen only grows.
  */
-export function rerouteEdges(before: Drawn, boxes: readonly RouteBox[]): Drawing {
+export function rerouteEdges(before: Drawn, boxes: readonly Box[]): Drawing {
   const { edges, measures = MEASURES, drawing } = before;
   const old = new Map(before.boxes.map((box) => [box.id, box]));
   const moved = new Set(boxes.filter((box) => !isAt(box, old.get(box.id))).map(({ id }) => id));
@@ -184,7 +184,7 @@ export function rerouteEdges(before: Drawn, boxes: readonly RouteBox[]): Drawing
   return { ...drawing, routes, laneTop, area: union(drawing.area ? [drawing.area, area] : [area]) };
 }
 
-function isAt(box: RouteBox, old: RouteBox | undefined): boolean {
+function isAt(box: Box, old: Box | undefined): boolean {
   return (
     old?.x === box.x && old.y === box.y && old.width === box.width && old.height === box.height
   );
@@ -200,7 +200,7 @@ function sink(route: Route, laneTop: number, by: number): Route {
 /** Straight curves first, so that those that go around see them. */
 function routeSided(
   edges: readonly RouteEdge[],
-  boxes: ReadonlyMap<string, RouteBox>,
+  boxes: ReadonlyMap<string, Box>,
   taken: Taken,
   lines: Map<string, Line>,
 ): void {
@@ -227,9 +227,9 @@ function routeSided(
   }
 }
 
-function endsOf(edge: RouteEdge, boxes: ReadonlyMap<string, RouteBox>): Ends {
-  const from = boxes.get(edge.source) as RouteBox;
-  const to = boxes.get(edge.target) as RouteBox;
+function endsOf(edge: RouteEdge, boxes: ReadonlyMap<string, Box>): Ends {
+  const from = boxes.get(edge.source) as Box;
+  const to = boxes.get(edge.target) as Box;
   return [
     [from.x + from.width, from.y + edge.sourceTop],
     [to.x, to.y + edge.targetTop],
@@ -238,7 +238,7 @@ function endsOf(edge: RouteEdge, boxes: ReadonlyMap<string, RouteBox>): Ends {
 
 function routeTies(
   edges: readonly RouteEdge[],
-  boxes: ReadonlyMap<string, RouteBox>,
+  boxes: ReadonlyMap<string, Box>,
   sockets: ReadonlyMap<string, readonly Socket[]>,
   taken: Taken,
   lines: Map<string, Line>,
@@ -271,7 +271,7 @@ function routeTies(
 function socketAt(
   key: string,
   node: string,
-  boxes: ReadonlyMap<string, RouteBox>,
+  boxes: ReadonlyMap<string, Box>,
   sockets: ReadonlyMap<string, readonly Socket[]>,
   isTarget: boolean,
 ): Point | null {
@@ -284,7 +284,7 @@ function socketAt(
 /** Shorter ones run further up; two share a track only where they are apart. */
 function routeLearning(
   edges: readonly RouteEdge[],
-  boxes: ReadonlyMap<string, RouteBox>,
+  boxes: ReadonlyMap<string, Box>,
   sockets: ReadonlyMap<string, readonly Socket[]>,
   taken: Taken,
   { laneTop, laneHead, track: apart }: Measures & { laneTop: number },

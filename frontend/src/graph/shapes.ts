@@ -9,7 +9,7 @@ export interface Area {
   bottom: number;
 }
 
-export interface RouteBox {
+export interface Box {
   id: string;
   x: number;
   y: number;
@@ -17,7 +17,7 @@ export interface RouteBox {
   height: number;
 }
 
-export function areaOf({ x, y, width, height }: RouteBox): Area {
+export function areaOf({ x, y, width, height }: Omit<Box, "id">): Area {
   return { left: x, top: y, right: x + width, bottom: y + height };
 }
 

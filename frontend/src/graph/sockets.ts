@@ -1,6 +1,6 @@
 /** Where edges end at the bottom and the top of boxes: learning below, ties between a node and its follower. Pure. */
 import type { RouteEdge } from "./routes";
-import type { RouteBox } from "./shapes";
+import type { Box } from "./shapes";
 
 export interface Socket {
   key: string;
@@ -23,7 +23,7 @@ const MIN_APART = 15;
  * @param scale how far apart they stand, against the ends at whole cards
  */
 export function planSockets(
-  boxes: ReadonlyMap<string, RouteBox>,
+  boxes: ReadonlyMap<string, Box>,
   edges: readonly RouteEdge[],
   scale = 1,
 ): Map<string, Socket[]> {
@@ -42,7 +42,7 @@ type Add = (node: string, socket: Socket) => void;
 
 /** Ties stand below each other: at the top of the follower, and at the same places of its leader. */
 function planTies(
-  boxes: ReadonlyMap<string, RouteBox>,
+  boxes: ReadonlyMap<string, Box>,
   edges: readonly RouteEdge[],
   add: Add,
   scale: number,
@@ -82,7 +82,7 @@ function planTies(
  * outermost, as its track is the highest.
  */
 function planLearning(
-  boxes: ReadonlyMap<string, RouteBox>,
+  boxes: ReadonlyMap<string, Box>,
   edges: readonly RouteEdge[],
   found: ReadonlyMap<string, Socket[]>,
   add: Add,
@@ -91,7 +91,7 @@ function planLearning(
   const [most, least] = [SOCKET_APART * scale, MIN_APART * scale];
   const right = SOCKET_RIGHT * scale;
   const ends = new Map<string, { key: string; port: string; isTarget: boolean; away: number }[]>();
-  const middle = (box: RouteBox) => box.x + box.width / 2;
+  const middle = (box: Box) => box.x + box.width / 2;
   for (const edge of edges) {
     const [from, to] = [boxes.get(edge.source), boxes.get(edge.target)];
     if (edge.kind !== "learning" || !from || !to) continue;
@@ -102,7 +102,7 @@ function planLearning(
     ends.set(edge.target, [...(ends.get(edge.target) ?? []), coming]);
   }
   for (const [node, list] of ends) {
-    const box = boxes.get(node) as RouteBox;
+    const box = boxes.get(node) as Box;
     const ties = (found.get(node) ?? []).filter(({ side }) => side === "bottom");
     const from = Math.max(0, ...ties.map(({ x }) => x));
     const sorted = list.toSorted((a, b) => rank(a.away) - rank(b.away));

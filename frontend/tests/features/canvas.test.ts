@@ -9,10 +9,10 @@ import { freePlace } from "@/graph/freePlace";
 import { MIN_WIDTH, NODE_WIDTH, nodeSize } from "@/graph/geometry";
 import { arrange, forwardEdges, placeNodes } from "@/graph/layout";
 import { type RouteEdge, routeEdges } from "@/graph/routes";
-import { areaOf, crosses, type RouteBox } from "@/graph/shapes";
+import { areaOf, type Box, crosses } from "@/graph/shapes";
 import { catalog, smallLoop } from "../fixtures/loops";
 
-const box = (id: string, x: number, y: number, height = 100): RouteBox => ({
+const box = (id: string, x: number, y: number, height = 100): Box => ({
   id,
   x,
   y,
@@ -155,7 +155,7 @@ describe("layout", () => {
 });
 
 describe("edges", () => {
-  const drawn = (boxes: RouteBox[], ...edges: RouteEdge[]) => {
+  const drawn = (boxes: Box[], ...edges: RouteEdge[]) => {
     const { routes, laneTop } = routeEdges(boxes, edges);
     return { lines: edges.map(({ key }) => routes.get(key)), laneTop };
   };

@@ -20,7 +20,7 @@ import { nodeSize } from "@/graph/geometry";
 import { placeNodes, withPlaces } from "@/graph/layout";
 import { type RouteEdge, routeEdges } from "@/graph/routes";
 import { runLayout } from "@/graph/runLayout";
-import { areaOf, overlap, type RouteBox } from "@/graph/shapes";
+import { areaOf, type Box, overlap } from "@/graph/shapes";
 import { catalog } from "../fixtures/loops";
 import { presets } from "../fixtures/presets";
 
@@ -32,7 +32,7 @@ const ROOMS: readonly (Room & { isLive: boolean })[] = [
   { width: 707, height: 372, isLive: true },
 ];
 
-function boxesOf(document: LoopDocument): RouteBox[] {
+function boxesOf(document: LoopDocument): Box[] {
   const places = placeNodes(catalog, document);
   return Object.keys(document.nodes).map((id) => {
     const [x, y] = places[id] ?? [0, 0];
@@ -40,7 +40,7 @@ function boxesOf(document: LoopDocument): RouteBox[] {
   });
 }
 
-function drawer(boxes: readonly RouteBox[], parts: readonly RouteEdge[]): Draw {
+function drawer(boxes: readonly Box[], parts: readonly RouteEdge[]): Draw {
   return (squeeze) => {
     if (squeeze === null) return routeEdges(boxes, parts);
     const cards = squeezeBoxes(boxes, squeeze);
@@ -49,7 +49,7 @@ function drawer(boxes: readonly RouteBox[], parts: readonly RouteEdge[]): Draw {
   };
 }
 
-function clashes(boxes: readonly RouteBox[]): string[] {
+function clashes(boxes: readonly Box[]): string[] {
   return boxes.flatMap((one, place) =>
     boxes
       .slice(place + 1)

@@ -4,7 +4,7 @@ import { routeParts } from "@/features/canvas/useFlowEdges";
 import { nodeSize } from "@/graph/geometry";
 import { placeNodes } from "@/graph/layout";
 import { type Drawn, rerouteEdges, routeEdges } from "@/graph/routes";
-import type { RouteBox } from "@/graph/shapes";
+import type { Box } from "@/graph/shapes";
 import { catalog } from "../fixtures/loops";
 import { presets } from "../fixtures/presets";
 
@@ -18,7 +18,7 @@ function drawnOf(document: (typeof presets)[number][1]): Drawn {
   return { boxes, edges, drawing: routeEdges(boxes, edges) };
 }
 
-const moved = (boxes: readonly RouteBox[], id: string, x: number, y: number) =>
+const moved = (boxes: readonly Box[], id: string, x: number, y: number) =>
   boxes.map((box) => (box.id === id ? { ...box, x: box.x + x, y: box.y + y } : box));
 
 describe.each(presets)("%s", (_, document) => {

@@ -5,7 +5,7 @@
 import type { FitViewOptions, Viewport } from "@xyflow/react";
 import { growth, type Squeeze, squeezeBoxes, trackIn } from "@/graph/compact";
 import type { Drawing } from "@/graph/routes";
-import type { Area, RouteBox } from "@/graph/shapes";
+import type { Area, Box } from "@/graph/shapes";
 
 /** Below this zoom nobody reads the text of whole cards, which has 12 px. */
 export const READABLE = 0.7;
@@ -33,7 +33,7 @@ export interface Room {
 
 export type Draw = (squeeze: Squeeze | null) => Drawing;
 
-export function planFit(boxes: readonly RouteBox[], draw: Draw, room: Room) {
+export function planFit(boxes: readonly Box[], draw: Draw, room: Room) {
   const { area } = draw(null);
   if (area === null) return null;
   const view = fittedBeside(area, boxes, room, AROUND, largest(room));
@@ -46,7 +46,7 @@ export function planFit(boxes: readonly RouteBox[], draw: Draw, room: Room) {
 
 function fittedBeside(
   area: Area,
-  boxes: readonly RouteBox[],
+  boxes: readonly Box[],
   room: Room,
   around: number,
   most: number,
@@ -55,7 +55,7 @@ function fittedBeside(
   const view = fitted(area, room, around, most);
   if (!corner) return view;
   const left = room.width - corner.width;
-  const isUnder = (box: RouteBox) =>
+  const isUnder = (box: Box) =>
     (box.x + box.width) * view.zoom + view.x > left && box.y * view.zoom + view.y < corner.height;
   if (!boxes.some(isUnder)) return view;
   const beside = fitted(area, { ...room, width: left }, around, most);
@@ -74,7 +74,7 @@ const MAX_STRETCH = 5;
 const LARGEST_CARD = 1;
 
 /** The stretch with which a graph of compact cards fills the window in both directions. */
-export function squeezeInto(boxes: readonly RouteBox[], draw: Draw, room: Room): Squeeze {
+export function squeezeInto(boxes: readonly Box[], draw: Draw, room: Room): Squeeze {
   const { isFramed = false } = room;
   const track = trackIn(room.height);
   const [wide, high] = roomFor(room, COMPACT_AROUND);

@@ -1,7 +1,7 @@
 import { useReactFlow, useStoreApi } from "@xyflow/react";
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef } from "react";
 import type { Drawing } from "@/graph/routes";
-import type { RouteBox } from "@/graph/shapes";
+import type { Box } from "@/graph/shapes";
 import { useDetail, useViewport } from "@/state/canvas";
 import { useSelection } from "@/state/selection";
 import {
@@ -32,7 +32,7 @@ interface Size {
 }
 
 interface Shown {
-  boxes: readonly RouteBox[];
+  boxes: readonly Box[];
   draw: Draw;
   isFramed: boolean;
   drawing: Drawing;

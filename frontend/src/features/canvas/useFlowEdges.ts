@@ -15,7 +15,7 @@ import { edgeKinds, edgeLabel } from "@/graph/edgeKinds";
 import { HEADER_HEIGHT, portTop, shownPorts } from "@/graph/geometry";
 import { labelWidth } from "@/graph/labels";
 import { type Drawn, type Route, type RouteEdge, rerouteEdges, routeEdges } from "@/graph/routes";
-import type { RouteBox } from "@/graph/shapes";
+import type { Box } from "@/graph/shapes";
 import type { Socket } from "@/graph/sockets";
 import { formatPlural } from "@/lib/format";
 import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
@@ -149,7 +149,7 @@ export function useFlowEdges(nodes: readonly Node[], squeeze: Squeeze | null, is
   return { edges, onEdgesChange, boxes, drawing, dots, draw };
 }
 
-export function boxOf({ id, position, width, height }: Node): RouteBox {
+export function boxOf({ id, position, width, height }: Node): Box {
   return { id, x: position.x, y: position.y, width: width ?? 0, height: height ?? 0 };
 }
 

@@ -1,7 +1,7 @@
 import type { Node } from "@xyflow/react";
 import { useMemo, useRef } from "react";
 import { type Dot, type Squeeze, squeezeBoxes } from "@/graph/compact";
-import type { RouteBox } from "@/graph/shapes";
+import type { Box } from "@/graph/shapes";
 import type { Socket } from "@/graph/sockets";
 import { boxOf } from "./useFlowEdges";
 
@@ -44,11 +44,7 @@ export function useSockets(
   );
 }
 
-function squeezed(
-  from: Node,
-  { x, y, width, height }: RouteBox,
-  data: Record<string, unknown>,
-): Node {
+function squeezed(from: Node, { x, y, width, height }: Box, data: Record<string, unknown>): Node {
   const size = { width, height };
   return { ...from, data, position: { x, y }, ...size, measured: size };
 }
