@@ -223,14 +223,18 @@ def setting(
         "x-short": short,
         "x-section": section,
         "x-unit": unit,
-        "x-when": when and {name: list(values) for name, values in when.items()},
-        "x-needed": needed and {name: list(values) for name, values in needed.items()},
+        "x-when": _lists(when),
+        "x-needed": _lists(needed),
         "x-span": span and list(span),
         "x-hidden": hidden or None,
         "x-solver": solver or None,
     }
     extra |= {name: value for name, value in optional.items() if value is not None}
     return Field(default, json_schema_extra=extra, **options)
+
+
+def _lists(values: Mapping[str, tuple[Any, ...]] | None) -> dict[str, list[Any]] | None:
+    return None if values is None else {name: list(of) for name, of in values.items()}
 
 
 def problem(
