@@ -270,8 +270,8 @@ def test_a_reward_model_is_composed_by_its_mode_runs_and_is_exported(
     saved_yaml: Callable[[Page], str],
 ) -> None:
     page = open_page("/loops")
-    begin(page, "from-choices", mode="Reward modelling")
-    expect(page.get_by_label("Mode of the loop")).to_have_text("Reward modelling")
+    begin(page, "from-choices", mode="Reward modeling")
+    expect(page.get_by_label("Mode of the loop")).to_have_text("Reward modeling")
 
     add(page, "dataset", "preferences")
     choose(page, "Task", "preference")

@@ -119,7 +119,7 @@ def test_what_another_machine_makes_untrue_is_not_exported(
     page.get_by_role("button", name=re.compile("^Undo")).click()
     expect(page.get_by_role("button", name="Hardware: 8xH100")).to_be_visible()
 
-    assert "over eight H100" in text
+    assert "on eight H100s" in text
     assert "name: grpo-qwen2.5-7b-8xH200" in changed
     assert "H100" not in changed
     assert saved_yaml(page) == text

@@ -83,7 +83,7 @@ def test_a_finished_run_is_replayed_step_by_step_and_at_its_end_is_what_it_was(
     page.get_by_role("button", name="Play", exact=True).click()
     expect(page.get_by_test_id("replay-step")).to_have_text(last, timeout=60_000)
 
-    page.get_by_role("button", name="Leave the replay").click()
+    page.get_by_role("button", name="Exit replay").click()
     expect(page.get_by_test_id("run-step")).to_have_text(last)
 
     # A prompt is looked at over the steps in which it was written for.

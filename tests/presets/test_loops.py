@@ -234,7 +234,7 @@ def test_a_loop_preset_runs_from_its_first_phase_to_its_last(name: str, tmp_path
 
 
 LARGE = "grpo-qwen2.5-7b-8xH100"
-HEAD = "# GRPO on Qwen2.5-7B over eight H100"
+HEAD = "# GRPO with Qwen2.5-7B on eight H100s"
 
 
 def _set(path: str, value: object) -> list[Change]:

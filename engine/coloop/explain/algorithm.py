@@ -22,7 +22,7 @@ from coloop.spec.algorithm import (
 )
 from coloop.spec.algorithm import ResolvedPreference as Preference
 from coloop.spec.algorithm import ResolvedRewards as Rewards
-from coloop.spec.algorithms.registry import ALGORITHMS, family_of, title_of
+from coloop.spec.algorithms.registry import ALGORITHMS, texts_of, title_of
 from coloop.spec.catalog_types import Better
 from coloop.spec.metrics import METRICS, OTHERWISE, OTHERWISE_WITHOUT_SCORES
 
@@ -165,7 +165,7 @@ def explain_algorithm(
         settings: with a `name`, as at `algorithm.rewards`.
     """
     entry = ANY_ALGORITHM.validate_python(settings)
-    record = ALGORITHMS[family_of(entry.name)]
+    record = texts_of(entry.name)
     return AlgorithmHelp(
         name=entry.name,
         title=title_of(entry.name),

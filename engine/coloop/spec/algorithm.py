@@ -68,39 +68,43 @@ else:
 Weight = Annotated[
     Number,
     setting(
-        ge=0, level="advanced", hot=True, description="Weight of this loss among the learner's."
+        ge=0,
+        level="advanced",
+        hot=True,
+        description="Weight of this loss relative to the learner's other losses.",
     ),
 ]
 
 
 class Kl(Section, title="KL"):
-    """A pull towards the reference."""
+    """A KL penalty towards the reference."""
 
     coefficient: Number = setting(0.001, ge=0, le=100, hot=True)
-    """Strength of the pull."""
+    """Strength of the penalty."""
     estimator: Estimator | None = setting(None, level="advanced")
     """k1 is x = log policy - log reference, k2 is x^2/2, k3 is e^-x + x - 1.
 
     Null: k2 in the loss, k1 in the reward."""
     into: Literal["loss", "reward"] = setting("loss", level="advanced")
-    """Added to the loss, or taken from the token rewards before the advantage."""
+    """Add it to the loss, or subtract it from the token rewards before advantages are computed."""
     by_ratio: Flag = setting(False, level="expert", hot=True)
     """In the loss: the term times the policy's ratio, so that its gradient is that of the KL."""
     target: Number | None = setting(None, gt=0, level="expert", hot=True)
-    """Adapt the coefficient to keep the KL here; null: constant."""
+    """Target KL to which the coefficient is adapted; null: constant coefficient."""
     horizon: Whole = setting(10_000, ge=1, level="expert", unit="rows")
     """How slowly the coefficient adapts."""
 
 
 class Correction(Section):
-    """Weights for rows whose engine and trainer disagree: w = trainer / engine."""
+    """Importance weights for a mismatch between engine and trainer: w = trainer / engine."""
 
     method: Literal["token_tis", "icepop", "sequence_mask", "none"] = setting("token_tis")
-    """`token_tis` clamps w, `icepop` zeroes it outside, `sequence_mask` drops the row."""
+    """`token_tis` clamps w, `icepop` sets it to 0 outside the bounds, `sequence_mask` drops the
+    row."""
     min: Number | None = setting(None, ge=0, level="advanced")
-    """Least weight; null: no bound."""
+    """Minimum weight; null: no bound."""
     max: Number | None = setting(None, gt=0, level="advanced")
-    """Greatest weight; null: 2 for `token_tis`, 5 for `icepop`, 3 for `sequence_mask`."""
+    """Maximum weight; null: 2 for `token_tis`, 5 for `icepop`, 3 for `sequence_mask`."""
 
     @property
     def is_empty_band(self) -> bool:
@@ -109,21 +113,22 @@ class Correction(Section):
 
 
 class OffPolicy(Section):
-    """Learn from rows that others wrote."""
+    """Learn from rows that other nodes generated."""
 
     shaping: Number = setting(0.1, gt=0, hot=True)
     """c in the weight p / (p + c); no ratio, no clip."""
     prompt: Literal["own", "as_written"] = setting("own")
-    """Learn them as completions of the own prompt row, or of the prompt they were written for."""
+    """Learn them as completions of the learner's own prompt row, or of the prompt they were
+    generated for."""
 
 
 class RewardsAlgorithm(Section):
-    """Learn from scores of own rollouts."""
+    """Learn from scores of its own rollouts."""
 
     unset_is_preset: ClassVar[bool] = True
 
     name: RewardsName = setting(title="Algorithm name", choices="algorithms", short="{}")
-    """A preset of advantage, loss and aggregation; each may be set apart."""
+    """A preset of advantage, loss and aggregation; each can be set separately."""
     advantage: Advantage | None = setting(None, level="advanced")
     """How scores become advantages."""
     loss: PolicyLoss | None = setting(None, level="advanced")
@@ -131,7 +136,7 @@ class RewardsAlgorithm(Section):
     aggregation: Aggregation | None = setting(None, level="advanced")
     """How token losses become one number; the divisor is taken over the whole optimizer step."""
     divisor: Whole | None = setting(None, ge=1, level="expert", unit="tokens")
-    """Tokens a row that `constant` divides by; null: the rollout's `max_new_tokens`."""
+    """Tokens per row that `constant` divides by; null: the rollout's `max_new_tokens`."""
     clip_low: Number | None = setting(None, ge=0, lt=1, level="advanced", hot=True)
     """The ratio is clipped below at 1 - this; null: no clip."""
     clip_high: Number | None = setting(None, ge=0, level="advanced", hot=True)
@@ -139,9 +144,9 @@ class RewardsAlgorithm(Section):
     dual_clip: Number | None = setting(None, gt=1, level="advanced", hot=True)
     """Cap the loss at this times the advantage where it is negative; null: off."""
     ratio_min: Number | None = setting(None, ge=0, level="advanced", hot=True)
-    """CISPO: least ratio, in absolute terms."""
+    """CISPO: minimum ratio itself, not its distance from 1."""
     ratio_max: Number | None = setting(None, gt=0, level="advanced", hot=True)
-    """CISPO: greatest ratio, in absolute terms."""
+    """CISPO: maximum ratio itself, not its distance from 1."""
     reduce: Literal["mean", "sum"] | None = setting(None, level="expert")
     """`sequence_clipped`: mean (GSPO) or sum (the whole text's) of a sequence's log ratios."""
     epsilon: Number | None = setting(None, ge=0, level="expert")
@@ -149,9 +154,10 @@ class RewardsAlgorithm(Section):
     deviation: Literal["unbiased", "population", "leave_one_out", "batch", "none"] | None = setting(
         None, level="expert"
     )
-    """Which deviation scales advantages: of the group, of the others in it, of the whole batch."""
+    """Which standard deviation scales advantages: that of the group, of the others in it, or of the
+    whole batch."""
     whiten: Flag | None = setting(None, level="advanced")
-    """Bring advantages to mean 0 and deviation 1 over all trained tokens."""
+    """Normalize advantages to mean 0 and standard deviation 1 over all trained tokens."""
     whiten_deviation: Literal["unbiased", "population"] | None = setting(None, level="expert")
     """Which deviation whitening divides by."""
     gamma: Number | None = setting(None, ge=0, le=1, level="advanced")
@@ -165,11 +171,12 @@ class RewardsAlgorithm(Section):
     entropy: Number | None = setting(None, ge=0, level="advanced", hot=True)
     """Bonus on the entropy of the policy."""
     kl: Kl | None = setting(None)
-    """A pull towards the reference at port `reference`; null: none."""
+    """KL penalty towards the reference at port `reference`; null: none."""
     correction: Correction | None = setting(None, level="advanced")
-    """Weights where engine and trainer disagree; not written: token TIS with cap 2."""
+    """Importance weights for a mismatch between engine and trainer; if omitted: token TIS with a
+    cap of 2."""
     off_policy: OffPolicy | None = setting(None, level="advanced")
-    """Take rows that others wrote; null: they are ignored."""
+    """Use rows that other nodes generated; null: they are ignored."""
     tau_positive: Number | None = setting(None, gt=0, level="expert")
     """SAPO: temperature where the advantage is positive."""
     tau_negative: Number | None = setting(None, gt=0, level="expert")
@@ -203,29 +210,29 @@ class RewardsAlgorithm(Section):
 
 
 class PreferenceAlgorithm(Section):
-    """Learn from pairs: chosen more likely, rejected less."""
+    """Learn from pairs: make the chosen side more likely, the rejected one less."""
 
     unset_is_preset: ClassVar[bool] = True
 
     name: PreferenceName = setting(title="Algorithm name", choices="algorithms", short="{}")
     """A preset of loss, beta and reduction."""
     beta: Number | None = setting(None, gt=0, hot=True)
-    """How strongly the policy is held to the reference."""
+    """How strongly the policy is kept near the reference."""
     loss: PreferenceLoss | None = setting(None, level="advanced")
     """The loss of the margin z between chosen and rejected."""
     label_smoothing: Number | None = setting(None, ge=0, lt=0.5, level="advanced")
-    """Share of pairs taken to be labelled the wrong way round."""
+    """Assumed share of pairs with swapped labels."""
     reduce: Literal["sum", "mean"] | None = setting(None, level="advanced")
     """Sum or mean of a side's token log-probs."""
     sft: Number | None = setting(None, ge=0, le=1, level="advanced", hot=True)
-    """Share a of imitation of the chosen side: a * sft + (1 - a) * loss."""
+    """Share a of SFT on the chosen side: a * sft + (1 - a) * loss."""
     gamma: Number | None = setting(None, ge=0, level="advanced")
-    """SimPO: margin that the chosen side must lead by."""
+    """SimPO: margin by which the chosen side must lead."""
     weight: Weight = 1.0
 
 
 class BradleyTerry(Section):
-    """A scorer learns that chosen scores higher than rejected."""
+    """Trains a scorer to score the chosen side higher than the rejected one."""
 
     name: Literal["bradley_terry"] = setting(
         title="Algorithm name", choices="algorithms", short="{}"
@@ -234,21 +241,21 @@ class BradleyTerry(Section):
     margin: Name | None = setting(None, level="advanced", widget="column")
     """Column with the margin of a pair; null: none."""
     center: Number | None = setting(None, ge=0, level="advanced")
-    """Pull of the mean score towards 0; null: off."""
+    """Strength of the term that keeps the mean score near 0; null: off."""
     soft: Flag = setting(False, level="advanced")
     """Read the pair's `probability` as a soft label."""
     label_smoothing: Number = setting(0.0, ge=0, lt=0.5, level="advanced")
-    """Share of pairs taken to be labelled the wrong way round."""
+    """Assumed share of pairs with swapped labels."""
     weight: Weight = 1.0
 
 
 class LabelCrossEntropy(Section):
-    """A language model learns which label word to say."""
+    """Trains a language model to output the right label word."""
 
     name: Literal["label_ce"] = setting(title="Algorithm name", choices="algorithms", short="{}")
     """Cross-entropy restricted to the label words of `read.labels`."""
     label_smoothing: Number = setting(0.0, ge=0, lt=0.5, level="advanced")
-    """Share of labels taken to be wrong."""
+    """Assumed share of wrong labels."""
     soft: Flag = setting(False, level="advanced")
     """Labels between 0 and 1 are probabilities."""
     labels: tuple[Text, ...] | None = setting(None, level="advanced")
@@ -257,7 +264,7 @@ class LabelCrossEntropy(Section):
 
 
 class Regression(Section):
-    """A scorer learns numbers."""
+    """Trains a scorer on numeric labels."""
 
     name: Literal["regression"] = setting(title="Algorithm name", choices="algorithms", short="{}")
     """Mean squared error to the labels."""
@@ -265,7 +272,7 @@ class Regression(Section):
 
 
 class Outcome(Section):
-    """A scorer learns right from wrong."""
+    """Trains a scorer to tell right from wrong."""
 
     name: Literal["outcome"] = setting(title="Algorithm name", choices="algorithms", short="{}")
     """Binary cross-entropy of the score, whole or step by step."""
@@ -275,7 +282,7 @@ class Outcome(Section):
 
 
 class ImplicitPrm(Section, title="Implicit PRM"):
-    """A language model learns outcomes and is read as a reward of each token."""
+    """A language model that learns from outcomes and gives a reward for each token."""
 
     name: Literal["implicit_prm"] = setting(
         title="Algorithm name", choices="algorithms", short="{}"
@@ -289,23 +296,22 @@ class ImplicitPrm(Section, title="Implicit PRM"):
 
 
 class Sft(Section, title="SFT"):
-    """Imitate demonstrations."""
+    """Supervised fine-tuning on demonstrations."""
 
     name: Literal["sft"] = setting(title="Algorithm name", choices="algorithms", short="{}")
-    """Cross-entropy on the tokens to imitate: `target` after `prompt`, or of a `target` that is a
-    chat what the assistant says in it."""
+    """Cross-entropy on `target` after `prompt`; if that is a chat, on its assistant messages."""
     mask: tuple[Name, ...] = setting((), level="advanced")
-    """Tags whose content is not trained."""
+    """Tags whose content is not trained on."""
     weight: Weight = 1.0
 
 
 class ValueLoss(Section):
-    """A critic learns returns."""
+    """Trains a critic on returns."""
 
     name: Literal["value"] = setting(title="Algorithm name", choices="algorithms", short="{}")
     """Half the squared error to the returns, clipped around the old value."""
     clip: Number | None = setting(0.5, gt=0, level="advanced")
-    """Greatest move of a value that counts; null: no clip."""
+    """Maximum change of a value that counts; null: no clipping."""
     gae_lambda: Number | None = setting(None, ge=0, le=1, level="advanced")
     """Lambda of the returns it learns; null: the actor's."""
     weight: Weight = 1.0
@@ -335,7 +341,7 @@ class ActorAlgorithms(Section, title="one for each port"):
     """What an actor does with each of its teaching ports."""
 
     rewards: OneOrMany[RewardsAlgorithm] | None = setting(None)
-    """Learn from scores of own rollouts."""
+    """Learn from scores of its own rollouts."""
     demonstrations: OneOrMany[Sft] | None = setting(None)
     """Learn from examples."""
     pairs: OneOrMany[PreferenceAlgorithm] | None = setting(None)
@@ -364,9 +370,9 @@ class VerifierAlgorithms(Section, title="one for each port"):
     """What a verifier does with each of its teaching ports."""
 
     labels: OneOrMany[LabelsAlgorithm] | None = setting(None)
-    """Learn the truth of what it judged."""
+    """Learn from ground-truth labels of what it judged."""
     rewards: OneOrMany[RewardsAlgorithm] | None = setting(None)
-    """Learn from scores of the verdicts it wrote."""
+    """Learn from scores of the verdicts it generated."""
     demonstrations: OneOrMany[Sft] | None = setting(None)
     """Learn from examples of verdicts."""
     pairs: OneOrMany[PairsAlgorithm] | None = setting(None)

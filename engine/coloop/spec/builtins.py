@@ -37,39 +37,40 @@ LanguageCode = Literal[
 
 
 class TaskReward(Builtin):
-    """Ask the checker that the row's task brings."""
+    """Score with the checker of the row's task."""
 
     name: Literal["task"]
     """The task's own checker."""
 
 
 class ExactMatch(Builtin):
-    """1 where the completion is the answer, else 0; surrounding space does not count."""
+    """1 if the completion equals the answer, otherwise 0; surrounding whitespace is ignored."""
 
     name: Literal["exact_match"]
-    """The completion is the answer."""
+    """Whether the completion equals the answer."""
     column: Text = setting("answer", widget="column")
     """Column with the answer."""
     extract: Text | None = setting(None, level="advanced", widget="regex")
-    """Regular expression with one group: what of the completion is compared; the last match."""
+    """Regular expression with one group: the part of the completion that is compared; the last
+    match counts."""
 
 
 class MathEqual(Builtin):
-    """1 where completion and answer are the same number, set or expression."""
+    """1 if completion and answer are the same number, set or expression, otherwise 0."""
 
     name: Literal["math_equal"]
-    """Completion and answer are equal as mathematics."""
+    """Whether completion and answer are mathematically equal."""
     column: Text = setting("answer", widget="column")
     """Column with the answer."""
     extract: Text | None = setting(None, level="advanced", widget="regex")
     """Regular expression with one group; null: a boxed answer, else the last number."""
     tolerance: Number = setting(1.0e-6, ge=0, level="advanced")
-    """Greatest relative difference where the right answer is written as a decimal; whole numbers
-    and fractions are equal or not."""
+    """Maximum relative difference if the reference answer is a decimal; integers and fractions must
+    match exactly."""
 
 
 class Choice(Builtin):
-    """1 where the chosen option is the right one."""
+    """1 if the chosen option is the right one, otherwise 0."""
 
     name: Literal["choice"]
     """The chosen option is the right one."""
@@ -82,41 +83,41 @@ class Choice(Builtin):
 
 
 class CodeTests(Builtin):
-    """1 where the completion's program passes the tests of its row, run in limited processes."""
+    """1 if the completion's program passes the tests of its row, run in sandboxed processes."""
 
     name: Literal["code_tests"]
-    """The program passes tests."""
+    """Whether the program passes its tests."""
     column: Text = setting("tests", widget="column")
     """Column with a list of tests, or JSON of it: `assert f(1) == 2`, `input` and `output` of the
     program, or a function `check(candidate)`, which is called with the row's `entry_point`."""
     extract: Text | None = setting(None, level="advanced", widget="regex")
-    """Regular expression with one group: the program; null: the last block of Python between
-    fences that defines what tests call."""
+    """Regular expression with one group: the program; null: the last fenced Python block that
+    defines what the tests call."""
     graded: Flag = setting(False, level="advanced")
-    """The share of tests that pass, instead of all or nothing."""
+    """Score the share of tests that pass, instead of all or nothing."""
     timeout_seconds: Number = setting(5.0, gt=0, le=600, level="advanced", unit="seconds")
-    """Most computing of one test; four times as long by the clock."""
+    """Maximum CPU time of one test; the wall-clock limit is four times as long."""
     memory_mib: Whole = setting(512, ge=64, le=1_048_576, level="advanced", unit="MiB")
-    """Most memory of one program."""
+    """Maximum memory of one program."""
 
 
 class Format(Builtin):
-    """`right` where the text has a form, `wrong` where not."""
+    """`right` if the text has the required format, otherwise `wrong`."""
 
     name: Literal["format"]
-    """The completion has a form."""
+    """Whether the completion has a format."""
     pattern: Text | None = setting(None, widget="regex")
     """Regular expression that the text must match."""
     shape: Literal["sum", "number", "boxed", "tags", "verdict_per_step", "question_tag"] | None = (
         setting(None)
     )
-    """A named form instead of a pattern."""
+    """A named format instead of a pattern."""
     right: Number = setting(1.0, level="advanced")
-    """Score of a text in form."""
+    """Score of a text in this format."""
     wrong: Number = setting(0.0, level="advanced")
-    """Score of a text out of form."""
+    """Score of a text in another format."""
     graded: Flag = setting(False, level="advanced")
-    """Partly in form pays in between."""
+    """Texts that partly have the format get a score in between."""
 
     _has_one = either("pattern", "shape")
 
@@ -125,28 +126,28 @@ class Length(Builtin):
     """1 for texts up to `min` tokens, falling to 0 at `max`."""
 
     name: Literal["length"]
-    """Short texts pay."""
+    """Rewards short texts."""
     min: Whole = setting(0, ge=0, unit="tokens")
-    """Up to here the score is 1."""
+    """Up to this length the score is 1."""
     max: Whole = setting(ge=1, unit="tokens")
-    """From here on it is 0."""
+    """From this length on the score is 0."""
     shape: Literal["linear", "cosine"] = setting("linear", level="advanced")
-    """How it falls."""
+    """How the score falls."""
 
     _bounds_rise = rising("min", "max")
 
 
 class Regex(Builtin):
-    """The number that a regular expression finds; without a group 1 or 0."""
+    """The number that a regular expression matches; without a group: 1 for a match, otherwise 0."""
 
     name: Literal["regex"]
-    """What a regular expression finds."""
+    """The number that a regular expression matches."""
     pattern: Text = setting(widget="regex")
     """Regular expression; its group, if any, is the number."""
     scale: tuple[Number, Number] | None = setting(None, level="advanced")
-    """The number's range, brought onto 0 to 1; null: as read."""
+    """The number's range, which is scaled to 0 to 1; null: unchanged."""
     on_no_match: Number | None = setting(0.0, level="advanced")
-    """Final score of a text without a match; null: it has none."""
+    """Final score of a text without a match; null: none."""
 
     _bounds_rise = rising_pairs("scale")
 
@@ -163,12 +164,12 @@ class Regex(Builtin):
 
 
 class JsonSchema(Builtin):
-    """1 where the completion is JSON that fits a schema."""
+    """1 if the completion is JSON that conforms to a schema."""
 
     name: Literal["json_schema"]
-    """The completion is JSON of a form."""
+    """Whether the completion is JSON that conforms to a schema."""
     column: Text | None = setting(None, widget="column", level="advanced")
-    """Column with the schema, of every row; null: `shape`."""
+    """Column with the schema of each row; null: `shape`."""
     shape: dict[str, Any] | None = setting(None, widget="text")
     """The schema; null: any JSON, or that of the column."""
 
@@ -177,18 +178,18 @@ class NgramRepetition(Builtin):
     """0 for a text without repeats, down to `-factor` for one that only repeats itself."""
 
     name: Literal["ngram_repetition"]
-    """Repeating oneself costs."""
+    """Penalizes repetition."""
     size: Whole = setting(3, ge=1)
-    """Words of an n-gram; where a text has no blanks, characters."""
+    """Words per n-gram; characters if the text has no spaces."""
     factor: Number = setting(1.0, ge=0)
-    """Greatest penalty."""
+    """Maximum penalty."""
 
 
 class Language(Builtin):
     """The share of the text that is written in a language; a text of a few letters has no score."""
 
     name: Literal["language"]
-    """The completion stays in a language."""
+    """Share of the completion in a language."""
     language: LanguageCode = setting("en")
     """Code of the language (ISO 639-1)."""
 
@@ -197,11 +198,11 @@ class Overlong(Builtin):
     """0 up to `max - buffer` tokens, then falling to `-factor` at `max`."""
 
     name: Literal["overlong"]
-    """Texts near the limit pay."""
+    """Penalizes texts near the limit."""
     max: Whole = setting(ge=1, unit="tokens")
     """The limit."""
     buffer: Whole = setting(ge=1, unit="tokens")
-    """How long before the limit the penalty begins."""
+    """Number of tokens before the limit at which the penalty begins."""
     factor: Number = setting(1.0, ge=0)
     """Penalty at the limit."""
 
@@ -213,16 +214,16 @@ class Overlong(Builtin):
 
 
 class Column(Builtin):
-    """A number that the row brings."""
+    """A number from a column of the row."""
 
     name: Literal["column"]
     """A column as score."""
     column: Text = setting(widget="column")
-    """Which column; `node.column` is exact."""
+    """Which column; `node.column` is unambiguous."""
 
 
 class Weighted(Builtin):
-    """A weighted sum of the scores that come in."""
+    """A weighted sum of the input scores."""
 
     name: Literal["weighted"]
     """A weighted sum of scores."""
@@ -238,53 +239,53 @@ class OneMinus(Builtin):
 
 
 class Band(Builtin):
-    """4 (s - low)(high - s) between the bounds, else 0: most in the middle."""
+    """4 (s - low)(high - s) between the bounds, otherwise 0: highest in the middle."""
 
     name: Literal["band"]
-    """Scores in the middle pay."""
+    """Rewards scores in the middle of a range."""
     low: Number = setting(0.0)
-    """Where it begins."""
+    """Lower bound."""
     high: Number = setting(1.0)
-    """Where it ends."""
+    """Upper bound."""
 
     _bounds_rise = rising("low", "high")
 
 
 class Margin(Builtin):
-    """The lead of a score over the mean of its siblings."""
+    """How far a score is above the mean of its siblings."""
 
     name: Literal["margin"]
-    """The lead over the siblings."""
+    """How far the score is above that of its siblings."""
 
 
 class Agreement(Builtin):
-    """1 where two scorers say the same, else 0."""
+    """1 if two scorers agree, otherwise 0."""
 
     name: Literal["agreement"]
-    """Two scorers say the same."""
+    """Whether two scorers agree."""
     columns: tuple[NodeId, NodeId] = setting(widget="node")
     """The two scorers."""
     over: Literal["whole", "steps"] = setting("whole", level="advanced")
-    """Compare the whole, or step by step (a missing step disagrees)."""
+    """Compare whole texts, or step by step (a missing step counts as disagreement)."""
     tolerance: Number = setting(0.0, ge=0, level="advanced")
-    """Greatest difference that still agrees."""
+    """Maximum difference that still counts as agreement."""
 
 
 class Gate(Builtin):
-    """One score where another is in bounds, else a constant."""
+    """One score if another is within bounds, otherwise a constant."""
 
     name: Literal["gate"]
-    """A score behind a condition."""
+    """A score that depends on a condition."""
     value: NodeId = setting(widget="node")
-    """The scorer whose number passes."""
+    """The scorer whose score is passed on."""
     by: NodeId = setting(widget="node")
-    """The scorer that is looked at."""
+    """The scorer whose score is checked."""
     min: Number | None = setting(None)
-    """Least score of `by` that opens the gate; null: no bound."""
+    """Minimum score of `by` that opens the gate; null: no bound."""
     max: Number | None = setting(None)
-    """Greatest score of `by` that opens the gate; null: no bound."""
+    """Maximum score of `by` that opens the gate; null: no bound."""
     otherwise: Number | None = setting(None)
-    """Score where the gate is closed; null: none."""
+    """Score if the gate is closed; null: none."""
 
     @model_validator(mode="after")
     def _has_bound(self) -> Self:
@@ -294,25 +295,26 @@ class Gate(Builtin):
 
 
 class First(Builtin):
-    """The first score that is there, in the order of the edges."""
+    """The first available score, in the order of the edges."""
 
     name: Literal["first"]
-    """The first score that is there."""
+    """The first available score."""
 
 
 class TurnAllocation(Builtin):
-    """Pay a turn by what it added to what went before."""
+    """Score a turn by what it adds to the turns before it."""
 
     name: Literal["turn_allocation"]
-    """Pay a turn by what it added."""
+    """What a turn adds."""
     method: Literal["margin", "quality"] = setting("margin")
-    """`margin`: the lead over the mean before; `quality`: agreement with it, in both directions."""
+    """`margin`: the difference from the mean before; `quality`: agreement with it, in both
+    directions."""
     alpha: Number = setting(0.5, ge=0)
     """Weight of the added term."""
     beta: Number = setting(0.0, ge=0, level="advanced")
-    """Weight of the writer's own last score in the conversation."""
+    """Weight of the same node's last score in the conversation."""
     earlier: Literal["ancestors", "all_roles"] = setting("ancestors", level="advanced")
-    """What went before: in the row's own line, or of all roles in earlier rounds."""
+    """The turns before: those of the row's own branch, or those of all roles in earlier rounds."""
 
 
 BuiltinSource = Annotated[

@@ -22,6 +22,7 @@ from coloop.spec.algorithms.registry import (
     PRESETS,
     RUNNABLE_ALGORITHMS,
     family_of,
+    texts_of,
     title_of,
 )
 from coloop.spec.algorithms.supervised import PREFERENCE_BASE
@@ -215,7 +216,7 @@ def _names(section: type[Section]) -> tuple[str, ...]:
 
 def _algorithm(name: str, section: type[Section]) -> dict[str, Any]:
     family, title = family_of(name), title_of(name)
-    record, framework = ALGORITHMS[family], FRAMEWORKS.get(ALGORITHMS[name].framework or "")
+    record, framework = texts_of(name), FRAMEWORKS.get(ALGORITHMS[name].framework or "")
     return {
         "name": name,
         "family": family,

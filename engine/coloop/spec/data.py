@@ -53,8 +53,8 @@ class FileSource(Section):
     path: Text = setting(widget="path", hot=True)
     """The file or folder, relative to the folder of the loop."""
     format: FileFormat | None = setting(None, level="advanced")
-    """How it is written; null: by its suffix, before one such as `.gz`. Of a folder, `text`: each
-    file in it is a row, with its `text`, `title` and `path`."""
+    """Format of the file; null: by its extension, ignoring one such as `.gz`. For a folder, `text`:
+    each file in it is a row with `text`, `title` and `path`."""
 
     @property
     def written_as(self) -> FileFormat | None:
@@ -85,16 +85,16 @@ def unknown_format(source: FileSource) -> str:
 
 
 class HubSource(Section):
-    """Rows of a dataset of the Hugging Face hub."""
+    """Rows of a dataset on the Hugging Face Hub."""
 
     type: Literal["hub"]
-    """Rows of a dataset of the Hugging Face hub."""
+    """Rows of a dataset on the Hugging Face Hub."""
     path: Text = setting()
-    """Its id, e.g. `openai/gsm8k`."""
+    """Id of the dataset, e.g. `openai/gsm8k`."""
     name: Text | None = setting(None, title="Configuration")
-    """Its configuration, where it has several."""
+    """Configuration of the dataset, if it has several."""
     split: Text = setting("train", hot=True)
-    """Its split."""
+    """Split of the dataset."""
     revision: Text | None = setting(None, level="expert")
     """Branch, tag or commit."""
 
@@ -131,14 +131,14 @@ class RowTokens(Section):
 
 
 class BufferBalance(Section):
-    """As many rows of each class."""
+    """The same number of rows of each class."""
 
     by: NodeId = setting(widget="node")
     """A scorer in the rows' lineage whose score is the class."""
 
 
 class BufferClear(Section):
-    """Empty it from time to time."""
+    """Empty the buffer periodically."""
 
     every: Whole = setting(ge=1, hot=True, unit="steps")
     """Steps between two clearings."""

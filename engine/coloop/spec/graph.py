@@ -71,17 +71,19 @@ class Edge(Section):
     target: PortField = setting(alias="to", widget="port")
     """The input, `node.port`."""
     id: NodeId | None = setting(None, short="{}")
-    """A name, so that paths can point at the edge: `edges.outcome.weight`."""
+    """A name by which paths refer to the edge: `edges.outcome.weight`."""
     weight: Number = setting(1.0, ge=-1.0e6, le=1.0e6, hot=True, short="× {}")
-    """Weight of what it brings at a teaching port; 0: it is dead."""
+    """Weight of the edge at a teaching port; 0: it has no effect."""
     aggregate: Literal["mean", "min", "max", "sum", "last"] | None = setting(None, short="{}")
-    """How scores of descendants become one for their ancestor."""
+    """How scores of descendants are combined into one for their ancestor."""
     rounds: Whole | None = setting(None, ge=1, le=1000, level="advanced", short="{} rounds")
-    """This edge closes a circle that runs so many times."""
+    """This edge closes a cycle that runs this many times."""
     take: Literal["last", "ends", "all"] | None = setting(None, level="advanced", short="{}")
-    """Out of a region of rounds: rows of the last round, all ends, or all. Null: by the port."""
+    """What an edge out of a cycle of rounds takes: the last row of each conversation, the last rows
+    of all branches, or all rows. Null: depends on the port."""
     branch: Literal["one", "all", "lines"] | None = setting(None, level="advanced", short="{}")
-    """How rounds go on: one conversation a row, a tree, or n straight lines. Null: `one`."""
+    """How rounds continue: one conversation per row, a tree, or n independent branches. Null:
+    `one`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -126,7 +128,7 @@ class LoopSpec(Section):
     edges: tuple[Edge, ...] = setting(())
     """What flows between them."""
     schedule: Schedule = setting()
-    """When what learns."""
+    """What is trained when."""
     hardware: Hardware = setting(default_factory=Hardware)
     """On what it runs."""
     run: Run = setting(default_factory=Run)

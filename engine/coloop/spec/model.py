@@ -35,35 +35,35 @@ class Lora(Section, title="LoRA"):
     rank: Whole = setting(16, ge=1, le=1024, short="LoRA {}")
     """Rank of the two small matrices."""
     alpha: Number = setting(32.0, gt=0, level="advanced")
-    """Scale: the adapter counts alpha / rank."""
+    """Scale: the adapter's output is multiplied by alpha / rank."""
     targets: tuple[Text, ...] = setting((), level="advanced")
     """Module names that get an adapter; empty: every linear layer of the blocks."""
     dropout: Number = setting(0.0, ge=0, lt=1, level="advanced")
-    """Dropout in front of the adapter."""
+    """Dropout before the adapter."""
 
 
 class PretrainedModel(Section):
-    """Weights from a local folder or the hub."""
+    """Weights from a local folder or the Hugging Face Hub."""
 
     type: Literal["pretrained"]
-    """Weights from a local folder or the hub."""
+    """Weights from a local folder or the Hugging Face Hub."""
     path: Text = setting(widget="path", short="{}")
     """A folder in Hugging Face format, or a hub id."""
     lora: Lora | None = setting(None, level="advanced")
     """Train an adapter instead of all weights."""
     dtype: Dtype | None = setting(None, level="advanced", short="{}")
-    """Type of the weights in memory; null: decided by the compiler, as they are used."""
+    """Data type of the weights in memory; null: decided by the compiler from their use."""
     quantization: Literal["nf4", "int8", "fp8", "mxfp4"] | None = setting(None, level="expert")
-    """Hold frozen base weights in fewer bits."""
+    """Store frozen base weights in fewer bits."""
     revision: Text | None = setting(None, level="expert")
     """Branch, tag or commit of a hub id."""
     trust_remote_code: Flag = setting(False, level="expert")
-    """Run Python that the model folder brings. Off, for safety."""
+    """Run Python code from the model folder. Off by default, for safety."""
     chat_template: Text | None = setting(None, level="expert", widget="text")
     """Jinja of a chat template, instead of the tokenizer's own; `{% generation %}` in it marks what
-    is imitated."""
+    is trained on."""
     chat_template_kwargs: dict[str, PlainValue] = setting({}, level="expert", widget="text")
-    """Further values for the chat template, e.g. `enable_thinking: false`."""
+    """Additional variables for the chat template, e.g. `enable_thinking: false`."""
 
 
 class ScratchModel(Section):
@@ -76,9 +76,9 @@ class ScratchModel(Section):
     initial_range: Number | None = setting(None, gt=0, le=1, level="advanced")
     """Standard deviation of the random weights; null: the architecture's own."""
     lora: Lora | None = setting(None, level="expert")
-    """Train an adapter on the random weights, as a rehearsal does of a model that has one."""
+    """Train an adapter on the random weights, as a rehearsal does for a model that has one."""
     dtype: Dtype | None = setting(None, level="advanced", short="{}")
-    """Type of the weights in memory; null: decided by the compiler, as they are used."""
+    """Data type of the weights in memory; null: decided by the compiler from their use."""
 
 
 class RunModel(Section):
@@ -89,28 +89,28 @@ class RunModel(Section):
     run: Name = setting(short="of run {}")
     """A run's id, or a loop's name for its newest finished run."""
     node: NodeId = setting()
-    """The node of that run whose weights are taken; a missing head is new."""
+    """The node of that run whose weights are used; a missing head is newly initialized."""
     at: Literal["last", "best"] = setting("last", level="advanced")
     """Its last checkpoint, or the best by the run's `best` metric."""
     lora: Lora | None = setting(None, level="advanced")
     """Train an adapter instead of all weights."""
     dtype: Dtype | None = setting(None, level="advanced", short="{}")
-    """Type of the weights in memory; null: as saved."""
+    """Data type of the weights in memory; null: as saved."""
 
 
 class CopyModel(Section):
-    """Its own weights, started from another node's."""
+    """Its own weights, initialized from another node's."""
 
     type: Literal["copy"]
-    """Its own weights, started from another node's."""
+    """Its own weights, initialized from another node's."""
     of: NodeId = setting(widget="node", short="copy of {}")
-    """The node whose weights it starts from; a head that the source lacks is new."""
+    """The node whose weights it starts from; a head that the source lacks is newly initialized."""
     at: Name | None = setting(None, level="advanced", widget="phase")
     """The phase at whose first start the copy is made; null: when the run starts."""
     lora: Lora | None = setting(None, level="advanced")
     """Train an adapter instead of all weights."""
     dtype: Dtype | None = setting(None, level="advanced", short="{}")
-    """Type of the weights in memory; null: as the source."""
+    """Data type of the weights in memory; null: that of the source."""
 
 
 class SharedModel(Section):
@@ -125,14 +125,14 @@ class SharedModel(Section):
 
 
 class RefreshEvery(Section, title="every N updates"):
-    """Follow the source every N updates."""
+    """Refresh from the source every N updates."""
 
     every: Whole = setting(ge=1, hot=True)
     """Updates of the source's weights group between two refreshes."""
 
 
 class RefreshAt(Section, title="when phases start"):
-    """Follow the source when phases start."""
+    """Refresh from the source when phases start."""
 
     at: OneOrMany[Name] = setting(widget="phase")
     """Each time this phase (or one of these) starts."""
@@ -154,17 +154,18 @@ Refresh = Annotated[
 
 
 class SnapshotModel(Section):
-    """What another node was; it never trains."""
+    """Earlier weights of another node; never trained."""
 
     type: Literal["snapshot"]
-    """What another node was; it never trains."""
+    """Earlier weights of another node; never trained."""
     of: NodeId = setting(widget="node", short="snapshot of {}")
     """The node whose earlier weights it holds."""
     refresh: Refresh = setting("never")
-    """`never`: as it was when the run started; `{every: N}` updates; `{at: phase}` starts."""
+    """`never`: as when the run started; `{every: N}`: every N updates; `{at: phase}`: when the
+    phase starts."""
     ema: Number = setting(0.0, ge=0, lt=1, level="advanced", hot=True)
-    """Share of the old weights kept at a refresh: new = a * old + (1 - a) * current. Of an adapter
-    each of its two matrices is averaged, not their product."""
+    """Share of the old weights kept at a refresh: new = a * old + (1 - a) * current. For an
+    adapter, each of its two matrices is averaged, not their product."""
 
 
 Model = Annotated[

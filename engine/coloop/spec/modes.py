@@ -68,7 +68,7 @@ MODES: dict[ModeName, Mode] = {
     "offline": Mode(
         name="offline",
         title="Offline",
-        help="A policy learns from texts that are there already: examples or preferences.",
+        help="A policy learns from existing texts: examples or preferences.",
         kinds=(
             *("dataset", "template", "pairs", "filter", "buffer"),
             *("actor", "reference", "reward", "verifier", "evaluate"),
@@ -76,7 +76,7 @@ MODES: dict[ModeName, Mode] = {
     ),
     "reward_modeling": Mode(
         name="reward_modeling",
-        title="Reward modelling",
+        title="Reward modeling",
         help="A reward model or a verifier learns to judge: from preferences, labels or verdicts.",
         kinds=(
             *("dataset", "reward", "verifier", "pairs", "template", "filter", "actor"),

@@ -20,7 +20,7 @@ from coloop.spec.base import (
 
 
 class Pool(Section):
-    """A share of the hardware."""
+    """A part of the hardware."""
 
     gpus: Whole | None = setting(None, ge=1, le=65_536)
     """GPUs of the pool."""
@@ -31,21 +31,21 @@ class Pool(Section):
 
 
 class Hardware(Section):
-    """On what a loop runs: a preset, or nodes and GPUs."""
+    """What a loop runs on: a preset, or nodes and GPUs."""
 
     preset: Name | None = setting(None, widget="select", choices="hardware")
     """A preset of presets/hardware, e.g. `cpu`, `8xH100`; null with `gpu`, else `cpu`."""
     nodes: Whole | None = setting(None, ge=1, le=4096)
-    """Machines, where no preset is named."""
+    """Number of machines, if no preset is given."""
     gpus_per_node: Whole | None = setting(None, ge=1, le=64)
-    """GPUs of each machine."""
+    """GPUs per machine."""
     gpu: Name | None = setting(None)
     """The GPU, e.g. `H100-80GB`."""
     memory_budget: Number = setting(0.9, gt=0, le=1, widget="slider")
     """Share of each GPU's memory that may be planned for."""
     pools: dict[Name, Pool] = setting(default_factory=dict, level="advanced")
-    """Shares of the hardware that work side by side; none: one pool, `main`, over everything; on a
-    CPU of as many processes as finish the loop soonest."""
+    """Parts of the hardware that work in parallel; none: one pool, `main`, with all of it; on a CPU
+    with as many processes as are predicted to be fastest."""
 
     @model_validator(mode="after")
     def _is_one_of_two(self) -> Self:
@@ -81,10 +81,10 @@ class Run(Section):
     keep: Whole = setting(
         2, ge=1, level="advanced", hot=True, section="checkpoint", short="{} kept"
     )
-    """Newest checkpoints that stay; the best one stays besides."""
+    """Number of newest checkpoints to keep; the best one is kept as well."""
     best: MetricName | None = setting(
         None, choices="metrics", reference="metric", section="checkpoint", short="best by {}"
     )
-    """Metric (`node.metric`) by which the best checkpoint is known; greater is better."""
+    """Metric (`node.metric`) that defines the best checkpoint; higher is better."""
     storage: Text | None = setting(None, level="advanced", widget="path", section="checkpoint")
     """Where checkpoints and samples go: a folder or an fsspec URL; null: the run folder."""

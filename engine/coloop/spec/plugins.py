@@ -107,7 +107,7 @@ class Builtin(Section):
     model_config = ConfigDict(field_title_generator=_title_of)
 
     type: Literal["builtin"]
-    """A reward that coloop brings."""
+    """A reward that is built into coloop."""
 
 
 class Task(Section):
@@ -118,9 +118,9 @@ class Task(Section):
     split: Literal["train", "test"] = setting("train", hot=True)
     """Which half of the problems; the halves do not overlap."""
     size: Whole | None = setting(None, ge=1, le=10_000_000, hot=True, unit="rows")
-    """Rows of the split; null: the task's own number."""
+    """Number of rows in the split; null: the task's default."""
     seed: Whole = setting(0, ge=0, level="advanced", hot=True)
-    """Another seed is another set of problems; train and test of one seed belong together."""
+    """A different seed gives a different set of problems; use the same seed for train and test."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

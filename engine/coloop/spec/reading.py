@@ -11,9 +11,9 @@ class Message(Section):
     """One message of a chat."""
 
     role: Literal["system", "user", "assistant"] = setting("user")
-    """Who speaks."""
+    """Role of the sender."""
     content: Text = setting(widget="text", reference="template")
-    """What is said, in Jinja."""
+    """Content of the message, in Jinja."""
 
 
 class PromptTemplate(Section):
@@ -31,45 +31,45 @@ class Read(Section):
     """How text or numbers become scores."""
 
     granularity: Literal["sequence", "step", "token"] = setting("sequence")
-    """One score a row, or one a step or token of the judged text."""
+    """One score per row, or one per step or token of the judged text."""
     step_separator: Text = setting("\n", level="advanced")
-    """What ends a step."""
+    """Text that ends a step."""
     verdict: Text | None = setting(None, widget="regex")
-    """Regular expression with one group: the verdict word of the whole."""
+    """Regular expression with one group: the verdict on the whole text."""
     step_verdicts: Text | None = setting(None, level="advanced", widget="regex")
-    """Regular expression with two groups: number of the step and its verdict word."""
+    """Regular expression with two groups: the number of a step and the verdict on it."""
     step_scale: Literal["none", "per_step_count"] = setting("none", level="advanced")
-    """`per_step_count`: a step pays 1/K of its value, for K steps."""
+    """`per_step_count`: each of K steps counts 1/K of its value."""
     number: Text | None = setting(None, level="advanced", widget="regex")
     """Regular expression with one group: the score itself."""
     numbers: Text | None = setting(None, level="advanced", widget="regex")
     """Regular expression with two groups: index and score (with `join: gather` and `per: row`)."""
     scale: tuple[Number, Number] | None = setting(None, level="advanced")
-    """The range of `number`, brought onto 0 to 1; null: as read."""
+    """The range of `number`, which is scaled to 0 to 1; null: unchanged."""
     values: dict[Text, Number] | None = setting(None)
-    """What each verdict word is worth."""
+    """Score of each verdict word."""
     range: tuple[Number, Number] | None = setting(None, level="advanced")
-    """Least and greatest score, so that a pair's score can be turned over."""
+    """Minimum and maximum score, so that the score of a pair in swapped order can be inverted."""
     labels: tuple[Text, ...] | None = setting(None, level="advanced")
-    """Words whose probabilities are compared; the score is that of the first. Of two, a label of 1
-    teaches the first."""
+    """Words whose probabilities are compared; the score is the probability of the first. With two
+    words, a label of 1 stands for the first."""
     score: Literal["text", "probability"] = setting("text", level="advanced")
-    """Read what was written, or the probability of the first label at the verdict."""
+    """Read the generated text, or the probability of the first label at the verdict."""
     threshold: Number | None = setting(None, level="advanced")
-    """Scores from here on become 1, others 0; null: as they are."""
+    """Scores at or above this become 1, others 0; null: unchanged."""
     clamp: tuple[Number, Number] | None = setting(None, level="advanced")
     """Bounds of the score."""
     on_no_match: Number | None = setting(None, level="advanced")
-    """Score of a text in which nothing is found; null: it has none."""
+    """Score of a text without a match; null: none."""
     order: Literal["random", "given", "both"] = setting("random", level="advanced")
-    """Order of the sides of a pair as `a` and `b`; `both` asks twice."""
+    """Order of the sides of a pair as `a` and `b`; `both` judges both orders."""
     reduce: Literal["min", "product", "last", "mean"] | None = setting(None, level="advanced")
-    """How step scores become one; null: `mean` where one is asked for."""
+    """How step scores are combined into one; null: `mean`, where one is needed."""
     beta: Number = setting(0.05, gt=0, level="advanced", hot=True)
     """Implicit PRM: scale of the log ratio."""
     normalise: Literal["none", "max_cumulative", "running"] = setting("none", level="advanced")
-    """Implicit PRM: how the scores are brought to scale."""
+    """Implicit PRM: how scores are normalized."""
     activation: Literal["none", "sigmoid"] = setting("none", level="advanced")
-    """What the head's number goes through."""
+    """Activation applied to the head's output."""
 
     _bounds_rise = rising_pairs("scale", "range", "clamp")

@@ -30,24 +30,25 @@ CODE_MEMORY_MIB = 1024
 
 
 class PythonSource(Section):
-    """A Python function of the user, run in a limited process of its own."""
+    """A Python function of yours, run in its own sandboxed process."""
 
     type: Literal["python"]
-    """A Python function of the user."""
+    """A Python function of yours."""
     code: Text | None = setting(None, widget="code", starter=REWARD_SIGNATURE)
-    """Source with `def reward(prompts, completions, **columns)`: a number, null or a list a row."""
+    """Source with `def reward(prompts, completions, **columns)`, which returns a number, None or a
+    list for each row."""
     file: Text | None = setting(None, widget="path", level="advanced")
     """A file with that function instead, relative to the folder of the loop."""
     timeout_seconds: Number = setting(30.0, gt=0, le=3600, level="advanced", unit="seconds")
-    """Longest time for one batch."""
+    """Maximum time for one batch."""
     memory_mib: Whole = setting(CODE_MEMORY_MIB, ge=64, le=1_048_576, level="advanced", unit="MiB")
-    """Most memory of its process."""
+    """Maximum memory of its process."""
 
     _has_one = either("code", "file")
 
 
 class ModelSource(Section):
-    """A sequence classifier: the node's `model` with one number as head."""
+    """A sequence classifier: the node's `model` with a head that outputs one number."""
 
     type: Literal["model"]
     """A sequence classifier of this node."""
@@ -59,18 +60,18 @@ class RemoteSource(Section):
     type: Literal["remote"]
     """A service that scores over HTTP."""
     url: Annotated[Text, Field(pattern=r"^https?://")] = setting()
-    """Its address; it gets prompts, completions and columns, and answers a list of numbers."""
+    """Its address; it receives prompts, completions and columns, and returns a list of numbers."""
     timeout_seconds: Number = setting(60.0, gt=0, le=3600, level="advanced", unit="seconds")
-    """Longest time for one request."""
+    """Maximum time for one request."""
     retries: Whole = setting(3, ge=0, le=100, level="advanced")
-    """How often a failed request is sent again."""
+    """How often a failed request is retried."""
     concurrency: Whole = setting(8, ge=1, le=4096, level="advanced")
-    """Requests at once."""
+    """Concurrent requests."""
     batch: Whole = setting(32, ge=1, le=4096, level="advanced", unit="rows")
-    """Most rows of one request."""
+    """Maximum rows per request."""
     secret: Name | None = setting(None, level="advanced")
-    """Name of a secret that goes along as `Authorization`: `judge` is the variable
-    COLOOP_SECRET_JUDGE where the run starts."""
+    """Name of a secret that is sent as `Authorization`: `judge` is the variable COLOOP_SECRET_JUDGE
+    on the machine where the run starts."""
 
 
 RewardSource = Annotated[

@@ -12,19 +12,19 @@ OnSync = Literal["finish", "resume", "drop"]
 
 
 class Turns(Section):
-    """Calls of tools inside one trajectory."""
+    """Tool calls within one trajectory."""
 
     max: Whole = setting(8, ge=1, hot=True)
-    """Most turns; each ends with a call of a tool or with the end of the text."""
+    """Maximum number of turns; each ends with a tool call or with the end of the text."""
     tokens: Whole | None = setting(None, ge=1, level="advanced", unit="tokens")
-    """Most tokens that the policy writes in one turn; null: what is left of `max_new_tokens`."""
+    """Maximum tokens that the policy generates in one turn; null: the rest of `max_new_tokens`."""
     observation_tokens: Whole | None = setting(None, ge=1, level="advanced", unit="tokens")
-    """Most tokens of one answer of a tool; the rest is cut. Null: no limit but the context."""
+    """Maximum tokens of one tool answer; the rest is cut. Null: limited only by the context."""
     invalid_action: Text | None = setting(None, level="advanced")
-    """What the policy reads when it called nothing and did not end, by a text in `stop` where there
-    are some; it counts as a turn. Null: the trajectory ends."""
+    """What the policy reads if it neither called a tool nor ended the text (with a text in `stop`,
+    if any are set); it counts as a turn. Null: the trajectory ends."""
     last: Literal["without_tools", "cut"] = setting("without_tools", level="advanced")
-    """After the last turn: let it write once more without tools, or cut. Nothing is written after
+    """After the last turn: generate once more without tools, or stop. Nothing is generated after
     the last answer of an environment."""
 
     @property
@@ -34,40 +34,42 @@ class Turns(Section):
 
 
 class Rollout(Section):
-    """How a policy writes."""
+    """How a policy generates text."""
 
     engine: Engine | None = setting(None, level="advanced", short="{}")
     """Who generates. Null: vLLM on GPUs where it is installed, else torch."""
     completions_per_prompt: Whole = setting(1, ge=1, le=4096, hot=True, short="{} a prompt")
     """Completions for each prompt row; with group baselines this is the group."""
     max_new_tokens: Whole = setting(256, ge=1, unit="tokens", hot=True, short="{} tokens")
-    """Most tokens that the policy writes in the whole trajectory."""
+    """Maximum number of tokens that the policy generates in the whole trajectory."""
     expected_tokens: Whole | None = setting(None, ge=1, level="advanced", unit="tokens")
-    """Mean length of what it writes, for the estimate; null: half of `max_new_tokens`."""
+    """Mean number of generated tokens, for the estimate; null: half of `max_new_tokens`."""
     temperature: Number = setting(1.0, ge=0, le=10, hot=True, widget="slider", short="T {}")
     """Randomness of sampling; 0 is greedy."""
     top_p: Number = setting(1.0, gt=0, le=1, level="advanced", hot=True, widget="slider")
-    """Sample from the likeliest tokens that hold this share; 1: all."""
+    """Sample from the most likely tokens that make up this probability; 1: all."""
     top_k: Whole | None = setting(None, ge=1, level="advanced", hot=True)
-    """Sample from this many likeliest tokens; null: all."""
+    """Sample from this many most likely tokens; null: all."""
     stop: OneOrMany[Text] = setting((), level="advanced")
     """Text that ends a completion; it is kept."""
     greedy_extra: Flag = setting(False, level="advanced")
-    """One more row a prompt, greedy: scored, never trained or counted in a group (ReMax)."""
+    """One extra greedy row per prompt: scored, but never trained on or counted in a group (ReMax).
+    """
     mask: tuple[Name, ...] = setting((), level="advanced")
-    """Tags whose content is not trained, beside what tools wrote."""
+    """Tags whose content is not trained on, in addition to tool results."""
     truncated: Literal["learn", "mask"] = setting("learn", level="advanced", hot=True)
-    """A row cut by the limit: taught like others, or only counted in its group's baseline."""
+    """A row truncated by the limit: trained on like others, or only counted in its group's
+    baseline."""
     images: Flag = setting(False, level="advanced")
-    """Hand the column `images` to a vision model."""
+    """Pass the column `images` to a vision model."""
     turns: Turns | None = setting(None, level="advanced")
-    """Calls of tools; null: as the fields in it are without a value, where tools are connected."""
+    """Tool calls; null: the defaults of its fields, if tools are connected."""
     on_sync: OnSync = setting("finish", level="expert")
-    """What becomes of unfinished rows when new weights arrive: the old ones finish them, the new
-    ones go on with them, or the new ones write them anew."""
+    """What happens to unfinished rows when new weights arrive: finish them with the old weights,
+    continue them with the new ones, or generate them again with the new ones."""
     script: tuple[Text, ...] = setting((), level="expert", hidden=True)
-    """What completions say in place of what would be drawn, `$column` being one of their prompt's
-    row; the seed decides which, or that it is drawn. Rehearsals have it."""
+    """Texts in place of sampled completions, where `$column` is a column of the prompt's row; the
+    seed decides which one, or that the completion is sampled. Used by rehearsals."""
     pool: Name | None = setting(
         None,
         level="advanced",
@@ -79,11 +81,11 @@ class Rollout(Section):
     )
     """Pool of the generate stage; null: the node's pool."""
     max_num_seqs: Whole | None = setting(None, ge=1, level="expert", solver=True)
-    """Sequences that the engine writes at once; null: decided by the compiler."""
+    """Sequences that the engine generates at once; null: decided by the compiler."""
     gpu_memory_utilization: Number | None = setting(
         None, gt=0, le=1, level="expert", section="placement", solver=True
     )
-    """Share of the GPU that the engine may hold; null: decided by the compiler."""
+    """Share of the GPU's memory that the engine may use; null: decided by the compiler."""
     tensor_parallel: Whole | None = setting(
         None,
         ge=1,
@@ -96,8 +98,8 @@ class Rollout(Section):
     url: Text | None = setting(
         None, level="advanced", when={"engine": ("remote",)}, needed={"engine": ("remote",)}
     )
-    """Address of a remote engine, to which `/completions` is added (OpenAI-like completions with
-    token ids and log-probs, as vLLM has them)."""
+    """Address of a remote engine, to which `/completions` is added (OpenAI-compatible completions
+    with token ids and log-probs, as served by vLLM)."""
     secret: Name | None = setting(None, level="advanced", when={"engine": ("remote",)})
-    """Name of a secret that goes to a remote engine as `Authorization`: `judge` is the variable
-    COLOOP_SECRET_JUDGE where the run starts."""
+    """Name of a secret that is sent to a remote engine as `Authorization`: `judge` is the variable
+    COLOOP_SECRET_JUDGE on the machine where the run starts."""

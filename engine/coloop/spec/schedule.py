@@ -34,7 +34,7 @@ class EpochsOf(Section, title="of one dataset"):
     """Passes over a named source."""
 
     of: NodeId = setting(widget="node")
-    """The dataset or buffer that is passed over."""
+    """The dataset or buffer whose passes are counted."""
     count: Whole = setting(ge=1)
     """How many passes."""
 
@@ -44,21 +44,21 @@ Epochs = PlainOr[Count, EpochsOf]
 
 
 class RefreshOrder(Section):
-    """Bring a snapshot or copy up to date."""
+    """Refresh a snapshot or copy."""
 
     node: NodeId = setting(widget="node")
     """The node whose weights are replaced."""
     from_: Literal["current", "best", "last"] = setting("current", alias="from")
-    """By its source's weights now, at its best, or at the last checkpoint."""
+    """The source's current weights, its best ones, or those of the last checkpoint."""
 
 
 class PhaseActions(Section):
     """What happens each time the phase starts."""
 
     refresh: OneOrMany[RefreshOrder] | None = setting(None)
-    """Bring snapshots or copies up to date."""
+    """Refresh snapshots or copies."""
     reset_optimizer: OneOrMany[NodeId] | None = setting(None, widget="node")
-    """Start these nodes' optimizers anew."""
+    """Reset the optimizers of these nodes."""
     clear: OneOrMany[NodeId] | None = setting(None, widget="node")
     """Empty these buffers."""
     checkpoint: Flag = setting(False)
@@ -69,7 +69,7 @@ class TriggerActions(PhaseActions):
     """What a trigger does."""
 
     set: Overrides = setting(default_factory=dict, key_reference="path")
-    """Values from now on; they beat `anneal` and the phase's `set`."""
+    """Values from then on; they take precedence over `anneal` and the phase's `set`."""
     next_phase: Flag = setting(False)
     """End the phase."""
     stop: Flag = setting(False)
@@ -83,28 +83,28 @@ class TriggerActions(PhaseActions):
 
 
 class Phase(Section, title="phase"):
-    """A stretch of steps in which the same ports are live."""
+    """A number of steps in which the same ports are trained."""
 
     name: Name = setting()
-    """What it is called in plans, charts and paths."""
+    """Its name in plans, charts and paths."""
     steps: Whole | None = setting(None, ge=1)
-    """Ends after so many steps."""
+    """Ends after this many steps."""
     epochs: Epochs | None = setting(None)
-    """Ends after so many passes over its source."""
+    """Ends after this many passes over its source."""
     until: OneOrMany[FullName] | None = setting(None, reference="node")
     """Ends when buffers are full: `pool.full`, or a list."""
     max_steps: Whole | None = setting(None, ge=1, level="advanced")
-    """Most steps of `until` or `epochs`."""
+    """Maximum number of steps with `until` or `epochs`."""
     learn: tuple[LearnName, ...] = setting((), widget="port")
-    """Teaching ports that are live (`actor.rewards`), or nodes with all their ports."""
+    """Teaching ports that are trained (`actor.rewards`), or nodes with all their ports."""
     fill: OneOrMany[NodeId] = setting((), level="advanced", widget="node")
-    """Buffers that are written."""
+    """Buffers that are filled."""
     set: Overrides = setting(default_factory=dict, level="advanced", key_reference="path")
-    """Values while the phase lasts."""
+    """Values that apply during the phase."""
     do: PhaseActions | None = setting(None, level="advanced")
     """What happens each time it starts."""
     note: str | None = setting(None, widget="text")
-    """Text for people."""
+    """A note for readers."""
 
     @model_validator(mode="after")
     def _ends_one_way(self) -> Self:
@@ -122,20 +122,20 @@ class Phase(Section, title="phase"):
 
 
 class PhaseGroup(Section, title="group of phases"):
-    """Phases that come round several times."""
+    """Phases that are repeated."""
 
     repeat: Whole = setting(1, ge=1)
     """How many times."""
     phases: tuple[PhaseItem, ...] = setting(min_length=1)
     """The phases of one round."""
     name: Name | None = setting(None)
-    """What the group is called."""
+    """Name of the group."""
     set: Overrides = setting(default_factory=dict, level="advanced", key_reference="path")
-    """Values while the group lasts; a phase's own beat them."""
+    """Values that apply during the group; a phase's own values take precedence."""
     do: PhaseActions | None = setting(None, level="advanced")
     """What happens at the start of each round."""
     note: str | None = setting(None, widget="text")
-    """Text for people."""
+    """A note for readers."""
 
 
 def _phase_shape(value: Any) -> str:
@@ -153,7 +153,7 @@ PhaseGroup.model_rebuild()
 
 
 class LearnRule(Section):
-    """The rhythm of one learner."""
+    """How often one learner is updated."""
 
     every: Whole = setting(1, ge=1, hot=True, unit="steps")
     """Steps between two updates."""
@@ -162,30 +162,31 @@ class LearnRule(Section):
     updates: Whole = setting(1, ge=1, hot=True)
     """How often the learn stage is repeated."""
     when: Literal["after_score", "before_score"] = setting("after_score", level="advanced")
-    """Learn after its own scoring, or before it."""
+    """Learn after or before its own scoring."""
     rows: Whole | None = setting(None, ge=1, hot=True, level="advanced", unit="rows")
-    """Keep rows over steps until there are as many; null: learn what the step gives."""
+    """Collect rows over several steps until there are this many; null: learn from each step's rows.
+    """
 
 
 class Anneal(Section):
-    """A value that moves over steps."""
+    """A value that changes over steps."""
 
     path: Text = setting(reference="path")
-    """What moves."""
+    """Path of the value."""
     from_: Number = setting(alias="from")
-    """Where it starts."""
+    """Initial value."""
     to: Number = setting()
-    """Where it ends."""
+    """Final value."""
     shape: Literal["linear", "cosine", "exponential", "step"] = setting("linear")
-    """How it moves."""
+    """Shape of the change."""
     over: OneOrMany[Name] = setting((), widget="phase")
-    """Phases in whose steps it moves; empty: all."""
+    """Phases during which it changes; empty: all."""
     steps: Whole | None = setting(None, ge=1)
-    """Steps it takes; null: all steps of those phases."""
+    """Number of steps that the change takes; null: all steps of those phases."""
     complement: Text | None = setting(None, level="advanced", reference="path")
     """Another path that gets 1 - value."""
     cycle: Whole | None = setting(None, ge=1, level="advanced", unit="steps")
-    """Start again after so many steps; null: never."""
+    """Restart after this many steps; null: never."""
 
     @model_validator(mode="after")
     def _can_move(self) -> Self:
@@ -204,15 +205,15 @@ class When(Section):
     metric: MetricName = setting(choices="metrics", reference="metric")
     """`node.metric`, e.g. `probe.accuracy`."""
     above: Number | None = setting(None)
-    """True above this."""
+    """True if it is above this."""
     below: Number | None = setting(None)
-    """True below this."""
+    """True if it is below this."""
     falls_by: Number | None = setting(None, gt=0)
-    """True this far under its best reading."""
+    """True if it is this far below its best reading."""
     rises_by: Number | None = setting(None, gt=0)
-    """True this far over its lowest reading."""
+    """True if it is this far above its lowest reading."""
     for_: Whole = setting(1, ge=1, alias="for")
-    """Readings in a row that must be true."""
+    """Number of consecutive readings that must be true."""
 
     @model_validator(mode="after")
     def _has_one(self) -> Self:
@@ -228,7 +229,8 @@ class When(Section):
 
 
 class Trigger(Section):
-    """Do something when a metric crosses a line; once, armed again when it is back."""
+    """Do something when a metric crosses a threshold: once, and again after the metric has been
+    back."""
 
     when: When = setting()
     """The condition."""
@@ -239,32 +241,32 @@ class Trigger(Section):
 
 
 class Schedule(Section):
-    """When what learns."""
+    """What is trained when."""
 
     steps: Whole | None = setting(None, ge=1)
-    """Without phases: steps of the run, every connected teaching port live."""
+    """Without phases: steps of the run, in which every connected teaching port is trained."""
     epochs: Epochs | None = setting(None)
     """Without phases: passes over the source."""
     phases: tuple[PhaseItem, ...] = setting(())
-    """Phases in their order."""
+    """The phases, in order."""
     fill: OneOrMany[NodeId] = setting((), level="advanced", widget="node")
-    """Without phases: buffers that are written."""
+    """Without phases: buffers that are filled."""
     max_staleness: Number = setting(0.0, ge=0, le=64, level="advanced")
     """How many versions of the weights a row may be behind; 0: synchronous. A fraction is the share
     of a step's rows that may be one version older than the whole number says."""
     stream: Flag = setting(False, level="expert")
-    """Complete groups are scored while others are still written. Python rewards are then called
+    """Score complete groups while others are still being generated. Python rewards are then called
     once for each group; credit and learning wait for the whole table."""
     learn: dict[NodeId, LearnRule] = setting(
         default_factory=dict, level="advanced", key_reference="node"
     )
-    """The rhythm of single learners."""
+    """How often individual learners are updated."""
     order: tuple[NodeId, ...] = setting((), level="advanced", widget="node")
-    """Roles of one weights group learn one after another; empty: in one joint update."""
+    """Order in which the roles of one weights group learn; empty: one joint update."""
     anneal: tuple[Anneal, ...] = setting((), level="advanced")
-    """Values that move over steps."""
+    """Values that change over steps."""
     triggers: tuple[Trigger, ...] = setting((), level="advanced")
-    """What happens when a metric crosses a line."""
+    """What happens when a metric crosses a threshold."""
 
     @model_validator(mode="after")
     def _ends_one_way(self) -> Self:

@@ -19,19 +19,19 @@ class CompletionBand(Section):
 
 
 class CompletionsByRate(Section, title="by pass rate"):
-    """More completions where problems are harder."""
+    """More completions for harder problems."""
 
     by: Literal["pass_rate"]
     """By the pass rate of the whole problem."""
     bands: tuple[CompletionBand, ...] = setting(min_length=1)
-    """Bands in rising order."""
+    """Bands in ascending order."""
 
 
 class RelativeProgress(Section, title="relative progress"):
-    """A step is right where it keeps enough of the chance of success."""
+    """A step is right if it keeps enough of the success probability."""
 
     relative_progress: Number = setting(gt=0, le=10)
-    """Least ratio of the chance after the step to the chance before it."""
+    """Minimum ratio of the success probability after the step to that before it."""
 
 
 class Select(Section):
@@ -40,13 +40,13 @@ class Select(Section):
     rule: Literal["puct", "omega", "greedy"] | None = setting(None)
     """How branches are compared; null: that of the method."""
     alpha: Number | None = setting(None, gt=0, le=1, level="expert")
-    """OmegaPRM: what is left of a beginning's worth where its chance is 0; 1: chances are all the
-    same, null: 0.5."""
+    """OmegaPRM: factor on a prefix's value if its success probability is 0; 1: the probability has
+    no effect; null: 0.5."""
     beta: Number | None = setting(None, gt=0, le=1, level="expert")
-    """OmegaPRM: what is left of a completion's worth at each `length` tokens; 1: lengths are all
-    the same, null: 0.9."""
+    """OmegaPRM: factor on a completion's value per `length` tokens; 1: the length has no effect;
+    null: 0.9."""
     length: Whole | None = setting(None, ge=1, level="expert", unit="tokens")
-    """OmegaPRM: length that the penalty is measured in; null: 500."""
+    """OmegaPRM: number of tokens to which `beta` refers; null: 500."""
     c: Number | None = setting(None, ge=0, level="advanced", hot=True)
     """Weight of exploration; null: 0.125 for `omega`, 1.25 for `puct`."""
 
@@ -57,30 +57,30 @@ class Progressive(Section):
     c: Number = setting(1.0, gt=0)
     """Factor."""
     alpha: Number = setting(0.5, gt=0, le=1)
-    """Power of the visits."""
+    """Exponent of the visits."""
 
 
 class Expand(Section):
-    """How branches are made."""
+    """How branches are created."""
 
     samples: Whole = setting(4, ge=1, hot=True)
     """Steps or actions sampled at a node."""
     progressive: Progressive | None = setting(None, level="expert")
-    """Widen a node as it is visited; null: all samples at once."""
+    """Add branches to a node as it is visited (progressive widening); null: all samples at once."""
 
 
 class Budget(Section):
-    """Hard limits of a search; at least one."""
+    """Hard limits of a search; at least one is required."""
 
     searches_per_row: Whole | None = setting(None, ge=1, hot=True)
     """Completions for one row; a binary search counts its searches, a tree its visits."""
     tokens: Whole | None = setting(None, ge=1, hot=True, unit="tokens")
-    """Tokens written in one step of the run, anew in each round of a filter's `fill`."""
+    """Tokens generated in one step of the run; starts again in each pass of a filter's `fill`."""
     nodes: Whole | None = setting(None, ge=1, hot=True)
     """Nodes of one tree."""
     seconds: Number | None = setting(None, gt=0, hot=True, unit="seconds")
-    """Time for one step of the run, anew in each round of a filter's `fill`. What is found then
-    depends on the machine; an alert says so."""
+    """Time for one step of the run; starts again in each pass of a filter's `fill`. Results then
+    depend on the machine; an alert reports this."""
 
     @model_validator(mode="after")
     def _has_limit(self) -> Self:

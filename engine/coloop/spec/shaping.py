@@ -32,30 +32,30 @@ WRITE_SIGNATURE = '''def write(prompt, **columns):
 
 
 class ParseRegex(Section, title="regex with options"):
-    """A column out of a regular expression."""
+    """A column extracted by a regular expression."""
 
     regex: Text = setting(widget="regex")
     """Regular expression with one group; the last match counts."""
     all: Flag = setting(False, level="advanced")
-    """Give the list of all matches."""
+    """Return all matches as a list."""
 
 
 class ParseJson(Section, title="JSON path"):
-    """A column out of JSON in the text."""
+    """A column extracted from JSON in the text."""
 
     json_path: Text = setting(alias="json")
     """Keys joined by dots, e.g. `answer.value`; the last JSON value counts."""
     all: Flag = setting(False, level="advanced")
-    """Give the list of all matches."""
+    """Return all matches as a list."""
 
 
 class ParseTag(Section, title="tag"):
-    """A column out of a tag in the text."""
+    """A column extracted from a tag in the text."""
 
     tag: Name = setting()
     """Name of the tag, without brackets; the last one counts."""
     all: Flag = setting(False, level="advanced")
-    """Give the list of all matches."""
+    """Return all matches as a list."""
 
 
 def _parse_shape(value: Any) -> str:
@@ -83,7 +83,7 @@ RuleScorer = Annotated[
     setting(
         widget="node",
         level="advanced",
-        description="A scorer at port `by`; null: the one at `scores`.",
+        description="A scorer connected to port `by`; null: the one connected to `scores`.",
     ),
 ]
 RuleGroups = Annotated[
@@ -92,26 +92,27 @@ RuleGroups = Annotated[
         level="advanced",
         choices="groupings",
         reference="node",
-        description="What rows of a group share, as `credit.group_by`; null: their prompt row.",
+        description="What the rows of a group have in common, as in `credit.group_by`; "
+        "null: their prompt row.",
     ),
 ]
 
 
 class AccuracyBand(Section):
-    """Keep groups whose share of right rows lies in a band."""
+    """Keep groups whose share of correct rows is within bounds."""
 
     rule: Literal["accuracy_band"]
-    """Groups whose share of right rows lies in a band."""
+    """Groups whose share of correct rows is within bounds."""
     of: RuleScorer = None
     by: RuleGroups = None
     min: Number = setting(0.0, ge=0, le=1, hot=True)
-    """Least share."""
+    """Minimum share."""
     max: Number = setting(1.0, ge=0, le=1, hot=True)
-    """Greatest share."""
+    """Maximum share."""
     open: Flag = setting(False, level="advanced")
-    """The bounds themselves are out."""
+    """Exclude the bounds themselves."""
     right_at: Number = setting(1.0, level="advanced")
-    """A score from here on counts as right."""
+    """Scores at or above this value count as correct."""
 
 
 class NonzeroVariance(Section):
@@ -131,21 +132,21 @@ class GroupMean(Section):
     of: RuleScorer = None
     by: RuleGroups = None
     min: Number | None = setting(None, hot=True)
-    """Least mean."""
+    """Minimum mean."""
     max: Number | None = setting(None, hot=True)
-    """Greatest mean."""
+    """Maximum mean."""
 
 
 class ScoreRule(Section):
     """Keep rows by their score."""
 
     rule: Literal["score"]
-    """Rows by their score; a row without one is cut."""
+    """Rows by their score; a row without one is dropped."""
     of: RuleScorer = None
     min: Number | None = setting(None, hot=True)
-    """Least score."""
+    """Minimum score."""
     max: Number | None = setting(None, hot=True)
-    """Greatest score."""
+    """Maximum score."""
 
 
 class LengthRule(Section):
@@ -156,9 +157,9 @@ class LengthRule(Section):
     column: Text = setting("completion", widget="column")
     """The column."""
     min: Whole | None = setting(None, ge=0, hot=True)
-    """Least length."""
+    """Minimum length."""
     max: Whole | None = setting(None, ge=0, hot=True)
-    """Greatest length."""
+    """Maximum length."""
 
 
 class RegexRule(Section):
@@ -182,11 +183,11 @@ class UniqueRule(Section):
 
 
 class PythonRule(Section):
-    """Keep rows that a Python function keeps."""
+    """Keep rows for which a Python function returns true."""
 
     rule: Literal["python"]
-    """Rows that a Python function keeps, run in a limited process of its own; it is asked only
-    about rows that the rules before it keep."""
+    """Rows for which a Python function returns true. It runs in its own sandboxed process and is
+    called only for rows that the rules before it keep."""
     code: Text = setting(widget="code", starter=KEEP_SIGNATURE)
     """Source with `def keep(**columns) -> bool`."""
 
@@ -207,16 +208,17 @@ GROUP_RULES = frozenset({"accuracy_band", "nonzero_variance", "group_mean"})
 
 
 class PerGroup(Section):
-    """At most so many rows of each group."""
+    """At most this many rows per group."""
 
     by: OneOrMany[Text] | None = setting(
         None, level="advanced", choices="groupings", reference="node"
     )
-    """What rows of a group share: a column, or as `credit.group_by`; null: their prompt row."""
+    """What the rows of a group have in common: a column, or as in `credit.group_by`; null: their
+    prompt row."""
     max: Whole = setting(1, ge=1, hot=True, unit="rows")
-    """Most rows of a group."""
+    """Maximum rows per group."""
     pick: Literal["random", "first", "best", "worst", "longest"] = setting("random")
-    """Which rows stay."""
+    """Which rows are kept."""
 
 
 def _groups_shape(value: Any) -> str:
@@ -230,29 +232,29 @@ Groups = Annotated[
 
 
 class Fill(Section):
-    """Run the stages before the filter again until it has enough."""
+    """Run the stages before the filter again until enough rows pass."""
 
     groups: Groups | None = setting(None)
-    """Groups to have; `all`: one for each row at the input of `from`."""
+    """Number of groups to collect; `all`: one for each input row of `from`."""
     rows: Whole | None = setting(None, ge=1, hot=True)
-    """Rows to have, in place of groups."""
+    """Number of rows to collect, instead of groups."""
     max_rounds: Whole = setting(10, ge=1, le=1000, hot=True)
-    """Most passes, the first one counted; then it goes on with what it has."""
+    """Maximum number of passes, including the first; after that it continues with what it has."""
     from_: NodeId | None = setting(None, alias="from", level="advanced", widget="node")
-    """Where a pass begins; null: the nearest dataset or buffer."""
+    """Node at which a pass starts; null: the nearest dataset or buffer."""
     surplus: Literal["drop", "keep"] = setting("drop", level="advanced")
-    """What becomes of more than was asked for."""
+    """What happens to rows beyond the requested number."""
 
     _has_one = either("groups", "rows")
 
 
 class Resample(Section):
-    """Draw rows again with replacement."""
+    """Resample rows with replacement."""
 
     weight: Literal["power", "max_min", "max_random"] = setting("power")
-    """How scores weigh: their size to a power, or best and worst, or best and a random one."""
+    """How scores weight rows: by magnitude to a power, best and worst, or best and a random one."""
     exponent: Number = setting(2.0, ge=0, level="advanced", hot=True)
-    """Power of the score's size."""
+    """Exponent of the score's magnitude."""
     rows: Whole | None = setting(None, ge=1, level="advanced")
     """Rows to draw; null: as many as came in."""
 
@@ -265,7 +267,7 @@ class SoftLabels(Section, title="with a scale"):
 
 
 class SideColumns(Section):
-    """Which text each side of a pair brings."""
+    """Which text each side of a pair uses."""
 
     chosen: Text | None = setting(None, widget="column")
     """Column of the chosen side; null: `completion`, else `target`."""

@@ -32,7 +32,7 @@ class TableSize:
 
     @property
     def length_max(self) -> float:
-        """Greatest length."""
+        """Maximum length."""
         return self.prompt_max + self.written_max
 
     def times(self, factor: float) -> "TableSize":

@@ -43,7 +43,7 @@ class CountdownTask(Task):
     numbers: Range = setting(3, hot=True, span=(2, 6))
     """How many numbers are given."""
     maximum: Whole = setting(20, ge=2, le=1000, hot=True)
-    """Greatest given number."""
+    """Largest given number."""
     operations: tuple[Literal["+", "-", "*"], ...] = setting(("+", "-"), hot=True, min_length=1)
     """Operations that a solution may use."""
 
@@ -105,7 +105,7 @@ class KnowledgeTask(Task):
     hops: Range = setting((1, 2), hot=True, span=(1, 4))
     """Facts that one answer needs."""
     noise: Whole = setting(0, ge=0, hot=True)
-    """Documents that help nobody, for each that does."""
+    """Irrelevant documents per relevant one."""
     part: Literal["documents"] | None = setting(None, hot=True)
     """`documents`: the facts themselves."""
 
@@ -118,7 +118,7 @@ class ProofTask(Task):
     depth: Range = setting((1, 4), hot=True, span=(1, 6))
     """Steps of a shortest proof."""
     part: Literal["tactics", "target_variants"] | None = setting(None, hot=True)
-    """`tactics`: steps to imitate; `target_variants`: easier relatives of hard statements."""
+    """`tactics`: proof steps to train on; `target_variants`: easier variants of hard statements."""
 
 
 class PreferenceTask(Task):
@@ -129,7 +129,7 @@ class PreferenceTask(Task):
     length: Range = setting((4, 8), hot=True, span=(2, 9))
     """Symbols of a text."""
     noise: Number = setting(0.0, ge=0, le=0.5, hot=True)
-    """Share of pairs labelled the wrong way round."""
+    """Share of pairs with swapped labels."""
     part: (
         Literal[
             "instructions",
@@ -155,10 +155,10 @@ class ReadDebateTask(Task):
 
 
 class TwoHalvesTask(Task):
-    """One answer that two agents write, each half of it."""
+    """One answer written by two agents, one half each."""
 
     task: Literal["two_halves"]
-    """One answer that two agents write, each half of it."""
+    """One answer written by two agents, one half each."""
     digits: Range = setting(2, hot=True, span=(1, 6))
     """Digits of each operand."""
 
@@ -169,7 +169,7 @@ class ImagesTask(Task):
     task: Literal["images"]
     """Small one-bit figures with captions and questions."""
     pixels: Whole = setting(8, ge=4, le=64, hot=True)
-    """Pixels of an edge."""
+    """Length of an edge in pixels."""
     part: Literal["items"] | None = setting(None, hot=True)
     """`items`: questions with options and answers."""
 

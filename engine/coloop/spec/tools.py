@@ -51,6 +51,6 @@ class Pack(Section):
     """Pack long answers into few chunks before the policy reads them."""
 
     rule: Literal["first_fit_decreasing"] = setting("first_fit_decreasing")
-    """How answers are laid into chunks."""
+    """How answers are split into chunks."""
     tokens: Whole = setting(ge=1, unit="tokens")
     """Size of a chunk."""

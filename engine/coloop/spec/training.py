@@ -29,14 +29,14 @@ Checkpointing = Annotated[
 
 
 class OtherMatrices(Section):
-    """AdamW for what Muon does not take."""
+    """AdamW for the parameters that Muon does not update."""
 
     lr: Number = setting(gt=0, le=1, hot=True)
     """Learning rate of embeddings, heads, norms and biases."""
     betas: tuple[Number, Number] = setting((0.9, 0.95), level="advanced")
     """Decay of the running mean and of the running square."""
     weight_decay: Number = setting(0.0, ge=0, le=10, level="advanced", hot=True)
-    """Pull towards zero."""
+    """Weight decay."""
 
 
 class Optimizer(Section):
@@ -55,15 +55,15 @@ class Optimizer(Section):
     momentum: Number | None = setting(None, ge=0, lt=1, level="expert")
     """Momentum of sgd, rmsprop and muon; null: 0, 0 and 0.95."""
     weight_decay: Number = setting(0.0, ge=0, le=10, level="advanced", hot=True)
-    """Pull towards zero, decoupled from the gradient."""
+    """Weight decay, decoupled from the gradient."""
     schedule: Literal["constant", "linear", "cosine"] = setting("constant", level="advanced")
     """How the rate decays over a phase's entry."""
     warmup: Number = setting(0, ge=0, level="advanced")
-    """Steps of rising rate; below 1 it is a share of the phase's steps."""
+    """Number of warm-up steps; a value below 1 is a share of the phase's steps."""
     min_lr: Number = setting(0.0, ge=0, level="advanced", hot=True)
-    """Where the decay ends."""
+    """Learning rate at the end of the decay."""
     adamw: OtherMatrices | None = setting(None, level="advanced", when={"name": ("muon",)})
-    """Muon only: AdamW for everything that is no matrix."""
+    """Muon only: AdamW for all parameters that are not matrices."""
 
 
 class Training(Section):
@@ -78,24 +78,23 @@ class Training(Section):
     mini_batch: Whole | None = setting(None, ge=1, hot=True, unit="rows")
     """Rows that make one optimizer step; null: all rows of the step."""
     micro_batch: Whole | None = setting(None, ge=1, level="advanced", unit="rows", solver=True)
-    """Rows at once in memory; null: decided by the compiler."""
+    """Rows processed at once; null: decided by the compiler."""
     epochs: Whole = setting(1, ge=1, le=1000, level="advanced", hot=True)
     """Passes over the step's rows."""
     gradient_clip: Number | None = setting(1.0, gt=0, level="advanced", hot=True)
-    """Greatest norm of the gradient; null: no clip."""
+    """Maximum gradient norm; null: no clipping."""
     gradient_checkpointing: Checkpointing | None = setting(None, level="advanced", solver=True)
-    """Compute activations again instead of keeping them; null: decided by the compiler.
-
-    `selective`: those of every second layer; `offload`: all, and inputs of layers rest on the host.
-    """
+    """Recompute activations instead of keeping them; null: decided by the compiler. `selective`:
+    those of every second layer; `offload`: all, with the inputs of layers in host memory."""
     dropout: Flag | None = setting(None, level="advanced")
-    """Drop at random what the model and `lora.dropout` say. Null: while it learns from texts alone
-    (`demonstrations`), for all else is compared with log-probs that have no dropout."""
+    """Apply the dropout of the model and of `lora.dropout`. Null: only while it learns from texts
+    alone (`demonstrations`), because other losses compare log-probs with those computed without
+    dropout."""
     dtype: ComputeDtype | None = setting(None, level="advanced")
-    """Type of the computation; fp8: matrix products. Null: bfloat16 on a GPU, and on a CPU that
-    multiplies in it where the model is large enough; else float32."""
+    """Data type of the computation; fp8: matrix products. Null: bfloat16 on a GPU, and on a CPU
+    that supports it if the model is large enough; otherwise float32."""
     master_weights: Flag | None = setting(None, level="expert")
-    """Keep float32 copies for the optimizer; null: yes where the weights are not float32."""
+    """Keep float32 copies for the optimizer; null: yes, if the weights are not float32."""
     loss_chunk: Whole | None = setting(None, ge=1, level="expert", unit="tokens", solver=True)
     """Tokens whose logits are held at once; null: decided by the compiler."""
     packing: Flag | None = setting(None, level="expert")
@@ -105,7 +104,7 @@ class Training(Section):
     )
     """DeepSpeed: what is sharded; null: decided by the compiler."""
     offload: Offload | None = setting(None, level="expert", section="placement", solver=True)
-    """What rests in the host's memory; null: decided by the compiler."""
+    """What is kept in host memory; null: decided by the compiler."""
     tensor_parallel: Whole | None = setting(
         None,
         ge=1,
@@ -137,14 +136,14 @@ class RoundsCredit(Section):
 
 
 class ClassWeights(Section):
-    """Weigh rare classes more."""
+    """Give rare classes more weight."""
 
     by: NodeId = setting(widget="node")
-    """A scorer upstream of its rewards whose score tells the class of a row."""
+    """A scorer upstream of the learner's rewards whose score is the class of a row."""
     ema: Number = setting(0.8, ge=0, lt=1, level="advanced")
-    """Share of the old class frequencies kept each step."""
+    """Share of the old class frequencies that is kept in each step (moving average)."""
     shape: Literal["inverse_sqrt", "inverse"] = setting("inverse_sqrt", level="advanced")
-    """How the weight falls with the frequency."""
+    """How the weight decreases with the frequency."""
 
 
 class Balance(Section):
@@ -153,9 +152,9 @@ class Balance(Section):
     per: Name = setting(choices="groupings", reference="node")
     """What is balanced: `role`, `round`, `prompt` or a node."""
     to: Whole = setting(ge=1, hot=True, unit="rows")
-    """Rows for each; more are cut, fewer are repeated."""
+    """Rows per group: surplus rows are dropped, missing ones are filled by repetition."""
     by: Literal["random", "advantage"] = setting("random", level="advanced")
-    """Which rows stay."""
+    """Which rows are kept."""
 
 
 class Credit(Section):
@@ -164,25 +163,28 @@ class Credit(Section):
     combine: Literal["sum_then_normalize", "normalize_then_sum", "separate_advantages"] = setting(
         "sum_then_normalize", level="advanced"
     )
-    """Several rewards: sum before the baseline, normalise each first, or an advantage for each."""
+    """Several rewards: sum them before the baseline, normalize each first, or compute an advantage
+    for each."""
     group_by: tuple[Name, ...] | None = setting(
         None, level="advanced", choices="groupings", reference="node"
     )
-    """What rows of one group share: `prompt`, `role`, `round`, node ids. Null: their prompt row."""
+    """What the rows of one group have in common: `prompt`, `role`, `round`, node ids. Null: their
+    prompt row."""
     rounds: RoundsCredit | None = setting(None, level="advanced")
     """Credit over rounds; null: a row counts for its own round."""
     class_weights: ClassWeights | None = setting(None, level="advanced")
-    """Weigh rare classes more; null: all alike."""
+    """Give rare classes more weight; null: equal weights."""
     balance: Balance | None = setting(None, level="advanced")
-    """The same number of rows for each group; null: as they came."""
+    """The same number of rows for each group; null: unchanged."""
     missing: Literal["sum_of_available", "mean_of_available", "skip_row"] = setting(
         "sum_of_available", level="advanced"
     )
-    """A row that a reward says nothing about: sum or mean of the others, or left out."""
+    """What to do with a row that a reward does not score: sum or mean of its other rewards, or skip
+    it."""
 
 
 class Gather(Section, title="gather"):
-    """Join the descendants of one row into one."""
+    """Join the descendants of a row into one row."""
 
     gather: NodeId | None = setting(None, widget="node")
     """The node whose rows gather their descendants; null: the parent."""

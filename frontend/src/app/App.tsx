@@ -191,7 +191,7 @@ function SignInDialog() {
   return (
     <Dialog
       title="Sign in"
-      description="This server requires a token. You find it in the address that the server printed when it started, and in the file “token” in its data folder."
+      description="This server requires a token. You can find it in the address that the server printed when it started, or in the file “token” in its data folder."
       isOpen={isOpen}
       isBlocking
       onClose={() => {}}

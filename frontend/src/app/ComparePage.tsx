@@ -63,7 +63,7 @@ export function ComparePage() {
         <div className="flex min-w-0 flex-col gap-3">
           {isLoading ? <Loading label="Loading the curves" rows={4} /> : null}
           {!isLoading && metrics.length === 0 ? (
-            <Empty title="No numbers yet">None of these runs has logged a metric.</Empty>
+            <Empty title="No metrics yet">None of these runs has logged a metric.</Empty>
           ) : null}
           <div className="grid grid-cols-[repeat(auto-fill,minmax(min(100%,360px),1fr))] gap-3">
             {catalog

@@ -91,8 +91,8 @@ function ShortcutSheet({ actions }: { actions: readonly Action[] }) {
         <div>
           <label htmlFor="single-keys">Single-key shortcuts</label>
           <p id="single-keys-help" className="text-muted text-xs">
-            Off, only shortcuts with {showKeys("mod")} work, and those that act on the selection in
-            the graph.
+            When this is off, only shortcuts with {showKeys("mod")} work, and those that act on the
+            selection in the graph.
           </p>
         </div>
       </div>

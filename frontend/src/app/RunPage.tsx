@@ -159,7 +159,7 @@ function ReplaySwitch({ replay }: { replay: Replay }) {
   if (steps === 0) return null;
   return (
     <Segmented
-      label="Moment"
+      label="Live or replay"
       value={replay.isOn ? "replay" : "live"}
       options={[
         { value: "live", label: "Live", title: "The run as it is now" },

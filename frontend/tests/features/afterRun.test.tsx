@@ -141,12 +141,12 @@ describe("a run that has ended", () => {
 
     expect(said(300)).toBe(
       "A step took 500 ms, 25 % more than the 400 ms predicted. " +
-        "Furthest off is actor.learn, 300 ms instead of 100 ms: it did 300 tokens a second, not 900. " +
-        "2.00 GiB were held at most, 3.00 GiB predicted.",
+        "The largest error is in actor.learn, 300 ms instead of 100 ms: it processed 300 tokens per second, not 900. " +
+        "Peak memory was 2.00 GiB; 3.00 GiB was predicted.",
     );
     expect(said(900)).toContain(": it worked on 3 times the tokens.");
-    expect(said(90)).toContain("not 900, though on 3.3 times fewer tokens.");
-    expect(said(300, "actor.learn")).not.toContain("Furthest off"); // an evaluation is in no step
+    expect(said(90)).toContain("not 900, though on 30 % of the tokens.");
+    expect(said(300, "actor.learn")).not.toContain("largest error"); // an evaluation is in no step
   });
 
   it("names the phase and of how many steps the time is the mean", () => {

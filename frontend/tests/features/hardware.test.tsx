@@ -263,7 +263,7 @@ describe("what no run would take", () => {
 
     const scrolled = vi.fn();
     Element.prototype.scrollIntoView = scrolled;
-    fireEvent.click(await screen.findByRole("button", { name: "See the way" }));
+    fireEvent.click(await screen.findByRole("button", { name: "See the way to fit" }));
 
     expect(document.activeElement?.textContent).toContain("Allow 43% of the memory");
     expect(scrolled).toHaveBeenCalled();
@@ -292,8 +292,8 @@ describe("what no run would take", () => {
     render(<View />, { wrapper });
     await vi.advanceTimersByTimeAsync(400);
 
-    expect(await screen.findByRole("button", { name: "See what comes closer" })).toBeDefined();
-    expect(screen.getByRole("list", { name: "Ways to come closer" }).textContent).toContain(
+    expect(await screen.findByRole("button", { name: "See what would help" })).toBeDefined();
+    expect(screen.getByRole("list", { name: "Ways to reduce memory" }).textContent).toContain(
       "still 1.00 GiB over",
     );
     expect(screen.queryByText(/to make it fit/)).toBeNull();

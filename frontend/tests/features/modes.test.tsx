@@ -85,12 +85,12 @@ describe("the mode of a loop", () => {
   it("is written by choosing it, and nothing else changes", () => {
     const store = show(<ModeSelect />, inMode("online"));
     const before = store.getState().document;
-    choose(screen.getByLabelText("Mode of the loop"), /^Reward modelling/);
+    choose(screen.getByLabelText("Mode of the loop"), /^Reward modeling/);
 
     const after = store.getState().document;
     expect(after.rest.mode).toBe("reward_modeling");
     expect({ ...after, rest: { ...after.rest, mode: "online" } }).toEqual(before);
-    expect(store.getState().history.past.at(-1)?.label).toBe("Mode: reward modelling");
+    expect(store.getState().history.past.at(-1)?.label).toBe("Mode: reward modeling");
   });
 
   it("is the one that the server finds where the loop names none", () => {

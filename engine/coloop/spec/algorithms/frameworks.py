@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from coloop.spec.algorithms.policies import BY_SEQUENCE
-from coloop.spec.plugins import AlgorithmRecord, Fields, RecipeName
+from coloop.spec.plugins import ARXIV, AlgorithmRecord, Fields, RecipeName
 
 FRAMEWORKS: Final[dict[str, str]] = {
     "trl": "TRL",
@@ -97,7 +97,16 @@ _FAMILIES: Final[Mapping[str, str]] = {
     "openrlhf-reinforce-pp": "reinforce_pp",
     "openrlhf-reinforce-pp-baseline": "reinforce_pp_baseline",
 }
-"""What an algorithm is called here, where the framework has another name for it."""
+"""The algorithm of which it is a setting, where that has another name."""
+_TEXTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "trl-sapo": {
+        "title": "SAPO",
+        "help": "Weights tokens by a smooth gate of the ratio instead of clipping it.",
+        "formula": "loss = -sigmoid(tau (ratio - 1)) 4 / tau A, tau by the sign of A",
+        "paper": ARXIV + "2511.20347",
+    },
+}
+"""Of presets whose loss is not their family's."""
 
 
 def _records(
@@ -112,6 +121,7 @@ def _records(
             fields=fields,
             recipe=recipe,
             preset=preset,
+            **_TEXTS.get(name, {}),
         )
 
 

@@ -114,8 +114,8 @@ POLICIES: Final = (
         name="dapo",
         title="DAPO",
         help=(
-            "GRPO with a higher upper clip and a mean over tokens; goes with a filter for "
-            "groups without variance and an overlong penalty."
+            "GRPO with a higher upper clip and a mean over tokens; use with a filter for groups "
+            "without variance and an overlong penalty."
         ),
         formula="as GRPO with high > low, mean over all tokens",
         paper=ARXIV + "2503.14476",
@@ -160,7 +160,7 @@ POLICIES: Final = (
     _policy(
         name="opo",
         title="OPO",
-        help=("The baseline of least variance: rewards weighted by length; strictly on-policy."),
+        help=("Minimum-variance baseline: the mean reward weighted by length; strictly on-policy."),
         formula="A = r - sum(L_j r_j) / sum(L_j); loss = -A log p",
         paper=ARXIV + "2505.23585",
         preset={"advantage": "length_weighted", **PLAIN},

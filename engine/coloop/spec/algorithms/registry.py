@@ -97,10 +97,17 @@ def family_of(name: str) -> str:
     return record.family or name if record else name
 
 
+def texts_of(name: str) -> AlgorithmRecord:
+    """The record whose title, help, formula and paper describe an algorithm: its own where it has
+    them, else its family's (`trl-grpo`: those of `grpo`)."""
+    record = ALGORITHMS[name]
+    return record if record.title or not record.family else ALGORITHMS[record.family]
+
+
 def title_of(name: str) -> str:
-    """What the algorithm is called of which a name is a setting: `trl-grpo` is `GRPO`."""
-    family = family_of(name)
-    return ALGORITHMS[family].title or family
+    """The title of an algorithm without its framework: `trl-grpo` is `GRPO`."""
+    texts = texts_of(name)
+    return texts.title or texts.name
 
 
 def advantages_that_need(what: str) -> frozenset[str]:

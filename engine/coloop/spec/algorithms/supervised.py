@@ -50,7 +50,7 @@ PREFERENCES: Final = (
     _preference(
         name="orpo",
         title="ORPO",
-        help="Imitation plus an odds ratio; needs no reference.",
+        help="SFT plus an odds ratio; needs no reference.",
         formula="loss = sft - beta log sigmoid(log odds(chosen) - log odds(rejected))",
         paper=ARXIV + "2403.07691",
         preset={"loss": "orpo", "reduce": "mean"},
@@ -86,7 +86,7 @@ PREFERENCES: Final = (
 OF_OWN_SECTION: Final = (
     AlgorithmRecord(
         name="sft",
-        title="Imitation (SFT)",
+        title="SFT",
         help="Cross-entropy on demonstrations.",
         formula="loss = -mean over tokens log p(token)",
         paper=ARXIV + "2203.02155",
@@ -96,7 +96,7 @@ OF_OWN_SECTION: Final = (
     AlgorithmRecord(
         name="bradley_terry",
         title="Bradley-Terry",
-        help="A scorer learns that chosen scores higher than rejected.",
+        help="Trains a scorer to score the chosen side higher than the rejected one.",
         formula="loss = -log sigmoid(s(chosen) - s(rejected) - margin)",
         paper="https://doi.org/10.1093/biomet/39.3-4.324",
         recipe="bradley_terry",
@@ -105,7 +105,7 @@ OF_OWN_SECTION: Final = (
     AlgorithmRecord(
         name="label_ce",
         title="Label words",
-        help="A language model learns to choose one of a few label words.",
+        help="Trains a language model to choose one of a few label words.",
         formula="loss = -log p(label | label words)",
         paper=ARXIV + "2408.15240",
         recipe="choices",
@@ -114,7 +114,7 @@ OF_OWN_SECTION: Final = (
     AlgorithmRecord(
         name="regression",
         title="Regression",
-        help="A scorer learns numbers.",
+        help="Trains a scorer on numeric labels.",
         formula="loss = (s - label)^2",
         paper=ARXIV + "2406.08673",
         recipe="labels",
@@ -123,7 +123,7 @@ OF_OWN_SECTION: Final = (
     AlgorithmRecord(
         name="outcome",
         title="Outcome",
-        help="A scorer learns right from wrong, per text or per step.",
+        help="Trains a scorer to tell right from wrong, per text or per step.",
         formula="loss = BCE(sigmoid(s), label)",
         paper=ARXIV + "2110.14168",
         recipe="labels",
@@ -132,7 +132,7 @@ OF_OWN_SECTION: Final = (
     AlgorithmRecord(
         name="implicit_prm",
         title="Implicit process reward",
-        help=("Learns outcomes as a language model and is read as a reward of each token."),
+        help=("A language model that learns from outcomes and gives a reward for each token."),
         formula="loss = BCE(sigmoid(beta sum_t (log p - log prior)), label)",
         paper=ARXIV + "2412.01981",
         recipe="implicit_prm",
@@ -141,7 +141,7 @@ OF_OWN_SECTION: Final = (
     AlgorithmRecord(
         name="value",
         title="Value",
-        help="A critic learns the returns of its actor.",
+        help="Trains a critic on the returns of its actor.",
         formula="loss = 1/2 max((V - R)^2, (clip(V, V_old +- clip) - R)^2)",
         paper=ARXIV + "1506.02438",
         recipe="value",

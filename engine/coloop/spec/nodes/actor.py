@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 
 
 class ActorNode(BaseNode):
-    """A policy that writes: generator, proposer, solver, debater, assistant."""
+    """A policy that generates text: generator, proposer, solver, debater, assistant."""
 
     kind: Literal["actor"]
-    """A policy that writes."""
+    """A policy that generates text."""
     model: Model = setting(section="model")
     """Where its weights come from."""
     rollout: Rollout = setting(default_factory=Rollout, section="generation")
-    """How it writes."""
+    """How it generates text."""
     algorithm: ActorAlgorithm | None = setting(None, section="learning")
     """How it learns, for each teaching port in use; null: it is frozen."""
     credit: Credit = setting(default_factory=Credit, level="advanced", section="learning")
     """How scores become advantages."""
     training: Training | None = setting(None, section="learning")
-    """How its weights are updated; null: the defaults, where it owns weights that learn."""
+    """How its weights are updated; null: the defaults, if it owns weights that are trained."""
     join: Literal["concat"] = setting("concat", level="expert", hidden=True)
-    """Prompts of several nodes stand one after another."""
+    """Prompts of several nodes are concatenated."""
 
     about: ClassVar[NodeKind] = NodeKind(
         stages={

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class BufferNode(BaseNode):
-    """Rows that outlive a step: replay, pool, iteration."""
+    """Rows that are kept beyond a step: replay, pool, iteration."""
 
     kind: Literal["buffer"]
-    """Rows that outlive a step."""
+    """Rows that are kept beyond a step."""
     capacity: Whole = setting(ge=1, unit="rows")
-    """Most rows (of each iteration, where several are kept)."""
+    """Maximum number of rows (per iteration, if several are kept)."""
     rows_per_step: Whole | None = setting(None, ge=1, hot=True, unit="rows")
-    """Rows drawn a step; null: all."""
+    """Rows drawn per step; null: all."""
     sample: Literal["newest", "uniform", "oldest", "weighted"] = setting("newest")
     """Which rows are drawn."""
     weight: Text | None = setting(
@@ -40,11 +40,11 @@ class BufferNode(BaseNode):
     balance: BufferBalance | None = setting(None, level="advanced")
     """Draw the same number of rows of each class; null: no balancing."""
     clear: BufferClear | None = setting(None, level="advanced")
-    """Empty it from time to time; null: never."""
+    """Empty the buffer periodically; null: never."""
     keep_iterations: Whole | None = setting(None, ge=1, level="advanced")
     """Iterations that are kept; each phase that fills it starts a new one. Null: no iterations."""
     join: Literal["concat"] = setting("concat", level="expert", hidden=True)
-    """Inputs stand one after another."""
+    """Inputs are concatenated."""
 
     about: ClassVar[NodeKind] = NodeKind(
         stages={

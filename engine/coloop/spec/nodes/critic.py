@@ -12,18 +12,18 @@ from coloop.spec.training import Training
 
 
 class CriticNode(BaseNode):
-    """Values of tokens, for advantages with a learned baseline."""
+    """Token values, for advantages with a learned baseline."""
 
     kind: Literal["critic"]
-    """Values of tokens."""
+    """Token values."""
     model: Model = setting(section="model")
-    """Where its weights come from; its head is one number."""
+    """Where its weights come from; its head outputs one number."""
     algorithm: CriticAlgorithm | None = setting(None, section="learning")
     """How it learns; null: it is frozen."""
     training: Training | None = setting(None, section="learning")
-    """How its weights are updated; null: the defaults, where it owns weights that learn."""
+    """How its weights are updated; null: the defaults, if it owns weights that are trained."""
     join: Literal["concat"] = setting("concat", level="expert", hidden=True)
-    """Inputs stand one after another."""
+    """Inputs are concatenated."""
 
     about: ClassVar[NodeKind] = NodeKind(
         stages={
@@ -44,7 +44,7 @@ class CriticNode(BaseNode):
             ),
         },
         outputs={
-            "values": OutPort(PortType.VALUES, "One value a token."),
+            "values": OutPort(PortType.VALUES, "One value per token."),
             "check": OutPort(PortType.CHECK, "A handle for a search that requests values."),
         },
         rows=("rollouts",),

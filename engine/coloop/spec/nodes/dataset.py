@@ -33,7 +33,7 @@ class DatasetNode(BaseNode):
     """Rows from a task, a file, the hub or the loop itself."""
 
     kind: Literal["dataset"]
-    """Rows from outside."""
+    """Rows from a data source."""
     source: Source = setting()
     """Where the rows come from."""
     columns: dict[Text, Text] = setting(
@@ -43,11 +43,11 @@ class DatasetNode(BaseNode):
     rows_per_step: Whole | None = setting(None, ge=1, hot=True, unit="rows")
     """Rows of one step; null: all of them."""
     tokens: RowTokens | None = setting(None, level="advanced")
-    """Lengths that the estimate takes where it cannot read the rows; null: it assumes some."""
+    """Lengths that the estimate uses if it cannot read the rows; null: default assumptions."""
     shuffle: Flag = setting(True)
     """A new order in every pass."""
     unfold: Text | None = setting(None, level="advanced", widget="column")
-    """A list column whose entries become children of their row."""
+    """A list column; each of its entries becomes a child row."""
     join: Literal["align"] = setting("align", level="expert", hidden=True)
     """A dataset has no inputs."""
 

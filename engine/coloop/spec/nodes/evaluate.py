@@ -14,19 +14,20 @@ class EvaluateNode(BaseNode):
     kind: Literal["evaluate"]
     """Metrics, on held-out rows or on the step's own."""
     instead_of: NodeId | None = setting(None, widget="node")
-    """Run the stages after this node once more, on the rows at `rows`. Null: the step's tables."""
+    """Run the stages after this node again, on the rows at port `rows`. Null: measure the step's
+    tables."""
     of: tuple[PortName, ...] = setting((), level="advanced", widget="port")
     """Teaching ports (`node.port`) whose loss and accuracy are reported, without learning."""
     every: Whole = setting(20, ge=1, hot=True, unit="steps")
-    """Steps between two readings; also at step 0 and at the end."""
+    """Steps between two evaluations; there is also one at step 0 and one at the end."""
     greedy: Flag = setting(False)
-    """The first writers write greedily."""
+    """The first generating nodes decode greedily."""
     samples: Whole | None = setting(None, ge=1, hot=True)
-    """Completions that the first writers write; null: as their rollout says."""
+    """Completions per prompt of the first generating nodes; null: as in their `rollout`."""
     temperature: Number | None = setting(None, ge=0, le=10, level="advanced", hot=True)
-    """Randomness of the first writers; null: as their rollout says."""
+    """Sampling temperature of the first generating nodes; null: as in their `rollout`."""
     right_at: Number = setting(1.0, level="advanced")
-    """A score from here on counts as right."""
+    """Scores at or above this value count as correct."""
     metrics: tuple[Text, ...] = setting(("score",), min_length=1, widget="metrics")
     """What is measured, e.g. `accuracy`, `pass@8`."""
 
@@ -39,7 +40,7 @@ class EvaluateNode(BaseNode):
             "rollouts": InPort(PortType.ROLLOUTS, "score", "Rollouts to measure."),
             "scores": InPort(PortType.SCORES, "score", "Scores that grade."),
             "selectors": InPort(PortType.SCORES, "score", "Scores that choose among k."),
-            "labels": InPort(PortType.SCORES, "score", "The truth to compare with.", max=1),
+            "labels": InPort(PortType.SCORES, "score", "The ground truth to compare with.", max=1),
             "pairs": InPort(PortType.PAIRS, "score", "Held-out pairs for `of`.", max=1),
         },
         outputs={},

@@ -23,13 +23,13 @@ class FilterNode(BaseNode):
     kind: Literal["filter"]
     """Keep rows by rules."""
     keep: tuple[Rule, ...] = setting(())
-    """Rules that a row must pass, all of them; they look at the table as it came in."""
+    """Rules that a row must all pass; each sees the incoming table."""
     per_group: PerGroup | None = setting(None)
-    """At most so many rows of each group; null: all."""
+    """At most this many rows per group; null: all."""
     fill: Fill | None = setting(None, level="advanced")
-    """Run the stages before it again until it has enough; null: once."""
+    """Run the stages before it again until enough rows pass; null: once."""
     resample: Resample | None = setting(None, level="advanced")
-    """Draw the rows again with replacement; null: no."""
+    """Resample the rows with replacement; null: off."""
     up_to: Whole | None = setting(None, ge=1, level="advanced", unit="rows")
     """With `spare`: fill up to this many rows; null: as many as came in."""
 
@@ -41,10 +41,10 @@ class FilterNode(BaseNode):
             )
         },
         inputs={
-            "rows": InPort(PortType.ROWS, "score", "Rows to sift.", max=1),
-            "rollouts": InPort(PortType.ROLLOUTS, "score", "Rollouts to sift.", max=1),
-            "pairs": InPort(PortType.PAIRS, "score", "Pairs to sift.", max=1),
-            "scores": InPort(PortType.SCORES, "score", "Scores to sift by and hand on.", max=1),
+            "rows": InPort(PortType.ROWS, "score", "Rows to filter.", max=1),
+            "rollouts": InPort(PortType.ROLLOUTS, "score", "Rollouts to filter.", max=1),
+            "pairs": InPort(PortType.PAIRS, "score", "Pairs to filter.", max=1),
+            "scores": InPort(PortType.SCORES, "score", "Scores to filter by and pass on.", max=1),
             "by": InPort(PortType.SCORES, "score", "More scores that rules may refer to."),
             "spare": InPort(PortType.ROWS, "score", "Rows that fill it up to `up_to`.", max=1),
         },

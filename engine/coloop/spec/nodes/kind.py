@@ -195,7 +195,7 @@ class BaseNode(Section):
     """What every node has."""
 
     note: str | None = setting(None, widget="text", section="note")
-    """Text for people; it means nothing to the run."""
+    """A note for readers; it has no effect on the run."""
     pool: Name | None = setting(
         None,
         level="advanced",
@@ -204,7 +204,7 @@ class BaseNode(Section):
         section="placement",
         short="pool {}",
     )
-    """Pool of processes or GPUs it runs in; null: `main`."""
+    """Pool of processes or GPUs in which it runs; null: `main`."""
     join: Join = setting("align", level="advanced")
     """How its inputs are joined into the rows it works on."""
 

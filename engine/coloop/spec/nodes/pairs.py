@@ -38,17 +38,18 @@ class PairsNode(BaseNode):
     kind: Literal["pairs"]
     """Chosen against rejected."""
     method: Literal["best_worst", "all", "margin", "direct", "relabel"] = setting("best_worst")
-    """Best against worst, every two, every two that differ enough, two inputs, or new labels."""
+    """Best against worst, all combinations, all that differ enough, two inputs against each other,
+    or new labels."""
     margin: Number | None = setting(
         None, ge=0, when={"method": ("margin",)}, needed={"method": ("margin",)}, hot=True
     )
-    """Least difference of scores."""
+    """Minimum score difference."""
     drop_ties: Flag = setting(True, when=_COMPARED)
-    """Leave out pairs of equal score."""
+    """Drop pairs with equal scores."""
     soft: Soft = setting(False, level="advanced", when=_COMPARED)
     """Keep the preference as a probability instead of swapping sides."""
     columns: SideColumns = setting(default_factory=SideColumns, level="advanced")
-    """Which text each side brings."""
+    """Which text each side uses."""
 
     about: ClassVar[NodeKind] = NodeKind(
         stages={

@@ -10,14 +10,14 @@ from coloop.spec.nodes.kind import MODEL_PATHS, BaseNode, InPort, NodeKind, OutP
 
 
 class ReferenceNode(BaseNode):
-    """Log-probs by frozen or following weights."""
+    """Log-probs under frozen or periodically refreshed weights."""
 
     kind: Literal["reference"]
-    """Log-probs by frozen or following weights."""
+    """Log-probs under frozen or periodically refreshed weights."""
     model: Model = setting(section="model")
     """Where its weights come from; it never trains."""
     join: Literal["concat"] = setting("concat", level="expert", hidden=True)
-    """Inputs stand one after another."""
+    """Inputs are concatenated."""
 
     about: ClassVar[NodeKind] = NodeKind(
         stages={"score": Stage(reads=("rollouts", "pairs"), gives=("log_probs",))},
@@ -25,7 +25,7 @@ class ReferenceNode(BaseNode):
             "rollouts": InPort(PortType.ROLLOUTS, "score", "Rollouts to score."),
             "pairs": InPort(PortType.PAIRS, "score", "Pairs to score, both sides."),
         },
-        outputs={"log_probs": OutPort(PortType.LOG_PROBS, "One log-prob a token.")},
+        outputs={"log_probs": OutPort(PortType.LOG_PROBS, "One log-prob per token.")},
         rows=("rollouts", "pairs"),
         concat=("rollouts", "pairs"),
         title="Reference",

@@ -54,11 +54,11 @@ class RewardNode(BaseNode):
     )
     """What a model reward reads; null: prompt and completion."""
     read: Read | None = setting(None, level="advanced", when=_MODEL_REWARD, section="reading")
-    """How its number becomes a score; null: as it is."""
+    """How its output becomes a score; null: unchanged."""
     algorithm: RewardAlgorithm | None = setting(None, when=_MODEL_REWARD, section="learning")
     """How a model reward learns; null: it is frozen."""
     training: Training | None = setting(None, when=_MODEL_REWARD, section="learning")
-    """How its weights are updated; null: the defaults, where it owns weights that learn."""
+    """How its weights are updated; null: the defaults, if it owns weights that are trained."""
 
     about: ClassVar[NodeKind] = NodeKind(
         stages={
@@ -94,7 +94,7 @@ class RewardNode(BaseNode):
             ),
         },
         outputs={
-            "scores": OutPort(PortType.SCORES, "One number a row, or one a step."),
+            "scores": OutPort(PortType.SCORES, "One number per row, or one per step."),
             "check": OutPort(
                 PortType.CHECK,
                 "A handle for a search or tool that requests scores.",

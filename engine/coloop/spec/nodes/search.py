@@ -35,23 +35,23 @@ class SearchNode(BaseNode):
     method: Literal["monte_carlo", "binary_search", "puct", "and_or"] = setting()
     """Completions of every step, binary search for the first error, or a tree."""
     completions: Completions = setting(8, hot=True)
-    """Completions that estimate a step's chance of success."""
+    """Completions that estimate a step's success probability."""
     step_separator: Text = setting("\n", level="advanced")
-    """What ends a step."""
+    """Text that ends a step."""
     stop_at_zero: Flag = setting(False, level="advanced")
-    """After a step without a chance label no more steps."""
+    """Label no more steps after one whose success probability is 0."""
     labels: StepLabels = setting("soft", level="advanced")
-    """Chances as labels, or right and wrong, or by relative progress."""
+    """Labels: success probabilities, right and wrong, or relative progress."""
     select: Select | None = setting(None, level="advanced")
     """Which branch is followed; null: the method's own rule."""
     expand: Expand | None = setting(None, level="advanced")
-    """How branches are made; null: the method's own."""
+    """How branches are created; null: the method's default."""
     step_reward: Number = setting(0.0, level="advanced")
     """Reward of each action, e.g. -1 to prefer short proofs."""
     and_return: Literal["min"] = setting("min", level="expert")
     """Return of a node all of whose children are needed."""
     give: Literal["proofs", "visited"] = setting("proofs", level="advanced")
-    """Rows of finished texts or proofs, or of every beginning or state that was visited."""
+    """Return rows of finished texts or proofs, or of every visited prefix or state."""
     budget: Budget = setting()
     """Hard limits."""
 
@@ -79,8 +79,8 @@ class SearchNode(BaseNode):
         },
         outputs={
             "rollouts": OutPort(PortType.ROLLOUTS, "The paths or labelled texts that it finds."),
-            "scores": OutPort(PortType.SCORES, "One number a searched row."),
-            "step_scores": OutPort(PortType.SCORES, "One number a step."),
+            "scores": OutPort(PortType.SCORES, "One number per searched row."),
+            "step_scores": OutPort(PortType.SCORES, "One number per step."),
             "policy": OutPort(PortType.POLICY, "A handle: the policy with search."),
         },
         rows=("rows",),

@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 
 
 class TemplateNode(BaseNode):
-    """What some wrote becomes what the next reads."""
+    """Turns texts of one node into prompts for the next."""
 
     kind: Literal["template"]
-    """What some wrote becomes what the next reads."""
+    """Turns texts of one node into prompts for the next."""
     parse: dict[Text, Parse] = setting(default_factory=dict)
-    """New columns read from the text before it: regex, `{json: path}` or `{tag: name}`."""
+    """New columns extracted from the incoming text: regex, `{json: path}` or `{tag: name}`."""
     default: dict[Text, PlainValue] = setting(default_factory=dict, level="advanced")
-    """What a column is where nothing was found."""
+    """Value of a column if nothing was found."""
     text: Text | None = setting(None, widget="text", reference="template")
     """The new prompt, in Jinja."""
     messages: tuple[Message, ...] | None = setting(None, level="advanced")
     """A chat as prompt instead of one text."""
     target: str | None = setting(None, widget="text", reference="template")
-    """What is to be imitated, in Jinja."""
+    """The text to train on, in Jinja."""
     columns: dict[Text, str] = setting(default_factory=dict, level="advanced", reference="template")
     """More columns, each in Jinja."""
     drop: tuple[Text, ...] = setting((), level="advanced", widget="column")
-    """Columns that end here."""
+    """Columns to drop."""
     each: Text | None = setting(None, level="advanced", widget="column")
     """A list column: one row for each element."""
     code: Text | None = setting(None, level="advanced", widget="code", starter=WRITE_SIGNATURE)
-    """Python instead of text: `def write(**columns) -> dict | None`, run in a limited process."""
+    """Python instead of text: `def write(**columns) -> dict | None`, run in a sandboxed process."""
 
     about: ClassVar[NodeKind] = NodeKind(
         stages={"prepare": Stage(reads=("rows", "scores", "library"), gives=("rows",))},

@@ -23,10 +23,10 @@ _SEARCH: When = {"type": ("search",)}
 
 
 class ToolNode(BaseNode):
-    """What a policy may call while it writes."""
+    """What a policy may call while it generates."""
 
     kind: Literal["tool"]
-    """What a policy may call while it writes."""
+    """What a policy may call while it generates."""
     type: ToolType = setting()
     """Run code, compute, look up documents, act in an environment, or ask a policy."""
     call: Text | None = setting(None, widget="regex")
@@ -34,7 +34,8 @@ class ToolNode(BaseNode):
     as well. Null: the type's own, `<search>...</search>`, `<code>...</code>`,
     `<calculate>...</calculate>`, `<ask>...</ask>`; an environment reads all of a turn."""
     result: Text | None = setting(None, widget="text", reference="template")
-    """What is written back, in Jinja; the answer is `value`. Null: the answer as it is."""
+    """The text returned to the policy, in Jinja; the tool's answer is `value`. Null: the answer
+    unchanged."""
     timeout_seconds: Number = setting(
         10.0,
         gt=0,
@@ -43,15 +44,15 @@ class ToolNode(BaseNode):
         unit="seconds",
         when={"type": ("python", "environment")},
     )
-    """Longest time of a call."""
+    """Maximum time of a call."""
     output_bytes: Whole = setting(10_000, ge=1, level="advanced", unit="bytes")
-    """Most bytes of an answer; the rest is cut."""
+    """Maximum bytes of an answer; the rest is cut."""
     top_k: Whole = setting(3, ge=1, when=_SEARCH)
-    """Documents that a search gives."""
+    """Number of documents that a search returns."""
     column: Text | None = setting(None, widget="column", when=_SEARCH)
     """Column of the documents that is searched; null: `text`."""
     name: Name | None = setting(None, title="Environment name", when=_ENVIRONMENT)
-    """An environment that coloop brings, e.g. `proof`."""
+    """A built-in environment, e.g. `proof`."""
     code: Text | None = setting(
         None, widget="code", when=_ENVIRONMENT, starter=ENVIRONMENT_SIGNATURE
     )
@@ -90,7 +91,7 @@ class ToolNode(BaseNode):
         outputs={
             "tool": OutPort(PortType.TOOL, "A handle by which a policy calls it."),
             "rollouts": OutPort(
-                PortType.ROLLOUTS, "What a `model` tool's policy wrote.", when=_ASKS_POLICY
+                PortType.ROLLOUTS, "What a `model` tool's policy generated.", when=_ASKS_POLICY
             ),
         },
         metrics=("tool/calls", "tool/errors", "tool/seconds"),

@@ -43,13 +43,14 @@ class VerifierNode(BaseNode):
     method: Literal["rule", "generative", "implicit_prm", "discriminative", "vote", "formal"] = (
         setting()
     )
-    """The task's checker, a written verdict, log ratios, a head, a majority, a proof checker."""
+    """The task's checker, a generated verdict, log ratios, a head, a majority, a proof checker."""
     per: Literal["row"] | None = setting(None, level="advanced")
     """With `join: gather`: a score for each row gathered; null: one for the gathered row."""
     model: Model | None = setting(None, when=_JUDGE_MODEL, needed=_JUDGE_MODEL, section="model")
     """Where its weights come from."""
     rollout: Rollout | None = setting(None, when=_WRITES, section="generation")
-    """How a generative verifier writes; null: it writes nothing, label probabilities are read."""
+    """How a generative verifier generates; null: it generates nothing, and label probabilities are
+    read."""
     algorithm: VerifierAlgorithm | None = setting(None, when=_JUDGE_MODEL, section="learning")
     """How it learns, for each teaching port in use; null: it is frozen."""
     credit: Credit = setting(
@@ -60,7 +61,7 @@ class VerifierNode(BaseNode):
     )
     """How scores of its verdicts become advantages."""
     training: Training | None = setting(None, when=_JUDGE_MODEL, section="learning")
-    """How its weights are updated; null: the defaults, where it owns weights that learn."""
+    """How its weights are updated; null: the defaults, if it owns weights that are trained."""
     template: PromptTemplate | None = setting(
         None, when=_JUDGE_MODEL, needed=_WRITES, section="reading"
     )
@@ -74,7 +75,7 @@ class VerifierNode(BaseNode):
     by: OneOrMany[Name] | None = setting(
         None, level="advanced", when={"method": ("vote",)}, choices="groupings", reference="node"
     )
-    """What the voters share, as `credit.group_by`; null: their prompt row."""
+    """What the voters have in common, as in `credit.group_by`; null: their prompt row."""
     answer: Text | None = setting(None, when={"method": ("vote",)}, widget="regex")
     """Regular expression with one group: what is counted; null: the whole completion."""
 
@@ -121,13 +122,17 @@ class VerifierNode(BaseNode):
             "rewards": InPort(
                 PortType.SCORES,
                 "learn",
-                "Scores of the verdicts it wrote.",
+                "Scores of the verdicts it generated.",
                 teaching=True,
                 of="own rollouts",
                 when=_WRITES,
             ),
             "demonstrations": InPort(
-                PortType.ROWS, "learn", "Verdicts it imitates.", teaching=True, when=_JUDGE_MODEL
+                PortType.ROWS,
+                "learn",
+                "Verdicts it is trained on (SFT).",
+                teaching=True,
+                when=_JUDGE_MODEL,
             ),
             "pairs": InPort(
                 PortType.PAIRS,
@@ -141,11 +146,11 @@ class VerifierNode(BaseNode):
             "scores": OutPort(PortType.SCORES, "One number per judged row or generated verdict."),
             "step_scores": OutPort(
                 PortType.SCORES,
-                "One number a step or token.",
+                "One number per step or token.",
                 when={"method": ("rule", "generative", "implicit_prm", "discriminative", "formal")},
             ),
             "rollouts": OutPort(
-                PortType.ROLLOUTS, "The verdicts that a generative one wrote.", when=_WRITES
+                PortType.ROLLOUTS, "The verdicts of a generative verifier.", when=_WRITES
             ),
             "check": OutPort(PortType.CHECK, "A handle for a search or tool that requests scores."),
             "policy": OutPort(

@@ -164,7 +164,7 @@ function useGraphActions(): Action[] {
     const startCutting = () => useEdgeCutter.setState({ isOn: true });
     const note = () => addNote(toLoop(screenToFlowPosition(middle())));
     return [
-      edit("insert", "Insert a node in the connection", "i", insert, {
+      edit("insert", "Insert a node into the connection", "i", insert, {
         isEnabled: () => isEnabled() && chosenEdge() !== undefined,
       }),
       edit("disconnect", "Cut all connections of the selection", "x", disconnect, {
@@ -249,9 +249,9 @@ function useViewActions(): Action[] {
       view("fit", "Show everything", "1", () => reveal(null)),
       view("zoomIn", "Zoom in", "+ =", () => void zoomIn({ duration: 120 })),
       view("zoomOut", "Zoom out", "-", () => void zoomOut({ duration: 120 })),
-      view("overview", "Overview on or off", "m", toggle("hasMinimap")),
-      view("inspector", "Settings panel on or off", "]", toggle("isInspectorOpen")),
-      view("dock", "Lower panel on or off", "j", toggle("isDockOpen")),
+      view("overview", "Toggle the overview", "m", toggle("hasMinimap")),
+      view("inspector", "Toggle the settings panel", "]", toggle("isInspectorOpen")),
+      view("dock", "Toggle the lower panel", "j", toggle("isDockOpen")),
     ];
   }, [zoomIn, zoomOut]);
 }

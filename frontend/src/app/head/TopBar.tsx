@@ -128,7 +128,7 @@ function MoreMenu() {
         }
       >
         <MenuItem icon={<LayoutGrid size={14} />} keys="G" onSelect={() => showDialog("gallery")}>
-          Presets gallery
+          Preset gallery
         </MenuItem>
         <MenuItem icon={<FileUp size={14} />} onSelect={importing.ask}>
           Import YAML or a picture…

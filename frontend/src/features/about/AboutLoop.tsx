@@ -109,7 +109,7 @@ function TourOffer() {
   if (!isOffered) return null;
   return (
     <p className="flex flex-wrap items-center gap-2 rounded-2 border border-line px-3 py-2 text-xs">
-      <span className="min-w-32 flex-1">New here? A tour of the page, one minute.</span>
+      <span className="min-w-32 flex-1">New here? Take a one-minute tour of the page.</span>
       <Button size="small" onClick={start}>
         Take the tour
       </Button>

@@ -81,7 +81,7 @@ function MetricStrip({ node }: { node: string }) {
   return (
     <div className="flex items-center gap-2 px-3 tabular" style={{ height: METRIC_HEIGHT }}>
       {told === "" ? (
-        <span className="text-faint">no number yet</span>
+        <span className="text-faint">no value yet</span>
       ) : (
         <>
           <span className="min-w-0 flex-1">

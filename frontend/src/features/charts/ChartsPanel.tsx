@@ -62,7 +62,7 @@ export function ChartsPanel() {
         isLoading ? (
           <Loading label="Loading the curves" rows={4} />
         ) : (
-          <Empty icon={<ChartLine size={24} />} title="No numbers yet">
+          <Empty icon={<ChartLine size={24} />} title="No metrics yet">
             Curves appear after the first training step or evaluation.
           </Empty>
         )

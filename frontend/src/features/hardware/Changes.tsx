@@ -198,7 +198,7 @@ function ledTo(way: FitWay): string {
 
 function waysTitle(ways: readonly FitWay[]): string {
   const count = formatPlural(ways.length, "way");
-  return isWayOut(ways) ? `${count} to make it fit` : `None makes it fit: ${count} to come closer`;
+  return isWayOut(ways) ? `${count} to make it fit` : `None makes it fit: ${count} to reduce memory`;
 }
 
 interface WaysProps {
@@ -219,7 +219,7 @@ function Ways({ ways, isLooking, budget }: WaysProps) {
   return (
     <div id={WAYS} tabIndex={-1} className="ways-to-fit mt-3">
       <h4 className="font-semibold text-sm">{waysTitle(ways)}</h4>
-      <ul aria-label={isWayOut(ways) ? "Ways to make it fit" : "Ways to come closer"}>
+      <ul aria-label={isWayOut(ways) ? "Ways to make it fit" : "Ways to reduce memory"}>
         {ways.map((way) => (
           <li key={way.title} className="flex items-start gap-2 border-line border-b py-2 text-sm">
             <span className="min-w-0 flex-1">

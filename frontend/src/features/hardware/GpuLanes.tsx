@@ -46,14 +46,14 @@ export function GpuLanes({ estimate, budget }: { estimate: Estimate; budget: Bud
   const verbs = verbsOf(estimate);
   const shown = verbs.includes(verb) ? verb : WORST;
   const options = [
-    { value: WORST, label: "Worst instant" },
+    { value: WORST, label: "Peak" },
     ...verbs.map((one) => ({ value: one, label: one })),
   ];
   return (
     <section aria-label="GPUs" className="px-4 pt-2">
       <div className="mb-2 flex flex-wrap items-center gap-x-4 gap-y-1">
         <h3 className="font-semibold text-base">GPUs</h3>
-        <Segmented label="Moment of a step" value={shown} options={options} onChange={setVerb} />
+        <Segmented label="Part of a step" value={shown} options={options} onChange={setVerb} />
         <span className="flex-1" />
         <MemoryLegend estimate={estimate} className="gap-x-3 gap-y-0.5" />
       </div>
@@ -165,7 +165,7 @@ function LaneMemory({ gpu, verb }: { gpu: GpuEstimate; verb: string | null }) {
     <>
       <span className="min-w-24 flex-1">
         {stage === null ? (
-          <span className="text-faint text-xs">nothing of it runs here</span>
+          <span className="text-faint text-xs">nothing runs here</span>
         ) : (
           <MemoryBar gpu={gpu} stage={stage} height={20} />
         )}
@@ -217,9 +217,9 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
         <Button size="small" onClick={showWays}>
           {isWayOut(answer.ways)
             ? answer.ways.length === 1
-              ? "See the way"
-              : `See each of ${answer.ways.length} ways`
-            : "See what comes closer"}
+              ? "See the way to fit"
+              : `See all ${answer.ways.length} ways to fit`
+            : "See what would help"}
         </Button>
       ) : null}
       {canFit ? (

@@ -87,7 +87,7 @@ function BudgetCell({ budget }: { budget: Budget }) {
           <FitButton budget={budget} />
         ) : (
           <span className="tabular truncate text-muted" title={budget.refusal ?? undefined}>
-            {Number.isFinite(spare) ? `spare ${formatBytes(Math.max(spare, 0))}` : "not known"}
+            {Number.isFinite(spare) ? `${formatBytes(Math.max(spare, 0))} free` : "not known"}
             {budget.refusal === null ? null : <span className="text-warning">, not runnable</span>}
           </span>
         )}

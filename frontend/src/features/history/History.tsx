@@ -42,7 +42,7 @@ export function History({ loopId, onRestored }: { loopId: string; onRestored: ()
     attempt(async () => {
       const loop = await restoreVersion(loopId, chosen.version, revision);
       sync?.adopt(loop, `Restore version ${chosen.version}`);
-      toast.success(`Version ${chosen.version} is back. Undo brings back what was there.`);
+      toast.success(`Version ${chosen.version} is restored. Undo reverts this.`);
       onRestored();
     });
   return (

@@ -88,7 +88,7 @@ function Time({ preset: { traits, runnable_here: runsHere } }: { preset: LoopPre
         "flex shrink-0 items-center gap-1 text-xs leading-5",
         runsHere ? "text-success" : "text-muted",
       )}
-      title={`Estimated: ${least}${formatSeconds(traits.seconds)} on a laptop's processor`}
+      title={`Estimated: ${least}${formatSeconds(traits.seconds)} on a laptop's CPU`}
     >
       <Laptop size={13} aria-hidden="true" /> {least}
       {shortTime(traits.seconds)} {runsHere ? "here" : "on a CPU"}

@@ -14,7 +14,7 @@ export const FILTERS: readonly PresetFilter[] = [
   { id: "offline", label: "Offline", fits: ({ traits }) => traits.mode === "offline" },
   {
     id: "judging",
-    label: "Reward modelling",
+    label: "Reward modeling",
     fits: ({ traits }) => traits.mode === "reward_modeling",
   },
   { id: "gpus", label: "Needs GPUs", fits: ({ traits }) => traits.needs_gpus },

@@ -34,7 +34,7 @@ export function SampleTable({ rows, sorting, open, onOpen }: SampleTableProps) {
             <th className="w-6">
               <span className="sr-only">Open</span>
             </th>
-            <th className="w-28">Writer</th>
+            <th className="w-28">Node</th>
             <th className="w-[30%]">Prompt</th>
             <th>Completion</th>
             <th className="w-20 text-right">Reward</th>

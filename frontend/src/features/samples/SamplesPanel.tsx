@@ -71,7 +71,7 @@ export function SamplesPanel() {
         />
         {writers.length > 1 ? (
           <LabelledSelect
-            label="Writer"
+            label="Node"
             value={writer}
             options={[
               { value: "", label: "all" },

@@ -25,7 +25,7 @@ export function ScoreTable({ sources, rows, colors, onChoose }: ScoreTableProps)
             </th>
             <th className="w-[22%]">Prompt</th>
             <th className="w-[18%]">Answer</th>
-            <th className="w-[10%]">Gold</th>
+            <th className="w-[10%]">Expected</th>
             {sources.map(({ edge, node }) => (
               <th key={edge} className="min-w-28">
                 <button

@@ -56,7 +56,7 @@ export function TotalBar({ payee, edges, colors, total, keepsTotal, onKeepTotal 
         ) : null}
         {edges.length > 1 ? (
           <div className="flex items-center justify-between gap-2 text-muted text-xs">
-            <span aria-hidden="true">Keep the total: others share what is left</span>
+            <span aria-hidden="true">Keep the total: the other weights share the rest</span>
             <Switch label="Keep the total" isOn={keepsTotal} onChange={onKeepTotal} />
           </div>
         ) : null}

@@ -222,7 +222,7 @@ function StepText({ shares }: { shares: StepShares }) {
   return (
     <>
       <b>step {formatSeconds(step)}</b>
-      {isSplit ? " · at work in it " : ": "}
+      {isSplit ? " · busy: " : ": "}
       {(isSplit ? pools : stages.slice(0, 5)).map(shareText).join(isSplit ? " · " : " + ")}
     </>
   );

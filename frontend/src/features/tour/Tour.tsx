@@ -108,7 +108,7 @@ export const STEPS: readonly TourStep[] = [
   },
   {
     title: "Settings of the selection",
-    text: "With nothing selected, those of the whole loop. Simple, advanced and expert decide how many are shown, never which take effect.",
+    text: "With nothing selected, these are the settings of the whole loop. Simple, advanced and expert decide how many are shown, never which take effect.",
     target: "aside[aria-label='Settings']",
     prepare: () => setPreferences({ isInspectorOpen: true }),
   },
@@ -120,7 +120,7 @@ export const STEPS: readonly TourStep[] = [
   },
   {
     title: "Does it fit, and how long does a step take?",
-    text: "Estimated after every change, before anything runs.",
+    text: "Memory and step time are estimated after every change, before anything runs.",
     target: "[data-tour='memory']",
   },
   {
@@ -130,7 +130,7 @@ export const STEPS: readonly TourStep[] = [
   },
   {
     title: "Everything by keyboard, and help everywhere",
-    text: "All commands are one key press away. Problems and alerts have a “Why?”, and a learner shows its formulas.",
+    text: "All commands are one shortcut away. Problems and alerts have a “Why?”, and a learner shows its formulas.",
     target: "[data-tour='more']",
   },
 ];

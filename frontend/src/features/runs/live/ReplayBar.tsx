@@ -98,7 +98,7 @@ export function ReplayBar({ replay }: { replay: Replay }) {
       />
       <ForkHere step={step} />
       <Button size="small" onClick={replay.stop}>
-        Leave the replay
+        Exit replay
       </Button>
     </section>
   );

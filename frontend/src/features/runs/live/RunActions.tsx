@@ -186,7 +186,7 @@ function ReportDialog({ run, isOpen, onClose }: ReportDialogProps) {
             <p className="text-sm">{findingOf(report, gauges?.stages)}</p>
             <Part title="Time" rows={timesOf(report)} format={formatSeconds} />
             <Part
-              title="Tokens a second while at work"
+              title="Tokens per second while busy"
               rows={ratesOf(report)}
               format={(rate) => (rate === null ? "–" : formatRate(rate, "tok"))}
             />

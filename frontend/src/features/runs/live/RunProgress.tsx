@@ -146,7 +146,7 @@ function RunWaiting({ text }: { text: string }) {
 }
 
 function waitingFor(run: RunSummary | null): string | null {
-  if (run?.state === "queued") return "Waits until another run has ended";
+  if (run?.state === "queued") return "Waiting for another run to end";
   if (run?.state !== "starting") return null;
   return `Starting: ${run.message ?? "the driver loads the engine and starts its workers"}`;
 }

@@ -106,7 +106,7 @@ function furthestText(report: RunReport, rows: readonly Compared[]): string {
     times,
     ratesOf(report).find(({ name }) => name === row.name),
   );
-  return `Furthest off is ${row.name}, ${formatSeconds(row.measured)} instead of ${formatSeconds(row.predicted)}${why && `: ${why}`}.`;
+  return `The largest error is in ${row.name}, ${formatSeconds(row.measured)} instead of ${formatSeconds(row.predicted)}${why && `: ${why}`}.`;
 }
 
 /** A stage takes longer by more tokens or by fewer of them a second. */
@@ -114,11 +114,11 @@ function reasonText(times: number, rate: Compared | undefined): string {
   const faster = rate ? timesPredicted(rate) : null;
   if (!rate || faster === null) return "";
   const tokens = times * faster;
-  const speed = `it did ${formatCount(rate.measured)} tokens a second, not ${formatCount(rate.predicted)}`;
+  const speed = `it processed ${formatCount(rate.measured)} tokens per second, not ${formatCount(rate.predicted)}`;
   const amount =
     tokens >= 1
       ? `on ${timesText(tokens)} times the tokens`
-      : `on ${timesText(1 / tokens)} times fewer tokens`;
+      : `on ${(100 * tokens).toFixed(0)} % of the tokens`;
   if (isNear(tokens)) return speed;
   if (isNear(faster)) return `it worked ${amount}`;
   return `${speed}, ${tokens > 1 === times > 1 ? "and" : "though"} ${amount}`;
@@ -128,5 +128,5 @@ function memoryText(rows: readonly Compared[]): string {
   const [most] = rows;
   const times = most ? timesPredicted(most) : null;
   if (!most || times === null || isNear(times)) return "";
-  return `${formatBytes(most.measured)} were held at most, ${formatBytes(most.predicted)} predicted.`;
+  return `Peak memory was ${formatBytes(most.measured)}; ${formatBytes(most.predicted)} was predicted.`;
 }
