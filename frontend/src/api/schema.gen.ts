@@ -1957,19 +1957,19 @@ export interface components {
         };
         /**
          * Decision
-         * @description A value that the spec left to the compiler.
+         * @description A value that the loop leaves to the compiler.
          */
         Decision: {
             /**
              * Path
-             * @description The setting: `nodes.actor.training.dtype`.
+             * @description Where it would be written.
              */
             path: string;
             /** Reason */
             reason: string;
             /**
              * Value
-             * @description What it is in the run; None: nothing of the kind.
+             * @description What is counted with.
              */
             value: Json;
         };

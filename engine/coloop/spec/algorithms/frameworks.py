@@ -98,7 +98,7 @@ _FAMILIES: Final[Mapping[str, str]] = {
     "openrlhf-reinforce-pp-baseline": "reinforce_pp_baseline",
 }
 """The algorithm of which it is a setting, where that has another name."""
-_TEXTS: Final[Mapping[str, Mapping[str, str]]] = {
+_TEXTS: Final[Mapping[str, Preset]] = {
     "trl-sapo": {
         "title": "SAPO",
         "help": "Weights tokens by a smooth gate of the ratio instead of clipping it.",
