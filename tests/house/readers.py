@@ -63,6 +63,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "ToolNode": (
         "runtime/roles/tool.py",
         "runtime/roles/generation/policy_tool.py",
+        "runtime/roles/rows/outside.py",
         "data/tools/calls.py",
     ),
     "Pack": ("runtime/roles/generation/policy_tool.py",),

@@ -80,7 +80,7 @@ def test_every_comparison_of_a_group_has_a_function_and_a_formula() -> None:
 def test_every_method_of_a_search_is_carried_out() -> None:
     methods = {*get_args(SearchNode.model_fields["method"].annotation)}
 
-    assert methods == pytest.importorskip("coloop.runtime.roles.searching").METHODS.keys()
+    assert methods == pytest.importorskip("coloop.runtime.roles.search").METHODS.keys()
     assert methods == OF_SEARCHES.keys()
 
 

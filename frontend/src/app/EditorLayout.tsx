@@ -186,5 +186,7 @@ export function BrokenTextBanner() {
 
 function lockReason({ brokenText, typedText, checkStatus }: SyncState): string | null {
   if (brokenText !== null) return "The text has errors.";
-  return typedText !== null && checkStatus === "offline" ? "The text has not been parsed yet." : null;
+  return typedText !== null && checkStatus === "offline"
+    ? "The text has not been parsed yet."
+    : null;
 }

@@ -8,6 +8,7 @@ A unit knows stages and tables; it knows nothing of lanes, phases, algorithms or
 whoever holds it when it has ended.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -25,7 +26,7 @@ UnitsOf = Callable[[Sequence[Stage], StepContext, Unrolled, Place, Ended], "Toge
 """Makes the units of stages that stand at a place."""
 
 
-class Unit:
+class Unit(ABC):
     """A part of a step."""
 
     stages: tuple[Stage, ...]
@@ -39,8 +40,8 @@ class Unit:
     home: "Together"
     """Its list, to which it says when it has ended."""
 
-    def ready(self) -> "list[Task]":
-        raise NotImplementedError
+    @abstractmethod
+    def ready(self) -> "list[Task]": ...
 
     def end(self) -> None:
         self.is_done = True
@@ -233,11 +234,11 @@ class Repeated(Unit):
         place = (*self._place, number)
         self._running = self._units(stages, step_context, fresh, place, self._ended)
 
-    def _enter(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _enter(self) -> None: ...
 
-    def _ended(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _ended(self) -> None: ...
 
 
 def step_context_of(

@@ -198,7 +198,9 @@ function ledTo(way: FitWay): string {
 
 function waysTitle(ways: readonly FitWay[]): string {
   const count = formatPlural(ways.length, "way");
-  return isWayOut(ways) ? `${count} to make it fit` : `None makes it fit: ${count} to reduce memory`;
+  return isWayOut(ways)
+    ? `${count} to make it fit`
+    : `None makes it fit: ${count} to reduce memory`;
 }
 
 interface WaysProps {

@@ -4,7 +4,11 @@ import { formatMetric } from "@/lib/format";
 export type TokenView = "ofAdvantage" | "ofKl" | "ofRatio" | "ofScores" | "ofEntropy";
 
 export const VIEWS: readonly { value: TokenView; label: string; title: string }[] = [
-  { value: "ofAdvantage", label: "advantage", title: "Whether the token is made more or less likely" },
+  {
+    value: "ofAdvantage",
+    label: "advantage",
+    title: "Whether the token is made more or less likely",
+  },
   { value: "ofKl", label: "KL", title: "KL to the reference" },
   { value: "ofRatio", label: "ratio", title: "Log ratio of the new policy to the old one" },
   { value: "ofScores", label: "scores", title: "Scores of individual tokens" },
