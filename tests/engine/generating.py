@@ -30,7 +30,7 @@ def generate(
 
 def versions_of(row: Generation) -> list[int]:
     """Version of the weights that wrote each token, L."""
-    versions = [row.version] * len(row.token_ids)
-    for token, version in row.switches:
+    versions = [0] * len(row.token_ids)
+    for token, version in row.versions:
         versions[token:] = [version] * (len(versions) - token)
     return versions

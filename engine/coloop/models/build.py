@@ -19,8 +19,9 @@ from transformers import (
 )
 
 from coloop.errors import ModelUnavailable
+from coloop.models.chats import set_template
 from coloop.models.pretrained import load_outline, load_pretrained
-from coloop.models.tokenizer import TOKENIZERS, set_template
+from coloop.models.tokenizer import TOKENIZERS
 from coloop.models.waiting import WeightsToCome
 from coloop.spec import presets
 from coloop.spec.model import ComputeDtype, Dtype, Model, PretrainedModel, ScratchModel

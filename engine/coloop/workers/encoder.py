@@ -14,8 +14,8 @@ from coloop.algorithms.batch import Choice, Pair, Prompt, Text, Unit
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Ids, ids_of, mask_of
 from coloop.errors import DataError, RequestRefused
+from coloop.models.chats import Tools
 from coloop.models.tokenizer import (
-    Tools,
     decode,
     encode_chat,
     encode_completion,

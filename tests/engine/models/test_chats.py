@@ -8,13 +8,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from coloop.algorithms.batch import Sequence, Text
 from coloop.errors import RequestRefused
-from coloop.models.tokenizer import (
-    byte_tokenizer,
-    decode,
-    encode_chat,
-    rendered_prompt,
-    set_template,
-)
+from coloop.models.chats import set_template
+from coloop.models.tokenizer import byte_tokenizer, decode, encode_chat, rendered_prompt
 from coloop.workers.encoder import Encoder
 
 CHATML = Path(__file__).parents[1] / "templates" / "chats" / "chatml.jinja"

@@ -173,7 +173,7 @@ def test_after_a_push_the_engine_holds_and_samples_the_new_weights(
     asked = GenerationRequest(id="row", prompt_ids=prompt, seed=1, max_new_tokens=6)
     row = generate(engine, [asked])[0]
     own = score_source(loaded.model, [prompt + row.token_ids])[0, len(prompt) :]
-    assert row.version == 7
+    assert row.versions == ((0, 7),)
     assert row.log_probs == near(own.tolist(), terms=terms, scale=LOGITS)
 
 

@@ -3,13 +3,14 @@ packing or the order of rows. Tokens outside the loss mask take part in nothing.
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, get_args
 
 import pytest
 import torch
 from tests.engine.numerics import assert_near, near
 from tests.matrix import also
+from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
 from coloop.algorithms.batch import Batch, Pair, PairBatch, collate, collate_pairs
@@ -111,10 +112,21 @@ def in_float64(batch: Batch) -> Batch:
 
 
 def widened(batch: Batch | PairBatch, more: int) -> Batch | PairBatch:
+    """The same rows with `more` columns of padding."""
     if isinstance(batch, PairBatch):
-        sides = batch.sides
-        return replace(batch, sides=sides.padded_to(sides.token_ids.shape[1] + more))
-    return batch.padded_to(batch.token_ids.shape[1] + more)
+        return replace(batch, sides=widened(batch.sides, more))
+    wide = {
+        field.name: pad(value, (0, more))
+        for field in fields(batch)
+        if isinstance(value := getattr(batch, field.name), torch.Tensor)
+        and value.dim() == 2
+        and field.name != "choices"
+    }
+    numbers = {
+        name: pad(value, (0, more)) if value.dim() == 2 else value
+        for name, value in batch.numbers.items()
+    }
+    return replace(batch, **wide, numbers=numbers)
 
 
 def measure(

@@ -327,7 +327,7 @@ def test_rows_beyond_the_positions_are_neither_scored_nor_learned(
     assert host.evaluate(order).too_long == {"actor": (found,)}
     reply = host.learn(order)
     assert (reply.too_long, reply.samples) == ({"actor": (found,)}, 1)
-    assert host.evaluate(replace(order, loads=())).too_long == {}
+    assert host.evaluate(replace(order, items={})).too_long == {}
 
 
 def test_a_saved_host_is_what_it_was(make_host: MakeHost, tmp_path: Path) -> None:

@@ -1,0 +1,214 @@
+"""Chats as token ids: what a policy continues, and which tokens it imitates.
+    system user assistant user assistant      prompt: what was said before
+    -----prompt------|---------target---      target: its assistant messages are imitated
+                 0000 1111111 0000 111111      mask
+A template with `generation` marks says which characters these are; of another one it is found out
+by rendering the chat up to and behind each answer, which earlier messages must survive. A
+template gets what transformers gives it, without null keys (Arrow has those of all tools'
+schemas).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from operator import eq
+from typing import Any, Final
+
+from tokenizers import Encoding
+from transformers import PreTrainedTokenizerFast
+
+from coloop.data.chats import without_nulls
+from coloop.data.templates.chat import render_chat
+from coloop.errors import RequestRefused
+
+Messages = Sequence[Mapping[str, Any]]
+Tools = Sequence[Mapping[str, Any]] | None
+"""What the assistant may call, as JSON schemas of functions; as templates take them."""
+Span = tuple[int, int]  # characters from, and up to
+CONTINUED: Final = "CONTINUE_FINAL_MESSAGE_TAG "
+"""Stands behind a content that the assistant goes on with, to find its end; as in transformers."""
+PROBE: Final = "\ue000"  # a content with which no generation prompt goes on
+
+
+TEMPLATE_KWARGS: Final = "chat_template_kwargs"
+"""Where a tokenizer keeps further values for its template; it is saved with it."""
+
+
+def set_template(
+    tokenizer: PreTrainedTokenizerFast, template: str | None, kwargs: Mapping[str, Any]
+) -> None:
+    if template is not None:
+        tokenizer.chat_template = template
+    if kwargs:
+        tokenizer.init_kwargs[TEMPLATE_KWARGS] = dict(kwargs)
+
+
+def rendered_prompt(
+    tokenizer: PreTrainedTokenizerFast, messages: Messages, tools: Tools = None
+) -> str:
+    """A chat as text up to where the assistant writes, or continues its last message."""
+    last = messages[-1] if messages else {}
+    content, is_call = last.get("content"), bool(last.get("tool_calls"))
+    if last.get("role") == "assistant" and isinstance(content, str) and content and not is_call:
+        return _continued(tokenizer, messages, tools)
+    return _rendered(tokenizer, messages, tools, is_open=True)[0]
+
+
+def _continued(tokenizer: PreTrainedTokenizerFast, messages: Messages, tools: Tools) -> str:
+    """A chat up to its last content, as transformers' `continue_final_message` cuts it."""
+    said = messages[-1]["content"]
+    marked = [*messages[:-1], {**messages[-1], "content": said + CONTINUED}]
+    text = _rendered(tokenizer, marked, tools, is_open=False)[0]
+    place = text.rfind(CONTINUED.strip())
+    if place < 0 or said.strip() not in text:
+        raise RequestRefused(
+            f"the chat template of {_whose(tokenizer)} does not render the content of the last "
+            "message, so the assistant cannot continue it; end the prompt with a user message"
+        )
+    is_exact = text.startswith(CONTINUED, place)
+    return text[:place] if is_exact else text[:place].rstrip()
+
+
+def imitated_chat(
+    tokenizer: PreTrainedTokenizerFast, before: Messages, after: Messages, tools: Tools = None
+) -> tuple[str, list[Span]]:
+    """A conversation as text, and where the assistant's messages of `after` stand in it. `before`:
+    read, not imitated. Raises `RequestRefused` where there is nothing to imitate or its place is
+    unclear."""
+    whole = [*before, *after]
+    answers = [
+        place
+        for place, message in enumerate(whole)
+        if place >= len(before) and message.get("role") == "assistant"
+    ]
+    if not answers:
+        raise RequestRefused(
+            f"the chat of {len(after)} messages has no message of the role `assistant` to imitate"
+        )
+    text, marked = _rendered(tokenizer, whole, tools, is_open=False)
+    if marked:
+        known = len(_rendered(tokenizer, before, tools, is_open=False)[1]) if before else 0
+        return text, marked[known:]
+    return text, [_answer_in(tokenizer, text, whole, place, tools) for place in answers]
+
+
+def encode_imitated(
+    tokenizer: PreTrainedTokenizerFast, text: str, spans: Sequence[Span]
+) -> tuple[list[int], list[bool]]:
+    """Token ids of a chat, and which have a character of a span.
+
+    As transformers' `return_assistant_tokens_mask`, which marks only the first of a last
+    character's tokens.
+    """
+    made = tokenizer(text, add_special_tokens=False)
+    encoding, ids = made.encodings[0], list(made["input_ids"])
+    check_known(tokenizer, text, encoding)
+    mask = [False] * len(ids)
+    places = encoding.offsets
+    for start, end in spans:
+        first = bisect_left(places, start, key=lambda place: place[1] - 1)
+        stop = bisect_left(places, end, key=lambda place: place[0])
+        mask[first:stop] = [True] * (stop - first)
+    return ids, mask
+
+
+def _answer_in(
+    tokenizer: PreTrainedTokenizerFast, text: str, whole: Messages, place: int, tools: Tools
+) -> Span:
+    """Where the message at a place stands in the text of a chat, its end mark included."""
+    opened = _rendered(tokenizer, whole[:place], tools, is_open=True)[0]
+    closed = _rendered(tokenizer, whole[: place + 1], tools, is_open=False)[0]
+    if not text.startswith(closed):
+        raise RequestRefused(
+            f"the chat template of {_whose(tokenizer)} renders message {place} differently if "
+            "others follow, so the tokens to imitate cannot be determined; mark them in the "
+            "template (`{% generation %}`), or give each answer its own row"
+        )
+    start = len(opened)
+    if not closed.startswith(opened):
+        start = _written_start(tokenizer, opened, closed, whole[:place], tools)
+    return start, len(closed.rstrip())
+
+
+def _written_start(
+    tokenizer: PreTrainedTokenizerFast, opened: str, closed: str, before: Messages, tools: Tools
+) -> int:
+    """Where an answer begins: behind what the generation prompt and any answer share."""
+    probe = [*before, {"role": "assistant", "content": PROBE}]
+    start = _common(opened, _rendered(tokenizer, probe, tools, is_open=False)[0])
+    asked = _rendered(tokenizer, before, tools, is_open=False)[0] if before else ""
+    if start < len(asked) or not closed.startswith(opened[:start]):
+        raise RequestRefused(
+            f"the generation prompt of the chat template of {_whose(tokenizer)} is "
+            f"{opened[_common(opened, closed) :][:40]!r} where message {len(before)} of the chat "
+            "has something else, so the tokens to imitate cannot be determined; mark them in the "
+            "template (`{% generation %}`)"
+        )
+    return start
+
+
+def _common(one: str, other: str) -> int:
+    return sum(takewhile(bool, map(eq, one, other)))
+
+
+def _rendered(
+    tokenizer: PreTrainedTokenizerFast, messages: Messages, tools: Tools, *, is_open: bool
+) -> tuple[str, list[Span]]:
+    if tokenizer.chat_template is None:
+        raise RequestRefused(
+            "the prompt is a list of messages, but the model's tokenizer has no chat template; "
+            "write the prompt as text (a template node can do it)"
+        )
+    for place, message in enumerate(messages):
+        says = "content" in message or "tool_calls" in message
+        if not isinstance(message.get("role"), str) or not says:
+            raise RequestRefused(
+                f"message {place} of the chat has no role and content, it has {sorted(message)}"
+            )
+    kwargs: dict[str, Any] = tokenizer.init_kwargs.get(TEMPLATE_KWARGS) or {}
+    said: list[dict[str, Any]] = without_nulls(messages)
+    given: list[Any] | None = None if tools is None else without_nulls(tools)
+    if type(tokenizer).apply_chat_template is not PreTrainedTokenizerFast.apply_chat_template:
+        # Code of its own, to which somebody said yes, writes its chats.
+        own = tokenizer.apply_chat_template(
+            said, tools=given, tokenize=False, add_generation_prompt=is_open, **kwargs
+        )
+        return str(own), []
+    values = {
+        **tokenizer.special_tokens_map,
+        **kwargs,
+        "tools": given,
+        "add_generation_prompt": is_open,
+    }
+    try:
+        return render_chat(tokenizer.get_chat_template(tools=given), said, values)
+    except ValueError as problem:
+        raise RequestRefused(f"the chat template of {_whose(tokenizer)}: {problem}") from None
+
+
+def check_known(tokenizer: PreTrainedTokenizerFast, text: str, encoding: Encoding) -> None:
+    """Raises `RequestRefused` for a character without a token.
+
+    The unknown token may be a mark as well, such as `<|endoftext|>`: written in the text or put
+    around it, it is known.
+    """
+    unknown = tokenizer.unk_token_id
+    if unknown is None or unknown not in encoding.ids:
+        return
+    for one, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
+        written = text[start:end]
+        if one == unknown and start < end and written.strip() != tokenizer.unk_token:
+            shown = text if len(text) <= 60 else f"{text[:57]}..."
+            raise RequestRefused(
+                f"the tokenizer has no token for {written!r} in the text {shown!r}"
+            )
+
+
+def _whose(tokenizer: PreTrainedTokenizerFast) -> str:
+    return tokenizer.name_or_path or "a model from scratch"
+
+
+Prompt = str | Sequence[Mapping[str, Any]]
+"""Text, or a chat: a list of messages with `role` and `content`."""
