@@ -86,7 +86,7 @@ describe("forms from the catalog", () => {
     show(<NodeInspector id="rm" />, [], loop);
     for (const part of screen.getAllByRole("button", { expanded: false })) fireEvent.click(part);
 
-    expect(screen.getAllByText(/chosen scores higher than rejected/).length).toBe(1);
+    expect(screen.getAllByText(/chosen side higher than the rejected/).length).toBe(1);
   });
 
   it("code says which isolation it runs with", async () => {
