@@ -16,13 +16,13 @@ def main() -> None:
     parser.add_argument("--no-browser", action="store_true")
     parser.add_argument("--data", type=Path, metavar="DIR")
     parser.add_argument("--allow-remote-code", action="store_true", default=None)
-    given = parser.parse_args()
+    args = parser.parse_args()
     serve(
-        given.host,
-        given.port,
-        open_browser=not given.no_browser,
-        data_dir=given.data,
-        allow_remote_code=given.allow_remote_code,
+        args.host,
+        args.port,
+        open_browser=not args.no_browser,
+        data_dir=args.data,
+        allow_remote_code=args.allow_remote_code,
     )
 
 

@@ -26,7 +26,7 @@ UNIONS: dict[str, Any] = {
 
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document; built once, because it is asked for often and never changes."""
+    """The OpenAPI document; built once, because it is requested often and never changes."""
     if app.openapi_schema is None:
         document = generate_openapi(app)
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
@@ -34,8 +34,8 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
         schemas[ErrorBody.__name__] = jsonable_encoder(errors, exclude_none=True)
         for name, union in UNIONS.items():
             schema = TypeAdapter(union).json_schema(mode="serialization", ref_template=TEMPLATE)
-            for part, definition in schema.pop("$defs", {}).items():
-                schemas.setdefault(part, definition)
+            for nested, definition in schema.pop("$defs", {}).items():
+                schemas.setdefault(nested, definition)
             schemas[name] = schema
         app.openapi_schema = document
     return app.openapi_schema

@@ -3,8 +3,8 @@
     server --Popen--> coloop run --local      own session, output in a log file
        '--control.jsonl--^
 
-The process outlives the server; after a restart it is known again by its number and start time, or
-by the mark of its launch, which was noted before it was started and stands in its environment.
+The process outlives the server. A restarted server finds it by its process ID and start time, or
+by the mark of its launch, which is saved before the start and set in its environment.
 """
 
 import secrets
@@ -38,15 +38,15 @@ class ProcessLauncher:
         self.children: dict[int, subprocess.Popen[bytes]] = {}
 
     def warm(self) -> None:
-        """A run may be started soon: begin with what all runs need, and return at once."""
+        """A run may start soon: begin to prepare what every run needs, and return at once."""
 
     def plan(self, run_id: str, attempt: int) -> Handle:
-        """What is noted before a driver is started, enough to find it again. Starts nothing."""
+        """What to save before a driver is started, enough to find it again. Starts nothing."""
         return {"run_id": run_id, "mark": f"{run_id}-{attempt}-{secrets.token_hex(8)}"}
 
     def find(self, handle: Handle) -> Handle | None:
-        """The whole handle of a driver by what was planned; None where none was started. Raises
-        LaunchFailed where nobody can be asked."""
+        """The complete handle of the driver that was started from this plan; None if none was.
+        Raises LaunchFailed where that cannot be determined."""
         if "pid" in handle:
             return handle
         for pid, started in of_launch(handle):
@@ -80,7 +80,7 @@ class ProcessLauncher:
         return {**planned, "pid": child.pid, "started": identity(child.pid) or "gone"}
 
     def environment(self) -> dict[str, str]:
-        """What a driver finds in its environment beside the server's own."""
+        """Environment variables of a driver, in addition to the server's own."""
         return {}
 
     def check(self, handle: Handle) -> Liveness:
@@ -98,12 +98,12 @@ class ProcessLauncher:
         return Liveness(False, "its process is gone")
 
     def ask(self, handle: Handle, folder: RunFolder, request: ControlRequest) -> bool:
-        """Bring a request to the driver; whether it could be handed over."""
+        """Pass a request to the driver; returns whether it was delivered."""
         return folder.ask(request)
 
     def end(self, handle: Handle) -> bool:
-        """End the driver and what it started, or what is left of them. True when all of it is gone,
-        False when that is not known: until then nobody else may write its files."""
+        """End the driver and what it started, or what is left of them. Returns True when all of it
+        is gone; while that is not certain, False, and nobody else may write the run's files."""
         pid = handle["pid"]
         with self.lock:
             child = self.children.get(pid)
@@ -115,20 +115,20 @@ class ProcessLauncher:
         return is_alone and not is_same(pid, handle["started"])
 
     def follow(self, handle: Handle, folder: RunFolder) -> None:
-        """Go on writing the run's files where the driver cannot; called again and again. Raises
-        LaunchFailed where that does not work just now."""
+        """Keep the run's files up to date where the driver cannot write them; called repeatedly.
+        Raises LaunchFailed where that does not work at the moment."""
 
     def let_go(self, handle: Handle) -> None:
-        """The driver is gone: write its files no more."""
+        """The driver is gone: stop writing its run's files."""
         with self.lock:
             self.children.pop(handle["pid"], None)
 
     def close(self, *, runs_go_on: bool) -> None:
-        """The server ends: give back what no run needs any more."""
+        """The server is shutting down: release what no run needs any more."""
         with self.lock:
             for child in self.children.values():
                 if child.poll() is None:
-                    child.returncode = 0  # it goes on alone: no one waits for it here
+                    child.returncode = 0  # it keeps running; Popen need not wait for it
             self.children.clear()
 
 

@@ -1,12 +1,12 @@
-"""One run that goes on: its files, its process, and what is asked of it.
+"""One run that is in progress: its files, its process, and the requests to it.
 
     look --submit--> pool: follow, check, ask, end      (clusters may take their time)
       '--poll files, take what came back-----'
 
-The driver's own word is final: a run is over when its event file says so and the driver has let go
-of the folder. Only a driver that is gone without a last word, that does not stop in time, or whose
-folder is gone is judged by the server: what is left of it is ended, and the missing event written
-by the server itself, so that every reader of the folder sees the same end. It does so only while it
+The driver has the last word: a run is over when its event file says so and the driver has
+released the folder. Only where a driver is gone without a final event, does not stop in time, or
+has lost its folder does the server decide: it ends what is left of the driver and writes the
+missing event itself, so that every reader of the folder sees the same end. It writes only while it
 holds the folder's lock: a file never has two writers.
 """
 
@@ -38,24 +38,24 @@ MAX_CHECK_SECONDS = 60.0
 ASK_AGAIN_SECONDS = 3.0
 MAX_TRIES = 10
 ALERT_AFTER = 2
-"""Checks in a row that reached nobody before that is said on the run."""
+"""Checks in a row without an answer after which the run shows an alert."""
 GONE_SECONDS = 5.0
-"""For which a folder that was there may be missing, as when its disk comes and goes."""
+"""How long a folder that existed may be missing, for instance while its disk is remounted."""
 LEAVE_SECONDS = 30.0
-"""For which a driver may hold its folder after its last word."""
+"""How long a driver may hold its folder after its final event."""
 ENDED = "it was ended before it had stopped by itself; its last checkpoint is kept"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How the server closes a run that cannot do it itself."""
+    """How the server closes a run whose driver cannot do so."""
 
     state: RunStateName
     message: str
     code: str | None
     hint: str | None = None
     log: str | None = None
-    """The end of the log of what did not start."""
+    """The end of the log of a process that did not start."""
 
     @property
     def error(self) -> RunError | None:
@@ -72,11 +72,11 @@ class LiveRun:
     id: str
     watch: Watch
     launcher: Launcher | None
-    """None for a run that the server did not start: it can be asked, never ended."""
+    """None for a run that the server did not start: it can be sent requests, never be ended."""
     handle: Handle | None
-    """None as long as its driver is not known to be started."""
+    """None until its driver is known to have been started."""
     attempt: int
-    """The attempt that goes on; events of earlier ones do not end it."""
+    """The current attempt; events of earlier ones do not end it."""
     log: Path
     pool: Executor
     stop_seconds: float
@@ -87,21 +87,21 @@ class LiveRun:
     asking: Future[bool] | None = None
     ending: Future[bool] | None = None
     meant: Verdict | None = None
-    """What is said of the run when its driver is ended; None: its own last word stands."""
+    """How to close the run once its driver is ended; None: the driver's final event stands."""
     verdict: Verdict | None = None
     unreached: str | None = None
-    """Why nothing is known of the driver just now."""
+    """Why the state of the driver is unknown at the moment."""
     unended: str | None = None
-    """Why a run that is to end still goes on."""
+    """Why a run that should end is still in progress."""
     failures: int = 0
     has_folder: bool = False
-    """Whether the folder was there already."""
+    """Whether the folder has existed."""
     gone_at: float | None = None
-    """Since when the folder is missing."""
+    """Since when the folder has been missing."""
     final_at: float | None = None
-    """When the last word was read."""
+    """When the final event was read."""
     retry_at: float = 0.0
-    """Before this a driver that could not be ended is not ended again."""
+    """Earliest time for the next try to end a driver that could not be ended."""
     began_at: float = field(default_factory=time.monotonic)
     saved_handle: Handle | None = None
     checked_at: float = 0.0
@@ -115,12 +115,12 @@ class LiveRun:
 
     @property
     def state(self) -> RunStateName | None:
-        """What the files of this attempt say; None before its first word."""
+        """The state in the files of this attempt; None before its first event."""
         return self.watch.summary.state if self.watch.summary.attempt >= self.attempt else None
 
     @property
     def alert(self) -> str | None:
-        """What keeps the server from the run just now; shown as the run's message."""
+        """Why the server cannot reach or end the run at the moment; shown as the run's message."""
         return self.unended or self.unreached
 
     @property
@@ -129,7 +129,7 @@ class LiveRun:
 
     @property
     def is_over(self) -> bool:
-        """Whether the driver said its last word, and let go of the folder."""
+        """Whether the driver has written its final event and released the folder."""
         return self.has_last_word and not self.is_ending and not is_held(self.watch.folder.path)
 
     @property
@@ -141,7 +141,8 @@ class LiveRun:
         return self.ending is not None
 
     def look(self) -> bool:
-        """Read what is new, judge whether the run still lives, pass on a wish to stop."""
+        """Read what is new, check whether the run is still alive, and pass on a request to stop.
+        Returns whether anything was new."""
         liveness = self.check()
         is_changed = self.watch.poll()
         if is_changed and self.changed_at is None:
@@ -160,17 +161,17 @@ class LiveRun:
         return is_changed
 
     def is_folder_gone(self) -> bool:
-        """Whether the folder was there, and is missing for long."""
+        """Whether the folder existed and has been missing for `GONE_SECONDS`."""
         if self.watch.folder.path.is_dir():
             self.has_folder, self.gone_at = True, None
         elif self.has_folder and self.gone_at is None:
             self.gone_at = time.monotonic()
         return self.gone_at is not None and time.monotonic() - self.gone_at >= GONE_SECONDS
 
-    # Whether it lives
+    # Liveness
 
     def check(self) -> Liveness:
-        """Answered before the files are read, so that a driver's last word is never missed."""
+        """Whether it is alive. Asked before the files are read, so no final event is missed."""
         if self.launcher is None:
             return self.check_heartbeat()
         if self.handle is None:
@@ -183,11 +184,11 @@ class LiveRun:
 
     @property
     def patience(self) -> float:
-        """Seconds between two checks: longer and longer while nobody answers."""
+        """Seconds between two checks, twice as many after each check without an answer."""
         return min(CHECK_SECONDS * 2.0**self.failures, MAX_CHECK_SECONDS)
 
     def inspect(self, launcher: Launcher, handle: Handle) -> Liveness:
-        """In a thread of the pool."""
+        """Runs in a thread of the pool."""
         try:
             launcher.follow(handle, self.watch.folder)
         except LaunchFailed as error:
@@ -227,7 +228,7 @@ class LiveRun:
         self.ends_at = min(deadline, self.ends_at or deadline)
 
     def press(self) -> None:
-        """Ask until the driver answers; after the deadline end it."""
+        """Ask the driver to stop until it begins to; after the deadline, end it."""
         now = time.monotonic()
         is_answered = self.state is RunStateName.STOPPING
         is_asking = self.asking is not None and not self.asking.done()
@@ -242,22 +243,22 @@ class LiveRun:
             self.end_elsewhere()
 
     def end_elsewhere(self) -> None:
-        """A run that somebody else started is closed only when nobody writes it any more."""
-        by = holder(self.watch.folder.path)
-        if by is None:
+        """Close a run that this server did not start, but only once nobody writes to it."""
+        owner = holder(self.watch.folder.path)
+        if owner is None:
             message = "no process was working on it any more; its last checkpoint is kept"
             self.close(Verdict(RunStateName.STOPPED, message, None))
         else:
-            self.unended = f"it was not started by this server and does not stop: end {by.words}"
+            self.unended = f"it was not started by this server and does not stop: end {owner.words}"
 
     def end_as(self, meant: Verdict | None) -> None:
-        """End the driver and what is left of it, then say so much of the run."""
+        """End the driver and what it started, then close the run in this way."""
         if time.monotonic() >= self.retry_at:
             self.meant = meant
             self.ending = self.pool.submit(self.end)
 
     def take_end(self, ending: Future[bool]) -> None:
-        """The last word is the server's only when the driver is gone."""
+        """Close the run if its driver is gone; otherwise try again later."""
         self.ending = None
         error = ending.exception()
         if error is not None:
@@ -290,7 +291,7 @@ class LiveRun:
     # Closing
 
     def see_off(self) -> None:
-        """A driver that said its last word leaves, or is ended in the end."""
+        """Wait until a driver that wrote its final event exits, or end it after `LEAVE_SECONDS`."""
         now = time.monotonic()
         self.final_at = self.final_at or now
         if now - self.final_at < LEAVE_SECONDS or not is_held(self.watch.folder.path):
@@ -314,7 +315,7 @@ class LiveRun:
         self.end_as(Verdict(RunStateName.FAILED, message, "run.driver_died"))
 
     def close_without_folder(self) -> None:
-        """Nothing of the run can be kept any more: its driver is ended, too."""
+        """Close a run that can no longer save anything; its driver is ended, too."""
         message = (
             f"the folder of the run is gone: {self.watch.folder.path}; put it back and resume "
             "the run, or delete the run"
@@ -326,7 +327,7 @@ class LiveRun:
             self.end_as(gone)
 
     def close(self, meant: Verdict | None) -> None:
-        """Write the end that the driver, who is gone, did not write."""
+        """Write the final event that the driver, which is gone, did not write."""
         if self.launcher is not None and self.handle is not None:
             self.launcher.let_go(self.handle)
         try:
@@ -339,8 +340,8 @@ class LiveRun:
         self.watch.poll()
 
     def write_end(self, meant: Verdict | None) -> None:
-        """The last word, where the run's own files have none. Raises RunBusy where somebody else
-        is at work in the folder."""
+        """Write the final event if the run's files have none. Raises RunBusy if another process is
+        working in the folder."""
         log, folder = self.watch.log, self.watch.folder
         if not folder.path.is_dir():
             self.verdict = meant
@@ -361,7 +362,7 @@ class LiveRun:
         logger.error("the end of run %s was not written: its file still grows", self.id)
 
     def not_started(self, error: BaseException) -> None:
-        """Close a run that nobody could start: as stopped where that was asked for meanwhile."""
+        """Close a run that could not be started: as stopped if that was requested meanwhile."""
         failed = error if isinstance(error, LaunchFailed) else LaunchFailed(str(error))
         if self.stop_asked_at is None:
             self.verdict = Verdict(

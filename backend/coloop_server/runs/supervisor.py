@@ -1,15 +1,15 @@
-"""Starts queued runs, keeps watch over the ones that go on, and closes those that died.
+"""Starts queued runs, watches the ones in progress, and closes those that died.
 
     routes --ask_stop, wake--> +------------ supervisor thread ------------+
                                | poll folders -> rows of the database      |--> hub -> WebSockets
     launcher <--start, end---- | liveness, deadlines, queue                |<-- scanner thread:
       (threads of a pool)      +-------------------------------------------+    runs found on disk
 
-While nothing goes on it asks the database nothing: the queue is looked at when a route or an ended
-run says so.
+While no run is in progress, it does not query the database: it looks at the queue when a route or
+the end of a run gives it a reason to.
 
-A row of the database is written by this thread alone once its run is queued; routes only insert
-rows and ask. After a restart everything is known again from the rows and the folders.
+Once a run is queued, only the supervisor writes its row in the database; routes only insert rows
+and make requests. After a restart, everything is restored from the rows and the folders.
 """
 
 import asyncio
@@ -46,12 +46,12 @@ logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
 FIND_SECONDS = 3.0
-"""Between two questions for a driver that the last server may have started."""
+"""Between two tries to find a driver that the previous server may have started."""
 IDLE_SECONDS = 5.0
 SAVE_SECONDS = 1.0
 OPEN_WATCHES = 64
 SUBMITTED = ".submitted"
-"""Folder beside the runs for specs on their way: a cluster that sees the runs sees it too."""
+"""Folder beside the runs, for specs of starting runs: a cluster that sees the runs sees it too."""
 
 
 class Supervisor:
@@ -77,18 +77,18 @@ class Supervisor:
         self.news = threading.Event()
         self.is_owner = True
         self.is_queue_due = True
-        """Whether a run may wait in the queue that was not looked at yet."""
+        """Whether the queue may hold a run that has not been looked at yet."""
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self.run, name="supervisor", daemon=True)
 
     def start(self) -> None:
-        """Find the runs that go on, then keep watch."""
+        """Find the runs in progress, then watch them."""
         self.adopt()
         self.thread.start()
         self.scanner.start()
 
     def close(self) -> None:
-        """Stop watching. Runs go on without the server, or are ended with it, as set."""
+        """Stop watching. Runs go on without the server or are ended with it, by `keep_runs`."""
         self.ended.set()
         self.news.set()
         self.scanner.close()
@@ -108,7 +108,7 @@ class Supervisor:
             self.save_handle(run)
 
     def step_down(self) -> None:
-        """Another server has the database: whatever goes on is its to watch, start and close."""
+        """Another server took over the database: it now starts, watches and closes all runs."""
         self.is_owner = False
 
     def require_owner(self) -> None:
@@ -118,7 +118,7 @@ class Supervisor:
             )
 
     def save_handle(self, run: LiveRun) -> None:
-        """What was launched; without it the next server finds the driver by what was planned."""
+        """Save what was launched; without it, the next server finds the driver from its plan."""
         if run.handle is None or run.handle == run.saved_handle or not self.is_owner:
             return
         try:
@@ -130,8 +130,8 @@ class Supervisor:
             logger.warning("the process of run %s could not be noted: %s", run.id, error)
 
     def adopt(self) -> None:
-        """After a restart: rows of unfinished runs become live runs again. Where the last server
-        ended while it started one, that is found by what was planned, or started now."""
+        """After a restart, make live runs of the rows of unfinished runs. A run that the previous
+        server was still starting when it ended is found from its plan, or started now."""
         with self.sessions.begin() as session:
             unfinished = repository.list_unfinished(session)
             rows = [row for row in unfinished if row.state != RunStateName.QUEUED]
@@ -166,17 +166,17 @@ class Supervisor:
     # What routes ask for
 
     def wake(self) -> None:
-        """Something was queued or asked: look at once."""
+        """Something was queued or requested: look at once."""
         self.is_queue_due = True
         self.news.set()
 
     def warm(self) -> None:
-        """Somebody looks at a loop that can run here."""
+        """Prepare for a run: someone has a loop open that can run here."""
         if self.is_owner:
             self.launchers[self.default_launcher].warm()
 
     def wake_after(self, session: Session) -> None:
-        """Look as soon as what the session writes can be read."""
+        """Wake the thread as soon as the session is committed."""
         self.require_owner()
         event.listen(session, "after_commit", lambda _: self.wake(), once=True)
 
@@ -195,7 +195,7 @@ class Supervisor:
         self.hub.tell(run_id)
 
     def open(self, run_id: str) -> Watch:
-        """The files of a run, read up to now."""
+        """The files of a run, read up to their current end."""
         with self.sessions() as session:
             folder = Path(repository.get_outline(session, run_id).folder)
         watch = self.watch(run_id, folder)
@@ -227,12 +227,12 @@ class Supervisor:
         self.wake()
 
     def ask(self, run_id: str, request: ControlRequest) -> bool:
-        """Hand a request to a live run; False when it cannot take any now."""
+        """Send a request to a live run; returns whether it was delivered."""
         run = self.live.get(run_id)
         return run is not None and run.send(request)
 
     def take_up(self, row: RunRow) -> None:
-        """Keep watch over a run that goes on and that this server did not start."""
+        """Watch a run in progress that this server did not start."""
         with self.lock:
             if row.id not in self.live:
                 self.add_live(row)
@@ -250,8 +250,8 @@ class Supervisor:
             try:
                 self.tick()
             except Exception:
-                # The boundary to drivers, disks and clusters: one that misbehaves must not end the
-                # watch over all the others.
+                # Drivers, disks and clusters may fail in any way: one that misbehaves must not end
+                # the watch over all the others.
                 logger.exception("a look at the runs failed; trying again")
             self.news.wait(TICK_SECONDS if self.live else IDLE_SECONDS)
             self.news.clear()
@@ -277,7 +277,7 @@ class Supervisor:
         is_closed = run.is_closed
         is_stale = is_changed and now - run.saved_at > SAVE_SECONDS
         is_due = run.has_new_state() or is_stale or run.is_unsaved_since(now - SAVE_SECONDS)
-        # What a driver says while it is being ended, or leaves, is told when it is gone.
+        # What a driver writes while it is being ended or is exiting is saved once it is gone.
         is_due = is_due and not run.is_ending and not run.has_last_word
         if is_closed or is_due:
             self.save(run)
@@ -356,13 +356,13 @@ class Supervisor:
         return self.settings.data_dir / "logs" / f"{run_id}.log"
 
     def launch(self, run: LiveRun, row: RunRow, planned: Handle) -> None:
-        """In a thread of the pool, because starting a Ray takes seconds. What was planned stands in
-        the row by now: whatever happens to this server, the driver is found by it."""
+        """Runs in a thread of the pool, because starting Ray takes seconds. The plan is already in
+        the row, so that the driver can be found from it, whatever happens to this server."""
         assert run.launcher is not None
         run.handle = run.launcher.start(self.order(row), planned)
 
     def launch_again(self, run: LiveRun, row: RunRow, planned: Handle) -> None:
-        """What the last server began to launch: found, or started where nothing was."""
+        """Find the driver that the previous server began to launch; start it if there is none."""
         assert run.launcher is not None
         while not self.ended.is_set():
             try:
@@ -377,7 +377,8 @@ class Supervisor:
             self.launch(run, row, planned)
 
     def tell_starting(self, run_id: str, message: str) -> None:
-        """For people only: a database that is busy keeps no run from starting."""
+        """Show what a start is busy with. Only for users: a busy database must not prevent the run
+        from starting."""
         try:
             with self.sessions.begin() as session:
                 row = repository.find_outline(session, run_id)
@@ -402,7 +403,8 @@ class Supervisor:
 
 
 class Hub:
-    """Keeps no messages: a client that is told reads the log itself, from where it stands."""
+    """Tells clients that a run has news. It keeps no messages: each client then reads the log
+    itself, from its own position on."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -425,6 +427,6 @@ class Hub:
     def tell(self, run_id: str) -> None:
         with self.lock:
             listeners = tuple(self.listeners.get(run_id, ()))
-        for loop, heard in listeners:
+        for loop, has_news in listeners:
             with suppress(RuntimeError):  # the loop is closed: the server is ending
-                loop.call_soon_threadsafe(heard.set)
+                loop.call_soon_threadsafe(has_news.set)

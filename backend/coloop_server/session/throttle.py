@@ -1,11 +1,11 @@
-"""Wrong tokens are answered later and later, and at last not at all.
+"""Limits how fast wrong tokens are answered: at once at first, then after a wait, then with 429.
 
-    wrong token -> few of late? --yes--> answered at once
-                       '--no--> few that wait? --yes--> answered in a while
-                                     '--no--> 429
+    wrong token -> few recently? --yes--> answered at once
+                        '--no--> few waiting? --yes--> answered after a wait
+                                      '--no--> 429
 
-Only wrong ones are held against an address: whoever brings the right token, or a valid ticket, is
-let in at once, however many others guess beside them, from the same address too.
+Only wrong tokens count against an address: whoever sends the right token or a valid ticket is let
+in at once, however many others are guessing, even from the same address.
 """
 
 import asyncio
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from coloop_server.errors import TooMany
 
 FREE = 10
-"""Wrong tokens of one address that are answered at once."""
+"""Wrong tokens from one address that are answered at once."""
 FREE_OF_ALL = 100
-"""The same, of all addresses together."""
+"""The same for all addresses together."""
 FORGIVEN_PER_SECOND = 1 / 6
 WAIT_SECONDS = 2.0
 MAX_WAITING = 16
@@ -27,7 +27,7 @@ MAX_ADDRESSES = 1024
 
 @dataclass(slots=True)
 class Level:
-    """A bucket that fills with each wrong token, and leaks."""
+    """A leaky bucket that each wrong token fills a little."""
 
     filled: float = 0.0
     at: float = 0.0
@@ -39,7 +39,7 @@ class Level:
 
 
 class Throttle:
-    """Counts wrong tokens, by address and in all. Used by the event loop alone."""
+    """Counts wrong tokens, per address and in total. Used only in the event loop."""
 
     def __init__(self) -> None:
         self.addresses: OrderedDict[str, Level] = OrderedDict()
@@ -47,7 +47,7 @@ class Throttle:
         self.waiting = 0
 
     async def wrong_token(self, address: str) -> None:
-        """Returns when a wrong token may be answered; raises TooMany where too many wait."""
+        """Return when a wrong token may be answered; raises TooMany if too many are waiting."""
         if not self.is_over(address, time.monotonic()):
             return
         if self.waiting >= MAX_WAITING:
@@ -63,5 +63,5 @@ class Throttle:
         self.addresses[address] = level
         while len(self.addresses) > MAX_ADDRESSES:
             self.addresses.popitem(last=False)
-        of_all = self.all.add(now)
-        return level.add(now) > FREE or of_all > FREE_OF_ALL
+        total = self.all.add(now)
+        return level.add(now) > FREE or total > FREE_OF_ALL

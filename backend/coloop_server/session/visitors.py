@@ -5,7 +5,7 @@
     Sec-WebSocket-Protocol: coloop.v1, ticket.TICKET
                                              a page's WebSocket, which can send no other header
 
-Cookies prove nothing: a browser sends those of 127.0.0.1 to every port of it.
+Cookies prove nothing: a browser sends those of 127.0.0.1 to every port on it.
 """
 
 from starlette.requests import HTTPConnection
@@ -14,39 +14,39 @@ from starlette.types import Scope
 from coloop_server.session.tickets import TicketOffice
 
 PROTOCOL = "coloop.v1"
-"""What the server answers to a WebSocket that offers protocols; never the one with the ticket."""
+"""The only subprotocol that the server accepts, so that it never echoes the one with the ticket."""
 TICKET_PREFIX = "ticket."
 
 
 def given_token(connection: HTTPConnection) -> str | None:
-    """The token of a program, or the ticket of a page; None where the header has none."""
+    """A program's token or a page's ticket, from `Authorization`; None where it has neither."""
     scheme, _, given = connection.headers.get("authorization", "").partition(" ")
     return given.strip() or None if scheme.lower() == "bearer" else None
 
 
 def given_ticket(connection: HTTPConnection) -> str:
-    """The ticket of a page; empty where it brings none."""
+    """What was sent as a ticket, in either header; empty where nothing was."""
     if (given := given_token(connection)) is not None:
         return given
-    offered = [one for one in offered_protocols(connection) if one.startswith(TICKET_PREFIX)]
-    return offered[-1].removeprefix(TICKET_PREFIX) if offered else ""
+    tickets = [name for name in offered_protocols(connection) if name.startswith(TICKET_PREFIX)]
+    return tickets[-1].removeprefix(TICKET_PREFIX) if tickets else ""
 
 
 def offered_protocols(connection: HTTPConnection) -> list[str]:
-    """What a WebSocket offers; nothing where this is none."""
+    """The subprotocols that a WebSocket offers; empty for any other connection."""
     if connection.scope["type"] != "websocket":
         return []
     return list(connection.scope.get("subprotocols", ()))
 
 
 def chosen_protocol(connection: HTTPConnection) -> str | None:
-    """What a WebSocket is answered; one that offers something is closed by a browser else."""
+    """The subprotocol to accept: a browser that offers some fails the WebSocket if none is."""
     return PROTOCOL if PROTOCOL in offered_protocols(connection) else None
 
 
 def drop_cookies(scope: Scope) -> None:
-    """Nothing here is asked of a cookie. Python's own reader of them takes time that grows with the
-    square of their length, so that nothing may read them by chance either."""
+    """Remove the cookies, which the server never uses. Python's cookie parser takes time quadratic
+    in their length, so nothing should parse them by accident either."""
     scope["headers"] = [(name, value) for name, value in scope["headers"] if name != b"cookie"]
 
 
@@ -58,7 +58,7 @@ def is_signed_in(connection: HTTPConnection, tickets: TicketOffice) -> bool:
 
 
 def is_guess(connection: HTTPConnection, tickets: TicketOffice) -> bool:
-    """Whether who is not signed in has brought something made up."""
+    """Whether a connection that is not signed in sent a made-up token, not just an old ticket."""
     token = given_token(connection)
     return token is not None and not tickets.was_issued(token)
 

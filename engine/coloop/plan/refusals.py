@@ -1,6 +1,6 @@
-"""Parts of a loop that can be drawn, validated and estimated and that no run carries out, on
-whatever machine: refused by name, never by a crash. What a machine cannot do is refused by
-`run_check`, settings that nothing reads by `unused`."""
+"""Parts of a loop that can be drawn, validated and estimated but that no run can carry out, on any
+machine: they are refused by name rather than crashing. `run_check` refuses what a particular
+machine cannot do, `unused` settings that nothing reads."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -30,7 +30,7 @@ from coloop.spec.search import CompletionsByRate, RelativeProgress
 
 NOT_YET: Final = "not yet runnable: "
 UNUSED: Final = "no effect: "
-"""How a refusal of a setting begins that nothing reads beside the others of its loop."""
+"""Start of the message that refuses a setting without effect in its loop."""
 LATER: Final = (
     "the loop can be drawn, validated and estimated, but this version cannot run this part"
 )
@@ -42,19 +42,19 @@ HANDLES: Final = {
     ),
     "tool": frozenset({("tool", "tools"), ("policy", "policy")}),
 }
-"""By kind, the handles that it calls, as (source port, target port)."""
+"""For each kind of node, the handles that it calls, as (source port, target port)."""
 WRITER_HANDLES: Final = frozenset({("tool", "tools")})
-"""The same of kinds that write."""
+"""The same for all other kinds, those that generate text."""
 TREES: Final = ("puct", "and_or")
-"""Methods that grow trees of beginnings or of states."""
+"""Search methods that grow trees: of the beginnings of texts, or of states."""
 RULES: Final = {
     "binary_search": ("omega", "greedy"),
     "puct": ("puct", "greedy"),
     "and_or": ("puct", "greedy"),
 }
-"""By method, the rules by which a search selects."""
+"""For each search method, the values of `select.rule` that it supports."""
 ROW_BY_ROW: Final = frozenset({"rule", "discriminative", "generative", "formal"})
-"""Methods of verifiers that score each row for itself, without others."""
+"""Verifier methods that score each row separately."""
 
 
 def refusal(
@@ -63,20 +63,20 @@ def refusal(
     """A part of a loop that `run` refuses.
 
     Args:
-        what: is refused, in words.
-        at: the full path of the place.
-        begins: whether a later version may run it, or nobody ever reads it.
+        what: what is refused, in words.
+        at: the full path of what is refused.
+        begins: start of the message: `NOT_YET`, or `UNUSED` for a setting without effect.
     """
     return error("run.not_yet_runnable", at, f"{begins}{what}", hint, *fixes)
 
 
 def cause_of(message: str) -> str:
-    """What is refused, without how the message begins."""
+    """What a refusal's message says after `NOT_YET` or `UNUSED`."""
     return message.removeprefix(NOT_YET).removeprefix(UNUSED)
 
 
 def check_parts(spec: LoopSpec) -> Iterator[Diagnostic]:
-    """Nodes, edges and settings that no run carries out."""
+    """Nodes, edges and settings that no run can carry out."""
     lineage: Lineage | None = None
     for name, node in spec.nodes.items():
         yield from _check_node(spec, name, node)
@@ -118,9 +118,9 @@ def _check_node(spec: LoopSpec, name: str, node: Node) -> Iterator[Diagnostic]:
         yield refusal("`rollout.images`", f"{at}.rollout.images")
     if getattr(model_of(node), "quantization", None) is not None:
         yield refusal("`model.quantization`", f"{at}.model.quantization")
-    reads_one = isinstance(node, RewardNode) and kind not in ("python", "remote")
-    reads_one |= isinstance(node, VerifierNode) and node.method != "generative"
-    if reads_one and getattr(node, "per", None) is not None:
+    reads_single_texts = isinstance(node, RewardNode) and kind not in ("python", "remote")
+    reads_single_texts |= isinstance(node, VerifierNode) and node.method != "generative"
+    if reads_single_texts and getattr(node, "per", None) is not None:
         yield refusal(
             f"`per` of a scorer that reads one text at a time (node `{name}`)",
             f"{at}.per",
@@ -130,8 +130,8 @@ def _check_node(spec: LoopSpec, name: str, node: Node) -> Iterator[Diagnostic]:
 
 
 def _check_verifier(spec: LoopSpec, name: str, node: VerifierNode) -> Iterator[Diagnostic]:
-    """What a way of judging is not asked: inputs that mean nothing to it, steps that it does not
-    tell apart."""
+    """What a verifier's method does not support: inputs that it cannot use, and scores of steps
+    that it cannot tell apart."""
     at, read, who = f"nodes.{name}", node.read, f" (node `{name}`)"
     edges, by_step = spec.graph.edges_into, node.read.granularity != "sequence"
     if node.method == "generative":
@@ -196,7 +196,7 @@ def _check_algorithms(spec: LoopSpec, name: str) -> Iterator[Diagnostic]:
                 yield refusal(f"algorithm `{entry.name}`", f"{at}.algorithm.{port}.name")
         if any(isinstance(entry, LabelCrossEntropy) for entry in entries):
             yield from _check_choices(spec, name, port)
-    returns = [one for one in algorithms.get("returns", ()) if isinstance(one, ValueLoss)]
+    returns = [entry for entry in algorithms.get("returns", ()) if isinstance(entry, ValueLoss)]
     if len({entry.gae_lambda for entry in returns}) > 1:
         what = f"several values of `gae_lambda` for one critic (node `{name}`)"
         hint = "a critic learns returns of one `gae_lambda`; use one critic for each"
@@ -204,7 +204,8 @@ def _check_algorithms(spec: LoopSpec, name: str) -> Iterator[Diagnostic]:
 
 
 def _check_choices(spec: LoopSpec, name: str, port: str) -> Iterator[Diagnostic]:
-    """Labels that nobody says, of who learns them."""
+    """`label_ce` at a port, where its labels are missing, differ from those that the scorer reads,
+    or are not asked for."""
     node, who = spec.nodes[name], f" (node `{name}`)"
     at, entries = f"nodes.{name}.algorithm.{port}", node_algorithms(spec, name)[port]
     words = label_words(spec, name) or ()
@@ -245,7 +246,7 @@ def _check_measured_ports(name: str, node: EvaluateNode) -> Iterator[Diagnostic]
 
 
 def _check_tool(spec: LoopSpec, name: str, node: ToolNode) -> Iterator[Diagnostic]:
-    """Tools that ask somebody else, or look through rows that the loop makes."""
+    """Calls of tools that are not supported, and tools that search rows which the loop produces."""
     at, into = f"nodes.{name}", spec.graph.edges_into
     for edge in into(name, "policy"):
         policy = edge.source.node
@@ -257,12 +258,12 @@ def _check_tool(spec: LoopSpec, name: str, node: ToolNode) -> Iterator[Diagnosti
             yield refusal(f"`{edge.source.node}` wrapped by another tool", f"{at}.type")
     for edge in spec.graph.edges_out_of(name, "tool") if node.type == "environment" else ():
         caller = edge.target.node
-        tools = [one.source.node for one in into(caller, "tools")]
-        worlds = [n for n in tools if getattr(spec.nodes[n], "type", None) == "environment"]
+        tools = [tool_edge.source.node for tool_edge in into(caller, "tools")]
+        environments = [n for n in tools if getattr(spec.nodes[n], "type", None) == "environment"]
         if spec.kind_of(caller) == "verifier":
             what = f"an environment whose policy is a verifier (node `{caller}`)"
             yield refusal(what, f"{at}.type")
-        if len(worlds) > 1 and worlds[0] == name:
+        if len(environments) > 1 and environments[0] == name:
             yield refusal(f"several environments for one policy (node `{caller}`)", at)
     for edge in into(name, "documents"):
         if spec.kind_of(edge.source.node) != "dataset":
@@ -276,7 +277,7 @@ def _check_tool(spec: LoopSpec, name: str, node: ToolNode) -> Iterator[Diagnosti
 def _check_search(
     spec: LoopSpec, name: str, node: SearchNode, lineage: Lineage
 ) -> Iterator[Diagnostic]:
-    """Values that the method of a search does not know, and rows that it does not work on."""
+    """Values that the method of a search does not support, and rows that it cannot work on."""
     at, rules, method = f"nodes.{name}", RULES.get(node.method, ()), node.method
     rule = node.select.rule if node.select is not None else None
     by_progress = isinstance(node.labels, RelativeProgress)
@@ -309,7 +310,7 @@ def _check_search(
 
 
 def _check_callees(spec: LoopSpec, name: str, node: SearchNode) -> Iterator[Diagnostic]:
-    """Nodes and ports at which a search would ask."""
+    """Nodes that a search cannot call, and ports that it does not use."""
     at, into = f"nodes.{name}", partial(spec.graph.edges_into, name)
     if len(into("policy")) > 1:
         what, hint = "several policies for one search", "give each its own search"
@@ -344,7 +345,7 @@ def _check_callees(spec: LoopSpec, name: str, node: SearchNode) -> Iterator[Diag
 
 
 def _scores_alone(spec: LoopSpec, name: str) -> bool:
-    """Whether a scorer needs nothing but the row that it is asked about."""
+    """Whether a scorer can score a single row, without any others."""
     node, into = spec.nodes[name], spec.graph.edges_into
     if node.join not in ("align", "concat", "cross") or into(name, "scores"):
         return False

@@ -1,6 +1,6 @@
-"""Settings that are written and that nothing reads beside the others of the loop: `run` refuses
-them by name. One table for each way in which that is decided; what says what happens anyway is no
-finding.
+"""Settings that are written but have no effect, given the rest of the loop: `run` refuses them by
+name. There is one table for each way of deciding that. A setting is not reported if it only states
+what happens anyway.
 
     whose field                 what decides whether it is read           table
     of a node                   what else the node says, its edges        `OF_NODES`
@@ -10,7 +10,7 @@ finding.
     `training`, on a machine    the backend that trains                   `OF_BACKENDS`
     of an algorithm             its advantage, loss, aggregation, ...     `spec.algorithm_reads`
 
-A new field, kind, method, engine or backend has its line in one of them.
+A new field, kind, method, engine or backend that this concerns is added to one of them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -35,25 +35,25 @@ from coloop.spec.reward import ModelSource
 
 
 class Unused(NamedTuple):
-    """Fields of a kind of node that nothing reads where the node is as `when` says."""
+    """Fields of a kind of node that nothing reads where `when` is true of the node."""
 
     kind: type[Any]
     fields: tuple[str, ...]
     when: Callable[[LoopSpec, str, Any], bool]
     what: str
-    """Behind the field, in a message; `{name}` and `{node}` stand for the node."""
+    """Follows the field in the message; `{name}` is the node's name, `{node}` the node itself."""
     hint: str = REMOVE
 
 
 def _crosses_nothing(spec: LoopSpec, name: str, node: BaseNode) -> bool:
-    """Whether rows that are to be crossed come in by one edge at most."""
+    """Whether a node with `join: cross` gets its rows by one edge at most."""
     walk = Walk(spec)
     scored = [edge for edge in walk.score_edges(name) if edge.aggregate is None]
     return node.join == "cross" and len(walk.row_edges(name) or scored) < 2
 
 
 def _selects_nothing(spec: LoopSpec, name: str, node: SearchNode) -> bool:
-    """Whether a search labels each text for itself, and so has no beginnings to select from."""
+    """Whether a search labels each text separately, and so has no beginnings to select from."""
     if node.method in TREES:
         return False
     return node.method == "monte_carlo" or compute_lineage(spec)[0].labels_texts(name)
@@ -70,7 +70,7 @@ OF_SEARCHES: Final[Mapping[str, tuple[str, ...]]] = {
     "puct": ("completions", "step_reward", *_OF_OMEGA),
     "and_or": ("completions", "labels", "stop_at_zero", *_OF_OMEGA),
 }
-"""By method of search, the fields that it does not read."""
+"""For each search method, the fields that it does not read."""
 
 OF_NODES: Final[tuple[Unused, ...]] = (
     Unused(
@@ -129,14 +129,14 @@ _WORDS: Final = _STEPS | {"verdict", "step_verdicts", "on_no_match"}
 
 
 class Way(NamedTuple):
-    """What a way of judging reads of `read`."""
+    """Which fields of `read` one way of judging uses."""
 
     who: str
     fields: frozenset[str]
     orders: bool = False
-    """Whether it shows the two sides of a pair in an order."""
+    """Whether it also uses `order` where it judges pairs."""
     weighs: bool = False
-    """Whether labels, where it has some, are worth `values`."""
+    """Whether it also uses `values` where `labels` are set."""
 
 
 OF_WAYS: Final[Mapping[str, Way]] = {
@@ -170,16 +170,16 @@ OF_WAYS: Final[Mapping[str, Way]] = {
 
 
 class Idle(NamedTuple):
-    """A field that not everybody at work on a machine reads."""
+    """A field that not every engine or backend reads, and when it is accepted all the same."""
 
     fine: tuple[Any, ...] = ()
-    """Values that say what happens anyway."""
+    """Values that only state what happens anyway."""
     read_by: tuple[str, ...] = ()
 
 
 OF_ENGINES: Final[Mapping[str, Idle]] = {
     "script": Idle(fine=((),), read_by=("torch",)),
-    # the cache of the torch engine is as large as the rows at once want it
+    # the torch engine sizes its cache by the rows that it generates at once
     "gpu_memory_utilization": Idle(read_by=("vllm",)),
     "tensor_parallel": Idle(fine=(1,)),
 }
@@ -192,18 +192,18 @@ OF_BACKENDS: Final[Mapping[str, Idle]] = {
 }
 
 BY_VALUE = ("advantage", "loss", "aggregation", "deviation")
-"""Fields that a message calls by their value: `the loss cispo`."""
+"""Fields that a message names together with their value: the loss `cispo`."""
 
 
 def check_unused(spec: LoopSpec) -> Iterator[Diagnostic]:
-    """Settings of all nodes of a loop that nothing reads, on whatever machine."""
+    """Settings of the nodes of a loop that nothing reads on any machine."""
     for name, node in spec.nodes.items():
-        for row in (row for row in OF_NODES if isinstance(node, row.kind)):
-            fields = [field for field in row.fields if _is_said(node, field)]
-            if fields and row.when(spec, name, node):
-                what = row.what.format(name=name, node=node)
+        for unused in (unused for unused in OF_NODES if isinstance(node, unused.kind)):
+            fields = [field for field in unused.fields if _is_not_default(node, field)]
+            if fields and unused.when(spec, name, node):
+                what = unused.what.format(name=name, node=node)
                 for field in fields:
-                    yield _finding(f"nodes.{name}.{field}", f"`{field}` {what}", row.hint)
+                    yield _finding(f"nodes.{name}.{field}", f"`{field}` {what}", unused.hint)
         if isinstance(node, RewardNode | VerifierNode) and node.read is not None:
             yield from _of_read(spec, name, node)
         yield from _of_algorithms(spec, name)
@@ -221,12 +221,12 @@ def unused_by_backend(node: str, training: object, backend: str) -> Iterator[Dia
     return _unused_by(f"nodes.{node}.training", training, OF_BACKENDS, backend, f"`{backend}`")
 
 
-def _is_said(section: Any, field: str) -> bool:
-    """Whether it says something else than its default."""
+def _is_not_default(section: Any, field: str) -> bool:
+    """Whether a field, possibly a nested one such as `select.alpha`, differs from its default."""
     first, _, rest = field.partition(".")
     value = getattr(section, first)
     if rest:
-        return value is not None and _is_said(value, rest)
+        return value is not None and _is_not_default(value, rest)
     return bool(value != type(section).model_fields[first].default)
 
 
@@ -252,7 +252,7 @@ def _of_read(spec: LoopSpec, name: str, node: RewardNode | VerifierNode) -> Iter
     if any(isinstance(entry, LabelCrossEntropy) for *_, entry in algorithm_paths(spec, name)):
         also |= {"labels", "values"}
     for field in sorted(read.model_fields_set - way.fields - also):
-        if _is_said(read, field):
+        if _is_not_default(read, field):
             without = " without `comparisons` or `pairs`" if field == "order" and way.orders else ""
             if field == "values" and way.weighs:
                 without = " without `labels`"
@@ -285,16 +285,16 @@ def _unused_by(
     for field, idle in table.items():
         value = getattr(section, field, None)
         if who not in idle.read_by and value not in (None, *idle.fine):
-            said = "" if isinstance(value, tuple) else f": {value}"
+            shown = "" if isinstance(value, tuple) else f": {value}"
             name = f"{at.rpartition('.')[2]}.{field}"
-            what = f"`{name}{said}` with {called}, which does not use it"
+            what = f"`{name}{shown}` with {called}, which does not use it"
             yield _finding(f"{at}.{field}", what, LATER)
 
 
 def _finding(at: str, what: str, hint: str = REMOVE, *, instead: float | None = None) -> Diagnostic:
     """
     Args:
-        instead: what says nothing, where leaving the field out would say something.
+        instead: the value without effect, where removing the field would have an effect.
     """
     field = at.split(".", 2)[2]
     fix = Fix.remove(f"Remove `{field}`", at)
@@ -304,7 +304,7 @@ def _finding(at: str, what: str, hint: str = REMOVE, *, instead: float | None = 
 
 
 def _written(value: Any) -> str:
-    """A value as YAML has it."""
+    """A value as it is written in YAML."""
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)

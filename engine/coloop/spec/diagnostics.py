@@ -20,7 +20,7 @@ Op = Literal["set", "remove", "insert", "rename", "add_edge", "remove_edge"]
 
 
 class Severity(StrEnum):
-    """How much a finding weighs."""
+    """How serious a finding is."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -28,12 +28,13 @@ class Severity(StrEnum):
 
 
 class Change(BaseModel):
-    """One edit of a loop document, by its paths."""
+    """One edit of a loop document, by path."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     op: Op
-    """`set`, `remove` a value; `insert` before a list position; `rename` a key; edges by text."""
+    """`set` or `remove` a value, `insert` before a list position, `rename` a key, or add or remove an
+    edge."""
     path: str
     """What is changed, e.g. `nodes.actor.training.optimizer.lr`, `edges.3`."""
     value: Any = None
@@ -69,7 +70,7 @@ class Diagnostic(BaseModel):
     code: str
     """A key of `CODES`."""
     severity: Severity = Severity.ERROR
-    """Errors stop a run; warnings deserve a look; hints can be ignored."""
+    """Errors prevent a run; warnings deserve attention; hints can be ignored."""
     message: str
     """What was found and what is expected."""
     hint: str | None = None
@@ -83,7 +84,7 @@ class Diagnostic(BaseModel):
     column: int | None = None
     """Column of the YAML text, from 1."""
     text_line: int | None = None
-    """Line inside the text that the field is, from 1: of code, of a template."""
+    """Line within the text in the field, such as code or a template, from 1."""
     fixes: tuple[Fix, ...] = ()
     """Fixes that one click applies."""
 
@@ -96,22 +97,22 @@ class Diagnostic(BaseModel):
 
     @property
     def path(self) -> str | None:
-        """The full path of the place, e.g. `nodes.actor.rollout.top_p`."""
+        """The full path that it is about, e.g. `nodes.actor.rollout.top_p`."""
         if self.node is None:
             return self.field
         return f"nodes.{self.node}" + (f".{self.field}" if self.field else "")
 
     @property
     def is_error(self) -> bool:
-        """Whether a run must not start with it."""
+        """Whether it prevents a run from starting."""
         return self.severity is Severity.ERROR
 
     def describe(self) -> str:
         """One line for a terminal: place, severity, message, hint, code."""
-        place = f"{self.line}:{self.column}: " if self.line is not None else ""
+        position = f"{self.line}:{self.column}: " if self.line is not None else ""
         where = f"{self.path}: " if self.path else ""
         hint = f" ({self.hint})" if self.hint else ""
-        return f"{place}{self.severity.value}: {where}{self.message}{hint} [{self.code}]"
+        return f"{position}{self.severity.value}: {where}{self.message}{hint} [{self.code}]"
 
 
 class Report(BaseModel):
@@ -125,23 +126,23 @@ class Report(BaseModel):
     @property
     def ok(self) -> bool:
         """Whether there is no error (warnings are allowed)."""
-        return not any(found.is_error for found in self.diagnostics)
+        return not any(item.is_error for item in self.diagnostics)
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The findings that stop a run."""
-        return tuple(found for found in self.diagnostics if found.is_error)
+        """The findings that prevent a run from starting."""
+        return tuple(item for item in self.diagnostics if item.is_error)
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """The findings that deserve a look."""
-        return tuple(found for found in self.diagnostics if found.severity is Severity.WARNING)
+        return tuple(item for item in self.diagnostics if item.severity is Severity.WARNING)
 
     def to_json(self) -> dict[str, Any]:
         """The shape of `coloop validate --json`."""
         return {
             "ok": self.ok,
-            "diagnostics": [found.model_dump(mode="json") for found in self.diagnostics],
+            "diagnostics": [item.model_dump(mode="json") for item in self.diagnostics],
         }
 
 
@@ -157,7 +158,7 @@ def error(
     """One finding.
 
     Args:
-        at: the full path of the place, e.g. `nodes.actor.rollout.top_p` or `edges.3`.
+        at: the full path that it is about, e.g. `nodes.actor.rollout.top_p` or `edges.3`.
     """
     node, field = None, at
     if at is not None and at.startswith("nodes."):
@@ -189,7 +190,7 @@ def at(
     place: tuple[int, int] | None = None,
     fixes: tuple[Fix, ...] = (),
 ) -> Diagnostic:
-    """A diagnostic at a full path; under `nodes` it names the node. `place`: line and column."""
+    """An error at a full path, split into node and field under `nodes`. `place`: line, column."""
     is_node = len(path) >= 2 and path[0] == "nodes"
     return Diagnostic(
         code=code,
@@ -208,16 +209,16 @@ notice = partial(error, severity=Severity.HINT)
 
 
 def likeness(word: str, option: str) -> float:
-    """How alike two words are, from 0 to 1; letter case does not count."""
+    """How similar two words are, from 0 to 1, ignoring case."""
     return difflib.SequenceMatcher(None, word[:80].lower(), option.lower()).ratio()
 
 
 def closest(word: str, options: Iterable[str], limit: int = 3) -> list[str]:
-    """The options that look like `word`, best first."""
+    """The options that are most similar to `word`, best first."""
     names = [str(option) for option in options]
     lowered = {name.lower(): name for name in reversed(names)}
-    found = difflib.get_close_matches(str(word)[:80].lower(), list(lowered), n=limit, cutoff=0.55)
-    return [lowered[name] for name in found]
+    near = difflib.get_close_matches(str(word)[:80].lower(), list(lowered), n=limit, cutoff=0.55)
+    return [lowered[name] for name in near]
 
 
 def did_you_mean(word: str, options: Iterable[str]) -> str | None:
@@ -247,5 +248,5 @@ UNFINISHED: frozenset[str] = frozenset(
         *("learning.nothing_to_train", "learning.frozen_scratch", "learning.no_goal"),
     }
 )
-"""Codes of what is missing while a loop is still being drawn: drawing further fixes them. They keep
-their severity, but are shown as the next step rather than as a mistake."""
+"""Codes of what is missing only because a loop is not finished yet. They keep their severity, but
+are shown as next steps rather than as mistakes."""

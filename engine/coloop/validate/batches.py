@@ -1,4 +1,4 @@
-"""Batches: the rows of a step, mini-batches, micro-batches, groups and parallel degrees divide."""
+"""Checks that the rows of a step divide evenly into mini-batches, groups and parallel ranks."""
 
 from collections.abc import Iterator, Sequence
 from math import gcd, isqrt, prod
@@ -13,7 +13,7 @@ from coloop.validate.facts import Facts, PhaseFacts
 from coloop.validate.numerics import architecture
 
 MOST_TRIED: Final = 2**20
-"""With this, all divisors of numbers up to 10^12 are found; of a larger one, some."""
+"""Largest candidate of `divisors`: it finds all divisors of numbers up to 10^12, else only some."""
 
 
 def batches_divide(facts: Facts) -> Iterator[Diagnostic]:
@@ -33,14 +33,14 @@ def batches_divide(facts: Facts) -> Iterator[Diagnostic]:
                 continue
             if count.rows % batch:
                 reported.add(group.name)
-                others = [p for p in facts.phases if path not in p.overrides]
-                elsewhere = [rows for p in others if (rows := _rows_of_group(facts, p, group))]
-                yield _indivisible(phase, path, count, batch, elsewhere)
+                inheriting = [p for p in facts.phases if path not in p.overrides]
+                shared = [rows for p in inheriting if (rows := _rows_of_group(facts, p, group))]
+                yield _indivisible(phase, path, count, batch, shared)
 
 
 def mini_batches_cut(facts: Facts) -> Iterator[Diagnostic]:
-    """A mini-batch is a part of the rows of a step: the node's in one of the phases that learn by
-    it, one that a phase sets in that phase."""
+    """Warn about a mini-batch that is larger than the rows of a step: the node's own where that
+    holds in every phase that uses it, a phase's override where it holds in that phase."""
     if facts.has_broken_edges:
         return
     for group in facts.groups.values():
@@ -69,7 +69,7 @@ def _live(phase: PhaseFacts, group: WeightsGroup) -> list[tuple[str, str]]:
 
 
 def _rows_of_group(facts: Facts, phase: PhaseFacts, group: WeightsGroup) -> int | None:
-    """Rows that a step of the phase learns on these weights; None: not known exactly."""
+    """Rows on which a step of the phase trains this group; None where not known exactly."""
     live = _live(phase, group)
     if not live:
         return 0
@@ -133,15 +133,15 @@ def _rows_to_learn(facts: Facts, phase: PhaseFacts, node: str, port: str) -> Cou
 
 
 def _indivisible(
-    phase: PhaseFacts, path: str, count: Count, batch: int, elsewhere: Sequence[int]
+    phase: PhaseFacts, path: str, count: Count, batch: int, shared: Sequence[int]
 ) -> Diagnostic:
     """
     Args:
-        elsewhere: rows of the phases that a new value holds in as well.
+        shared: rows per step of each phase that takes the node's own value.
     """
     assert count.rows is not None
     breakdown = f" ({count.breakdown})" if count.breakdown else ""
-    others = () if path in phase.overrides else elsewhere
+    others = () if path in phase.overrides else shared
     factors = [n for n in divisors(count.rows) if all(r % n == 0 or r <= n for r in others)]
     below = max((n for n in factors if n < batch), default=1)
     above = min((n for n in factors if n > batch), default=count.rows)
@@ -166,22 +166,23 @@ def _multiples(unit: int, near: int) -> tuple[int, ...]:
 
 
 def divisors(number: int) -> list[int]:
-    """Divisors of a positive number, in rising order; 1 and itself are always among them."""
+    """Divisors of a positive number in ascending order, always including 1 and the number."""
     small = [n for n in range(1, min(isqrt(number), MOST_TRIED) + 1) if number % n == 0]
     return sorted({*small, *(number // n for n in small)})
 
 
-# Losses without a ratio, which hold for rows of the very policy that they move.
+# Losses without a ratio: correct only for rows that the policy wrote with its current weights.
 
 WITHOUT_RATIO = frozenset({"policy_gradient"})
 
 
 def several_steps_have_a_ratio(facts: Facts) -> Iterator[Diagnostic]:
-    """Rows that make more than one optimizer step meet a policy that did not write them."""
+    """Warn where rows are used in more than one optimizer step and the loss has no ratio: from the
+    second step on, they come from older weights."""
     for name, full in facts.rewards:
         if full.loss not in WITHOUT_RATIO or full.off_policy is not None:
             continue
-        if name not in facts.group_of:  # its weights are not told: another finding says so
+        if name not in facts.group_of:  # its weights are unknown, which another check reports
             continue
         learning = (phase for phase in facts.phases if (name, "rewards") in phase.live)
         for phase in learning:
@@ -192,16 +193,17 @@ def several_steps_have_a_ratio(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _why_several(facts: Facts, phase: PhaseFacts, name: str) -> tuple[str, str] | None:
-    """Why a row set of this learner makes several optimizer steps, and the field that says so."""
+    """Why the rows of this learner are used in several optimizer steps, and the field responsible;
+    None where they are not."""
     group = facts.group_of[name].name
     training = facts.training(name)
     path = f"nodes.{group}.training"
     epochs = phase.overrides.get(f"{path}.epochs", training.epochs)
     if isinstance(epochs, int) and epochs > 1:
         return f"`epochs: {epochs}` repeats them", f"{path}.epochs"
-    for known in (group, name):
-        rule = facts.spec.schedule.learn.get(known)
-        where = f"schedule.learn.{known}.updates"
+    for learner in (group, name):
+        rule = facts.spec.schedule.learn.get(learner)
+        where = f"schedule.learn.{learner}.updates"
         updates = phase.overrides.get(where, rule.updates if rule else 1)
         if isinstance(updates, int) and updates > 1:
             return f"`updates: {updates}` repeats them", where
@@ -230,7 +232,7 @@ def _unfit(
     )
 
 
-# Parallel degrees: they divide pool, heads and batch.
+# Parallel degrees must divide the pool's devices, the attention heads and the batch.
 
 
 def degrees_divide(facts: Facts) -> Iterator[Diagnostic]:
@@ -240,50 +242,51 @@ def degrees_divide(facts: Facts) -> Iterator[Diagnostic]:
     for name in facts.nodes:
         rollout = facts.rollout(name)
         if rollout is not None and facts.lineage.writes(name):
-            places = _places(facts, rollout.pool or facts.nodes[name].pool)
+            devices = _device_count(facts, rollout.pool or facts.nodes[name].pool)
             field = "rollout.tensor_parallel"
-            yield from _check_degree(facts, name, field, rollout.tensor_parallel, places)
+            yield from _check_degree(facts, name, field, rollout.tensor_parallel, devices)
 
 
 def _check_training_degrees(facts: Facts, name: str) -> Iterator[Diagnostic]:
     training, at = facts.training(name), f"nodes.{name}.training"
-    places, field = _places(facts, facts.nodes[name].pool), "training.tensor_parallel"
-    problems = list(_check_degree(facts, name, field, training.tensor_parallel, places))
+    devices, field = _device_count(facts, facts.nodes[name].pool), "training.tensor_parallel"
+    problems = list(_check_degree(facts, name, field, training.tensor_parallel, devices))
     yield from problems
-    if places is None or problems:
+    if devices is None or problems:
         return
     fields = ("tensor_parallel", "pipeline_parallel", "context_parallel")
     degrees = {field: getattr(training, field) or 1 for field in fields}
     product = prod(degrees.values())
-    if places % product:
+    if devices % product:
         shown = " x ".join(f"{key} {value}" for key, value in degrees.items() if value > 1)
-        message = f"{shown} = {product} does not divide the {places} devices of its pool"
-        yield _indivisor(at, message, "the product", places)
+        message = f"{shown} = {product} does not divide the {devices} devices of its pool"
+        yield _indivisor(at, message, "the product", devices)
         return
-    ranks = places // product
-    spread = training.backend in ("fsdp2", "deepspeed", "megatron") or (
+    ranks = devices // product
+    is_sharded = training.backend in ("fsdp2", "deepspeed", "megatron") or (
         training.backend is None and bool(facts.hardware and facts.hardware.gpus)
     )
     batch = training.mini_batch
-    if spread and batch is not None and ranks > 1 and batch % ranks:
+    if is_sharded and batch is not None and ranks > 1 and batch % ranks:
         message = f"`mini_batch: {batch}` cannot be split evenly over {ranks} ranks"
         yield _nearest(f"{at}.mini_batch", message, _multiples(ranks, batch))
 
 
 def _check_degree(
-    facts: Facts, name: str, field: str, degree: int | None, places: int | None
+    facts: Facts, name: str, field: str, degree: int | None, devices: int | None
 ) -> Iterator[Diagnostic]:
     at = f"nodes.{name}.{field}"
     if degree is None or degree == 1:
         return
-    if places is not None and places % degree:
-        message = f"`{field}: {degree}` does not divide the {places} devices of its pool"
-        yield _indivisor(at, message, "it", places)
+    if devices is not None and devices % degree:
+        message = f"`{field}: {degree}` does not divide the {devices} devices of its pool"
+        yield _indivisor(at, message, "it", devices)
         return
     arch = architecture(facts, name)
     if arch is None:
         return
-    # A writer's GPUs may keep the same heads for keys; those that learn would need their gradients.
+    # For generation, several GPUs may hold copies of one key/value head; in training, the gradients
+    # of such copies would have to be summed.
     is_shared = field.startswith("rollout") and degree % arch.kv_heads == 0
     if arch.heads % degree or (arch.kv_heads % degree and not is_shared):
         fitting = arch.heads if field.startswith("rollout") else gcd(arch.heads, arch.kv_heads)
@@ -299,7 +302,7 @@ def _indivisor(at: str, message: str, what: str, number: int) -> Diagnostic:
     return error("numbers.divisibility", at, message, hint)
 
 
-def _places(facts: Facts, pool: str | None) -> int | None:
+def _device_count(facts: Facts, pool: str | None) -> int | None:
     """GPUs of a pool, or worker processes on a CPU; `None` where the pool or machine is unknown."""
     machine, pools = facts.hardware, facts.spec.hardware.pools
     if machine is None:

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from coloop.data.rewards.scoring import Score, ScoringRow, text_of
+from coloop.data.rewards.scoring import ScoringRow, text_of
+from coloop.data.tables import Score
 from coloop_example.records import LetterShare
 
 

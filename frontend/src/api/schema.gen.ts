@@ -1607,12 +1607,13 @@ export interface components {
         };
         /**
          * Change
-         * @description One edit of a loop document, by its paths.
+         * @description One edit of a loop document, by path.
          */
         Change: {
             /**
              * Op
-             * @description `set`, `remove` a value; `insert` before a list position; `rename` a key; edges by text.
+             * @description `set` or `remove` a value, `insert` before a list position, `rename` a key, or add or remove an
+             *     edge.
              * @enum {string}
              */
             op: "set" | "remove" | "insert" | "rename" | "add_edge" | "remove_edge";
@@ -2020,13 +2021,13 @@ export interface components {
              */
             node?: string | null;
             /**
-             * @description Errors stop a run; warnings deserve a look; hints can be ignored.
+             * @description Errors prevent a run; warnings deserve attention; hints can be ignored.
              * @default error
              */
             severity: components["schemas"]["Severity"];
             /**
              * Text Line
-             * @description Line inside the text that the field is, from 1: of code, of a template.
+             * @description Line within the text in the field, such as code or a template, from 1.
              */
             text_line?: number | null;
         };
@@ -5118,7 +5119,7 @@ export interface components {
         };
         /**
          * Severity
-         * @description How much a finding weighs.
+         * @description How serious a finding is.
          * @enum {string}
          */
         Severity: "error" | "warning" | "hint";

@@ -1,4 +1,4 @@
-/** The field of a value, found by its path in the loop, and what it is while nothing is set. Pure. */
+/** Finds the schema field for a path in the loop, and its default. Pure. */
 import type { Catalog, Json, JsonSchema } from "@/api/types";
 import { presetOf, withPreset } from "@/catalog/presets";
 import { type Field, readSchema, sectionSchema } from "@/catalog/schema";
@@ -7,12 +7,12 @@ import { isObject, type Path, readPath } from "@/lib/paths";
 import { findPlace } from "./place";
 import type { LoopDocument } from "./types";
 
-/** `undefined` where the field has none, or is not known. */
+/** The value at a path while nothing is set; `undefined` where there is no default or no known field. */
 export function defaultAt(catalog: Catalog, document: LoopDocument, path: Path): Json | undefined {
   return fieldAt(catalog, document, path)?.fallback;
 }
 
-/** Null where the loop has no such value, as far as the catalog knows. */
+/** The field at a path; null where the catalog knows of none. */
 export function fieldAt(catalog: Catalog, document: LoopDocument, path: Path): Field | null {
   const schema = schemaOf(catalog, document, path);
   if (!schema) return null;

@@ -5,6 +5,7 @@ import { useOpenLoop } from "./document/context";
 
 export interface Preview<T> {
   found: T | null;
+  /** The document for which `found` is the answer. */
   asked: LoopDocument | null;
   error: unknown;
   isPending: boolean;
@@ -12,7 +13,7 @@ export interface Preview<T> {
   cancel: () => void;
 }
 
-/** A question to the service about the open loop, which ends with the component that asks. */
+/** A request to the server about the open loop, aborted when the component that made it unmounts. */
 export function usePreview<T>(): Preview<T> {
   const { sync, store } = useOpenLoop();
   const [state, setState] = useState<Omit<Preview<T>, "ask" | "cancel">>({
@@ -26,23 +27,23 @@ export function usePreview<T>(): Preview<T> {
   const cancel = useCallback(() => {
     asking.current?.abort();
     asking.current = null;
-    setState((known) => ({ ...known, isPending: false }));
+    setState((previous) => ({ ...previous, isPending: false }));
   }, []);
   useEffect(() => () => asking.current?.abort(), []);
 
   const ask = useCallback<Preview<T>["ask"]>(
     (question) => {
       asking.current?.abort();
-      const own = new AbortController();
-      asking.current = own;
-      setState((known) => ({ ...known, isPending: true }));
+      const controller = new AbortController();
+      asking.current = controller;
+      setState((previous) => ({ ...previous, isPending: true }));
       const { document } = store.getState();
-      const tell = (found: T | null, error: unknown) => {
-        if (asking.current !== own) return;
+      const settle = (answer: T | null, error: unknown) => {
+        if (asking.current !== controller) return;
         asking.current = null;
-        setState((known) => ({
-          found: found ?? known.found,
-          asked: found ? document : known.asked,
+        setState((previous) => ({
+          found: answer ?? previous.found,
+          asked: answer ? document : previous.asked,
           error,
           isPending: false,
         }));
@@ -52,9 +53,9 @@ export function usePreview<T>(): Preview<T> {
           await sync?.flush();
           const present = sync?.present() ?? null;
           if (present === null) throw new Error("The loop on the screen is invalid.");
-          tell(await question(present.yaml, own.signal), null);
+          settle(await question(present.yaml, controller.signal), null);
         } catch (error) {
-          if (!isAbort(error)) tell(null, error);
+          if (!isAbort(error)) settle(null, error);
         }
       })();
     },

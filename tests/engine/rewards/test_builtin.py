@@ -7,7 +7,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from coloop.data.rewards.builtin import BUILTINS, score_builtin
-from coloop.data.rewards.scoring import Score, ScoringRow
+from coloop.data.rewards.scoring import ScoringRow
+from coloop.data.tables import Score
 from coloop.data.tasks import task_rows
 from coloop.errors import DataError
 from coloop.spec.builtins import BUILTIN_NAMES, SCORE_TO_SCORE, BuiltinSource

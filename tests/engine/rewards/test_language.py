@@ -6,8 +6,9 @@ import pytest
 from pydantic import TypeAdapter
 
 from coloop.data.rewards.builtin import score_builtin
-from coloop.data.rewards.scoring import Score, ScoringRow
+from coloop.data.rewards.scoring import ScoringRow
 from coloop.data.rewards.texts import _identifier, pieces_of
+from coloop.data.tables import Score
 from coloop.spec.builtins import BuiltinSource, LanguageCode
 
 ENGLISH = "She sells the remainder at the farmers' market daily for two dollars per fresh egg."

@@ -7,7 +7,8 @@ from pydantic import TypeAdapter
 
 from coloop.data.rewards.builtin import score_builtin
 from coloop.data.rewards.program_tests import program_of, read_tests, wanted_by
-from coloop.data.rewards.scoring import Score, ScoringRow
+from coloop.data.rewards.scoring import ScoringRow
+from coloop.data.tables import Score
 from coloop.errors import DataError
 from coloop.spec.builtins import BuiltinSource
 

@@ -7,8 +7,9 @@ import pytest
 from pydantic import TypeAdapter
 
 from coloop.data.rewards.builtin import score_builtin
-from coloop.data.rewards.scoring import Score, ScoringRow
+from coloop.data.rewards.scoring import ScoringRow
 from coloop.data.sources import open_source
+from coloop.data.tables import Score
 from coloop.spec.builtins import BuiltinSource
 from coloop.spec.nodes import DatasetNode
 

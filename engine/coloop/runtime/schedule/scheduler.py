@@ -3,12 +3,12 @@ one step or a window of several.
 
     begin ──> flight (a step on its way) ──ready──> lane ──outcome──> flight ──> finish
 
-Order of arrival changes nothing: seeds come from names, tables are put together by name, and what a
-step has brought is told to the run in the order of the plan. The driver's thread starts stages and
-takes their outcomes; it does none of their work. While it waits it ticks: what is asked of the run
-is read, and a stop reaches every lane.
+The order in which stages end changes no result: seeds come from names, tables are combined by name,
+and the results of a step are reported to the run in the order of the plan. The driver's thread
+starts stages and takes their outcomes; it does none of their work. While it waits, it ticks: it
+reads requests to the run, and a stop reaches every lane.
 
-Invariant: when a call returns or raises, nothing is at work any more.
+Invariant: when a call returns or raises, no stage is running any more.
 """
 
 import time
@@ -34,26 +34,26 @@ if TYPE_CHECKING:
 
 TICK_SECONDS = 0.1
 DRIVER_LANES = 8
-"""Rewards, templates, filters and credit that work at once, at most."""
+"""Most stages that run in the driver at once: rewards, templates, filters and credit."""
 
 T = TypeVar("T")
 
 
 @dataclass(eq=False)
 class Scheduler:
-    """Carries out the stages of one loop."""
+    """Runs the stages of one loop."""
 
     calls: Calls
     lanes: "Lanes"
     watcher: "Steps"
-    """Told of each stage, in the driver's thread; what it raises ends the step."""
+    """Notified of each stage, in the driver's thread; an exception from it ends the step."""
     window: Window
     _at_work: dict[Future[Outcome], Work] = field(default_factory=dict, init=False)
     _free_since: dict[str | None, float] = field(default_factory=dict, init=False)
     _failure: Exception | None = field(default=None, init=False)
     _is_admitting: bool = field(default=True, init=False)
     _was_held_up: bool = field(default=False, init=False)
-    """A stop was wanted before the first step."""
+    """A stop was requested before the first step."""
     _idle_from: float = field(default=0.0, init=False)
     _idle_seconds: float = field(default=0.0, init=False)
 
@@ -67,7 +67,7 @@ class Scheduler:
         unrolled: Unrolled | None = None,
         about: Any = None,
     ) -> StepInFlight:
-        """A step on these tables, fresh ones where none are given."""
+        """A step that is ready to run on these tables, or on empty ones if none are given."""
         unrolled = unrolled if unrolled is not None else Unrolled()
         notices: list[Notice] = []
         return StepInFlight(
@@ -81,7 +81,7 @@ class Scheduler:
     def run(
         self, step: Step, step_context: StepContext, unrolled: Unrolled | None = None
     ) -> Unrolled:
-        """Run the stages of one step, and give what they gave."""
+        """Run the stages of one step and return their tables."""
         flight = self.flight(step, step_context, unrolled)
         waiting = [flight]
         self.run_steps(lambda: waiting.pop() if waiting else None, lambda done: None)
@@ -96,13 +96,13 @@ class Scheduler:
         """Run steps, several at once as far as the window allows, until there are none.
 
         Args:
-            begin: gives the next step; None where none is to begin before the others are done.
-            finish: told of a step that is done, in the order in which they began.
-            take_back: told of a step that was not done, the youngest first.
+            begin: returns the next step, or None if none may begin before the others are done.
+            finish: called with each step that is done, in the order in which they began.
+            take_back: called with each step that did not finish, the latest first.
 
         Raises:
-            StopRequested: a stop of the run was requested in a step that had not learned yet.
-            Exception: what a stage, `begin` or `finish` raised; steps before it were finished.
+            StopRequested: the run was asked to stop while a step had not learned yet.
+            Exception: from a stage, `begin` or `finish`; the steps before it were finished.
         """
         flights: list[StepInFlight] = []
         self._failure = None
@@ -144,13 +144,13 @@ class Scheduler:
         return self.window.size == 1
 
     def take_idle_seconds(self) -> float:
-        """Seconds in which nothing was at work, since this was asked last."""
+        """Seconds since the last call during which no stage was running."""
         seconds, self._idle_seconds = self._idle_seconds, 0.0
         return seconds
 
     @contextmanager
     def _watched(self, flight: StepInFlight | None = None) -> Iterator[None]:
-        """What goes wrong ends the flight and those after it, not those before."""
+        """Note an exception: it ends the flight and those after it, not those before."""
         try:
             yield
         except Exception as error:
@@ -159,15 +159,15 @@ class Scheduler:
                 flight.has_failed = True
 
     def _heed(self, flights: Sequence[StepInFlight]) -> None:
-        """Cancel what is not to go on: after a stop all steps that have not learned, after a
-        failure that step and those after it."""
-        stops = self.watcher.stop_is_wanted
-        if stops or self._failure is not None:
+        """Cancel the steps that must not go on: after a stop, those that have not learned; after a
+        failure, the failed step and those after it, or all steps if it happened outside of them."""
+        is_stopping = self.watcher.stop_is_wanted
+        if is_stopping or self._failure is not None:
             self._is_admitting = False
         has_failed = self._failure is not None and not any(f.has_failed for f in flights)
         for flight in flights:
             has_failed |= flight.has_failed
-            flight.is_cancelled = has_failed or (stops and not flight.has_learned)
+            flight.is_cancelled = has_failed or (is_stopping and not flight.has_learned)
 
     def _admit(self, flights: list[StepInFlight], begin: Callable[[], StepInFlight | None]) -> None:
         while self._is_admitting and len(flights) < self.window.size:
@@ -179,12 +179,12 @@ class Scheduler:
             self._is_admitting = False
 
     def _startable(self, flights: Sequence[StepInFlight]) -> Iterator[Work]:
-        """Stages whose inputs are there and whose lane is free, those of earlier steps first."""
-        for place, flight in enumerate(flights):
+        """Stages whose inputs are ready and whose lane is free, those of earlier steps first."""
+        for index, flight in enumerate(flights):
             for task in () if flight.is_cancelled else flight.units.ready():
-                if flight.has_failed or not self._is_let(task.stage, flights[:place]):
+                if flight.has_failed or not self._is_let(task.stage, flights[:index]):
                     continue
-                if self._waits_for_writers(task.stage, flight, flights[place + 1 :]):
+                if self._waits_for_writers(task.stage, flight, flights[index + 1 :]):
                     continue
                 early = flight.early.get(task.key)
                 work = early.work if early is not None else None
@@ -194,7 +194,7 @@ class Scheduler:
                     yield work if work is not None else self._work(task, flight)
 
     def _is_let(self, stage: Stage, before: Sequence[StepInFlight]) -> bool:
-        """Whether the steps before it, and what is at work, let a stage begin with all its rows."""
+        """Whether earlier steps and the running stages allow a stage to begin with all its rows."""
         at_work = (work.stage for work in self._at_work.values())
         return (
             self.window.lets(stage, before)
@@ -205,8 +205,8 @@ class Scheduler:
     def _waits_for_writers(
         self, stage: Stage, own: StepInFlight, behind: Sequence[StepInFlight]
     ) -> bool:
-        going = [one for one in behind if not (one.is_cancelled or one.has_failed)]
-        return self.window.waits_for_writers(stage, own, going, self._can_begin_with_some)
+        active = [step for step in behind if not (step.is_cancelled or step.has_failed)]
+        return self.window.waits_for_writers(stage, own, active, self._can_begin_with_some)
 
     def _can_begin_with_some(self, stage: Stage) -> bool:
         return isinstance(self.calls.role(stage)[1], PartRole)
@@ -309,8 +309,8 @@ def _is_done(flight: StepInFlight) -> bool:
 
 
 class Lanes:
-    """Threads in which stages work, so that the driver is free to look after all of them: one for
-    each pool, which does one call at a time, and several for work of the driver's own."""
+    """The threads in which stages run, so that the driver's thread is free to watch them all: one
+    per pool, which runs one call at a time, and several for stages that run in the driver."""
 
     def __init__(self) -> None:
         self._threads: dict[str | None, ThreadPoolExecutor] = {}
@@ -319,18 +319,18 @@ class Lanes:
         return DRIVER_LANES if lane is None else 1
 
     def submit(self, lane: str | None, work: Callable[[], T]) -> Future[T]:
-        """Begin work in a lane with room."""
+        """Start work in a lane that has room."""
         if lane not in self._threads:
             name = "driver" if lane is None else f"lane-{lane}"
             self._threads[lane] = ThreadPoolExecutor(self.room(lane), thread_name_prefix=name)
         return self._threads[lane].submit(work)
 
     wait = staticmethod(partial(wait, return_when=FIRST_COMPLETED))
-    """Those of some works that are done, after the first of them or so many seconds, and the
-    others."""
+    """Wait until the first of some futures is done, or for so many seconds; returns those that are
+    done, and the others."""
 
     def close(self) -> None:
-        """Wait for what is at work, and end."""
+        """Wait for running work, then end the threads."""
         for threads in self._threads.values():
             threads.shutdown(wait=True, cancel_futures=True)
         self._threads.clear()

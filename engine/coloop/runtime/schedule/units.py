@@ -1,11 +1,11 @@
-"""Stages of a step as units, each of which says what may start now.
+"""The stages of a step as a tree of units, each of which lists what may start now.
 
     Together ─┬─ Alone    a stage
               └─ Repeated ─┬─ RefillPasses   until a filter has enough (`regions.py`)
                            └─ Region         in rounds (`rounds.py`)
 
-A unit knows stages and tables; it knows nothing of lanes, phases, algorithms or machines. It tells
-whoever holds it when it has ended.
+A unit knows stages and tables; it knows nothing about lanes, phases, algorithms or machines. It
+notifies the list that holds it when it has ended.
 """
 
 from abc import ABC, abstractmethod
@@ -17,28 +17,28 @@ from coloop.runtime.roles.protocol import Outcome
 from coloop.runtime.schedule.calls import Calls, StepContext, Tables, Unrolled
 
 Notice = tuple[str, str, str]
-"""(node, code, message) of what a person should look at."""
+"""(node, code, message) of something that the user should look at."""
 Place = tuple[int, ...]
-"""Where a unit stands in its step: among the units of its list, which again stands somewhere."""
+"""Position of a unit in its step: that of its list, then its index in the list."""
 Ended = Callable[[], None]
-"""Told when all units of a list have ended."""
+"""Called when all units of a list have ended."""
 UnitsOf = Callable[[Sequence[Stage], StepContext, Unrolled, Place, Ended], "Together"]
-"""Makes the units of stages that stand at a place."""
+"""Builds the units of a list of stages that is at a given place in the step."""
 
 
 class Unit(ABC):
-    """A part of a step."""
+    """A part of a step: one stage, or stages that repeat."""
 
     stages: tuple[Stage, ...]
     names: frozenset[str]
-    """Stages that have run when it has ended."""
+    """Names of the stages that have run once it has ended."""
     members: frozenset[str]
-    """Those and the ones that it runs again though they have run before it."""
+    """Those, and the stages that it repeats although they first run before it."""
     waits: frozenset[str]
-    """Stages that have to run before it."""
+    """Names of the stages that must run before it."""
     is_done = False
     home: "Together"
-    """Its list, to which it says when it has ended."""
+    """The list that holds it, which it notifies when it has ended."""
 
     @abstractmethod
     def ready(self) -> "list[Task]": ...
@@ -55,13 +55,13 @@ class Task:
     stage: Stage
     step_context: StepContext
     tables: Unrolled
-    """What it reads from and gives to."""
+    """The tables that it reads from and adds to."""
     place: Place
     unit: "Alone"
 
     @property
     def key(self) -> tuple[str, int]:
-        """Its name in the step: the stage, and how often it has run."""
+        """Identifies it in the step: the name of the stage, and the number of this run of it."""
         return self.stage.name, self.step_context.turn
 
 
@@ -70,21 +70,21 @@ class Begun:
     """What has run so far in a step."""
 
     shared: frozenset[str]
-    """Stages with which several slices begin."""
+    """Names of the stages with which several slices begin."""
     runs: dict[str, int] = field(default_factory=dict)
-    """How often, by stage."""
+    """How often each stage has run, by its name."""
     first: dict[str, Tables] = field(default_factory=dict)
-    """What a shared stage gave when it ran for all of them."""
+    """By shared stage, the tables from its first run, which all of its slices read."""
 
     def ran(self, stage: Stage, tables: Tables) -> None:
-        """A stage has run, and its tables are among these."""
+        """Record that a stage has run. `tables` holds its tables, among others."""
         if stage.name in self.shared and stage.name not in self.runs:
-            own = {key: table for key, table in tables.items() if key[0] in stage.givers}
-            self.first[stage.name] = own
+            produced = {key: table for key, table in tables.items() if key[0] in stage.givers}
+            self.first[stage.name] = produced
         self.runs[stage.name] = self.runs.get(stage.name, 0) + 1
 
     def tables_of(self, names: Sequence[str]) -> Tables:
-        """What these shared stages gave at first."""
+        """The tables from the first run of these shared stages."""
         return {key: table for name in names for key, table in self.first[name].items()}
 
 
@@ -119,7 +119,7 @@ class Alone(Unit):
         self.waits = frozenset(stage.after) - self.names
         self._begun = begun
         self.is_waiting = True
-        """It has not started, or is to start anew."""
+        """It has not started, or must start again."""
         self._task = Task(
             stage=stage, step_context=step_context, tables=unrolled, place=place, unit=self
         )
@@ -134,7 +134,7 @@ class Alone(Unit):
         self.end()
 
     def readers(self) -> list[Task]:
-        """What could start if it had ended, and reads the same tables."""
+        """Tasks of the same list, and so on the same tables, that wait only for this stage."""
         return self.home.readers(self)
 
 
@@ -144,7 +144,7 @@ class Together:
     def __init__(self, units: Sequence[Unit], ended: Ended) -> None:
         self._units = units
         self._ended = ended
-        self._before = [self._before_of(place) for place in range(len(units))]
+        self._before = [self._before_of(index) for index in range(len(units))]
         for unit in units:
             unit.home = self
 
@@ -162,7 +162,7 @@ class Together:
         ]
 
     def readers(self, giver: Alone) -> list[Task]:
-        """What could start if a stage at work had ended."""
+        """Tasks that wait only for a stage that is running."""
         done = self._done
         return [
             task
@@ -182,17 +182,17 @@ class Together:
     def _done(self) -> frozenset[str]:
         return frozenset(name for unit in self._units if unit.is_done for name in unit.names)
 
-    def _before_of(self, place: int) -> frozenset[str]:
-        """Stages that must have ended before a unit starts. Of units that run the same stages the
-        first in the order comes first."""
-        unit = self._units[place]
-        here = frozenset(name for one in self._units for name in one.names)
-        earlier = [one.names for one in self._units[:place] if one.members & unit.members]
+    def _before_of(self, index: int) -> frozenset[str]:
+        """Names of the stages that must have ended before a unit starts. Units with stages in
+        common run one after another, in the order of the list."""
+        unit = self._units[index]
+        here = frozenset(name for other in self._units for name in other.names)
+        earlier = [other.names for other in self._units[:index] if other.members & unit.members]
         return (unit.waits & here).union(*earlier) - unit.names
 
 
 class Repeated(Unit):
-    """Stages of a list that run again and again, each time on tables of their own."""
+    """Stages of a list that run repeatedly, each time on tables of their own."""
 
     def __init__(
         self,
@@ -205,9 +205,9 @@ class Repeated(Unit):
     ) -> None:
         """
         Args:
-            stages: by name.
-            unrolled: what they read at first, and give to in the end.
-            units: makes the units of some stages.
+            stages: their names.
+            unrolled: the tables that they read at first, and to which their results are added.
+            units: builds the units of one pass or round.
         """
         self.stages = tuple(tree.stages[name] for name in stages)
         self.names = self.members = frozenset(stages)
@@ -218,7 +218,7 @@ class Repeated(Unit):
         self._units = units
         self._nodes = frozenset(node for stage in self.stages for node in stage.givers)
         self._fresh = Unrolled()
-        """Tables of the pass or round that runs."""
+        """Tables of the current pass or round."""
         self._running: Together | None = None
 
     def ready(self) -> list[Task]:
@@ -244,11 +244,11 @@ class Repeated(Unit):
 def step_context_of(
     stage: Stage, around: StepContext, begun: Begun, *, is_refilled: bool
 ) -> StepContext:
-    """The context of a stage within a list: draws and places of its own wherever it has run
-    before in this step, be it for another slice.
+    """The context of one run of a stage in a list: numbered within the step and, in a refill, with
+    new random draws if the stage has run before in this step, even for another slice.
 
     Args:
-        is_refilled: the list is a pass of a slice, or stands within one.
+        is_refilled: the list is a pass of a refill, or is inside one.
     """
     number = begun.runs.get(stage.name, 0) + 1
     salt = f"{around.salt}refill-{number}" if is_refilled and number > 1 else around.salt

@@ -1,7 +1,7 @@
-"""Optimizers of a weights group: from the spec's section to torch's, or to our own Lion.
+"""Optimizers of a weights group, built from its section of the spec: torch's, or our own Lion.
 
-Weight decay is decoupled and pulls matrices only. Muon takes hidden matrices; embeddings, head,
-norms and biases go to AdamW. The rate is set before each update.
+Weight decay is decoupled and applies to matrices only. Muon trains hidden matrices; embeddings,
+heads, norms and biases go to AdamW. The learning rate is set before each update.
 """
 
 import math
@@ -59,25 +59,27 @@ class GroupOptimizer:
 
     @property
     def only(self) -> torch.optim.Optimizer:
-        """The one optimizer of a group that has no second."""
+        """The optimizer of a group that has exactly one."""
         (optimizer,) = self._parts.values()
         return optimizer
 
     def set_rate(self, section: OptimizerSection, rate: float) -> None:
-        """Rate and weight decay of the next steps; Muon's AdamW keeps its share of the rate."""
+        """Set the learning rate and weight decay of the next steps. The rate of the AdamW beside
+        Muon is scaled in proportion."""
         for role, optimizer in self._parts.items():
-            of_role: OptimizerSection | OtherMatrices = section
+            own_section: OptimizerSection | OtherMatrices = section
             lr = rate
             if role == "others":
-                of_role = _others(section)
-                lr = rate * of_role.lr / section.lr if section.lr > 0 else 0.0
+                own_section = _others(section)
+                lr = rate * own_section.lr / section.lr if section.lr > 0 else 0.0
             for group in optimizer.param_groups:
                 group["lr"] = lr
-                decay = of_role.weight_decay if group["kind"] == DECAYED else 0.0
+                decay = own_section.weight_decay if group["kind"] == DECAYED else 0.0
                 group["decoupled" if "decoupled" in group else "weight_decay"] = decay
 
     def ready(self) -> Iterator[torch.optim.Optimizer]:
-        """Each optimizer once, its weights decayed: it is to take its step."""
+        """Yield each optimizer once, after decoupled weight decay where it has none of its own; the
+        caller then steps it."""
         for optimizer in self._parts.values():
             _decay(optimizer)
             yield optimizer
@@ -95,7 +97,8 @@ class GroupOptimizer:
     def load_state_dict(
         self, state: Mapping[str, Any], place: Callable[[Any, Tensor], Any] | None = None
     ) -> None:
-        """`place`: this process's part of a weight's number or tensor; None: all."""
+        """`place` returns this process's part of a state value, given the value and its weight;
+        None: each value is loaded whole."""
         if state["name"] != self._name:
             raise ValueError(f"the state is of {state['name']!r}, the optimizer is {self._name!r}")
         for role, optimizer in self._parts.items():
@@ -110,10 +113,10 @@ def _placed(
     optimizer: torch.optim.Optimizer,
     place: Callable[[Any, Tensor], Any],
 ) -> dict[int, dict[str, Any]]:
-    held = [p for group in optimizer.param_groups for p in group["params"]]
+    weights = [p for group in optimizer.param_groups for p in group["params"]]
     return {
-        number: {name: place(value, held[number]) for name, value in own.items()}
-        for number, own in state.items()
+        number: {name: place(value, weights[number]) for name, value in values.items()}
+        for number, values in state.items()
     }
 
 
@@ -176,12 +179,12 @@ def _others(section: OptimizerSection) -> OtherMatrices:
 
 
 def _embeddings(model: nn.Module) -> set[int]:
-    found = set()
+    ids = set()
     for name in ("get_input_embeddings", "get_output_embeddings"):
         module = getattr(model, name, lambda: None)()
         if module is not None:
-            found |= {id(p) for p in module.parameters()}
-    return found | {id(p) for head in score_heads(model).values() for p in head.parameters()}
+            ids |= {id(p) for p in module.parameters()}
+    return ids | {id(p) for head in score_heads(model).values() for p in head.parameters()}
 
 
 def _adamw(
@@ -200,7 +203,7 @@ def _decay_groups(params: list[nn.Parameter], **extra: float) -> list[dict[str, 
 
 @torch.no_grad()
 def _decay(optimizer: torch.optim.Optimizer) -> None:
-    """Decoupled decay for optimizers whose own is part of the gradient."""
+    """Decoupled decay for optimizers whose built-in decay is added to the gradient."""
     for group in optimizer.param_groups:
         shrink = group["lr"] * group.get("decoupled", 0.0)
         if shrink:
@@ -208,12 +211,13 @@ def _decay(optimizer: torch.optim.Optimizer) -> None:
             torch._foreach_mul_(trained, 1 - shrink)
 
 
-# Learning rates over the updates of one phase's entry, one for all optimizer steps of an update.
+# Learning rates over the updates of one pass through a phase. All optimizer steps of an update
+# have the same rate.
 
 
 def learning_rate(optimizer: Optimizer, *, done: int, total: int | None) -> float:
-    """The rate of update number `done` (from 0) of a phase's `total`. Warm-up rises in equal parts
-    to `lr` from the first update on, then decays to `min_lr`."""
+    """The rate of update `done` (counted from 0) of the phase's `total`. It rises linearly to `lr`,
+    the first update's already being above 0, then stays there or decays to `min_lr`."""
     warmup = warmup_updates(optimizer, total)
     if done < warmup:
         return optimizer.lr * (done + 1) / (warmup + 1)
@@ -231,7 +235,7 @@ def learning_rate(optimizer: Optimizer, *, done: int, total: int | None) -> floa
 
 
 def warmup_updates(optimizer: Optimizer, total: int | None) -> int:
-    """Updates of rising rate; a share below 1 is of the phase's updates."""
+    """Number of warm-up updates; a `warmup` below 1 is a fraction of the phase's updates."""
     if optimizer.warmup >= 1 or optimizer.warmup == 0:
         return int(optimizer.warmup)
     if total is None:

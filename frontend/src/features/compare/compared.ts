@@ -8,28 +8,28 @@ export interface Compared {
   color: string;
 }
 
-/** The runs of an address `?runs=a,b`, each once. */
+/** The distinct run ids in a query such as `?runs=a,b`, at most `MAX_RUNS` of them. */
 export function askedRuns(search: string): string[] {
   const ids = new URLSearchParams(search).get("runs")?.split(",") ?? [];
   return [...new Set(ids.filter((id) => id !== ""))].slice(0, MAX_RUNS);
 }
 
-export function colorOf(place: number): string {
-  return identityColor(place + 1);
+export function colorOf(index: number): string {
+  return identityColor(index + 1);
 }
 
-/** One place in which some of the loops differ; values in the order of the runs. */
+/** A path at which some of the loops differ; `values` has one entry per run, in their order. */
 export interface Difference {
   path: string;
   where: string;
   values: string[];
 }
 
-/** From what each further run changes of the first one's loop, all places with the values of all runs. */
+/** All paths at which the loops differ, from the changes of each further run against the first one. */
 export function differences(changes: readonly (readonly SpecChange[])[]): Difference[] {
-  const known = new Map(changes.flatMap((list) => list.map((change) => [change.path, change])));
-  return [...known].map(([path, { where, before }]) => {
-    const others = changes.map((list) => list.find((change) => change.path === path)?.after);
-    return { path, where, values: [before, ...others.map((value) => value ?? before)] };
+  const byPath = new Map(changes.flatMap((list) => list.map((change) => [change.path, change])));
+  return [...byPath].map(([path, { where, before }]) => {
+    const afters = changes.map((list) => list.find((change) => change.path === path)?.after);
+    return { path, where, values: [before, ...afters.map((after) => after ?? before)] };
   });
 }

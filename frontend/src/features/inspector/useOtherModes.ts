@@ -6,11 +6,13 @@ import { type FormSettings, NOTHING_HIDDEN } from "./form/FormContext";
 export interface OtherModes {
   hidden: FormSettings["hidden"];
   isAny: boolean;
+  /** Fields of other modes that have a value. */
   set: string[];
   isShown: boolean;
   show: (isShown: boolean) => void;
 }
 
+/** What a node's form hides because the loop's mode leaves it to other modes, and a switch to show it. */
 export function useOtherModes(node: string): OtherModes {
   const mode = useMode();
   const data = useDocument((state) => state.document.nodes[node]);
@@ -23,6 +25,6 @@ export function useOtherModes(node: string): OtherModes {
     isAny: others.fields.size + others.algorithms.size > 0,
     set: setAmong(data, others.fields),
     isShown,
-    show: (wish) => setShownFor(wish ? node : null),
+    show: (shouldShow) => setShownFor(shouldShow ? node : null),
   };
 }
