@@ -34,7 +34,7 @@ PARTS = (
 DOES_NOT_FIT = 1
 UNKNOWN = "unknown"
 VERDICTS = {True: "[green]fits[/]", False: "[bold red]too much[/]", None: "[yellow]unknown[/]"}
-"""Keys: whether a GPU fits."""
+"""Labels for `GpuEstimate.fits`."""
 
 
 def estimate_command(
@@ -130,8 +130,8 @@ def _alike(gpus: Iterable[GpuEstimate]) -> list[tuple[str, GpuEstimate]]:
     runs: list[list[GpuEstimate]] = []
     for gpu in gpus:
         last = runs[-1][-1] if runs else None
-        same = last is not None and (last.pool, last.parts) == (gpu.pool, gpu.parts)
-        if same:
+        is_same = last is not None and (last.pool, last.parts) == (gpu.pool, gpu.parts)
+        if is_same:
             runs[-1].append(gpu)
         else:
             runs.append([gpu])
@@ -279,8 +279,8 @@ def _print_changes(out: Console, fitted: BudgetResult) -> None:
         out.print(f"[green]fits[/]; a step takes {seconds(now)}{before}")
     elif fitted.over_bytes:
         least = fitted.least_over_bytes
-        still = f"; {gib(least)} over with every setting that may change" if least else ""
-        out.print(f"[bold red]does not fit[/]: {gib(fitted.over_bytes)} over{still}")
+        at_best = f"; {gib(least)} over with every setting that may change" if least else ""
+        out.print(f"[bold red]does not fit[/]: {gib(fitted.over_bytes)} over{at_best}")
     elif gpu is not None:
         out.print(f"[bold red]does not fit[/]: {escape(gpu.reason or '')}")
     if fitted.refusals:
@@ -300,10 +300,12 @@ def _print_ways(
 
 
 def _outcome(way: Way) -> str:
-    left = f"still {gib(way.over_bytes)} over" if way.over_bytes else "fits"
+    memory = f"still {gib(way.over_bytes)} over" if way.over_bytes else "fits"
     if way.refusal is not None:
-        return f"{left}, but {refused_because(way.refusal)}"
-    return left if way.step_seconds is None else f"{left}, a step takes {seconds(way.step_seconds)}"
+        return f"{memory}, but {refused_because(way.refusal)}"
+    if way.step_seconds is None:
+        return memory
+    return f"{memory}, a step takes {seconds(way.step_seconds)}"
 
 
 def _refusal(spec: LoopSpec, root: Path) -> str | None:

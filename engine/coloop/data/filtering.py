@@ -1,8 +1,8 @@
-"""Which rows a filter keeps: rules over plain rows, then at most so many of each group.
+"""Which rows a filter keeps: rules over plain rows, then a maximum number of rows per group.
 
-All rules look at the table as it came in; a row stays if every rule keeps it. Bounds are
-inclusive, and None fails. Group rules keep or cut whole groups; a score of None takes no part in
-a group's numbers. Knows nothing of lineage: the caller says which rows make a group.
+All rules see the table as it came in; a row stays if every rule keeps it. Bounds are inclusive,
+and None is within no bounds. Group rules keep or cut whole groups; scores of None are left out of a
+group's statistics. Knows nothing of lineage: the caller says which rows form a group.
 """
 
 import json
@@ -37,19 +37,19 @@ class FilterRow:
     columns: Mapping[str, Any] = field(default_factory=dict)
     score: Score = None
     by: Mapping[str, Score] = field(default_factory=dict)
-    """Scores at port `by`, by the scorer's node."""
+    """Scores at port `by`, by scorer node."""
     group: Hashable = None
-    """What rows of a group share where a rule names nothing else."""
+    """The row's group for rules that do not say how to group."""
     seed: int = 0
-    """Decides what is drawn for this row."""
+    """Seed of random decisions about this row."""
 
 
 GroupOf = Callable[[FilterRow, tuple[str, ...]], Hashable]
-"""The group of a row by the names that a rule gives (columns, nodes, `role`, `round`, `prompt`)."""
+"""Gives a row's group for the names in a rule (columns, nodes, `role`, `round`, `prompt`)."""
 
 
 class KeepRunner(Protocol):
-    """Runs `keep(**columns)` of the user on rows; a sandbox."""
+    """A sandbox that runs the user's `keep(**columns)` on rows."""
 
     def keep(
         self, rows: Sequence[Mapping[str, Any]], *, seeds: Sequence[int] | None = None
@@ -59,13 +59,13 @@ class KeepRunner(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     kept: tuple[int, ...]
-    """Places of the rows that stay, in order."""
+    """Indices of the rows that stay, in order."""
     cut_by: Mapping[str, int]
-    """How many rows each rule cut, alone or with others."""
+    """How many rows each rule cut, including rows that other rules cut too."""
 
 
 def by_columns(row: FilterRow, names: tuple[str, ...]) -> Hashable:
-    """Groups of rows with equal values of columns; without names, the row's own group."""
+    """Groups rows by the values of these columns; without names, by `FilterRow.group`."""
     if not names:
         return row.group
     return tuple(_key(row.columns.get(name)) for name in names)
@@ -80,40 +80,40 @@ def decide(
     group_of: GroupOf = by_columns,
     runners: Sequence[KeepRunner | None] = (),
 ) -> Decision:
-    """Which rows stay. Code is asked only about rows that the rules before it keep.
+    """Which rows stay. User code is called only for rows that all earlier rules keep.
 
     Args:
-        runners: for each rule the sandbox of its code, None where it has none.
+        runners: for each rule, the sandbox for its code; None for rules without code.
     """
     stays = [True] * len(rows)
     cut_by: dict[str, int] = {}
-    for place, rule in enumerate(rules):
-        runner = runners[place] if place < len(runners) else None
+    for index, rule in enumerate(rules):
+        runner = runners[index] if index < len(runners) else None
         try:
             if runner is None:
                 verdict = kept_by(rows, rule, group_of=group_of)
             else:
                 verdict = _kept_by_code(rows, stays, rule, runner)
         except (DataError, PatternProblem, PatternTimeout) as problem:
-            where = f"keep.{place}"
-            raise DataError(f"{node}: {where}: {problem}", node, where) from None
+            field_path = f"keep.{index}"
+            raise DataError(f"{node}: {field_path}: {problem}", node, field_path) from None
         cut_by[rule.rule] = cut_by.get(rule.rule, 0) + verdict.count(False)
-        stays = [both and one for both, one in zip(stays, verdict, strict=True)]
-    kept = [place for place, stay in enumerate(stays) if stay]
+        stays = [before and keep for before, keep in zip(stays, verdict, strict=True)]
+    kept = [index for index, stay in enumerate(stays) if stay]
     if per_group is not None:
-        before = len(kept)
+        passed = len(kept)
         kept = picked(rows, kept, per_group, group_of=group_of)
-        cut_by["per_group"] = before - len(kept)
+        cut_by["per_group"] = passed - len(kept)
     return Decision(kept=tuple(kept), cut_by=cut_by)
 
 
 def _kept_by_code(
     rows: Sequence[FilterRow], stays: Sequence[bool], rule: Rule, runner: KeepRunner
 ) -> list[bool]:
-    """What code says of the rows that stay so far; it has nothing against the others."""
-    asked = [row for row, stay in zip(rows, stays, strict=True) if stay]
-    said = iter(kept_by(asked, rule, runner=runner))
-    return [next(said) if stay else True for stay in stays]
+    """The verdicts of user code on the rows that stay so far; True for all others."""
+    staying = [row for row, stay in zip(rows, stays, strict=True) if stay]
+    verdicts = iter(kept_by(staying, rule, runner=runner))
+    return [next(verdicts) if stay else True for stay in stays]
 
 
 def kept_by(
@@ -129,15 +129,16 @@ def kept_by(
         case LengthRule():
             return [_is_within(_length(row, rule.column), rule.min, rule.max) for row in rows]
         case RegexRule():
-            found = pattern(rule.pattern)
+            regex = pattern(rule.pattern)
             texts = [row.columns.get(rule.column) for row in rows]
-            return [isinstance(text, str) and found.is_in(text) for text in texts]
+            return [isinstance(text, str) and regex.is_in(text) for text in texts]
         case UniqueRule():
             return _first_of_each(rows, rule.column)
         case PythonRule():
             assert runner is not None, "a rule with code needs a runner"
-            given = [{**row.by, **row.columns} for row in rows]
-            return [bool(keep) for keep in runner.keep(given, seeds=[row.seed for row in rows])]
+            arguments = [{**row.by, **row.columns} for row in rows]
+            verdicts = runner.keep(arguments, seeds=[row.seed for row in rows])
+            return [bool(keep) for keep in verdicts]
         case AccuracyBand() | NonzeroVariance() | GroupMean():
             keys = [group_of(row, as_tuple(rule.by)) for row in rows]
             groups: dict[Hashable, list[float]] = defaultdict(list)
@@ -145,8 +146,8 @@ def kept_by(
                 number = _number(row, rule.of)
                 if number is not None:
                     groups[key].append(number)
-            verdicts = {key: _keeps_group(rule, scores) for key, scores in groups.items()}
-            return [verdicts.get(key, False) for key in keys]
+            kept = {key for key, scores in groups.items() if _keeps_group(rule, scores)}
+            return [key in kept for key in keys]
 
 
 def _keeps_group(rule: AccuracyBand | NonzeroVariance | GroupMean, scores: list[float]) -> bool:
@@ -166,14 +167,14 @@ def _number(row: FilterRow, of: str | None) -> float | None:
     score = row.score
     if of is not None:
         if of not in row.by:
-            there = ", ".join(row.by) or "none"
-            raise DataError(f"no score of `{of}` arrives at port `by`; available: {there}")
+            available = ", ".join(row.by) or "none"
+            raise DataError(f"no score of `{of}` arrives at port `by`; available: {available}")
         score = row.by[of]
     return whole(score)
 
 
 def _length(row: FilterRow, column: str) -> int | None:
-    """Tokens of a completion, else characters of a text or items of a list."""
+    """Tokens of a completion if counted, else characters of a text or items of a list."""
     tokens = row.columns.get("length")
     if column == "completion" and isinstance(tokens, int) and not isinstance(tokens, bool):
         return tokens
@@ -188,7 +189,7 @@ def _is_within(value: float | None, low: float | None, high: float | None) -> bo
 
 
 def _key(value: Any) -> Hashable:
-    """A value that can be compared and put into a set."""
+    """A hashable stand-in for a value, equal for equal values of one type."""
     if isinstance(value, list | tuple | dict):
         return json.dumps(value, sort_keys=True, default=str)
     return (type(value).__name__, value)
@@ -212,50 +213,50 @@ def picked(
     *,
     group_of: GroupOf = by_columns,
 ) -> list[int]:
-    """Of the kept rows at most `max` of each group; the order of the rows stays."""
+    """At most `section.max` of the kept rows per group, in their order."""
     groups: dict[Hashable, list[int]] = defaultdict(list)
-    for place in kept:
-        groups[group_of(rows[place], as_tuple(section.by))].append(place)
+    for index in kept:
+        groups[group_of(rows[index], as_tuple(section.by))].append(index)
     chosen: set[int] = set()
     for members in groups.values():
         chosen.update(_pick(rows, members, section))
-    return [place for place in kept if place in chosen]
+    return [index for index in kept if index in chosen]
 
 
 def _pick(rows: Sequence[FilterRow], members: list[int], section: PerGroup) -> list[int]:
     if len(members) <= section.max:
         return members
 
-    def number(place: int) -> float:
-        score = _number(rows[place], None)
-        worst = float("inf") if section.pick == "worst" else float("-inf")
-        return worst if score is None else score
+    def number(index: int) -> float:
+        score = _number(rows[index], None)
+        picked_last = float("inf") if section.pick == "worst" else float("-inf")
+        return picked_last if score is None else score
 
     match section.pick:
         case "random":
-            return sorted(members, key=lambda place: rows[place].seed)[: section.max]
+            return sorted(members, key=lambda index: rows[index].seed)[: section.max]
         case "first":
             return members[: section.max]
         case "best":
-            return sorted(members, key=lambda place: -number(place))[: section.max]
+            return sorted(members, key=lambda index: -number(index))[: section.max]
         case "worst":
             return sorted(members, key=number)[: section.max]
         case "longest":
-            by_length = sorted(members, key=lambda p: -(_length(rows[p], "completion") or 0))
-            return by_length[: section.max]
+            lengths = {index: _length(rows[index], "completion") or 0 for index in members}
+            return sorted(members, key=lambda index: -lengths[index])[: section.max]
 
 
 def spare_wanted(*, kept: int, received: int, up_to: int | None) -> int:
-    """How many rows at `spare` fill the filter up; each of them is used once."""
+    """How many rows at port `spare` the filter takes to make up for rows it cut, each once."""
     return max(0, (received if up_to is None else up_to) - kept)
 
 
 def resampled(rows: Sequence[FilterRow], section: Resample, *, rng: random.Random) -> list[int]:
-    """How often each row is drawn, with replacement; PF-PPO (2409.06957).
+    """How often each row is drawn, with replacement, as in PF-PPO (arXiv 2409.06957).
 
     Weights are |s|^exponent (`power`), 1 for the best and the worst of a group (`max_min`), or 0.4
-    for the best and 0.1 for any other (`max_random`); a row without a score is never drawn. Where
-    every weight is 0, all scored rows weigh alike.
+    for the best and 0.1 for any other (`max_random`); a row without a score is never drawn. If all
+    weights are 0, all scored rows get the same weight.
     """
     scores = [_number(row, None) for row in rows]
     weights = _weights(rows, scores, section)
@@ -264,8 +265,8 @@ def resampled(rows: Sequence[FilterRow], section: Resample, *, rng: random.Rando
     counts = [0] * len(rows)
     if any(weights):
         drawn = rng.choices(range(len(rows)), weights, k=section.rows or len(rows))
-        for place in drawn:
-            counts[place] += 1
+        for index in drawn:
+            counts[index] += 1
     return counts
 
 

@@ -1,8 +1,8 @@
-"""A loop unrolled: the step of every phase and the slices of every probe, made once and read by
+"""An unrolled loop: the step of every phase and the slice of every probe, computed once and used by
 plan, estimate and run.
 
-Works on half-drawn loops: what is not there brings nothing, and what no order fits is told in
-`problems`. Whether that is an error is for others to say.
+Works on incomplete loops: what is missing yields no stages, and stages that cannot be ordered are
+reported in `problems`. Callers decide whether that is an error.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,9 +33,9 @@ UNKNOWN_STEPS = 100
 class UnrolledPhase:
     flat: FlatPhase
     live: frozenset[tuple[str, str]]
-    """Its teaching ports (node, port)."""
+    """Its live teaching ports, as (node, port)."""
     fills: tuple[str, ...]
-    """Buffers that it writes."""
+    """Buffers that it writes to."""
     step: Step
 
     @property
@@ -44,26 +44,27 @@ class UnrolledPhase:
 
     @property
     def steps(self) -> int | None:
-        """At most so many over the whole run, where that is known."""
+        """The most steps that it takes over the whole run; None if not known."""
         each = self.flat.phase.steps or self.flat.phase.max_steps
         return each * self.flat.rounds if each else None
 
     @property
     def epochs_source(self) -> str | None:
-        """What its epochs are passes over: as it says, or the only node that brings rows."""
-        _, said = epochs_of(self.flat.phase)
-        bringing = {stage.node for stage in self.step.stages if stage.verb in ("load", "read")}
-        return said or (bringing.pop() if len(bringing) == 1 else None)
+        """The node that its epochs are passes over: as written, or the only one that loads or reads
+        rows."""
+        _, named = epochs_of(self.flat.phase)
+        nodes = {stage.node for stage in self.step.stages if stage.verb in ("load", "read")}
+        return named or (nodes.pop() if len(nodes) == 1 else None)
 
 
 class Unrolled:
-    """The steps of one spec."""
+    """The steps and probes of one spec."""
 
     def __init__(self, spec: LoopSpec, lineages: Lineages | None = None) -> None:
         self.spec = spec
         self.lineages = lineages if lineages is not None else Lineages(spec)
         self.problems: list[str] = []
-        """What stood against an order of stages, in words."""
+        """Messages on why stages cannot be ordered."""
         self._groups = {node: owner_of(spec, node) or node for node in spec.nodes}
         self._weights_groups = weights_groups(spec)
         self._serves = {
@@ -75,21 +76,21 @@ class Unrolled:
         self._settings: dict[tuple[Path | None, Conditions], Resolved] = {}
 
     def again(self, spec: LoopSpec) -> "Unrolled":
-        """The same steps for a spec that differs only in how they are carried out."""
+        """The same steps for a spec that differs only in how they are executed."""
         other = Unrolled(spec, self.lineages)
         other.__dict__["phases"] = self.phases
         other._probes = self._probes
         return other
 
     def settings(self, root: Path | None = None, conditions: Conditions | None = None) -> Resolved:
-        """What the loop leaves open, decided for these steps.
+        """Values for the settings that the loop leaves open, chosen for these steps.
 
         Args:
             root: folder for relative model paths; without it no file is opened.
-            conditions: None: of a run that begins on this machine.
+            conditions: default: those of a run that starts on this machine.
         """
-        found = conditions or conditions_here()
-        if (root, found) not in self._settings:
+        conditions = conditions or conditions_here()
+        if (root, conditions) not in self._settings:
             loads = [
                 PhaseLoad(
                     live=tuple(sorted(phase.live)),
@@ -98,22 +99,24 @@ class Unrolled:
                 )
                 for phase in self.phases
             ]
-            probes = {one.node: [stage.node for stage in one.stages] for one in self.probes({})}
-            self._settings[root, found] = resolve(self.spec, loads, probes, root, found)
-        return self._settings[root, found]
+            probes = {
+                probe.node: [stage.node for stage in probe.stages] for probe in self.probes({})
+            }
+            self._settings[root, conditions] = resolve(self.spec, loads, probes, root, conditions)
+        return self._settings[root, conditions]
 
     def expected_steps(self, phase: UnrolledPhase, root: Path | None = None) -> int:
-        """Steps of a phase over the whole run; where nobody knows them, or a trigger may end it
-        early and they are only a bound, so many as there could be.
+        """Steps to expect of a phase over the whole run: `UNKNOWN_STEPS` if their number is not
+        known, and at most that many if a trigger may end the phase early.
 
         Args:
             root: folder for relative paths of datasets; without it no file is opened.
         """
-        known = [one for one in (phase.steps, self._steps_of_epochs(phase, root)) if one]
-        steps = min(known, default=UNKNOWN_STEPS)
+        limits = [limit for limit in (phase.steps, self._steps_of_epochs(phase, root)) if limit]
+        steps = min(limits, default=UNKNOWN_STEPS)
         for trigger in self.spec.schedule.triggers:
-            watched = as_tuple(trigger.in_)
-            if trigger.do.next_phase and (not watched or phase.name in watched):
+            phases = as_tuple(trigger.in_)
+            if trigger.do.next_phase and (not phases or phase.name in phases):
                 return min(steps, UNKNOWN_STEPS)
         return steps
 
@@ -127,11 +130,11 @@ class Unrolled:
 
     @cached_property
     def phases(self) -> tuple[UnrolledPhase, ...]:
-        """In the order in which they are written."""
+        """The phases in the order of the spec."""
         return tuple(self._phase(flat) for flat in flat_phases(self.spec))
 
     def probes(self, overrides: Mapping[str, Any]) -> tuple[ProbePlan, ...]:
-        """The evaluations, over the edges that live under these overrides; rows not counted."""
+        """The evaluations, over the live edges under these overrides; rows are not counted."""
         dead = self.spec.graph.dead_edges(overrides)
         if dead not in self._probes:
             unrolling = self._unrolling(overrides)
@@ -144,7 +147,7 @@ class Unrolled:
         return self._probes[dead]
 
     def step(self, live: Ports, fills: Iterable[str], overrides: Mapping[str, Any]) -> Step:
-        """A step with these live ports and buffers."""
+        """The step that trains on these live ports and fills these buffers."""
         unrolling = self._unrolling(overrides)
         step = unrolling.step(Goals(teaching=frozenset(live), fills=frozenset(fills)))
         stages = self._with_readings(step.stages, step.refills, unrolling)
@@ -170,7 +173,8 @@ class Unrolled:
         return self._serves.get((node, port), frozenset())
 
     def _pool_of_stage(self, node: str, verb: str) -> str | None:
-        """A sync works at both its ends; its stage stands where the weights are held."""
+        """The pool in which a stage runs; a sync involves two pools, and runs in the one that holds
+        the weights."""
         group = self._weights_groups.get(self._groups.get(node, node))
         if group is None or verb not in ("generate", "score", "learn", "sync"):
             return None
@@ -183,46 +187,49 @@ class Unrolled:
     def _with_readings(
         self, stages: tuple[Stage, ...], refills: tuple[Refill, ...], unrolling: Unrolling
     ) -> tuple[Stage, ...]:
-        """Evaluations that only read the step's own tables come last; scorers without weights that
-        are missing for them are added where their rows are there."""
+        """Append the stages without weights that only evaluations of the step's own tables need, if
+        the stages that they read from are in the step."""
         added = list(stages)
-        given = {stage.name for stage in added}
+        names = {stage.name for stage in added}
         for name, node in self.spec.nodes.items():
             if not isinstance(node, EvaluateNode) or node.instead_of or node.of:
                 continue
-            for port in dict.fromkeys(e.target.port for e in self.spec.graph.edges_into(name)):
+            edges = self.spec.graph.edges_into(name)
+            for port in dict.fromkeys(edge.target.port for edge in edges):
                 for edge in unrolling.live_edges(name, port):
                     for stage in unrolling.sources_of([(edge.source.node, edge.source.port)]):
                         is_light = stage.pool is None and stage.verb in ("score", "prepare")
-                        if stage.name not in given and is_light and given.issuperset(stage.after):
+                        if stage.name not in names and is_light and names.issuperset(stage.after):
                             added.append(_after_slices(stage, refills))
-                            given.add(stage.name)
+                            names.add(stage.name)
         return tuple(added)
 
 
 def _after_slices(stage: Stage, refills: tuple[Refill, ...]) -> Stage:
-    """A stage that is part of no slice, with the filters of those whose rows it reads."""
-    filters = [r.stages[-1] for r in refills if not set(r.stages).isdisjoint(stage.after)]
+    """A stage outside all slices, which also waits for the filters of the slices that it reads."""
+    filters = [
+        refill.stages[-1] for refill in refills if not set(refill.stages).isdisjoint(stage.after)
+    ]
     return stage.model_copy(update={"after": tuple(dict.fromkeys((*stage.after, *filters)))})
 
 
-# What an evaluation runs: the slice between the node that it stands in for and its own inputs,
-# and what has to be loaded for that.
+# What an evaluation runs: the slice of the graph from the node whose rows it replaces
+# (`instead_of`) to its own inputs, and the stages that load its rows.
 #
 #     held_out.load ──as rows of problems──> actor.generate ── exact.score ──> probe
 #
-# Where rows of the slice are put together with others (`concat`, `spare`), the others stay away:
-# a reading is of the probe's rows alone. No buffer is read, so a way through one is no part of a
-# slice.
+# Where rows of the slice would be combined with others (`concat`, `spare`), the others are left
+# out: metrics are of the probe's rows alone. No buffer is read, so paths through a buffer are not
+# part of a slice.
 
 Port = tuple[str, str]
 
 SLICED = ("generate", "score", "prepare", "credit")
-"""Verbs of the stages that run for a probe; credit, where the returns of its rows are wanted."""
+"""Verbs of the stages that run for a probe; `credit` if the returns of its rows are needed."""
 
 
 def plan_probe(spec: LoopSpec, name: str, unrolling: Unrolling, serves: Serves) -> ProbePlan:
-    """The plan of one evaluation, over the edges that live in the unrolling."""
+    """The plan of one evaluation, over the live edges of the unrolling."""
     node = spec.nodes[name]
     assert isinstance(node, EvaluateNode)
     edges = [
@@ -231,7 +238,7 @@ def plan_probe(spec: LoopSpec, name: str, unrolling: Unrolling, serves: Serves) 
         for edge in unrolling.live_edges(name, port)
     ]
     has_rows = bool(node.instead_of or node.of)
-    rows = [_source(e) for e in edges if has_rows and e.target.port in ("rows", "pairs")]
+    rows = [_source(edge) for edge in edges if has_rows and edge.target.port in ("rows", "pairs")]
     sources = unrolling.sources_of(rows) if rows else ()
     plan = ProbePlan(
         node=name,
@@ -248,9 +255,11 @@ def plan_probe(spec: LoopSpec, name: str, unrolling: Unrolling, serves: Serves) 
     below = unrolling.below(node.instead_of)
     wanted = [port for port in (*graded, *taught) if port not in rows and port[0] in below]
     step, beside = unrolling.slice_after(node.instead_of, wanted)
-    known = {stage.name for stage in sources}
-    others = tuple(s for s in beside.stages if s.verb != "read" and s.name not in known)
-    stages = tuple(s for s in step.stages if s.verb in SLICED)
+    names = {stage.name for stage in sources}
+    others = tuple(
+        stage for stage in beside.stages if stage.verb != "read" and stage.name not in names
+    )
+    stages = tuple(stage for stage in step.stages if stage.verb in SLICED)
     return plan.model_copy(
         update={
             "stages": stages,
@@ -285,12 +294,12 @@ def _serving_stages(node: EvaluateNode, unrolling: Unrolling, serves: Serves) ->
 
 
 def _first_writers(spec: LoopSpec, stages: tuple[Stage, ...]) -> tuple[str, ...]:
-    """Writers above which no other writer of the slice stands."""
+    """Nodes that generate in the slice, without those downstream of another such node."""
     sources = {edge.key: edge.source.node for edge in spec.edges}
     above: dict[str, set[str]] = {}
     for stage in stages:
-        given = {sources[key] for key in stage.edges}
-        above[stage.node] = given.union(*(above.get(source, set()) for source in given))
+        givers = {sources[key] for key in stage.edges}
+        above[stage.node] = givers.union(*(above.get(giver, set()) for giver in givers))
     writers = [
         stage.node
         for stage in stages

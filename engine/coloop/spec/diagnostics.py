@@ -33,8 +33,8 @@ class Change(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     op: Op
-    """`set` or `remove` a value, `insert` before a list position, `rename` a key, or add or remove an
-    edge."""
+    """`set` or `remove` a value, `insert` before a list position, `rename` a key, or add or remove
+    an edge."""
     path: str
     """What is changed, e.g. `nodes.actor.training.optimizer.lr`, `edges.3`."""
     value: Any = None

@@ -1,8 +1,9 @@
-"""Paths name values of a loop: `nodes.actor.training.optimizer.lr`, `edges.outcome.weight`.
+"""Paths to values of a loop: `nodes.actor.training.optimizer.lr`, `edges.outcome.weight`.
 
-Edges are named by id, by position, or as `a.x->b.y`; phases by position or name. Behind a phase's
-`set` the rest of a path is the path that is set. A path may name the teaching port of an algorithm
-that is written in the short form. Nothing here changes a spec in place.
+Edges are named by id, by position, or as `a.x->b.y`; phases by position or name. After a phase's
+`set`, the rest of a path is the path that the phase sets. A path may include the teaching port of
+an algorithm even if the algorithm is written in the short form, without ports. Nothing here changes
+a spec in place.
 """
 
 from __future__ import annotations
@@ -40,84 +41,89 @@ from coloop.spec.schedule import Schedule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a path names."""
+    """What a path points to."""
 
     parts: Parts
-    """Keys and positions, edges and phases by position."""
+    """Keys and indices; edges and phases always by index."""
     field: FieldInfo | None
-    """The nearest field of a section on the way."""
+    """The last field of a section along the path."""
     value: Any
-    """What is there; `None` where nothing is written."""
+    """The value there; `None` if it is not set."""
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the field says of itself for forms (`base.setting`), `x-hot` and others."""
+        """Metadata of the field, as set with `base.setting`: `x-hot` and others."""
         extra = self.field.json_schema_extra if self.field is not None else None
         return extra if isinstance(extra, dict) else {}
 
 
 def find(spec: LoopSpec | Mapping[str, Any], path: str) -> Found:
-    """What a path names in a spec or a plain document; raises `SpecProblem` for a wrong path."""
-    here: Any = spec
+    """Resolve a path in a spec or a plain document; raises `SpecProblem` if it does not exist."""
+    value: Any = spec
     kind = Type(LoopSpec)
     parts: list[str | int] = []
     field: FieldInfo | None = None
     words = split_path(path) or (path,)
     while words:
-        kind = narrow(kind, here)
-        word, words = _next_key(kind, here, words, tuple(parts))
-        if kind.section in PORTS_OF and word in PORTS_OF[kind.section]:  # of the short form
+        kind = narrow(kind, value)
+        word, words = _next_key(kind, value, words, tuple(parts))
+        if kind.section in PORTS_OF and word in PORTS_OF[kind.section]:  # short form
             continue
-        is_list = kind.section is None and isinstance(here, (list, tuple))
-        part = position_of(here, word) if is_list else word
+        is_list = kind.section is None and isinstance(value, (list, tuple))
+        part = position_of(value, word) if is_list else word
         step, info = inside(kind, part) if part is not None else (None, None)
         is_missing = kind.section is None and not holds_paths(tuple(parts))
-        if part is None or step is None or (is_missing and not _is_there(here, part)):
-            place = ".".join(map(str, parts)) or "the loop"
-            message = f"the path `{path}` does not exist: there is no `{word}` in {place}"
-            raise path_problem(message, path, word, _known_words(kind, here))
+        if part is None or step is None or (is_missing and not _is_there(value, part)):
+            parent = ".".join(map(str, parts)) or "the loop"
+            message = f"the path `{path}` does not exist: there is no `{word}` in {parent}"
+            raise path_problem(message, path, word, _known_words(kind, value))
         field = info or field
         parts.append(part)
-        kind, here = step, look(here, part)
-    return Found(parts=tuple(parts), field=field, value=here)
+        kind, value = step, look(value, part)
+    return Found(parts=tuple(parts), field=field, value=value)
 
 
 def _next_key(
-    kind: Type, here: Any, words: tuple[str, ...], parts: Parts
+    kind: Type, value: Any, words: tuple[str, ...], parts: Parts
 ) -> tuple[str, tuple[str, ...]]:
-    is_mapping = kind.section is None and not isinstance(here, (list, tuple))
-    known = here if isinstance(here, Mapping) else {}
-    count = words_of_key(known, words, parts) if is_mapping and parts else 1
+    is_mapping = kind.section is None and not isinstance(value, (list, tuple))
+    mapping = value if isinstance(value, Mapping) else {}
+    count = words_of_key(mapping, words, parts) if is_mapping and parts else 1
     return ".".join(words[:count]), words[count:]
 
 
-def _is_there(here: Any, part: str | int) -> bool:
-    if isinstance(here, Mapping):
-        return part in here
-    return isinstance(here, (list, tuple)) and isinstance(part, int) and 0 <= part < len(here)
+def _is_there(value: Any, part: str | int) -> bool:
+    if isinstance(value, Mapping):
+        return part in value
+    return isinstance(value, (list, tuple)) and isinstance(part, int) and 0 <= part < len(value)
 
 
-def _known_words(kind: Type, here: Any) -> list[str]:
+def _known_words(kind: Type, value: Any) -> list[str]:
     if kind.section is not None:
         return list(fields_by_key(kind.section))
-    if isinstance(here, Mapping):
-        return [str(key) for key in here]
-    if isinstance(here, (list, tuple)):
-        names = [name for item in here for name in names_of(item) if name and "->" not in name]
-        return names or [str(index) for index in range(len(here))]
+    if isinstance(value, Mapping):
+        return [str(key) for key in value]
+    if isinstance(value, (list, tuple)):
+        names = [name for item in value for name in names_of(item) if name and "->" not in name]
+        return names or [str(index) for index in range(len(value))]
     return []
 
 
 def check_path(
     spec: LoopSpec | Mapping[str, Any], path: str, *, hot: bool = False, field: str | None = None
 ) -> Diagnostic | None:
-    """Why a path cannot be used, or nothing. `field` says where the path itself is written."""
+    """Why a path cannot be used; None if it can.
+
+    Args:
+        hot: also require that the value can change during a run.
+        field: path of the field that contains `path`.
+    """
     try:
-        found = find(spec, path)
+        target = find(spec, path)
     except SpecProblem as problem:
         diagnostic: Diagnostic = problem.diagnostics[0]  # type: ignore[assignment]
         return diagnostic.model_copy(update={"field": field or path})
-    if not hot or found.facts.get("x-hot"):
+    if not hot or target.facts.get("x-hot"):
         return None
     return Diagnostic(
         code="structure.not_hot",
@@ -128,18 +134,18 @@ def check_path(
 
 
 def get_value(spec: LoopSpec, path: str) -> Any:
-    """The value of a path, defaults included; raises `SpecProblem` where it names nothing."""
-    here: Any = spec
+    """The value at a path, defaults included; raises `SpecProblem` if the path does not exist."""
+    value: Any = spec
     kind = Type(LoopSpec)
-    *way, last = find(spec, path).parts
-    for part in way:
-        kind = inside(narrow(kind, here), part)[0] or kind
-        here = look(here, part)
+    *parents, last = find(spec, path).parts
+    for part in parents:
+        kind = inside(narrow(kind, value), part)[0] or kind
+        value = look(value, part)
         section = narrow(kind, None).section
-        if here is None and section is not None:
-            with suppress(ValidationError):  # it needs fields that are not written
-                here = section()
-    return look(here, last)
+        if value is None and section is not None:
+            with suppress(ValidationError):  # it has required fields, which are not set
+                value = section()
+    return look(value, last)
 
 
 _NODE: TypeAdapter[Any] = TypeAdapter(Node)
@@ -147,7 +153,7 @@ _SECTIONS: dict[str, type[Section]] = {"schedule": Schedule, "hardware": Hardwar
 
 
 def apply_overrides(spec: LoopSpec, overrides: Mapping[str, Any]) -> LoopSpec:
-    """The spec with other values at these paths, validated; raises `SpecProblem`."""
+    """A validated copy of the spec with these values at these paths; raises `SpecProblem`."""
     if not overrides:
         return spec
     touched: dict[Parts, list[tuple[Parts, str]]] = {}
@@ -156,11 +162,11 @@ def apply_overrides(spec: LoopSpec, overrides: Mapping[str, Any]) -> LoopSpec:
         depth = 2 if parts[0] in ("nodes", "edges") and len(parts) > 2 else 1
         touched.setdefault(parts[:depth], []).append((parts[depth:], path))
     changed: dict[str, Any] = {}
-    for head, places in touched.items():
+    for head, targets in touched.items():
         data: Any = _plain(look_along(spec, head))
-        for rest, path in places:
+        for rest, path in targets:
             data = set_in(data, rest, overrides[path])
-        new = _validated(spec, head, data, ", ".join(path for _, path in places))
+        new = _validated(spec, head, data, ", ".join(path for _, path in targets))
         match head:
             case ("nodes", name):
                 changed["nodes"] = {**changed.get("nodes", spec.nodes), name: new}
@@ -173,7 +179,7 @@ def apply_overrides(spec: LoopSpec, overrides: Mapping[str, Any]) -> LoopSpec:
 
 
 def with_parts(spec: LoopSpec, **parts: Any) -> LoopSpec:
-    """The spec with other top-level parts, which must be valid already."""
+    """A copy of the spec with these top-level parts replaced, which must already be valid."""
     values = {name: getattr(spec, name) for name in LoopSpec.model_fields} | parts
     return LoopSpec.model_construct(spec.model_fields_set | set(parts), **values)
 
@@ -188,13 +194,13 @@ def _validated(spec: LoopSpec, head: Parts, data: Any, paths: str) -> Any:
             case (("schedule" | "hardware" | "run") as name,):
                 return _SECTIONS[name].model_validate(data)
     document = set_in(spec.model_dump(by_alias=True, exclude_unset=True), head, data)
-    try:  # as a whole, so that diagnostics have places in the loop
+    try:  # validate the whole loop, so that the fields of diagnostics are full paths
         return look_along(LoopSpec.model_validate(document), head)
     except ValidationError as error:
-        found = translate(error, LoopSpec, document)
-    first = found[0]
+        diagnostics = translate(error, LoopSpec, document)
+    first = diagnostics[0]
     message = f"{paths}: {first.message}" + (f" ({first.hint})" if first.hint else "")
-    raise SpecProblem(message, found)
+    raise SpecProblem(message, diagnostics)
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Checks of a loop before anything runs (language.md 11): `validate(spec) -> Report`.
+"""Checks of a loop before anything runs: `validate(spec) -> Report`.
 
 A family of rules is a file; its public functions `(Facts) -> Iterator[Diagnostic]` are the rules.
 To add a check: a code in `diagnostics.CODES`, a rule, a wrong loop in the tests.

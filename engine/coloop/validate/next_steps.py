@@ -1,8 +1,8 @@
-"""What brings a loop that is being drawn further: edges between ports that are there, or a node
-that is missing, with its edges.
+"""Suggested next steps for an incomplete loop: edges between existing ports, or a missing node with
+its edges.
 
-Invariants: a step only adds; applied, the edge is one that the ports take, and no step closes a
-circle within one step of training. A node that is added begins as the loop's mode begins it.
+Invariants: a suggestion only adds to the loop; its edges fit their ports, and none of them closes a
+cycle within one training step. A new node starts with the loop mode's template for its kind.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,52 +17,52 @@ from coloop.spec.ports import PORTS, accepts, is_of_use
 from coloop.validate.facts import Facts, a
 
 MOST = 6
-"""So many ways of one step are tried; the best of them are offered (`tried`)."""
+"""Maximum number of suggestions for one finding; `tried` applies them and offers the best."""
 HANDS_ON = ("filter", "buffer")
-"""Kinds that give what they take: they bring nothing by themselves."""
+"""Node kinds that only pass on what they receive; without input they provide nothing."""
 
 
 def sources(facts: Facts, name: str, port: str) -> list[str]:
-    """Outputs that fit an input. What comes after a node serves its learning, and nothing else."""
-    wanted = PORTS[facts.nodes[name].kind].inputs[port]
-    after = set[str]() if wanted.phase == "learn" else facts.walk.downstream(name)
+    """Outputs that fit an input. Outputs downstream of the node fit only its learning inputs."""
+    target = PORTS[facts.nodes[name].kind].inputs[port]
+    excluded = set[str]() if target.phase == "learn" else facts.walk.downstream(name)
     return [
         f"{other}.{out}"
         for other, node in facts.nodes.items()
-        if other not in after and other != name
-        for out, given in PORTS[node.kind].outputs.items()
-        if accepts(wanted.type, given.type)
-        and is_of_use(given, node)
+        if other not in excluded and other != name
+        for out, output in PORTS[node.kind].outputs.items()
+        if accepts(target.type, output.type)
+        and is_of_use(output, node)
         and (node.kind not in HANDS_ON or facts.is_connected(other, out))
     ]
 
 
 def to_input(facts: Facts, name: str, port: str) -> tuple[Fix, ...]:
-    """Steps that bring an input its edge; a node is added where none gives what it takes."""
-    given = sources(facts, name, port)
+    """Fixes that connect an input; if no output fits, they add a node that has one."""
     fixes = [
         Fix(title=f"Connect {source}", changes=(_edge(source, f"{name}.{port}"),))
-        for source in given[:MOST]
+        for source in sources(facts, name, port)[:MOST]
     ]
     return tuple(fixes or _additions(facts, name, port))
 
 
 def to_lesson(facts: Facts, name: str) -> tuple[Fix, ...]:
-    """Steps that teach a node what its algorithm waits for."""
+    """Fixes that connect the teaching ports that a node's algorithm needs."""
     ports = untaught_ports(facts, name)
     return tuple(fix for port in ports for fix in to_input(facts, name, port))[:MOST]
 
 
 def onward(facts: Facts, name: str) -> tuple[Fix, ...]:
-    """Steps by which what a node gives comes to be used, or by which it learns itself."""
-    has_work = facts.walk.into(name, *PORTS[facts.nodes[name].kind].inputs)
-    work = () if has_work else _inward(facts, name)
-    drawn = (*work, *to_lesson(facts, name), *_outward(facts, name))
-    return (drawn or _reader(facts, name))[:MOST]
+    """Fixes that put a node to use: connect its inputs, teaching ports and outputs; if none of
+    these can be connected, add a learner that takes one of its outputs."""
+    has_input = facts.walk.into(name, *PORTS[facts.nodes[name].kind].inputs)
+    inward = () if has_input else _inward(facts, name)
+    connections = (*inward, *to_lesson(facts, name), *_outward(facts, name))
+    return (connections or _reader(facts, name))[:MOST]
 
 
 def _inward(facts: Facts, name: str) -> tuple[Fix, ...]:
-    """Edges that bring a node what it works on, where it has nothing yet."""
+    """Fixes that connect the inputs of a node other than those it learns from."""
     inputs = PORTS[facts.nodes[name].kind].inputs.items()
     ports = [
         port
@@ -79,12 +79,12 @@ def _inward(facts: Facts, name: str) -> tuple[Fix, ...]:
 
 
 def is_short(section: Any) -> bool:
-    """Whether an `algorithm` is written without naming ports."""
+    """Whether an `algorithm` is written in the short form, without naming ports."""
     return isinstance(section, tuple(PORTS_OF))
 
 
 def untaught_ports(facts: Facts, name: str) -> list[str]:
-    """Teaching ports for which a node has an algorithm, and which nothing reaches."""
+    """Teaching ports for which a node has an algorithm, but no edge."""
     section: Any = getattr(facts.nodes[name], "algorithm", None)
     teaching = PORTS[facts.nodes[name].kind].teaching
     if is_short(section):
@@ -98,33 +98,34 @@ def untaught_ports(facts: Facts, name: str) -> list[str]:
 
 
 def _outward(facts: Facts, name: str) -> Iterator[Fix]:
-    """Edges to inputs of others that have none: first what waits to learn, then what else fits."""
-    before = facts.walk.upstream(name)
-    found: list[tuple[int, str, str]] = []
-    for out, given in PORTS[facts.nodes[name].kind].outputs.items():
-        if not is_of_use(given, facts.nodes[name]):
+    """Fixes that connect a node to unconnected inputs of others: first teaching ports, then
+    required inputs, then the rest."""
+    upstream = facts.walk.upstream(name)
+    candidates: list[tuple[int, str, str]] = []
+    for out, output in PORTS[facts.nodes[name].kind].outputs.items():
+        if not is_of_use(output, facts.nodes[name]):
             continue
         for other, node in facts.nodes.items():
-            waiting = untaught_ports(facts, other)
+            untaught = untaught_ports(facts, other)
             for port, section in PORTS[node.kind].inputs.items():
                 is_lesson = section.teaching
                 if (
                     other == name
                     or facts.is_connected(other, port)
-                    or not accepts(section.type, given.type)
+                    or not accepts(section.type, output.type)
                     or not is_of_use(section, node)
-                    or (is_lesson and port not in waiting)
-                    or (section.phase != "learn" and other in before)
+                    or (is_lesson and port not in untaught)
+                    or (section.phase != "learn" and other in upstream)
                 ):
                     continue
                 rank = 0 if is_lesson else 1 if section.required else 2
-                found.append((rank, f"{name}.{out}", f"{other}.{port}"))
-    for _, source, target in sorted(found, key=lambda one: one[0])[:MOST]:
+                candidates.append((rank, f"{name}.{out}", f"{other}.{port}"))
+    for _, source, target in sorted(candidates, key=lambda candidate: candidate[0])[:MOST]:
         yield Fix(title=f"Connect to {target}", changes=(_edge(source, target),))
 
 
 def _reader(facts: Facts, name: str) -> tuple[Fix, ...]:
-    """A learner of the loop's mode that takes what a node gives."""
+    """A fix that adds a learner, of a kind in the loop's mode, that takes an output of a node."""
     mode = MODES[mode_of(facts.spec)]
     for kind in mode.kinds:
         if not PORTS[kind].teaching:
@@ -137,8 +138,8 @@ def _reader(facts: Facts, name: str) -> tuple[Fix, ...]:
                     continue
                 if not (port in lessons if is_lesson else section.required):
                     continue
-                for out, given in PORTS[facts.nodes[name].kind].outputs.items():
-                    if accepts(section.type, given.type):
+                for out, output in PORTS[facts.nodes[name].kind].outputs.items():
+                    if accepts(section.type, output.type):
                         new = _free_name(facts, kind)
                         edges = (_edge(f"{name}.{out}", f"{new}.{port}"),)
                         return (_addition(facts, kind, new, name, edges),)
@@ -146,51 +147,54 @@ def _reader(facts: Facts, name: str) -> tuple[Fix, ...]:
 
 
 def _additions(facts: Facts, name: str, port: str) -> Iterator[Fix]:
-    """The first kind that the loop's mode offers and that gives what an input takes, with what it
-    is to work on."""
+    """A fix that adds a node of the first kind in the loop's mode with an output that fits an
+    input, and connects what the new node works on."""
     mode = MODES[mode_of(facts.spec)]
-    wanted = PORTS[facts.nodes[name].kind].inputs[port].type
+    wanted_type = PORTS[facts.nodes[name].kind].inputs[port].type
     for kind in mode.kinds:
         if kind in HANDS_ON:
             continue
         outputs = (
             out
             for out, section in PORTS[kind].outputs.items()
-            if accepts(wanted, section.type) and out not in mode.of(kind).outputs
+            if accepts(wanted_type, section.type) and out not in mode.of(kind).outputs
         )
         for out in outputs:
             new = _free_name(facts, kind)
             edges = [_edge(f"{new}.{out}", f"{name}.{port}")]
             work = _work_for(facts, name, kind)
             if work is not None:
-                edges.insert(0, _edge(work[0], f"{new}.{work[1]}"))
+                source, work_port = work
+                edges.insert(0, _edge(source, f"{new}.{work_port}"))
             yield _addition(facts, kind, new, name, edges)
             return
 
 
 def _work_for(facts: Facts, name: str, kind: str) -> tuple[str, str] | None:
-    """What a new node beside a learner works on, and its input for that: what is learned, else what
-    the learner gives."""
+    """What a new node that serves a learner works on, and its input for that: the rows that the
+    learner learns from, else the learner's own outputs."""
     taught = facts.teaching_ports_of(name)
     learned = [edge.source for port in taught for edge in facts.walk.into(name, port)]
     own = [PortRef(name, out) for out in PORTS[facts.nodes[name].kind].outputs]
     return next(
         (
-            (str(one), port)
-            for one in (*learned, *own)
+            (str(source), port)
+            for source in (*learned, *own)
             for port, section in PORTS[kind].inputs.items()
             if not section.teaching
-            and accepts(section.type, PORTS[facts.nodes[one.node].kind].outputs[one.port].type)
+            and accepts(
+                section.type, PORTS[facts.nodes[source.node].kind].outputs[source.port].type
+            )
         ),
         None,
     )
 
 
 def _addition(facts: Facts, kind: str, new: str, beside: str, edges: Iterable[Change]) -> Fix:
-    begun: dict[str, Any] = {"kind": kind, **begins_as(MODES[mode_of(facts.spec)], kind)}
-    if "of" in begun.get("model", {}):
-        begun["model"] = {**begun["model"], "of": beside}
-    node = Change(op="set", path=f"nodes.{new}", value=begun)
+    section: dict[str, Any] = {"kind": kind, **begins_as(MODES[mode_of(facts.spec)], kind)}
+    if "of" in section.get("model", {}):
+        section["model"] = {**section["model"], "of": beside}
+    node = Change(op="set", path=f"nodes.{new}", value=section)
     title = KIND_TEXTS[kind].title.lower()
     return Fix(title=f"Add {a(title)}", changes=(node, *edges))
 

@@ -1,6 +1,6 @@
-"""Names inside fields: nodes, phases, ports, buffers, metrics and paths that must exist.
+"""Checks that the nodes, phases, ports, buffers, metrics and paths that fields name exist.
 
-A name is looked up where it is written; what the named thing then does there is the business of
+Only existence and kind are checked here; whether the named thing makes sense there is checked by
 other rules.
 """
 
@@ -19,10 +19,10 @@ from coloop.validate.facts import Facts, PhaseFacts, a, corrections
 from coloop.validate.metrics import check_metric
 
 GROUP_WORDS: Final = frozenset({"prompt", "role", "round"})
-"""Words of `group_by` that are no nodes."""
+"""Values of `group_by` that are not names of nodes."""
 
 ROW_GIVERS: Final = frozenset({"dataset", "template", "filter", "buffer"})
-"""Kinds that give rows which others' rows can stand in for."""
+"""Node kinds whose rows an evaluation can replace with its own (`instead_of`)."""
 
 SCORERS: Final = frozenset({"reward", "verifier"})
 BUFFERS: Final = frozenset({"buffer"})
@@ -31,7 +31,7 @@ OF_KINDS: Final = {
     "balance.by": SCORERS,
     "credit.class_weights.by": SCORERS,
 }
-"""Kinds of the nodes that a field may name; elsewhere any."""
+"""By field, the kinds of the nodes that it may name; other fields may name any node."""
 
 
 def models_name_nodes(facts: Facts) -> Iterator[Diagnostic]:
@@ -52,18 +52,18 @@ def models_name_nodes(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def fields_name_nodes(facts: Facts) -> Iterator[Diagnostic]:
-    """Other fields of nodes that name nodes, and of which kind these must be."""
+    """Other fields that name nodes name existing ones, of the kinds in `OF_KINDS`."""
     for name, node in facts.nodes.items():
         for field, other in named_nodes(node):
             kinds = OF_KINDS.get(field, frozenset())
             kind, wanted = facts.walk.kinds.get(other), " or ".join(sorted(kinds))
             message = f"`{field}` names the {kind} `{other}`, but needs a {wanted}"
-            known = _of_kinds(facts, kinds)
-            yield from _check_name(facts, f"nodes.{name}.{field}", other, known, message)
+            allowed = _of_kinds(facts, kinds)
+            yield from _check_name(facts, f"nodes.{name}.{field}", other, allowed, message)
 
 
 def named_nodes(node: Node) -> Iterator[tuple[str, str]]:
-    """Fields that name single nodes, those of `model` and groups apart, with the names."""
+    """Fields that name a single node, with that name; without those of `model` and of groups."""
     for field, text, marks in texts_in(node):
         if marks.get("x-choices") == "nodes" and not field.startswith("model."):
             yield field, text
@@ -74,7 +74,7 @@ def named_nodes(node: Node) -> Iterator[tuple[str, str]]:
 
 
 def groups_name_ancestors(facts: Facts) -> Iterator[Diagnostic]:
-    """What rows of a group share is a word, or a node from whose rows they descend."""
+    """Rows are grouped by a word in `GROUP_WORDS`, or by a node from whose rows they descend."""
     for name, node in facts.nodes.items():
         for field, names, levels in _group_fields(facts, name, node):
             at = f"nodes.{name}.{field}"
@@ -86,9 +86,11 @@ def groups_name_ancestors(facts: Facts) -> Iterator[Diagnostic]:
                 if word not in facts.nodes:
                     yield unknown_node(facts, at, word, [*GROUP_WORDS, *facts.nodes])
                     continue
-                apart = [lv for lv in levels if facts.lineage.ancestor_at(lv, word) is None]
-                if apart:
-                    yield _no_ancestor(facts, name, field, word, apart)
+                unrelated = [
+                    level for level in levels if facts.lineage.ancestor_at(level, word) is None
+                ]
+                if unrelated:
+                    yield _no_ancestor(facts, name, field, word, unrelated)
 
 
 def _group_fields(
@@ -113,7 +115,7 @@ def _group_fields(
 
 
 def _forgetting_rounds(facts: Facts, levels: Iterable[Level]) -> list[str]:
-    """Buffers that some of the levels come out of, and into which rows of several rounds went."""
+    """Buffers that some of these levels come from and that take in rows of several rounds."""
     return [
         name
         for name in facts.buffers_in(levels)
@@ -132,10 +134,10 @@ def _no_round(at: str, field: str, buffer: str) -> Diagnostic:
 
 
 def _no_ancestor(
-    facts: Facts, name: str, field: str, word: str, apart: Iterable[Level]
+    facts: Facts, name: str, field: str, word: str, unrelated: Iterable[Level]
 ) -> Diagnostic:
-    """Groups of rows that descend from no row of the node by which they are grouped."""
-    buffers = facts.buffers_in(apart)
+    """The error for rows that are grouped by a node from which they do not descend."""
+    buffers = facts.buffers_in(unrelated)
     rows, hint = f"the rows of `{name}`", "name a node further up, or `prompt`, `role`, `round`"
     if buffers:
         rows = f"the rows of `{name}` from `{buffers[0]}`"
@@ -156,21 +158,21 @@ def _check_name(
     facts: Facts,
     at: str,
     name: str,
-    wanted: Collection[str],
+    allowed: Collection[str],
     message: str,
     hint: str | None = None,
     known: Collection[str] | None = None,
 ) -> Iterator[Diagnostic]:
-    """Whether a name is that of a node, and of one that is wanted there.
+    """Check that a name is that of a node, and of one of the `allowed` nodes.
 
     Args:
-        message: what is wrong with a node that is not.
-        known: what is proposed instead; else all that are wanted.
+        message: what is wrong with a node that is not allowed.
+        known: names to suggest instead; default: all that are allowed.
     """
-    known = wanted if known is None else known
+    known = allowed if known is None else known
     if name not in facts.nodes:
         yield unknown_node(facts, at, name, known)
-    elif name not in wanted:
+    elif name not in allowed:
         yield error("structure.wrong_kind", at, message, hint or did_you_mean(name, known))
 
 
@@ -211,7 +213,7 @@ def schedule_names_ports(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def schedule_names_nodes(facts: Facts) -> Iterator[Diagnostic]:
-    """`learn`, `order`, `epochs.of` and actions name nodes that can do what is asked."""
+    """`learn`, `order`, `epochs.of` and actions name nodes of a suitable kind."""
     schedule = facts.spec.schedule
     for name in schedule.learn:
         yield from _check_learner(facts, f"schedule.learn.{name}", name)
@@ -228,12 +230,12 @@ def schedule_names_nodes(facts: Facts) -> Iterator[Diagnostic]:
         if getattr(facts.model(name), "type", None) in ("snapshot", "copy")
     ]
     for path, actions in facts.actions:
-        for order in as_tuple(actions.refresh):
+        for refresh in as_tuple(actions.refresh):
             message = (
-                f"`{order.node}` does not follow other weights: only `snapshot` and `copy` weights "
-                "can be refreshed"
+                f"`{refresh.node}` does not follow other weights: only `snapshot` and `copy` "
+                "weights can be refreshed"
             )
-            yield from _check_name(facts, f"{path}.refresh", order.node, derived, message)
+            yield from _check_name(facts, f"{path}.refresh", refresh.node, derived, message)
         for name in as_tuple(actions.reset_optimizer):
             yield from _check_learner(facts, f"{path}.reset_optimizer", name)
         for name in as_tuple(actions.clear):
@@ -241,7 +243,7 @@ def schedule_names_nodes(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def schedule_names_phases(facts: Facts) -> Iterator[Diagnostic]:
-    """`over` and `in` name phases; names of phases are unique."""
+    """`over` and `in` name phases, and no two phases have the same name."""
     schedule = facts.spec.schedule
     for index, item in enumerate(schedule.anneal):
         yield from _check_phases(facts, f"schedule.anneal.{index}.over", as_tuple(item.over))
@@ -260,9 +262,9 @@ def schedule_names_phases(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def paths_name_values(facts: Facts) -> Iterator[Diagnostic]:
-    """`set`, `anneal` and triggers name values that exist and may change in a run."""
+    """`set`, `anneal` and triggers name values that exist and may change during a run."""
     schedule = facts.spec.schedule
-    named = [(f"{place}.set", path) for place, item in schedule.items() for path in item.set]
+    named = [(f"{at}.set", path) for at, item in schedule.items() for path in item.set]
     for index, anneal in enumerate(schedule.anneal):
         named.append((f"schedule.anneal.{index}.path", anneal.path))
         if anneal.complement is not None:

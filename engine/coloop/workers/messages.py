@@ -1,7 +1,7 @@
-"""What travels between the driver and the processes that hold weights: picklable values and arrays,
-beside `tables.Tokens`, `batch.Sequence` and `batch.Pair`.
+"""Messages between the driver and the processes that hold weights: picklable values and arrays, in
+addition to `tables.Tokens`, `batch.Sequence` and `batch.Pair`.
 
-What travels by the thousand has no slots: pickle takes twice as long with them.
+Classes that are sent by the thousand have no `__slots__`, with which pickling takes twice as long.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,16 +18,16 @@ from coloop.spec.rollout import OnSync
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Begun:
-    """A text that is written on, whoever wrote what there is of it."""
+    """The beginning of a text that is to be continued, whoever wrote it."""
 
     prompt_ids: Ids
     token_ids: Ids
     writer: str
-    tokenizer: str  # mark of the tokenizer that its ids are of; empty: nobody said
+    tokenizer: str  # mark of the tokenizer whose ids they are; empty: not known
 
     @classmethod
     def of(cls, tokens: Tokens, length: int) -> Self:
-        """The first so many tokens of a text."""
+        """The first `length` tokens of a text."""
         return cls(
             prompt_ids=tokens.prompt_ids,
             token_ids=tokens.token_ids[:length],
@@ -44,15 +44,16 @@ class PromptRequest:
     prompt: Prompt
     seeds: tuple[int, ...]
     tools: tuple[Mapping[str, Any], ...] | None = None
-    """What the assistant of a chat may call, as its template shows it."""
+    """Tools that the assistant of a chat may call, as passed to the chat template."""
     scripts: tuple[str | None, ...] = ()
-    """Of each completion, what it says whatever would be drawn; none: all are drawn."""
+    """For each completion, a text that is forced instead of sampled; empty: all are sampled."""
     begun: Begun | None = None
-    """A text that all completions continue; it counts towards their tokens and is not trained."""
+    """A text that all completions continue; it counts towards their tokens, but is not trained."""
 
 
 TurnEnd = Literal["call", "end", "stop", "length"]
-"""Where a turn ends: a text in `pauses` or `stop`, the policy's end, or the most tokens."""
+"""How a turn ends: at a text in `pauses` (`call`) or `stop` (`stop`), at the end-of-text token
+(`end`), or at the token limit (`length`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +64,14 @@ class Sampling:
     top_k: int | None = None
     stop: tuple[str, ...] = ()
     pauses: tuple[str, ...] = ()
-    """Texts at which a completion waits for what somebody says to it; they are kept."""
+    """Texts at which a completion pauses for an observation; they stay in the completion."""
     turn_ends: frozenset[TurnEnd] = frozenset()
-    """By what else it comes to wait, instead of ending there."""
-    turn_tokens: int | None = None  # most tokens between two things that are said to it
-    heard_tokens: int | None = None  # most tokens of what is said to it; the rest is cut
-    mask: tuple[str, ...] = ()
-    is_beside: bool = False  # written while texts of another writer pause for it
-    on_sync: OnSync = "finish"  # what becomes of unfinished texts when new weights come
+    """Other ends of a turn at which a completion pauses instead of finishing."""
+    turn_tokens: int | None = None  # maximum tokens between two observations
+    heard_tokens: int | None = None  # maximum tokens of an observation; the rest is cut
+    mask: tuple[str, ...] = ()  # tags; the text inside them is not trained
+    is_beside: bool = False  # generated while texts of another node pause for the result
+    on_sync: OnSync = "finish"  # what happens to unfinished texts when new weights arrive
 
     @property
     def has_turns(self) -> bool:
@@ -79,33 +80,33 @@ class Sampling:
 
 @dataclass(frozen=True, kw_only=True)
 class TooLong:
-    """A row that a model cannot read: what it would need is more than its positions."""
+    """A row that needs more positions than a model has."""
 
     tokens: int
     limit: int
 
 
 Reply = list[Tokens] | TooLong
-"""What was written to a prompt; for one that leaves no room, its length."""
+"""The completions of a prompt; if the prompt leaves no room for them, its length."""
 HandOn = Callable[[Sequence[tuple[int, Reply]]], None]
-"""Takes replies that are complete while others are still written, by request number."""
+"""Receives complete replies, by request number, while others are still being generated."""
 
 
 def too_long(tokens: int, limit: int | None) -> TooLong | None:
-    """What is wrong with a row of so many tokens, where a model reads no more than `limit`."""
+    """`TooLong` if a row has more tokens than a model's `limit`, else None."""
     return TooLong(tokens=tokens, limit=limit) if limit is not None and tokens > limit else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtOnce:
-    """How much a host holds at once in calls of one kind."""
+    """How much a worker processes at once in calls of one kind."""
 
     rows: int
-    tokens: int = 0  # of a pass, padded; 0 where only rows are counted
+    tokens: int = 0  # in a forward pass, with padding; 0 if only rows are counted
 
 
 Items = Mapping[tuple[str, str], tuple[Unit, ...]]
-"""By (node, port), what teaching ports bring to an update."""
+"""The training data of an update, by teaching port (node, port)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,35 +117,35 @@ class LearnRequest:
     items: Items
     seed: int
     updates: int = 1
-    """How often the learn stage is repeated on the same rows."""
+    """How many times the learn stage runs on the same rows."""
     order: tuple[str, ...] = ()
     """Roles whose items are applied one after another; empty: one joint update."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     phase_updates: int | None = None
-    """Updates that this phase's entry will bring, for schedules of the learning rate."""
+    """Updates expected in this entry of the phase, for learning-rate schedules; None: not known."""
     is_new_phase: bool = False
 
     def __reduce__(self) -> Any:
-        """Sequences travel as columns."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        carried = {port: columns_of(own) or own for port, own in self.items.items()}
-        return _learn_request, ({**values, "items": carried},)
+        """Pickles sequences as columns."""
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        packed = {port: columns_of(units) or units for port, units in self.items.items()}
+        return _learn_request, ({**values, "items": packed},)
 
 
 def _learn_request(values: dict[str, Any]) -> LearnRequest:
-    """A request that has travelled."""
+    """Restores a request that was pickled."""
     items = {
-        port: items_of(own) if isinstance(own, Columns) else own
-        for port, own in values["items"].items()
+        port: items_of(packed) if isinstance(packed, Columns) else packed
+        for port, packed in values["items"].items()
     }
     return LearnRequest(**{**values, "items": items})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaughtRow:
-    """A row as a loss saw it, token by token of its completion; of several epochs, the last."""
+    """A row as a loss saw it, by token of its completion; with several epochs, in the last."""
 
-    role: str  # who learned from it
+    role: str  # the node that learned from it
     port: str
     algorithm: str
     row: str
@@ -152,93 +153,95 @@ class TaughtRow:
     pieces: tuple[str, ...]
     """The text of each token; the pieces together are the completion."""
     numbers: Mapping[str, Numbers]
-    """By name, one each: `mask` (1 where it is trained), `advantage`, `log_ratio`, `kl`, ..."""
+    """Numbers of each token, by name: `mask` (1 if trained), `advantage`, `log_ratio`, `kl`, ..."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnReply:
-    """What an update did."""
+    """The result of an update."""
 
     metrics: Mapping[str, Mapping[str, float]]
     """By role."""
     version: int
-    """Of the weights after it."""
+    """Version of the weights after the update."""
     before: int
-    """Of the weights before it."""
+    """Version of the weights before the update."""
     samples: int
     tokens: int
     too_long: Mapping[str, tuple[TooLong, ...]] = field(default_factory=dict)
     """Rows that were left out, by role."""
     freed_bytes: int = 0
-    """That engines of the process gave back for it."""
+    """Memory that the rollout engines of the process released for the update."""
     taught: tuple[TaughtRow, ...] = ()
-    """A few of the rows, for people to look at."""
+    """A few of the rows, for inspection."""
 
 
 DRIVERS_WORD = ".driver"
-"""The driver's file in a folder that it may share with its pools."""
+"""Name of the file with which the driver tests whether its pools share a folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
+    """What a worker sees in a folder to which the driver has written `DRIVERS_WORD`."""
+
     machine: str
-    word: str | None  # that the driver has left there; None: it is not to be seen
+    word: str | None  # content of that file; None: it is not there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poll:
-    """How far a host is with what it is doing."""
+    """The progress of a worker in its current call."""
 
     done: int
     total: int
     unit: str
-    pid: int | None = None  # of its process; None: of work in the driver
-    rss_bytes: int | None = None  # memory of its process; None: of work in the driver
+    pid: int | None = None  # of the worker's process; None for work in the driver
+    rss_bytes: int | None = None  # memory of the worker's process; None for work in the driver
     held_bytes: int | None = None
-    """That its GPU holds, without one its process; of several ranks the one that holds most."""
+    """Memory in use on its GPU, or without a GPU by its process; the maximum of several ranks."""
     rank_seconds: tuple[float, ...] = ()
-    """The call is over: for how long each of several ranks had work; else nothing."""
+    """How long each of several ranks worked, once the call is over; empty before."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pause:
-    """A text that waits for what somebody says to it."""
+    """A text that waits for an observation."""
 
-    place: int
-    k: int
-    text: str  # what was drawn since it was spoken to last
+    place: int  # index of the request
+    k: int  # index of the completion in the request
+    text: str  # what was drawn since the last observation
     end: TurnEnd = "call"
     turn: int = 0
-    """How often it was spoken to; 0 as well where a text is written anew from its beginning."""
+    """Observations so far; also 0 if the text is generated again from its beginning."""
     branch: tuple[int, ...] = ()
-    """Its number among the branches of the text that it was, at each place where that branched."""
+    """For each time that the text branched, which of the branches this is."""
 
 
 class Silence(Enum):
-    """What is meant by saying nothing to a text that pauses, where that is not its end."""
+    """Responses to a paused text that add no text to it and do not count as its own end."""
 
-    GO_ON = "go on"  # it was to pause for nothing: its turn goes on
-    CUT = "cut"  # it is cut where it stands
+    GO_ON = "go on"  # there was no reason to pause: the turn continues
+    CUT = "cut"  # the text is cut off where it paused
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """What is said to a text that pauses."""
+    """The response to a paused text; `place`, `k` and `branch` as in its `Pause`."""
 
     place: int
     k: int
-    text: str | Silence | None  # None: nothing; it has ended
+    text: str | Silence | None  # None: no response; the text ends here
     branch: tuple[int, ...] = ()
     seeds: tuple[int, ...] = ()
-    """Of the texts that go on in its place, where it branches; none: it goes on by itself."""
+    """One seed for each text that continues it, if it branches; empty: it does not branch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """What a host has written since it was asked last."""
+    """What a worker has generated since it was last asked."""
 
-    replies: tuple[tuple[int, Reply], ...]  # those that are whole, by the places of their requests
-    unfinished: int  # texts that are still to be written, those that pause included
+    replies: tuple[tuple[int, Reply], ...]  # complete replies, each with the index of its request
+    unfinished: int  # texts that are not finished, paused ones included
     poll: Poll
     pauses: tuple[Pause, ...] = ()
 
@@ -248,10 +251,10 @@ class Branches:
     """A paused text continues as several, one per seed."""
 
     seeds: tuple[int, ...]
-    """At least one. Draws belong to seeds and positions, not to the order of branches."""
+    """At least one. Draws depend on seeds and positions, not on the order of the branches."""
     text: str = ""
 
 
 Word = str | Branches | Silence | None
-"""What is said to a text that pauses; None: nothing, it has ended."""
-Answer = Callable[[Pause], Word]  # finds what is said to a text. Called from several threads.
+"""The response to a paused text; None: no response, and the text ends here."""
+Answer = Callable[[Pause], Word]  # finds the response to a pause; called from several threads

@@ -1612,8 +1612,8 @@ export interface components {
         Change: {
             /**
              * Op
-             * @description `set` or `remove` a value, `insert` before a list position, `rename` a key, or add or remove an
-             *     edge.
+             * @description `set` or `remove` a value, `insert` before a list position, `rename` a key, or add or remove
+             *     an edge.
              * @enum {string}
              */
             op: "set" | "remove" | "insert" | "rename" | "add_edge" | "remove_edge";

@@ -1,4 +1,4 @@
-"""Edges with `rounds`: what goes round, what goes on, what leaves the region (language.md 8)."""
+"""Edges with `rounds`: what goes round, what goes on, what leaves the region."""
 
 from collections.abc import Callable
 from typing import Any

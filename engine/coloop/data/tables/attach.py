@@ -1,10 +1,10 @@
-"""How a score reaches the rows of a receiver: its own, from above, from below, or across
-(language.md 2).
+"""How scores reach the receiving rows: from the row itself, from an ancestor, from descendants
+(scores rise), or from another branch (scores cross).
 
-Delivery has three values that must never be merged: a number, `None` ("does not apply") and
-`ABSENT` (not delivered). The caller says, from the spec, whether scores may rise (`aggregate`) and
-over which common ancestor they cross to another branch (`via`); nothing here is decided from which
-rows happen to be there.
+Three outcomes must never be mixed up: a number, `None` ("does not apply") and `ABSENT` (not
+delivered). The caller says, from the spec, whether scores may rise (`aggregate`) and over which
+common ancestor they cross to another branch (`via`); nothing here depends on which rows happen to
+exist.
 """
 
 import math
@@ -30,7 +30,7 @@ REDUCTIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
     **{name: AGGREGATES[name] for name in ("min", "last", "mean")},
     "product": math.prod,
 }
-"""How the numbers of a text's steps become one."""
+"""Ways to reduce the step scores of a text to one number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Delivery:
     """What one edge delivers to each receiving row."""
 
     values: Mapping[str, Score]
-    """By row id; a row that is missing here got nothing."""
+    """By row id; rows that received nothing are missing."""
 
     def of(self, row: Row) -> Score | Absent:
         return self.values.get(row.id, ABSENT)
@@ -53,25 +53,26 @@ def attach(
     rises: bool | None = None,
     in_rounds: bool = False,
 ) -> Delivery:
-    """Values of a score table for the receiving rows.
+    """Deliver the scores of a table to the receiving rows.
 
     Args:
-        aggregate: how scores of several descendants become one; needed where scores rise or cross.
-        via: the node whose rows are the nearest common ancestors, where the receivers stand on
-            another branch: up to there, then down.
-        rises: False where the receivers are the scored rows or stand below them, so that nothing
+        aggregate: how the scores of several descendants are combined; needed where scores rise or
+            cross.
+        via: for receivers on another branch, the node whose rows are the nearest common ancestors:
+            scores rise to those and reach the receivers from there.
+        rises: False if the receivers are the scored rows or their descendants, so that no score
             rises even though the edge has an `aggregate`.
-        in_rounds: the scored rows are of several rounds of a region: what comes from above or from
-            another branch counts for its own round.
+        in_rounds: whether the scored rows belong to several rounds of a region; scores of an
+            ancestor or of another branch then apply only to rows of the same round.
     """
     scores = table.scores or {}
     values: dict[str, Score] = {}
     rounds = {row.id: row.round for row in table.rows} if in_rounds else None
     rising: list[Row] = []
     for row in receivers:
-        found = _from_self_or_above(row, scores, rounds)
-        if found is not None:
-            values[row.id] = _as_heard(scores[found], found, row.id, table)
+        scored = _from_self_or_above(row, scores, rounds)
+        if scored is not None:
+            values[row.id] = _as_received(scores[scored], scored, row.id, table)
         else:
             rising.append(row)
     if aggregate is None or rises is False or not rising:
@@ -79,8 +80,8 @@ def attach(
     targets = {row.id: row.id if via is None else row.ancestor_born_at(via) for row in rising}
     if via is not None and in_rounds:
         targets |= _targets_of_later_rounds(rising, table)
-    wanted = {name for name in targets.values() if name is not None}
-    lifted = _lift(wanted, table, AGGREGATES[aggregate])
+    target_ids = {target for target in targets.values() if target is not None}
+    lifted = _lift(target_ids, table, AGGREGATES[aggregate])
     for row in rising:
         target = targets[row.id]
         if via is None or target in lifted:
@@ -94,7 +95,7 @@ def _from_self_or_above(
     """Id of the nearest scored row among the row itself and its ancestors.
 
     Args:
-        rounds: of the scored rows, where only ancestors of the row's own round count.
+        rounds: the round of each scored row; if given, only ancestors of the row's own round count.
     """
     if row.id in scores:
         return row.id
@@ -105,49 +106,52 @@ def _from_self_or_above(
 
 
 def _targets_of_later_rounds(receivers: Sequence[Row], table: Table) -> dict[str, str | None]:
-    """For receivers of later rounds the nearest ancestor that they share with scored rows of their
-    round: there conversations part further down than in the first."""
+    """For receivers of later rounds, the nearest ancestor that they share with scored rows of the
+    same round: in later rounds, conversations branch further down than in the first."""
     shared: dict[int, set[str]] = {}
     for row in table.rows:
         shared.setdefault(row.round, set()).update(row.trail)
-    found: dict[str, str | None] = {}
+    targets: dict[str, str | None] = {}
     for row in receivers:
         if row.round > 1:
-            above = shared.get(row.round, set()).intersection(row.trail) - {row.id}
-            found[row.id] = min(above, key=lambda name: (len(row.trail[name]), name), default=None)
-    return found
+            common = shared.get(row.round, set()).intersection(row.trail) - {row.id}
+            nearest = min(common, key=lambda above: (len(row.trail[above]), above), default=None)
+            targets[row.id] = nearest
+    return targets
 
 
 def _lift(
     targets: set[str], table: Table, aggregate: Callable[[Sequence[float]], float]
 ) -> dict[str, Score]:
-    """For each target the aggregate over its nearest scored descendants, level by level."""
+    """For each target, the aggregate over its nearest scored descendants, level by level."""
     scores = table.scores or {}
     trees: dict[str, dict[tuple[str, ...], Score]] = {}
     for row in table.rows:
         if row.id not in scores:
             continue
         for target in targets.intersection(row.trail):
-            way = tuple(step for step, _ in row.trail[target])
-            if way and not any(step in scores for step in way[:-1]):
-                heard = _as_heard(scores[row.id], row.id, target, table)
-                trees.setdefault(target, {})[way] = _for_side(row, target, table, heard)
+            path = tuple(step for step, _ in row.trail[target])
+            if path and not any(step in scores for step in path[:-1]):
+                received = _as_received(scores[row.id], row.id, target, table)
+                trees.setdefault(target, {})[path] = _for_side(row, target, table, received)
     return {target: _fold(leaves, aggregate) for target, leaves in trees.items()}
 
 
-def _as_heard(score: Score, scored: str, receiver: str, table: Table) -> Score:
-    """A score where it arrives: numbers at positions stay such only at the text that they index."""
+def _as_received(score: Score, scored: str, receiver: str, table: Table) -> Score:
+    """The score as the receiver gets it: scores of positions are kept for the text whose positions
+    they are, and reduced to one number for any other row."""
     if not isinstance(score, dict) or (table.judged or {}).get(scored, scored) == receiver:
         return score
     if table.reduce is None:
         raise TypeError("scores of positions cannot leave the text that they index; reduce them")
-    steps = [score[place] for place in sorted(score)]
+    steps = [score[position] for position in sorted(score)]
     return REDUCTIONS[table.reduce](steps) if steps else None
 
 
 def _for_side(row: Row, target: str, table: Table, score: Score) -> Score:
-    """A score of a pair, or of what was written about it, speaks for its chosen row and reaches the
-    rejected one as its opposite."""
+    """The score that one side of a pair gets: a score of the pair, or of a row that descends from
+    it, applies to the chosen row as it is, and to the rejected row negated or, within a range,
+    mirrored."""
     if not _is_of_rejected(row, target) or row.id in table.unturned:
         return score
     if not isinstance(score, float | int):
@@ -157,10 +161,10 @@ def _for_side(row: Row, target: str, table: Table, score: Score) -> Score:
 
 def _is_of_rejected(row: Row, target: str) -> bool:
     """Whether a row is, or descends from, a pair whose rejected side is the target."""
-    way = row.trail[target]
-    pair, births = way[0][0], len(way) - 1
+    path = row.trail[target]
+    pair, births = path[0][0], len(path) - 1
     if row.depths.get("chosen") != births:
-        return False  # the row that has the sides as its own is another one
+        return False  # the column `chosen` comes from another row than `pair`
     return any(is_joined_of(pair, (other, target)) for other in row.trail)
 
 
@@ -171,11 +175,11 @@ def _fold(
         return next(iter(leaves.values()))
     branches: dict[str, dict[tuple[str, ...], Score]] = {}
     values: list[Score] = []
-    for way, score in leaves.items():
-        if len(way) == 1:
+    for path, score in leaves.items():
+        if len(path) == 1:
             values.append(score)
         else:
-            branches.setdefault(way[0], {})[way[1:]] = score
+            branches.setdefault(path[0], {})[path[1:]] = score
     values += [_fold(branch, aggregate) for branch in branches.values()]
     return _aggregated([value for value in values if value is not None], aggregate)
 
@@ -183,13 +187,13 @@ def _fold(
 def _aggregated(
     values: Sequence[float | dict[int, float]], aggregate: Callable[[Sequence[float]], float]
 ) -> Score:
-    """One of several numbers; of numbers at positions, one at each."""
-    at_places = [value for value in values if isinstance(value, dict)]
-    if not at_places:
+    """Aggregate several scores into one; scores of positions are aggregated per position."""
+    by_position = [value for value in values if isinstance(value, dict)]
+    if not by_position:
         numbers = [float(value) for value in values if not isinstance(value, dict)]
         return aggregate(numbers) if numbers else None
-    places = sorted({place for value in at_places for place in value})
+    positions = sorted({position for value in by_position for position in value})
     return {
-        place: aggregate([value[place] for value in at_places if place in value])
-        for place in places
+        position: aggregate([value[position] for value in by_position if position in value])
+        for position in positions
     }

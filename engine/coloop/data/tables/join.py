@@ -1,4 +1,4 @@
-"""Joins of tables by lineage: the rows that a node works on (language.md 2).
+"""Joins of tables by lineage: the rows that a node works on.
 
 A join takes all its tables at once: rows meet, one of each table, where each two of them belong
 together. So the order of the tables changes nothing.

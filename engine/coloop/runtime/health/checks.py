@@ -3,9 +3,10 @@ run does not learn what it should.
 
     metrics of a step, by node ──> symptoms, each with its patience ──> findings, each with a hint
 
-A symptom is raised once when it has held for its patience, and cleared when it has stayed away as
-long; after that it can be raised again. At the end of a run that was shorter than a patience, what
-held in every single reading is raised all the same. Pure: it knows no events, roles or machines.
+A finding is raised once its symptom has held for `patience` readings in a row, and cleared once
+the symptom has been absent for as many; it can then be raised again. If a run ends before that,
+symptoms with `holds_from_the_start` are raised if they held in every reading. Pure: the checks
+know nothing of events, roles or machines.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,33 +20,33 @@ from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import EvaluateNode, RewardNode, VerifierNode
 
-# Which reading says how right a learner is, where something else than that is what it learns
-# from: a reward can rise while the truth falls, and then it is gamed.
+# Which metric is the ground truth of a learner that learns from something else: if its reward
+# rises while the ground truth falls, this is reward hacking.
 #
-# The truth is what a checker without weights says of the learner's texts: the accuracy or score
-# of an evaluation on other rows, else the checker's own mean score of the step.
+# The ground truth is what a checker without weights reports on the learner's texts: the accuracy
+# or score of an evaluation on other rows, else the checker's own mean score in the step.
 
 TRUTH: Final = "truth"
-"""The name under which a learner's symptoms find the reading."""
+"""Name under which the symptoms of a learner look up its ground truth."""
 CHECKERS: Final = frozenset({"task", "exact_match", "math_equal", "choice", "code_tests"})
-"""Built-in rewards that compare with an answer."""
+"""Built-in rewards that check a text against a known answer or tests."""
 TURNING: Final = frozenset({"one_minus", "band", "margin"})
-"""Built-ins whose score falls where the truth rises: who learns from them may want it to fall."""
+"""Built-ins whose score can fall as the ground truth rises: its fall is then no reward hacking."""
 WHOLE: Final = ("accuracy", "score", "pass@1")
-"""Metrics of an evaluation that say how right texts are, the first that it has."""
+"""Metrics of an evaluation that can be the ground truth; the first that it has is used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """A reading."""
+    """The metric of a node that is the ground truth for a learner."""
 
     node: str
     metric: str
 
 
 def truths_of(spec: LoopSpec) -> Mapping[str, Truth]:
-    """By learner of rewards that are not a checker's alone."""
-    found = {}
+    """The ground truth of each learner whose rewards do not come from checkers alone."""
+    truths = {}
     for learner in spec.nodes:
         edges = spec.graph.edges_into(learner, "rewards")
         names = _scorers_between(spec, learner, {edge.source.node for edge in edges})
@@ -57,12 +58,12 @@ def truths_of(spec: LoopSpec) -> Mapping[str, Truth]:
         ):
             truth = next(_truths(spec, learner), None)
             if truth is not None:
-                found[learner] = truth
-    return found
+                truths[learner] = truth
+    return truths
 
 
 def is_checker(spec: LoopSpec, node: str) -> bool:
-    """Whether a node compares texts with what is right, without weights."""
+    """Whether a node checks the correctness of texts without weights."""
     section = spec.nodes[node]
     if isinstance(section, VerifierNode):
         return section.method in ("rule", "formal")
@@ -72,7 +73,8 @@ def is_checker(spec: LoopSpec, node: str) -> bool:
 def _truths(spec: LoopSpec, learner: str) -> Iterator[Truth]:
     below = spec.graph.downstream([learner])
     for name, node in spec.nodes.items():
-        metric = next((one for one in WHOLE if one in getattr(node, "metrics", ())), None)
+        measured = getattr(node, "metrics", ())
+        metric = next((metric for metric in WHOLE if metric in measured), None)
         if not isinstance(node, EvaluateNode) or node.instead_of is None or metric is None:
             continue
         scorers = [edge.source.node for edge in spec.graph.edges_into(name, "scores")]
@@ -88,7 +90,7 @@ def _truths(spec: LoopSpec, learner: str) -> Iterator[Truth]:
 
 
 def _scorers_between(spec: LoopSpec, learner: str, sources: set[str]) -> set[str]:
-    """Scorers of what the learner writes, on the way to its rewards."""
+    """Scorers on the way from the learner's texts to its rewards."""
     between = spec.graph.upstream(sources) & spec.graph.downstream([learner])
     return {name for name in between if isinstance(spec.nodes[name], RewardNode | VerifierNode)}
 
@@ -99,16 +101,16 @@ def _builtin(spec: LoopSpec, node: str) -> str | None:
 
 
 PARTED = ("class_recall", "win_rate", "elo")
-"""Metrics of an evaluation that have parts, `win_rate.actor`."""
+"""Metrics of an evaluation that have parts, e.g. `win_rate.actor`."""
 NOTHING = "/none"
-"""How the names of shares of rows end that come to nothing, `parse/none`."""
+"""Suffix of metrics for the share of rows that yield nothing, e.g. `parse/none`."""
 FIRST_READINGS = 5
-"""Readings that make the number that later ones are compared with, and those that count as now."""
+"""How many readings the baseline is the median of, and how many the current value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A problem with what a node learns, or its end."""
+    """A learning problem of a node, or its recovery (`cleared`)."""
 
     code: str
     level: Level
@@ -122,15 +124,15 @@ class Finding:
 
 @dataclass(slots=True, kw_only=True)
 class _Case:
-    """One symptom at one node in one phase."""
+    """The state of one symptom at one node in one phase."""
 
     readings: int = 0
     streak: int = 0
-    """Readings in a row in which it held."""
+    """Readings in a row in which the symptom held."""
     well: int = 0
-    """Readings in a row in which it did not."""
+    """Readings in a row in which it did not hold."""
     shown: str = ""
-    """How it showed last."""
+    """Its description when it last held."""
     raised: Finding | None = None
 
 
@@ -140,7 +142,7 @@ class HealthChecks:
     def __init__(self, truths: Mapping[str, Truth] | None = None) -> None:
         self._truths = truths or {}
         self._fresh: dict[str, float] = {}
-        """By learner, what was read of its truth since its last readings."""
+        """By learner, its latest ground truth, until its own metrics are examined next."""
         self._heard: dict[str, dict[str, float]] = {}
         self._reasons: dict[str, dict[str, str]] = {}
         """By node and metric."""
@@ -150,41 +152,42 @@ class HealthChecks:
         self._best: dict[str, float] = {}
 
     def hear(self, node: str, metrics: Metrics, reasons: Mapping[str, str] | None = None) -> None:
-        """Readings of a node in the step at hand: of each of its rounds, of which the last counts;
-        of shares of rows that come to nothing the least, as a last round may well have none.
+        """Record metrics of a node in the current step. Called for each round; the last value
+        counts, but of metrics that end in `/none` the smallest, as a last round may well yield
+        nothing.
 
         Args:
-            reasons: by metric, why it is not as it should be: said with what it shows.
+            reasons: by metric, the cause of an abnormal value; added to the message of a finding.
         """
-        kept = self._reasons.get(node, {}).items()
-        self._reasons[node] = {name: why for name, why in kept if name not in metrics}
+        earlier_reasons = self._reasons.get(node, {}).items()
+        self._reasons[node] = {name: why for name, why in earlier_reasons if name not in metrics}
         self._reasons[node].update(reasons or {})
-        known = self._heard.setdefault(node, {})
+        heard = self._heard.setdefault(node, {})
         least = {
-            name: known[name] for name in metrics.keys() & known.keys() if name.endswith(NOTHING)
+            name: heard[name] for name in metrics.keys() & heard.keys() if name.endswith(NOTHING)
         }
-        known.update(metrics)
-        known.update((name, min(value, metrics[name])) for name, value in least.items())
+        heard.update(metrics)
+        heard.update((name, min(value, metrics[name])) for name, value in least.items())
 
     def step_finished(self, step: int, phase: str) -> list[Finding]:
-        """What is new after this step: findings that are raised, and that are cleared."""
+        """The findings that are raised or cleared after this step."""
         for node, metrics in self._heard.items():
             self._note_truth(node, metrics)
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for node, metrics in self._heard.items():
             if node in self._fresh:
                 metrics[TRUTH] = self._fresh.pop(node)
-            found += self._examined(node, metrics, step, phase, self._reasons[node])
+            findings += self._examined(node, metrics, step, phase, self._reasons[node])
         self._heard, self._reasons = {}, {}
-        return found
+        return findings
 
     def evaluated(self, node: str, metrics: Metrics, step: int, phase: str) -> list[Finding]:
-        """What is new after an evaluation; with several scorers each is looked at for itself."""
+        """The findings that an evaluation raises or clears; each of several scorers has its own."""
         self._note_truth(node, metrics)
         return [
             finding
-            for who, own in by_scorer(node, metrics).items()
-            for finding in self._examined(who, own, step, phase, {})
+            for scorer, own_metrics in by_scorer(node, metrics).items()
+            for finding in self._examined(scorer, own_metrics, step, phase, {})
         ]
 
     def _note_truth(self, node: str, metrics: Metrics) -> None:
@@ -204,31 +207,31 @@ class HealthChecks:
         ]
 
     def run_finished(self, step: int) -> list[Finding]:
-        """What held in every reading of a run that was too short for its patience."""
-        found = []
+        """Symptoms that held in every reading of a run that was too short for their patience."""
+        findings = []
         for key, case in self._cases.items():
-            place, _, code = key.rpartition("/")
-            symptom, node = BY_CODE[code], place.rpartition("/")[2]
+            phase_and_node, _, code = key.rpartition("/")
+            symptom, node = BY_CODE[code], phase_and_node.rpartition("/")[2]
             always = 0 < case.streak == case.readings
             if symptom.holds_from_the_start and always and case.raised is None:
                 case.raised = _finding(symptom, node, case.shown, case.streak, step)
-                found.append(case.raised)
-        return found
+                findings.append(case.raised)
+        return findings
 
     @property
     def open(self) -> list[Finding]:
         return [case.raised for case in self._cases.values() if case.raised is not None]
 
-    def _look(self, place: str, metrics: Metrics, reasons: Mapping[str, str]) -> Look:
+    def _look(self, phase_and_node: str, metrics: Metrics, reasons: Mapping[str, str]) -> Look:
         start, first, recent, best = {}, {}, {}, {}
         for name, value in metrics.items():
-            key = f"{place}/{name}"
-            begin = self._first.setdefault(key, [])
-            if len(begin) < FIRST_READINGS:
-                begin.append(value)
+            key = f"{phase_and_node}/{name}"
+            baseline = self._first.setdefault(key, [])
+            if len(baseline) < FIRST_READINGS:
+                baseline.append(value)
             else:
-                first[name] = median(begin)
-            start[name] = begin[0]
+                first[name] = median(baseline)
+            start[name] = baseline[0]
             last = [*self._recent.get(key, ()), value][-FIRST_READINGS:]
             self._recent[key] = last
             recent[name] = median(last)
@@ -276,14 +279,14 @@ class HealthChecks:
 
 
 def by_scorer(node: str, metrics: Metrics) -> dict[str, dict[str, float]]:
-    """Readings of an evaluation by `node`, or `node.scorer` where several scorers are read."""
-    found: dict[str, dict[str, float]] = {}
+    """Metrics of an evaluation, by `node`, or by `node.scorer` if it reads several scorers."""
+    grouped: dict[str, dict[str, float]] = {}
     for name, value in metrics.items():
         scorer, _, rest = name.partition(".")
         is_one_of_several = rest != "" and scorer not in PARTED
-        who, own = (f"{node}.{scorer}", rest) if is_one_of_several else (node, name)
-        found.setdefault(who, {})[own] = value
-    return found
+        group, metric = (f"{node}.{scorer}", rest) if is_one_of_several else (node, name)
+        grouped.setdefault(group, {})[metric] = value
+    return grouped
 
 
 def _case_of(plain: Mapping[str, Any]) -> _Case:
@@ -304,29 +307,29 @@ def _finding(symptom: Symptom, node: str, shown: str, streak: int, step: int) ->
     )
 
 
-# Notices that a run turns without learning: steps in a row in which no goal came any nearer.
+# Detects a run that learns nothing: too many steps in a row in which no goal made progress.
 #
-# A goal is a learn stage or the write of a buffer. A step without any (every learner pauses) says
-# nothing. The alerts of the last step tell why.
+# A goal is a learn stage or a write to a buffer. A step without goals (every learner pauses) does
+# not count. The alerts of the last step are reported as the reason.
 
 LONGEST_IDLE_STEPS = 20
 
 
 class Idleness:
-    """How many steps went by without a goal that came nearer."""
+    """Counts the steps in a row in which no goal made progress."""
 
     def __init__(self) -> None:
         self.steps = 0
-        """In a row up to now; a run that ended for them and goes on has as many again."""
+        """Idle steps in a row so far; a run that is stopped for them and resumed starts at 0."""
 
     def step_finished(
         self, step: int, phase: str, goals: Sequence[tuple[str, bool]], alerts: Sequence[str]
     ) -> None:
-        """Count the step; raises `NothingLearned` after too many idle ones.
+        """Count the step; raises `NothingLearned` after `LONGEST_IDLE_STEPS` idle ones in a row.
 
         Args:
             goals: the learn and write stages of the step, and whether each was idle.
-            alerts: what the step told: perhaps the reason.
+            alerts: alerts of the step, which may explain why it was idle.
         """
         if not goals:
             return

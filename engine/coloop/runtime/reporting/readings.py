@@ -1,8 +1,8 @@
-"""What the run makes of its metrics: the latest of each, the best of one, triggers that they set
-off, and the findings of the health checks.
+"""What a run derives from its metrics: latest values, the best step, the triggers that fire, and
+the findings of the health checks.
 
-A step's readings count when the step is done, in the order of its plan: a step that is taken back
-has said nothing, and the order in which stages end changes nothing.
+The readings of a step count once the step is done, in the order of its plan: a step that is rolled
+back leaves no readings, and the order in which stages finish does not matter.
 """
 
 import math
@@ -14,14 +14,14 @@ from coloop.runtime.health.checks import Finding, HealthChecks, Truth
 from coloop.spec.base import as_tuple
 from coloop.spec.schedule import Trigger
 
-# Triggers: readings of metrics that set something off.
+# Triggers: conditions on metrics that start actions.
 #
-# A trigger fires once when its condition becomes true (`for` readings in a row) and is armed
-# again when it is false. The watch keeps what it has seen and says which actions are due; it
-# carries none of them out.
+# A trigger fires once when its condition has been true for `for` readings in a row, and can fire
+# again after the condition was false. `TriggerWatch` remembers readings and returns the triggers
+# that fire; it does not carry out their actions.
 
 EVENT_NAMES = {"clip_share": "clip_fraction"}
-"""Words of the language for metrics that events call otherwise."""
+"""Metric names in a loop that differ from those in events."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class _Memory:
 
 @dataclass(slots=True, kw_only=True)
 class TriggerWatch:
-    """Readings so far, by trigger."""
+    """Tracks the readings of each trigger's metric, and which triggers fire."""
 
     triggers: Sequence[Trigger]
     _memories: list[_Memory] = field(default_factory=list)
@@ -43,7 +43,7 @@ class TriggerWatch:
         self._memories = [_Memory() for _ in self.triggers]
 
     def read(self, metric: str, value: float, phase: str) -> list[Trigger]:
-        """Triggers that this reading sets off, in the order of the spec."""
+        """Record a reading and return the triggers that it fires, in the order of the spec."""
         fired = []
         for trigger, memory in zip(self.triggers, self._memories, strict=True):
             if _event_name(trigger.when.metric) != metric:
@@ -93,7 +93,7 @@ def _holds(trigger: Trigger, memory: _Memory, value: float) -> bool:
 
 
 LOSS = "loss/"
-"""Before the port, in the name of its loss."""
+"""Prefix of the metric for the loss of a port."""
 
 
 class Readings:
@@ -108,9 +108,9 @@ class Readings:
     ) -> None:
         """
         Args:
-            best_metric: the metric by which the run has a best step, as it is at this moment.
-            on_best: told of a reading that is the best so far.
-            truths: by learner, the reading that says how right it is.
+            best_metric: gives the metric that currently decides which step is best.
+            on_best: called with each reading that is the best so far.
+            truths: by learner, the metric that is its ground truth.
         """
         self._watch = watch
         self._best_metric = best_metric
@@ -119,11 +119,11 @@ class Readings:
         self.latest: dict[str, float] = {}
         """By `node.metric`."""
         self.fired: list[Trigger] = []
-        """Triggers that are to be obeyed, in the order in which they fired."""
+        """Triggers whose actions are due, in the order in which they fired."""
         self.best: float | None = None
         self.best_step = 0
         self._taught: set[str] = set()
-        """Teaching ports of which a loss was told."""
+        """Teaching ports for which a loss was reported."""
         self._untaught: list[Finding] = []
 
     def read(self, node: str, metrics: Mapping[str, float], *, step: int, phase: str) -> None:
@@ -140,13 +140,13 @@ class Readings:
 
     @property
     def best_words(self) -> str | None:
-        """The best reading of the run, where it says what is best."""
+        """The best reading of the run, in words; None if there is none."""
         if self.best is None:
             return None
         return f"best {self._best_metric()} {self.best:.4g}, at step {self.best_step}"
 
     def learned(self, node: str, metrics: Mapping[str, float], reasons: Mapping[str, str]) -> None:
-        """Readings of a step, not of an evaluation, and why they are as they are."""
+        """Record metrics of a step (not of an evaluation), and the causes of abnormal values."""
         losses = (name for name in metrics if name.startswith(LOSS))
         self._taught.update(f"{node}.{name.removeprefix(LOSS)}" for name in losses)
         self._checks.hear(node, _finite(metrics), reasons)
@@ -161,10 +161,10 @@ class Readings:
         return self._checks.step_finished(step, phase)
 
     def run_finished(self, step: int, ports: Iterable[str]) -> Sequence[Finding]:
-        """What is to be said at the end.
+        """Findings at the end of the run.
 
         Args:
-            ports: teaching ports that phases had live.
+            ports: teaching ports that were live in some phase.
         """
         self._untaught = [_untaught(port, step) for port in sorted({*ports} - self._taught)]
         return [*self._checks.run_finished(step), *self._untaught]

@@ -1,4 +1,4 @@
-"""A region that edges with `rounds` repeat (language.md 8).
+"""A region that edges with `rounds` repeat.
 
     from outside ──> round 1 ──closing rows──> round 2 ──> ... ──> tables of all rounds
 
@@ -105,7 +105,7 @@ class Region(Repeated):
 
 
 # What goes on from one round to the next, and what leaves a region of rounds: pure functions over
-# the tables of rounds (language.md 8).
+# the tables of rounds.
 #
 #     closing rows ──branch──> rows that go on      one: the first of each conversation, which is
 #                                                   that of the first samples, filters aside

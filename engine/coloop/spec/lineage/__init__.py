@@ -1,4 +1,4 @@
-"""Lineage: which table's rows descend from which, computed from the spec alone (language.md 2)."""
+"""Lineage: which table's rows descend from which, computed from the spec alone."""
 
 from coloop.spec.levels import JOINED as JOINED
 from coloop.spec.levels import Level as Level

@@ -1,6 +1,7 @@
-"""Asks whether a Ray runs at an address: `python ray_probe.py <address>`.
+"""Checks whether Ray runs at an address: `python ray_probe.py <address>`.
 
-Exits with 0, or prints why not in one line. Whoever starts it sets a limit: Ray asks for minutes.
+Exits with 0, or prints why not in one line and exits with 1. The caller must set a timeout, as Ray
+keeps trying for minutes.
 """
 
 import os
@@ -10,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 HTTP2_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
-"""Preface and empty SETTINGS (RFC 9113, 3.4): a gRPC server answers them."""
+"""Connection preface and empty SETTINGS frame (RFC 9113, 3.4), which a gRPC server answers."""
 FRAME_HEADER = 9  # bytes, of which the fourth is the type (RFC 9113, 4.1)
 SETTINGS = 4
 CLIENT = "ray://"
@@ -18,27 +19,27 @@ CLIENT = "ray://"
 
 def main(address: str) -> int:
     """Returns the exit code."""
-    place = address.removeprefix(CLIENT)
+    host_and_port = address.removeprefix(CLIENT)
     try:
-        if os.environ.get("RAY_USE_TLS", "0").lower() not in ("1", "true"):  # else not in clear
-            greet(place)
+        if os.environ.get("RAY_USE_TLS", "0").lower() not in ("1", "true"):  # `greet` has no TLS
+            greet(host_and_port)
         if address.startswith(CLIENT):
-            _ask_client_server(place)
+            _ask_client_server(host_and_port)
         else:
-            _ask_gcs(place)
-    except Exception as error:  # whatever it is, the process that asked says it in a sentence
+            _ask_gcs(host_and_port)
+    except Exception as error:  # of any kind: the calling process puts it into its message
         sys.stdout.write(" ".join(str(error).split()) or type(error).__name__)
         return 1
     return 0
 
 
 def greet(address: str) -> None:
-    """Raises OSError where no gRPC server answers at `host:port`, ValueError for no address."""
+    """Raises OSError if no gRPC server answers at `host:port`, ValueError if that is no address."""
     host, _, port = address.rpartition(":")
     with socket.create_connection((host.strip("[]"), int(port))) as connection:
         connection.sendall(HTTP2_GREETING)
-        with connection.makefile("rb") as answer:
-            header = answer.read(FRAME_HEADER)
+        with connection.makefile("rb") as response:
+            header = response.read(FRAME_HEADER)
     if not header:
         raise OSError("the connection was closed")
     if len(header) < FRAME_HEADER or header[3] != SETTINGS:
@@ -52,7 +53,7 @@ def _ask_gcs(address: str) -> None:
     try:
         raylet.GcsClient(address=address)
     except AuthenticationError:
-        return  # a Ray: what it wants says who connects to it
+        return  # Ray runs there; connecting to it later reports what authentication it needs
     except RpcError as error:
         raise _no_ray(error) from error
 

@@ -1,9 +1,9 @@
-"""The rows that are being written: what they drew, how far they are, what ended them.
+"""The sequences that are being generated: the tokens of each, its position, and how it ended.
 
-All state is a few tensors over the slots, so a step costs the same calls for any number of rows.
-Rows may run on for some steps behind their end; what they draw there is cut off.
+All state is held in a few tensors over the slots, so a step makes the same number of calls for any
+number of rows. Rows may run past their end for a few steps; the surplus tokens are cut off.
 
-S slots, N running rows, W tokens that a row can hold, V vocabulary.
+S slots, N running rows, W tokens that a row can hold, V vocabulary size.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Slots:
     def __init__(
         self, count: int, requirements: Requirements, is_end: Tensor, stops: StopTexts
     ) -> None:
-        """`is_end` (V,): tokens that end a text. What nothing requires is not computed."""
+        """`is_end` (V,): mask of the tokens that end a text. State that `requirements` does not
+        need is neither allocated nor computed."""
         self.count, self.requirements = count, replace(requirements)
         self._is_end = is_end
         self._end_ids = set(is_end.nonzero().flatten().tolist())
@@ -48,14 +49,14 @@ class Slots:
         self._device = is_end.device
         self.running = 0
         self.texts: list[Generation] = []
-        """The text of each running slot."""
+        """The generation in each running slot."""
         counters = self._zeros(
             torch.int64, len(_COUNTERS) if requirements.stops else _WITHOUT_STOPS
         )
         by_name = dict(zip(_COUNTERS, counters.unbind(1), strict=False))
         self.last, self.position = by_name["last"], by_name["position"]
         self._drawn, self._limit, self._end = by_name["drawn"], by_name["limit"], by_name["end"]
-        self._pace = by_name["pace"]  # tokens that a slot gets with a step: 1 where a row runs
+        self._pace = by_name["pace"]  # tokens that a slot gains per step: 1 if it holds a row
         if requirements.stops:
             self._stop_set, self._looked = by_name["stop_set"], by_name["looked"]
             self._may_stop, self._stopped = by_name["may_stop"], by_name["stopped"]
@@ -77,28 +78,28 @@ class Slots:
             all_greedy=not requirements.draws,
         )
         s = self._settings
-        given = (s.inverse_temperature, s.greedy, s.top_p, s.top_k)
+        optional = (s.inverse_temperature, s.greedy, s.top_p, s.top_k, self._scripts)
         self._state = [
             *(counters, self._tokens, self._numbers),
-            *(values for values in (*given, self._scripts) if values is not None),
+            *(values for values in optional if values is not None),
         ]
 
     def _zeros(self, dtype: torch.dtype, *size: int) -> Tensor:
         return torch.zeros(self.count, *size, dtype=dtype, device=self._device)
 
     def serves(self, requirements: Requirements) -> bool:
-        """Whether texts that want this can be written here."""
+        """Whether texts with these requirements can be generated in these slots."""
         own = replace(self.requirements, width=requirements.width, length=requirements.length)
         return own == requirements and self.requirements.width >= requirements.width
 
     def emptied(self) -> Slots:
-        """The same slots without rows, in the same memory."""
+        """Remove all rows and return these slots, which keep their memory."""
         self._counters.zero_()
         self.texts, self.running = [], 0
         return self
 
     def enlarged(self, count: int, requirements: Requirements, stops: StopTexts) -> Slots:
-        """Other slots for what is wanted now, with the rows of these."""
+        """New slots for `count` rows and these requirements, with a copy of the current rows."""
         other = Slots(count, requirements, self._is_end, stops)
         rows, width = slice(0, self.running), self.requirements.width
         other._settle(self.texts)
@@ -111,16 +112,16 @@ class Slots:
             other._sampled[rows, :width] = self._log_probs[rows]  # nothing was cut so far
         return other
 
-    # Rows come
+    # Adding rows
 
     def admit(self, texts: Sequence[Generation], logits: Tensor) -> None:
-        """Puts texts behind the running rows and draws the next token of each. logits (n, V)"""
+        """Add texts after the running rows and draw the next token of each from logits (n, V)."""
         first = self.running
         self._settle(texts)
         self._draw(first, self.running, logits)
 
     def join(self, texts: Sequence[Generation]) -> None:
-        """Puts texts behind the running rows whose last token is read with the next step."""
+        """Add texts after the running rows; the model reads their last token in the next step."""
         self._settle(texts)
 
     def _settle(self, texts: Sequence[Generation]) -> None:
@@ -147,7 +148,7 @@ class Slots:
         self.running = last
 
     def _start(self, text: Generation) -> list[int]:
-        """The counters of a row as it comes in, in the order of `_COUNTERS`."""
+        """The initial counters of a row, in the order of `_COUNTERS`."""
         request, read = text.request, text.to_read
         drawn = len(read) - len(request.prompt_ids)
         counters = [read[-1], len(read) - 1, drawn, request.max_new_tokens, 0, 1]
@@ -156,36 +157,38 @@ class Slots:
         return [*counters, self._stops.number_of(request.stop), drawn, 0, 0]
 
     def _take_settings(self, first: int, last: int, requests: Sequence[GenerationRequest]) -> None:
-        settings, everything = self._settings, len(self._is_end)
+        settings, vocabulary = self._settings, len(self._is_end)
 
-        def put(values: Tensor | None, of: Callable[[GenerationRequest], float]) -> None:
+        def fill(values: Tensor | None, value_of: Callable[[GenerationRequest], float]) -> None:
             if values is not None:
-                given = [of(request) for request in requests]
-                values[first:last] = torch.tensor(given, device=self._device, dtype=values.dtype)
+                new = [value_of(request) for request in requests]
+                values[first:last] = torch.tensor(new, device=self._device, dtype=values.dtype)
 
-        put(settings.inverse_temperature, lambda one: 1 / (one.temperature or 1.0))
-        put(settings.greedy, takes_likeliest)
-        put(settings.top_p, lambda one: one.top_p if one.top_p < 1 else KEEP_ALL)
-        put(settings.top_k, lambda one: min(one.top_k or everything, everything))
+        fill(settings.inverse_temperature, lambda request: 1 / (request.temperature or 1.0))
+        fill(settings.greedy, takes_likeliest)
+        fill(settings.top_p, lambda request: request.top_p if request.top_p < 1 else KEEP_ALL)
+        fill(settings.top_k, lambda request: min(request.top_k or vocabulary, vocabulary))
 
-    def _take_script(self, places: Tensor, script: Sequence[int]) -> None:
-        places.fill_(NO_SCRIPT)
-        said = script[: len(places)]
-        places[: len(said)] = torch.tensor(said, dtype=places.dtype, device=self._device)
+    def _take_script(self, slot_script: Tensor, script: Sequence[int]) -> None:
+        slot_script.fill_(NO_SCRIPT)
+        tokens = script[: len(slot_script)]
+        slot_script[: len(tokens)] = torch.tensor(
+            tokens, dtype=slot_script.dtype, device=self._device
+        )
 
     def _put_back(self, slot: int, text: Generation) -> None:
-        """What earlier weights wrote of a row."""
+        """Restore the tokens and log-probs of a row that earlier weights generated."""
         count = text.before
         self._tokens[slot, :count] = torch.tensor(text.token_ids, device=self._device)
         self._log_probs[slot, :count] = torch.tensor(text.log_probs, device=self._device)
         if self._sampled is not None:
-            given = text.sampled_log_probs or text.log_probs
-            self._sampled[slot, :count] = torch.tensor(given, device=self._device)
+            sampled = text.sampled_log_probs or text.log_probs
+            self._sampled[slot, :count] = torch.tensor(sampled, device=self._device)
 
-    # One token more
+    # Drawing a token
 
     def advance(self, logits: Tensor) -> None:
-        """Draw one token for every running row from logits (n, V) of the first slots."""
+        """Draw one token for each of the first n slots from their logits (n, V)."""
         self._draw(0, len(logits), logits)
 
     def _draw(self, first: int, last: int, logits: Tensor) -> None:
@@ -216,10 +219,10 @@ class Slots:
     def longest(self) -> int:
         return int(self.position[: self.running].max()) if self.running else 0
 
-    # Rows go
+    # Removing rows
 
     def count_ended(self) -> int:
-        """Rows that have ended and still hold their slot."""
+        """Number of rows that have ended, at a stop text or otherwise, and still hold a slot."""
         if self._stops is not None:
             self._find_stops(self._stops)
         return int(self._end[: self.running].count_nonzero())
@@ -228,46 +231,47 @@ class Slots:
         for slot in self._may_stop[: self.running].nonzero().flatten().tolist():
             request = self.texts[slot].request
             first = len(request.prompt_ids) if request.stop_from is None else request.stop_from
-            earlier = list(request.prompt_ids[first:])  # of this text, by requests before
+            earlier = list(request.prompt_ids[first:])  # of the same text, by earlier requests
             count = int(self._end[slot] or self._drawn[slot])
             text = earlier + self._tokens[slot, :count].tolist()
             start = len(earlier) + int(self._looked[slot])
-            found = stops.first_end(int(self._stop_set[slot]), text, start)
+            end = stops.first_end(int(self._stop_set[slot]), text, start)
             self._looked[slot] = count
-            if found is not None:
-                self._end[slot] = found - len(earlier)
+            if end is not None:
+                self._end[slot] = end - len(earlier)
                 self._stopped[slot] = 1
         self._may_stop[: self.running] = 0
 
     def collect(self, cut: Sequence[int] = ()) -> dict[int, Generation]:
-        """The rows that have ended, and those in the slots of `cut` as they are: each by the slot
-        where it stands until `close_gaps`."""
+        """Generations by slot: of the rows that have ended, and of the slots in `cut`, which are
+        aborted if unfinished. The slots stay occupied until `close_gaps`."""
         ends = self._end[: self.running]
         slots = ends.nonzero().squeeze(1)
         counts = ends[slots]
         reasons = self._reasons(slots)
         if cut:
-            alive = [slot for slot in cut if not ends[slot]]
-            slots = torch.cat([slots, torch.tensor(alive, dtype=slots.dtype, device=self._device)])
-            counts = torch.cat([counts, self._drawn[slots[len(counts) :]]])
-            reasons += ["aborted"] * len(alive)
-        places = slots.tolist()
-        self._read_out([self.texts[slot] for slot in places], slots, counts)
+            aborted = [slot for slot in cut if not ends[slot]]
+            more = torch.tensor(aborted, dtype=slots.dtype, device=self._device)
+            slots = torch.cat([slots, more])
+            counts = torch.cat([counts, self._drawn[more]])
+            reasons += ["aborted"] * len(aborted)
+        indices = slots.tolist()
+        self._read_out([self.texts[slot] for slot in indices], slots, counts)
         return {
             slot: self.texts[slot].ends(reason)
-            for slot, reason in zip(places, reasons, strict=True)
+            for slot, reason in zip(indices, reasons, strict=True)
         }
 
     def _reasons(self, slots: Tensor) -> list[Reason]:
         last = self._tokens[slots, self._end[slots] - 1].tolist()
-        found: list[Reason] = ["eos" if token in self._end_ids else "length" for token in last]
+        reasons: list[Reason] = ["eos" if token in self._end_ids else "length" for token in last]
         if self._stops is not None:
-            for at in self._stopped[slots].nonzero().flatten().tolist():
-                found[at] = "stop"
-        return found
+            for index in self._stopped[slots].nonzero().flatten().tolist():
+                reasons[index] = "stop"
+        return reasons
 
     def _read_out(self, texts: Sequence[Generation], slots: Tensor, counts: Tensor) -> None:
-        """Note in the texts of these slots what was written, so many tokens of each."""
+        """Copy the first `counts[i]` tokens and log-probs of `slots[i]` into `texts[i]`."""
         lengths = counts.tolist()
         longest = max(lengths, default=0)
         tokens = self._tokens[:, :longest].index_select(0, slots).tolist()
@@ -288,7 +292,8 @@ class Slots:
         """Move the last rows into the slots of those that have ended.
 
         Args:
-            keep: told how many rows are left, and that slot targets[i] becomes what sources[i] was.
+            keep: called with the number of rows left, the target slots and the source slots: the
+                row in slot sources[i] moves to slot targets[i].
         """
         rows = self.running - len(ended)
         gone = set(ended)
