@@ -176,11 +176,6 @@ def error(
     )
 
 
-def fix(title: str, path: str, value: Any = None, op: Op = "set") -> Fix:
-    """A fix of one change."""
-    return Fix(title=title, changes=(Change(op=op, path=path, value=value),))
-
-
 def at(
     path: tuple[str | int, ...],
     code: str,

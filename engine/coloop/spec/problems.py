@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 
 from coloop.spec.algorithm import PORTS_OF
 from coloop.spec.base import Section
-from coloop.spec.diagnostics import Change, Diagnostic, Fix, at, closest, did_you_mean, fix
+from coloop.spec.diagnostics import Change, Diagnostic, Fix, at, closest, did_you_mean
 from coloop.spec.documents import join_path
 from coloop.spec.fields import (
     describe_type,
@@ -183,7 +183,7 @@ class _Error:
         if len(ports) != 2:
             return ()
         edge = " -> ".join(ports)
-        return (fix(f"Write `{edge}`", join_path(self.path), edge),)
+        return (Fix.set(f"Write `{edge}`", join_path(self.path), edge),)
 
     def bad_key(self) -> Diagnostic:
         name = str(self.path[-1])
@@ -201,7 +201,8 @@ class _Error:
     def _move(self, instead: str) -> Fix:
         old = join_path(self.path)
         if "." not in instead:
-            return fix(f"Rename to `{instead}`", old, instead, "rename")
+            change = Change(op="rename", path=old, value=instead)
+            return Fix(title=f"Rename to `{instead}`", changes=(change,))
         new = ".".join(filter(None, (join_path(self.path[:-1]), instead)))
         changes = (Change(op="set", path=new, value=self.value), Change(op="remove", path=old))
         return Fix(title=f"Move to `{instead}`", changes=changes)
@@ -248,7 +249,7 @@ class _Error:
         path = join_path((*self.path, *more))
         fixes: tuple[Fix, ...] = ()
         if meaning.instead is not None:
-            fixes = (fix(f"Use `{meaning.instead}`", path, meaning.instead),)
+            fixes = (Fix.set(f"Use `{meaning.instead}`", path, meaning.instead),)
         return self.say(code, message, meaning.hint, more, fixes)
 
     def bad_length(self) -> Diagnostic:
@@ -283,7 +284,7 @@ class _Error:
         hint, value = self._other_spelling(kind)
         fixes: tuple[Fix, ...] = ()
         if value is not None:
-            fixes = (fix(f"Write {value!r}", join_path(self.path), value),)
+            fixes = (Fix.set(f"Write {value!r}", join_path(self.path), value),)
         return self.say("structure.wrong_type", message, hint, (), fixes)
 
     def _other_spelling(self, kind: str) -> tuple[str | None, Any]:

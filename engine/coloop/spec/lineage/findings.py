@@ -8,7 +8,7 @@ it (an empty table downstream) is not reported.
 from collections.abc import Mapping
 
 from coloop.spec.algorithm import off_policy_of
-from coloop.spec.diagnostics import Diagnostic, Fix, fix
+from coloop.spec.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.levels import Levels, Relation
 from coloop.spec.lineage.lineage import Attachment, Lineage, lineage_throughout
@@ -70,9 +70,10 @@ def _no_common_ancestor(
     first, second = apart
     fixes: list[Fix] = []
     if lineage.spec.nodes[name].about.is_concat_allowed:
-        fixes.append(fix("Put the inputs one after another", f"nodes.{name}.join", "concat"))
+        fixes.append(Fix.set("Put the inputs one after another", f"nodes.{name}.join", "concat"))
     path = f"edges.{numbers[id(second)]}"
-    fixes.append(fix(f"Remove {second.label}", path, op="remove_edge"))
+    removal = Change(op="remove_edge", path=path)
+    fixes.append(Fix(title=f"Remove {second.label}", changes=(removal,)))
     return Diagnostic(
         code="lineage.no_common_ancestor",
         message=(
@@ -120,7 +121,7 @@ def _missing_aggregate(edge: Edge, attachment: Attachment, number: int) -> Diagn
     where = "descend from" if attachment.relation is Relation.UP else "stand beside"
     value = edge.model_dump(by_alias=True, exclude_defaults=True)
     fixes = tuple(
-        fix(f"Add `aggregate: {how}`", f"edges.{number}", {**value, "aggregate": how})
+        Fix.set(f"Add `aggregate: {how}`", f"edges.{number}", {**value, "aggregate": how})
         for how in ("mean", "max", "min")
     )
     return Diagnostic(
@@ -142,7 +143,8 @@ def _unrelated_scores(
 ) -> Diagnostic:
     own = edge.target.port == OWN_ROLLOUT_INPUTS
     receivers = f"what `{edge.target.node}` wrote" if own else "the rows that receive them"
-    removal = fix("Remove the edge", f"edges.{number}", op="remove_edge")
+    change = Change(op="remove_edge", path=f"edges.{number}")
+    removal = Fix(title="Remove the edge", changes=(change,))
     return Diagnostic(
         code="lineage.no_common_ancestor",
         message=(
@@ -171,7 +173,7 @@ def _aggregate_without_rows(lineage: Lineage, edge: Edge, number: int) -> Diagno
         message=f"`{edge.label}` has an `aggregate`, but `{target.node}` has no rows to receive it",
         hint="connect the rows that should receive the scores, or remove `aggregate`",
         field=f"edges.{number}",
-        fixes=(fix("Remove `aggregate`", f"edges.{number}", new),),
+        fixes=(Fix.set("Remove `aggregate`", f"edges.{number}", new),),
     )
 
 

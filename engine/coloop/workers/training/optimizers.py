@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from coloop.errors import BackendMissing
 from coloop.models.heads import score_heads
-from coloop.spec.training import Optimizer, OtherMatrices
 from coloop.spec.training import Optimizer as OptimizerSection
+from coloop.spec.training import OtherMatrices
 
 DECAYED = "decayed"
 KEPT = "kept"
@@ -215,7 +215,7 @@ def _decay(optimizer: torch.optim.Optimizer) -> None:
 # have the same rate.
 
 
-def learning_rate(optimizer: Optimizer, *, done: int, total: int | None) -> float:
+def learning_rate(optimizer: OptimizerSection, *, done: int, total: int | None) -> float:
     """The rate of update `done` (counted from 0) of the phase's `total`. It rises linearly to `lr`,
     the first update's already being above 0, then stays there or decays to `min_lr`."""
     warmup = warmup_updates(optimizer, total)
@@ -234,7 +234,7 @@ def learning_rate(optimizer: Optimizer, *, done: int, total: int | None) -> floa
     return optimizer.lr + (optimizer.min_lr - optimizer.lr) * share
 
 
-def warmup_updates(optimizer: Optimizer, total: int | None) -> int:
+def warmup_updates(optimizer: OptimizerSection, total: int | None) -> int:
     """Number of warm-up updates; a `warmup` below 1 is a fraction of the phase's updates."""
     if optimizer.warmup >= 1 or optimizer.warmup == 0:
         return int(optimizer.warmup)
