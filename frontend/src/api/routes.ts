@@ -7,6 +7,7 @@ import type {
   CurveQuery,
   CurvesQuery,
   EventPage,
+  EventQuery,
   GaugesPage,
   JsonObject,
   MarksPage,
@@ -177,30 +178,12 @@ export const resumeRun = (id: string, trust: boolean) =>
 export const editRun = (id: string, changes: Bodies["EditRun"]["changes"]) =>
   read(client.POST("/api/runs/{run_id}/edit", { ...run(id), body: { changes } }));
 
+/** Events after one, before one, or from the first of a step on. */
 export const fetchEvents = (
   id: string,
-  after: number,
-  limit: number,
+  query: EventQuery,
   signal?: AbortSignal,
-): Promise<EventPage> =>
-  read(client.GET("/api/runs/{run_id}/events", asking(id, { after, limit }, signal)));
-
-export const fetchTail = (id: string, limit: number, signal?: AbortSignal): Promise<EventPage> =>
-  read(
-    client.GET(
-      "/api/runs/{run_id}/events",
-      asking(id, { before: Number.MAX_SAFE_INTEGER, limit }, signal),
-    ),
-  );
-
-/** Events around a step: from its first one on. */
-export const fetchEventsOfStep = (
-  id: string,
-  step: number,
-  limit: number,
-  signal?: AbortSignal,
-): Promise<EventPage> =>
-  read(client.GET("/api/runs/{run_id}/events", asking(id, { step, limit }, signal)));
+): Promise<EventPage> => read(client.GET("/api/runs/{run_id}/events", asking(id, query, signal)));
 
 export const fetchMarks = (id: string, signal?: AbortSignal): Promise<MarksPage> =>
   read(client.GET("/api/runs/{run_id}/marks", { ...run(id), ...until(signal) }));

@@ -26,6 +26,7 @@ export type Bodies = Pick<
   | "NewRun"
 >;
 export type RunQuery = NonNullable<operations["listRuns"]["parameters"]["query"]>;
+export type EventQuery = NonNullable<operations["listRunEvents"]["parameters"]["query"]>;
 export type CurveQuery = operations["listRunSeries"]["parameters"]["query"];
 
 export type Severity = Schemas["Severity"];

@@ -22,8 +22,6 @@ function byTopic<T>(first: () => T): Record<Topic, T> {
 export class LiveRun {
   readonly id: string;
   state = new LiveState();
-  /** Whether the state is made of every event; else of the newest, and of the marks of those before. */
-  isWhole = true;
   run: RunSummary | null = null;
   connection: Connection = "loading";
   heardAt: number = Date.now();
@@ -49,6 +47,7 @@ export class LiveRun {
 
   applyEvents(events: readonly RunEvent[]): void {
     const topics = new Set<Topic>();
+    const { isWhole } = this.state;
     for (const event of events) {
       const step = this.state.step;
       const topic = applyEvent(this.state, event);
@@ -57,6 +56,7 @@ export class LiveRun {
       if (step !== this.state.step || topic === "spans") topics.add("gauges");
       if (event.type === "run.state") this.noteState(event.at);
     }
+    if (isWhole !== this.state.isWhole) topics.add("status");
     this.tell(...topics);
   }
 

@@ -17,12 +17,7 @@ const BEFORE = 20;
 /** Longest wait for the next event, in seconds of who watches; breaks of a run are passed over. */
 const LONGEST_GAP = 1.5;
 
-export interface ReplayDeps {
-  fetchEvents: typeof routes.fetchEvents;
-  fetchEventsOfStep: typeof routes.fetchEventsOfStep;
-  fetchMarks: typeof routes.fetchMarks;
-  fetchGauges: typeof routes.fetchGauges;
-}
+type ReplayDeps = Pick<typeof routes, "fetchEvents" | "fetchMarks" | "fetchGauges">;
 
 export class ReplayPlayer {
   readonly live: LiveRun;
@@ -97,12 +92,8 @@ export class ReplayPlayer {
   /** As the run showed them when the newest step by then had ended; null before the first one. */
   private async gaugesAt(seq: number): Promise<Gauges | null> {
     if (!this.page || !covers(this.page, seq)) {
-      this.isLoading = true;
-      try {
-        this.page = { from: seq, gauges: await this.deps.fetchGauges(this.id, seq) };
-      } finally {
-        this.isLoading = false;
-      }
+      const gauges = await this.loading(this.deps.fetchGauges(this.id, seq));
+      this.page = { from: seq, gauges };
     }
     return this.page.gauges.gauges.findLast((kept) => kept.seq <= seq)?.gauges ?? null;
   }
@@ -121,36 +112,42 @@ export class ReplayPlayer {
   }
 
   private async read(step: number): Promise<void> {
-    this.isLoading = true;
-    try {
-      if (this.lastSeq <= WHOLE) {
-        this.record = { marks: [], events: await this.readAll() };
-      } else {
-        const marks = await this.deps.fetchMarks(this.id);
-        const page = await this.deps.fetchEventsOfStep(this.id, Math.max(0, step - BEFORE), PAGE);
-        this.record = { marks: marks.events, events: page.events };
-      }
-      this.time = Number.POSITIVE_INFINITY; // whatever is shown next is made anew
-    } finally {
-      this.isLoading = false;
-    }
+    this.record = await this.loading(
+      this.lastSeq <= WHOLE ? this.readAll() : this.readAround(step),
+    );
+    this.time = Number.POSITIVE_INFINITY; // whatever is shown next is made anew
   }
 
-  private async readAll(): Promise<RunEvent[]> {
+  private async readAround(step: number): Promise<Record> {
+    const marks = await this.deps.fetchMarks(this.id);
+    const around = { step: Math.max(0, step - BEFORE), limit: PAGE };
+    const page = await this.deps.fetchEvents(this.id, around);
+    return { marks: marks.events, events: page.events };
+  }
+
+  private async readAll(): Promise<Record> {
     const events: RunEvent[] = [];
     for (;;) {
-      const page = await this.deps.fetchEvents(this.id, events.at(-1)?.seq ?? 0, PAGE);
+      const page = await this.pageAfter(events);
       events.push(...page.events);
-      if (!page.has_more || page.events.length === 0) return events;
+      if (!page.has_more || page.events.length === 0) return { marks: [], events };
     }
   }
 
   private async readOn(): Promise<void> {
+    const { marks, events } = this.record;
+    const page = await this.loading(this.pageAfter(events));
+    this.record = { marks, events: [...events, ...page.events].slice(-WHOLE) };
+  }
+
+  private pageAfter(events: readonly RunEvent[]) {
+    return this.deps.fetchEvents(this.id, { after: events.at(-1)?.seq ?? 0, limit: PAGE });
+  }
+
+  private async loading<T>(asked: Promise<T>): Promise<T> {
     this.isLoading = true;
     try {
-      const { marks, events } = this.record;
-      const page = await this.deps.fetchEvents(this.id, events.at(-1)?.seq ?? 0, PAGE);
-      this.record = { marks, events: [...events, ...page.events].slice(-WHOLE) };
+      return await asked;
     } finally {
       this.isLoading = false;
     }

@@ -23,21 +23,15 @@ const SILENCE = 25_000;
 
 export type SocketLike = Pick<WebSocket, "close" | "onopen" | "onmessage" | "onclose" | "onerror">;
 
-export interface ConnectionDeps {
+export interface ConnectionDeps
+  extends Pick<typeof routes, "fetchEvents" | "fetchMarks" | "fetchRun"> {
   openSocket: (url: string) => SocketLike;
-  fetchEvents: typeof routes.fetchEvents;
-  fetchTail: typeof routes.fetchTail;
-  fetchMarks: typeof routes.fetchMarks;
-  fetchRun: typeof routes.fetchRun;
   random: () => number;
 }
 
 const BROWSER: ConnectionDeps = {
+  ...routes,
   openSocket: (url) => new WebSocket(url, socketProtocols()),
-  fetchEvents: routes.fetchEvents,
-  fetchTail: routes.fetchTail,
-  fetchMarks: routes.fetchMarks,
-  fetchRun: routes.fetchRun,
   random: Math.random,
 };
 
@@ -45,6 +39,7 @@ export class RunConnection {
   private socket: SocketLike | null = null;
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
   private silenceTimer: ReturnType<typeof setInterval> | undefined;
+  private readonly listening = new AbortController();
   private wait = FIRST_WAIT;
   private stopped = false;
   private loading: AbortController | null = null;
@@ -55,10 +50,10 @@ export class RunConnection {
   ) {}
 
   start(): void {
-    this.stopped = false;
-    globalThis.addEventListener?.("online", this.retryNow);
-    globalThis.addEventListener?.(TICKET_CHANGED, this.retryNow);
-    globalThis.document?.addEventListener("visibilitychange", this.onVisible);
+    const { signal } = this.listening;
+    globalThis.addEventListener?.("online", this.retryNow, { signal });
+    globalThis.addEventListener?.(TICKET_CHANGED, this.retryNow, { signal });
+    globalThis.document?.addEventListener("visibilitychange", this.onVisible, { signal });
     this.silenceTimer = setInterval(this.lookForSilence, 5000);
     void this.load();
   }
@@ -69,9 +64,7 @@ export class RunConnection {
     clearInterval(this.silenceTimer);
     this.loading?.abort();
     this.dropSocket();
-    globalThis.removeEventListener?.("online", this.retryNow);
-    globalThis.removeEventListener?.(TICKET_CHANGED, this.retryNow);
-    globalThis.document?.removeEventListener("visibilitychange", this.onVisible);
+    this.listening.abort();
   }
 
   private async load(): Promise<void> {
@@ -89,12 +82,8 @@ export class RunConnection {
       if (beginning && !loading.signal.aborted) this.begin(...beginning);
       let hasMore = !isNew;
       while (hasMore && !loading.signal.aborted) {
-        const page = await this.deps.fetchEvents(
-          this.live.id,
-          this.live.state.lastSeq,
-          PAGE,
-          loading.signal,
-        );
+        const query = { after: this.live.state.lastSeq, limit: PAGE };
+        const page = await this.deps.fetchEvents(this.live.id, query, loading.signal);
         this.live.applyEvents(page.events);
         hasMore = page.has_more && page.events.length > 0;
       }
@@ -108,13 +97,14 @@ export class RunConnection {
 
   private fetchBeginning(signal: AbortSignal) {
     const { id } = this.live;
-    return Promise.all([this.deps.fetchTail(id, TAIL, signal), this.deps.fetchMarks(id, signal)]);
+    const tail = { before: Number.MAX_SAFE_INTEGER, limit: TAIL };
+    return Promise.all([this.deps.fetchEvents(id, tail, signal), this.deps.fetchMarks(id, signal)]);
   }
 
   private begin(tail: EventPage, marks: MarksPage): void {
     const first = tail.events[0]?.seq ?? 1;
     if (first > 1) {
-      this.live.isWhole = false;
+      this.live.state.isWhole = false;
       this.live.applyEvents(marks.events.filter((event) => event.seq < first));
     }
     this.live.applyEvents(tail.events);

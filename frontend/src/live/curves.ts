@@ -4,14 +4,16 @@
  */
 import type { RunSeries } from "@/api/types";
 import type { CurveName } from "@/catalog/charts";
-import { lowerBound, type Series } from "./series";
+import { lowerBound, type Points, type Series } from "./series";
 import type { LiveState } from "./state";
 
 export interface Curve {
   /** What is drawn: every point, or the mean of each bucket. */
-  line: Series;
+  line: Points & Pick<Series, "last" | "version">;
   /** What stands faint behind it: least and greatest of each bucket; null: the points themselves. */
-  spread: Series | null;
+  spread: Points | null;
+  /** How many steps a point of the line stands for. */
+  width: number;
 }
 
 export const BUCKETS = 400;
@@ -29,7 +31,7 @@ export function curvesOf(
     const newest = state.series.get(name.metric)?.get(name.node);
     const before = fetched?.get(curveKey(name));
     if (before) return newest ? withTail(before, newest) : before;
-    return newest ? { line: newest, spread: null } : null;
+    return newest ? { line: newest, spread: null, width: 1 } : null;
   });
 }
 
@@ -38,18 +40,18 @@ export function bucketCurves(series: readonly RunSeries[], width: number): Map<s
 }
 
 function bucketCurve(series: RunSeries, width: number): Curve {
-  const line = {
-    ...empty(2 * width), // one point stands for the steps that otherwise have two
-    steps: series.step,
-    values: series.mean.map((value) => value ?? Number.NaN),
-  };
   const value = series.last.at(-1);
   const step = series.step.at(-1);
-  if (step !== undefined && typeof value === "number") line.last = { step, value };
-  return { line, spread: width > 1 ? spreadOf(series, width) : null };
+  const line = {
+    steps: series.step,
+    values: series.mean.map((mean) => mean ?? Number.NaN),
+    last: step !== undefined && typeof value === "number" ? { step, value } : null,
+    version: 0,
+  };
+  return { line, spread: width > 1 ? spreadOf(series, width) : null, width };
 }
 
-function spreadOf(series: RunSeries, width: number): Series {
+function spreadOf(series: RunSeries, width: number): Points {
   const steps: number[] = [];
   const values: number[] = [];
   for (const [place, step] of series.step.entries()) {
@@ -62,25 +64,16 @@ function spreadOf(series: RunSeries, width: number): Series {
     steps.push(step);
     values.push(high);
   }
-  return { ...empty(width), steps, values };
+  return { steps, values };
 }
 
 function withTail(curve: Curve, newest: Series): Curve {
-  const end = curve.line.last?.step ?? curve.line.steps.at(-1) ?? Number.NEGATIVE_INFINITY;
+  const { line } = curve;
+  const end = line.last?.step ?? line.steps.at(-1) ?? Number.NEGATIVE_INFINITY;
   const from = lowerBound(newest.steps, end + 1);
   if (from >= newest.steps.length) return curve;
-  return {
-    line: {
-      ...curve.line,
-      steps: [...curve.line.steps, ...newest.steps.slice(from)],
-      values: [...curve.line.values, ...newest.values.slice(from)],
-      last: newest.last,
-      version: newest.version,
-    },
-    spread: curve.spread,
-  };
-}
-
-function empty(width: number): Series {
-  return { steps: [], values: [], attempt: 0, width, last: null, version: 0 };
+  const { last, version } = newest;
+  const steps = [...line.steps, ...newest.steps.slice(from)];
+  const values = [...line.values, ...newest.values.slice(from)];
+  return { ...curve, line: { steps, values, last, version } };
 }

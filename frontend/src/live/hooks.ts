@@ -17,7 +17,13 @@ export function useLiveRun(): LiveRun | null {
  * @param read gives the same value until there is news: a primitive or a kept object, and nothing of the clock.
  *   React reads until two values are the same, and gives up after fifty.
  */
-export function useLive<T>(topic: Topic, read: (live: LiveRun) => T, without: T): T {
+export function useLive<T>(topic: Topic, read: (live: LiveRun) => T): T | null;
+export function useLive<T>(topic: Topic, read: (live: LiveRun) => T, without: T): T;
+export function useLive<T>(
+  topic: Topic,
+  read: (live: LiveRun) => T,
+  without: T | null = null,
+): T | null {
   const live = useContext(LiveContext);
   const subscribe = useCallback(
     (watcher: () => void) => live?.watch(topic, watcher) ?? (() => {}),

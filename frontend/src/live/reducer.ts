@@ -55,21 +55,9 @@ const HANDLERS: Record<string, Handler> = {
     return "status";
   },
   phase: (state, event) => {
-    const at = Date.parse(event.at);
     if (event.state === "started") {
-      state.phases.push({
-        name: String(event.phase ?? event.name ?? ""),
-        index: number(event.index) ?? 0,
-        round: number(event.round) ?? 1,
-        learn: Array.isArray(event.learn) ? event.learn.map(String) : [],
-        steps: number(event.steps),
-        step: event.step ?? null,
-        startedAt: at,
-        endedAt: null,
-      });
-    } else {
-      const phase = state.phases.findLast((mark) => mark.index === event.index);
-      if (phase) phase.endedAt = at;
+      const name = String(event.phase ?? event.name ?? "");
+      state.phases.push({ name, round: number(event.round) ?? 1, step: event.step ?? null });
     }
     return "status";
   },
@@ -112,7 +100,8 @@ const HANDLERS: Record<string, Handler> = {
         series = createSeries();
         byNode.set(node, series);
       }
-      addPoint(series, step, typeof value === "number" ? value : Number.NaN, event.attempt);
+      const point = typeof value === "number" ? value : Number.NaN;
+      if (addPoint(series, step, point, event.attempt)) state.isWhole = false;
     }
     const phase = state.phases.at(-1);
     if (phase && phase.step === null) phase.step = step;
@@ -126,15 +115,8 @@ const HANDLERS: Record<string, Handler> = {
   },
   checkpoint: (state, event) => {
     const isBest = event.best === true;
-    const best = isBest ? "Best checkpoint so far" : "Checkpoint";
-    addLine(
-      state,
-      event,
-      "checkpoint",
-      isBest ? "debug" : "info",
-      `${best}: ${text(event.path) ?? ""}`,
-      event.metrics,
-    );
+    const what = `${isBest ? "Best checkpoint so far" : "Checkpoint"}: ${text(event.path) ?? ""}`;
+    addLine(state, event, "checkpoint", isBest ? "debug" : "info", what, event.metrics);
     return "lines";
   },
   edit: (state, event) => {
@@ -144,13 +126,8 @@ const HANDLERS: Record<string, Handler> = {
     const list = Object.entries(changes).map(
       ([path, value]) => `${path} = ${JSON.stringify(value)}`,
     );
-    addLine(
-      state,
-      event,
-      "edit",
-      "info",
-      `Changed by ${text(event.by) ?? "user"}: ${list.join(", ")}`,
-    );
+    const what = `Changed by ${text(event.by) ?? "user"}: ${list.join(", ")}`;
+    addLine(state, event, "edit", "info", what);
     return "lines";
   },
   alert: (state, event) => {

@@ -5,14 +5,9 @@ import type { Series } from "./series";
 
 export interface PhaseMark {
   name: string;
-  index: number;
   round: number;
-  learn: readonly string[];
-  steps: number | null;
   /** The first step of it; null until a step is known. */
   step: number | null;
-  startedAt: number;
-  endedAt: number | null;
 }
 
 export interface StageSpan {
@@ -69,6 +64,8 @@ export interface RunEdit {
 
 export class LiveState {
   lastSeq = 0;
+  /** False where curves or lists lack what came first: the run is long, and the service has it. */
+  isWhole = true;
   attempt = 1;
   state: RunState | null = null;
   message: string | null = null;

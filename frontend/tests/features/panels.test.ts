@@ -4,7 +4,7 @@ import { orderMetrics, tellingMetrics } from "@/catalog/metrics";
 import { presetOf } from "@/catalog/presets";
 import { readSchema } from "@/catalog/schema";
 import { countProblems, indexProblems, problemsAt, worstSeverity } from "@/document/problems";
-import { chartData, MAX_POINTS, smoothed } from "@/features/charts/chartData";
+import { chartData, smoothed } from "@/features/charts/chartData";
 import { sampleText } from "@/features/samples/sampleText";
 import { entryText, phaseLength } from "@/features/schedule/phaseText";
 import {
@@ -110,7 +110,7 @@ describe("charts", () => {
   const series = (steps: number[], values: number[]) => {
     const made = createSeries();
     for (const [index, step] of steps.entries()) addPoint(made, step, values[index] ?? 0, 1);
-    return { line: made, spread: null };
+    return { line: made, spread: null, width: 1 };
   };
 
   it("curves of several nodes share the steps", () => {
@@ -125,17 +125,6 @@ describe("charts", () => {
         [null, null, null],
       ],
     });
-  });
-
-  it("long curves are thinned without losing a peak", () => {
-    const steps = Array.from({ length: 50_000 }, (_, index) => index);
-    const values = steps.map((step) => (step === 31_415 ? 99 : Math.sin(step)));
-
-    const data = chartData([series(steps, values)], 0);
-
-    expect(data.steps.length).toBeLessThanOrEqual(MAX_POINTS);
-    expect(Math.max(...(data.values[0] as number[]))).toBe(99);
-    expect(data.steps.at(-1)).toBe(49_999);
   });
 
   it("smoothing has no bias at the start", () => {

@@ -147,7 +147,7 @@ it("values beside a chart are those that a replay has reached", () => {
   const line = { ...createSeries(), last: { step: 9, value: 0.9 } };
   line.steps.push(2, 5, 9);
   line.values.push(0.2, 0.5, 0.9);
-  const curves = [{ line, spread: null }, null];
+  const curves = [{ line, spread: null, width: 1 }, null];
   const values = (until: number | null) => latestOf(curves, until).map(({ value }) => value);
 
   expect(values(null)).toEqual([0.9, null]);

@@ -55,16 +55,16 @@ function setup(history: RunEvent[]) {
       sockets.push(socket);
       return socket;
     },
-    fetchEvents: async (_id, after, limit) => {
+    fetchEvents: async (_id, { after = 0, before, limit = 0 }) => {
+      if (before) {
+        tailed.push(limit);
+        const events = history.slice(-TAIL_HERE);
+        return { events, last_seq: history.at(-1)?.seq ?? 0, has_more: false };
+      }
       asked.push(after);
       const events = history.filter((one) => one.seq > after).slice(0, Math.min(limit, 3));
       const last = history.at(-1)?.seq ?? 0;
       return { events, last_seq: last, has_more: (events.at(-1)?.seq ?? last) < last };
-    },
-    fetchTail: async (_id, limit) => {
-      tailed.push(limit);
-      const events = history.slice(-TAIL_HERE);
-      return { events, last_seq: history.at(-1)?.seq ?? 0, has_more: false };
     },
     fetchMarks: async () => {
       const marks = history.filter((one) => one.type !== "metrics");
@@ -99,7 +99,7 @@ describe("the connection to a run", () => {
     expect(asked).toEqual([]);
     expect(last().url).toBe("ws://localhost/api/runs/r/stream?after=3");
     expect(live.state.lastSeq).toBe(4);
-    expect(live.isWhole).toBe(true);
+    expect(live.state.isWhole).toBe(true);
     expect(live.connection).toBe("live");
     connection.stop();
   });
@@ -117,7 +117,7 @@ describe("the connection to a run", () => {
     connection.start();
     await vi.advanceTimersByTimeAsync(0);
 
-    expect(live.isWhole).toBe(false);
+    expect(live.state.isWhole).toBe(false);
     expect(live.state.phases.map(({ name }) => name)).toEqual(["warm-up"]);
     expect(live.state.series.get("loss")?.get("a")?.steps).toEqual([5, 6, 7, 8]);
     expect(last().url).toContain("after=8");

@@ -208,7 +208,7 @@ function useCurves(
   zoom: Zoom | null,
   isWanted: boolean,
 ): ReadonlyMap<string, Curve> | null {
-  const isWhole = useLive("status", () => live.isWhole, true);
+  const isWhole = useLive("status", () => live.state.isWhole, true);
   const epoch = useLive("series", () => Math.floor((live.state.step ?? 0) / STEPS_BETWEEN), 0);
   const metrics = curves.map(curveKey);
   const range = zoom ? { from: Math.floor(zoom.min), to: Math.ceil(zoom.max) } : {};

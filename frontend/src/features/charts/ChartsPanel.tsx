@@ -152,7 +152,7 @@ const REFRESH = 30_000;
 
 /** By metric, the nodes that ever told it. Changes only when one is heard of for the first time. */
 function useKnownCurves(live: LiveRun | null): ReadonlyMap<string, readonly string[]> {
-  const isWhole = useLive("status", () => live?.isWhole ?? true, true);
+  const isWhole = useLive("status", () => live?.state.isWhole ?? true, true);
   const isEnded = useLive("status", () => live?.connection === "ended", false);
   const told = useLive("series", () => (live ? namesOf(live) : ""), "");
   const all = useQuery({
