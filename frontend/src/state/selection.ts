@@ -37,7 +37,9 @@ export function focusField(node: string | null, field: string | null): void {
   useSelection.setState({ focus: { node, field, request } });
 }
 
-export function showField(node: string, field: string | null = null): void {
+/** Selects a node and asks for one of its fields; null: nothing is to be shown. */
+export function showField(node: string | null | undefined, field: string | null = null): void {
+  if (!node) return;
   select({ nodes: [node] });
   focusField(node, field);
 }

@@ -97,7 +97,8 @@ describe("a run that has ended", () => {
 
     const body = await again(/same seed/);
 
-    expect(body).toEqual({ yaml: store.getState().text, name: "mine", loop_id: "loop" });
+    const text = store.getState().text;
+    expect(body).toEqual({ yaml: text, name: "mine", tags: [], loop_id: "loop" });
   });
 
   it("runs again with another seed", async () => {

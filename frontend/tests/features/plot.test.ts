@@ -1,9 +1,8 @@
 // @vitest-environment jsdom
 import type uPlot from "uplot";
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { createPlot, WHOLE_STEPS } from "@/features/charts/plot";
+import { createPlot, WHOLE_STEPS, zoomText } from "@/features/charts/plot";
 import { latestOf } from "@/features/charts/usePlot";
-import { zoomText } from "@/features/charts/zoom";
 import { createSeries } from "@/live/series";
 
 /** The browser's parts that the real uPlot draws with, which jsdom does not have. */

@@ -1,49 +1,41 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Pin, PinOff } from "lucide-react";
 import { memo, type RefObject, useEffect, useMemo, useRef, useState } from "react";
-import { fetchCurves } from "@/api/routes";
+import { fetchCheckpoints, fetchCurves } from "@/api/routes";
 import { type ChartPlan, type CurveName, curveLabel } from "@/catalog/charts";
 import { formatMetric } from "@/lib/format";
 import { BUCKETS, bucketCurves, type Curve, curveKey } from "@/live/curves";
 import { useLive } from "@/live/hooks";
 import type { LiveRun } from "@/live/LiveRun";
 import { useCatalog } from "@/state/document/context";
+import { setPreferences, usePreferences } from "@/state/preferences";
 import { classes } from "@/ui/classes";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
+import type { Zoom } from "./plot";
 import { type Latest, type Reading, usePlot } from "./usePlot";
-import type { Zoom } from "./zoom";
 
 interface ChartPanelProps {
   live: LiveRun;
   chart: ChartPlan;
   colors: Readonly<Record<string, string>>;
-  smoothing: number;
-  /** Steps of the checkpoints that are kept; null: not known. */
-  kept: ReadonlySet<number> | null;
-  height: number;
   isWide: boolean;
-  isPinned: boolean;
-  onPin: (isPinned: boolean) => void;
   /** The part of the steps that all charts show; null: all steps. */
   zoom: Zoom | null;
   onZoom: (zoom: Zoom | null) => void;
 }
 
-export function ChartPanel({
-  live,
-  chart,
-  colors,
-  smoothing,
-  kept,
-  height,
-  isWide,
-  isPinned,
-  onPin,
-  zoom,
-  onZoom,
-}: ChartPanelProps) {
+const TALL = 190;
+const LOW = 128;
+
+export function ChartPanel({ live, chart, colors, isWide, zoom, onZoom }: ChartPanelProps) {
   const catalog = useCatalog();
+  const smoothing = usePreferences((state) => state.smoothing);
+  const pinned = usePreferences((state) => state.pinnedCharts);
+  const isPinned = pinned.includes(chart.name);
+  const kept = useKept();
+  const height = isWide ? TALL : LOW;
+  const ink = chart.curves.map(({ node }) => colors[node] ?? "var(--muted)");
   const host = useRef<HTMLDivElement>(null);
   const isOnScreen = useOnScreen(host);
   const [cursor, setCursor] = useState<Reading | null>(null);
@@ -53,7 +45,7 @@ export function ChartPanel({
     live,
     curves: chart.curves,
     fetched,
-    colors: chart.curves.map(({ node }) => colors[node] ?? "var(--muted)"),
+    colors: ink,
     smoothing,
     kept,
     height,
@@ -64,9 +56,9 @@ export function ChartPanel({
     onZoom,
   });
   const legend = chart.curves.map((curve, place) => ({
-    key: `${curve.node} ${curve.metric}`,
+    key: curveKey(curve),
     label: curveLabel(catalog, curve, chart.curves),
-    color: colors[curve.node] ?? "var(--muted)",
+    color: ink[place] ?? "",
     isDashed: isSecond(chart, place),
     value: cursor ? cursor.values[place] : latest[place]?.value,
     step: cursor ? cursor.step : latest[place]?.step,
@@ -111,7 +103,13 @@ export function ChartPanel({
             "mt-0.5 rounded-1 text-muted opacity-0 hover:text-text focus-visible:opacity-100 group-hover:opacity-100",
             isPinned && "opacity-100",
           )}
-          onClick={() => onPin(!isPinned)}
+          onClick={() =>
+            setPreferences({
+              pinnedCharts: isPinned
+                ? pinned.filter((name) => name !== chart.name)
+                : [...pinned, chart.name],
+            })
+          }
         >
           {isPinned ? <PinOff size={13} /> : <Pin size={13} />}
         </button>
@@ -184,6 +182,19 @@ function isSecond({ curves }: Pick<ChartPlan, "curves">, place: number): boolean
   return curves.slice(0, place).some((curve) => curve.node === node);
 }
 
+/** Steps of the checkpoints that are kept, asked anew when one is written; null: not known. */
+function useKept(): ReadonlySet<number> | null {
+  const id = useLive("status", (live) => live.id, "");
+  const written = useLive("series", (live) => live.state.checkpoints.length, 0);
+  const { data } = useQuery({
+    queryKey: ["run", id, "checkpoints", written],
+    queryFn: () => fetchCheckpoints(id),
+    enabled: id !== "" && written > 0,
+    placeholderData: keepPreviousData,
+  });
+  return useMemo(() => (data ? new Set(data.steps) : null), [data]);
+}
+
 function useOnScreen(element: RefObject<HTMLElement | null>): boolean {
   const [isOnScreen, setOnScreen] = useState(false);
   useEffect(() => {
@@ -212,7 +223,7 @@ function useCurves(
   const epoch = useLive("series", () => Math.floor((live.state.step ?? 0) / STEPS_BETWEEN), 0);
   const metrics = curves.map(curveKey);
   const range = zoom ? { from: Math.floor(zoom.min), to: Math.ceil(zoom.max) } : {};
-  const found = useQuery({
+  const { data } = useQuery({
     queryKey: ["run", live.id, "curves", metrics, range, epoch],
     queryFn: ({ signal }) => fetchCurves(live.id, { metrics, buckets: BUCKETS, ...range }, signal),
     enabled: isWanted && !isWhole,
@@ -220,7 +231,6 @@ function useCurves(
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 30_000,
   });
-  const { data } = found;
   return useMemo(
     () => (isWhole || !data ? null : bucketCurves(data.series, data.width)),
     [isWhole, data],

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { ChartLine, Search, X } from "lucide-react";
 import { useMemo, useState } from "react";
-import { fetchCheckpoints, fetchCurves } from "@/api/routes";
+import { fetchCurves } from "@/api/routes";
 import type { Json } from "@/api/types";
 import { type ChartPlan, planCharts } from "@/catalog/charts";
 import { teachingPorts } from "@/document/teaching";
@@ -17,21 +17,16 @@ import { Button } from "@/ui/Button";
 import { CONTROL } from "@/ui/control";
 import { Empty, Loading } from "@/ui/States";
 import { ChartPanel } from "./ChartPanel";
-import { type Zoom, zoomText } from "./zoom";
-
-const TALL = 190;
-const LOW = 128;
+import { type Zoom, zoomText } from "./plot";
 
 export function ChartsPanel() {
   const live = useRecord();
   const catalog = useCatalog();
-  const smoothing = usePreferences((state) => state.smoothing);
   const pinned = usePreferences((state) => state.pinnedCharts);
   const [filter, setFilter] = useState("");
   const [showsAll, setShowsAll] = useState(false);
   const [zoom, setZoom] = useState<Zoom | null>(null);
   const known = useKnownCurves(live);
-  const kept = useKept();
   const ports = useDocument((state) =>
     teachingPorts(catalog, state.document)
       .map(({ port }) => port)
@@ -79,20 +74,9 @@ export function ChartsPanel() {
               live={live}
               chart={chart}
               colors={colors}
-              smoothing={smoothing}
-              kept={kept}
-              height={place === 0 ? TALL : LOW}
               isWide={place === 0}
               zoom={zoom}
               onZoom={setZoom}
-              isPinned={pinned.includes(chart.name)}
-              onPin={(isPinned) =>
-                setPreferences({
-                  pinnedCharts: isPinned
-                    ? [...pinned, chart.name]
-                    : pinned.filter((name) => name !== chart.name),
-                })
-              }
             />
           ))}
           {shown.length === 0 ? (
@@ -126,26 +110,11 @@ function chosenCharts(
 ): ChartPlan[] {
   const words = filter.trim().toLowerCase();
   if (words !== "") {
-    return charts.filter(({ name, info, curves }) =>
-      `${name} ${info.title} ${curves.map(({ metric }) => metric).join(" ")}`
-        .toLowerCase()
-        .includes(words),
-    );
+    const textOf = ({ name, info, curves }: ChartPlan) =>
+      [name, info.title, ...curves.map(({ metric }) => metric)].join(" ").toLowerCase();
+    return charts.filter((chart) => textOf(chart).includes(words));
   }
   return charts.filter(({ name, isMain }) => isMain || showsAll || pinned.includes(name));
-}
-
-/** Steps of the checkpoints that are kept, asked anew when one is written; null: not known. */
-function useKept(): ReadonlySet<number> | null {
-  const id = useLive("status", (live) => live.id, "");
-  const written = useLive("series", (live) => live.state.checkpoints.length, 0);
-  const { data } = useQuery({
-    queryKey: ["run", id, "checkpoints", written],
-    queryFn: () => fetchCheckpoints(id),
-    enabled: id !== "" && written > 0,
-    placeholderData: (before) => before,
-  });
-  return useMemo(() => (data ? new Set(data.steps) : null), [data]);
 }
 
 const REFRESH = 30_000;

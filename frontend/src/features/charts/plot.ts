@@ -4,12 +4,22 @@ import { resolveColor } from "@/lib/colors";
 import { plotAxes, roomy } from "@/lib/scale";
 import type { Mark } from "@/live/marks";
 import type { ChartData } from "./chartData";
-import type { Zoom } from "./zoom";
 
-export interface PlotOptions {
+/** The part of the steps that all charts show. */
+export interface Zoom {
+  min: number;
+  max: number;
+}
+
+export function zoomText({ min, max }: Zoom): string {
+  return `steps ${Math.ceil(min)} to ${Math.floor(max)}`;
+}
+
+interface PlotOptions {
   width: number;
   height: number;
   colors: readonly string[];
+  /** Curves that are dashed wherever they lie. */
   dashed?: readonly boolean[];
   zoom: Zoom | null;
   onCursor: (values: (number | null)[] | null, step: number | null) => void;
@@ -99,15 +109,11 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
           },
         ],
         setCursor: [
-          (self) => {
-            const index = self.cursor.idx;
-            if (index === null || index === undefined) options.onCursor(null, null);
-            else {
-              const values = self.data
-                .slice(1, 1 + options.colors.length)
-                .map((line) => (line as (number | null)[])[index] ?? null);
-              options.onCursor(values, self.data[0]?.[index] ?? null);
-            }
+          ({ cursor: { idx: index }, data: [steps, ...lines] }) => {
+            if (typeof index !== "number") return options.onCursor(null, null);
+            const shown = lines.slice(0, options.colors.length);
+            const values = shown.map((line) => line[index] ?? null);
+            options.onCursor(values, steps?.[index] ?? null);
           },
         ],
       },
@@ -149,7 +155,7 @@ function dashDoubles(
   lines: readonly (number | null)[][],
   dashed: readonly boolean[],
 ): void {
-  const drawn = lines.map(pointsOf);
+  const drawn = lines.map(knownOf);
   for (const [index, line] of lines.entries()) {
     const isDouble = dashed[index] || drawn.slice(0, index).some((points) => liesOn(line, points));
     const series = plot.series[index + 1];
@@ -157,29 +163,18 @@ function dashDoubles(
   }
 }
 
-interface Points {
-  places: number[];
-  values: number[];
+type Known = readonly (readonly [index: number, value: number])[];
+
+/** What a curve has, without the steps at which only others have something: all pairs are compared, with every news. */
+function knownOf(line: readonly (number | null)[]): Known {
+  return line.flatMap((value, index) => (value === null ? [] : [[index, value] as const]));
 }
 
-/** What a curve has, without the places at which only others have something: all pairs are compared, with every news. */
-function pointsOf(line: readonly (number | null)[]): Points {
-  const points: Points = { places: [], values: [] };
-  for (let place = 0; place < line.length; place += 1) {
-    const value = line[place] ?? null;
-    if (value === null) continue;
-    points.places.push(place);
-    points.values.push(value);
-  }
-  return points;
-}
-
-function liesOn(line: readonly (number | null)[], { places, values }: Points): boolean {
+function liesOn(line: readonly (number | null)[], points: Known): boolean {
   let shared = 0;
-  for (let at = 0; at < places.length; at += 1) {
-    const value = line[places[at] ?? 0] ?? null;
+  for (const [index, beside] of points) {
+    const value = line[index] ?? null;
     if (value === null) continue;
-    const beside = values[at] ?? 0;
     if (Math.abs(value - beside) > 1e-9 * Math.max(1, Math.abs(value))) return false;
     shared += 1;
   }
@@ -234,14 +229,18 @@ export function drawMarks(plot: uPlot, marks: readonly Mark[], font: string): vo
     ctx.globalAlpha = x - lined < 24 * devicePixelRatio ? 0.2 : 0.7;
     lined = x;
     ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
-    ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-    ctx.stroke();
+    drawLine(plot, x);
     ctx.globalAlpha = 1;
     write(mark.label, x);
   }
   ctx.restore();
+}
+
+function drawLine({ ctx, bbox }: uPlot, x: number): void {
+  ctx.beginPath();
+  ctx.moveTo(x, bbox.top);
+  ctx.lineTo(x, bbox.top + bbox.height);
+  ctx.stroke();
 }
 
 function drawTick(ctx: CanvasRenderingContext2D, x: number, foot: number, isHollow: boolean): void {
@@ -264,9 +263,6 @@ function drawNow(plot: uPlot, step: number | null): void {
   ctx.save();
   ctx.strokeStyle = resolveColor("var(--accent)");
   ctx.lineWidth = 2 * devicePixelRatio;
-  ctx.beginPath();
-  ctx.moveTo(x, bbox.top);
-  ctx.lineTo(x, bbox.top + bbox.height);
-  ctx.stroke();
+  drawLine(plot, x);
   ctx.restore();
 }

@@ -7,8 +7,7 @@ import { useReplayStep } from "@/live/recordContext";
 import { lowerBound, type Series } from "@/live/series";
 import { useResolvedTheme } from "@/state/theme";
 import { chartData } from "./chartData";
-import { createPlot, type Plot } from "./plot";
-import type { Zoom } from "./zoom";
+import { createPlot, type Plot, type Zoom } from "./plot";
 
 export interface Reading {
   values: (number | null)[];

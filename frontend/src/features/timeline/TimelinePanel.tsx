@@ -43,7 +43,7 @@ export function TimelinePanel() {
   const [grouping, setGrouping] = useState<Grouping>("byPool");
   const [manual, setManual] = useState<Range | null>(null);
   const [hovered, setHovered] = useState<StageSpan | null>(null);
-  const gauges = useLive("gauges", (run) => run.state.gauges, null);
+  const gauges = useLive("gauges", (run) => run.state.gauges);
   const spans = live?.state.spans ?? [];
   const hasRanks = spans.some((one) => one.ranks.length > 1);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version says that the spans changed
@@ -60,7 +60,7 @@ export function TimelinePanel() {
     manual ?? lastSeconds(spans, span === "all" ? Number.POSITIVE_INFINITY : Number(span), now);
   const overlap = overlapShare(rows, range, now);
   const record = useRecord();
-  const started = useLive("status", () => record?.run?.started_at ?? null, null);
+  const started = useLive("status", () => record?.run?.started_at ?? null);
   const rowHeight = grouping === "byPool" ? ROW : LOW_ROW;
   return (
     <section aria-label="Timeline" className="flex h-full min-h-0 flex-col bg-surface">
@@ -150,10 +150,7 @@ function TimelineRows({ rows, range, now, rowHeight, axis }: TimelineRowsProps) 
                   ? `${row.label} ${row.note}`
                   : `${row.label} ${row.note}: idle ${formatShare(idle)} of what is shown`
               }
-              onClick={() => {
-                if (node === null) return;
-                showField(node, null);
-              }}
+              onClick={() => showField(node)}
             >
               <span
                 className="size-2 shrink-0 rounded-[2px]"

@@ -1,6 +1,5 @@
 import type { RunSummary } from "@/api/types";
 import { Popover } from "@/ui/Popover";
-import { Answer } from "@/ui/States";
 import { ChangeList, useLoopChanges } from "../start/ForkChanges";
 
 interface ChangedSinceProps {
@@ -30,17 +29,12 @@ export function ChangedSince({ run, label }: ChangedSinceProps) {
 }
 
 function Changes({ run }: Pick<ChangedSinceProps, "run">) {
-  const query = useLoopChanges(run.id, run.loop_id);
-  const failed = "The loop could not be compared";
   return (
-    <Answer query={query} loading="Comparing the loops" rows={2} failed={failed}>
-      {({ changes }) =>
-        changes.length === 0 ? (
-          <p className="text-muted">The saved loop has no change that affects a run.</p>
-        ) : (
-          <ChangeList label="What was changed" changes={changes} />
-        )
-      }
-    </Answer>
+    <ChangeList
+      label="What was changed"
+      none="The saved loop has no change that affects a run."
+      failed="The loop could not be compared"
+      query={useLoopChanges(run.id, run.loop_id)}
+    />
   );
 }

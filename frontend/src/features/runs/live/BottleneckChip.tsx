@@ -8,7 +8,7 @@ import { useRecord, useReplayStep } from "@/live/recordContext";
 import { isFinal } from "@/live/reducer";
 import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
 import { useRunEdits } from "@/state/runEdits";
-import { select } from "@/state/selection";
+import { select, showField } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { Popover } from "@/ui/Popover";
 import { RichText } from "@/ui/RichText";
@@ -19,7 +19,7 @@ const SHOWN = 6;
 
 export function BottleneckChip() {
   const live = useLiveRun();
-  const gauges = useLive<Gauges | null>("gauges", (run) => run.state.gauges, null);
+  const gauges = useLive("gauges", (run) => run.state.gauges);
   const catalog = useCatalog();
   const loop = useDocument(({ document }) => document);
   const found = bottleneckOf(gauges, live?.state.spans ?? []);
@@ -59,7 +59,7 @@ function TheRemedy({ found, remedy }: { found: Bottleneck; remedy: Remedy | null
       <Button
         size="small"
         title={remedy?.reason}
-        onClick={() => showField(found.node, remedy?.path ?? null)}
+        onClick={() => showField(found.node, remedy?.path.replace(`nodes.${found.node}.`, ""))}
       >
         {remedy?.label ?? `Show ${found.node}`}
       </Button>
@@ -81,21 +81,15 @@ function TheRemedy({ found, remedy }: { found: Bottleneck; remedy: Remedy | null
           {formatSeconds(found.stepSeconds)} → {formatSeconds(stepSeconds)}
         </span>
       </Button>
-      {isForking ? (
-        <ForkDialog
-          run={run}
-          isOpen
-          onClose={() => setForking(false)}
-          changes={{ [remedy.path]: value }}
-          reason={remedy.reason}
-        />
-      ) : null}
+      <ForkDialog
+        run={run}
+        isOpen={isForking}
+        onClose={() => setForking(false)}
+        changes={{ [remedy.path]: value }}
+        reason={remedy.reason}
+      />
     </>
   );
-}
-
-function showField(node: string, path: string | null): void {
-  showField(node, path?.replace(`nodes.${node}.`, "") ?? null);
 }
 
 function sentence({ seconds, stepSeconds, share, idle }: Bottleneck): string {

@@ -32,7 +32,6 @@ export function LogPanel() {
   const hasFailed = useLive("status", ({ run }) => run?.state === "failed", false);
   const [source, setSource] = useState(STORY);
   const end = useRef<HTMLDivElement>(null);
-  const box = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
   const lines = live?.state.lines ?? [];
   const sources = [...new Set(lines.map((line) => line.source))];
@@ -72,12 +71,10 @@ export function LogPanel() {
           {shown.length === SHOWN ? <span>the last {SHOWN} lines</span> : null}
         </div>
         <div
-          ref={box}
           role="log"
           aria-label="Log of the run"
           className="min-h-0 flex-1 overflow-y-auto border-line border-t py-1 font-mono text-xs"
-          onScroll={() => {
-            const { scrollTop = 0, clientHeight = 0, scrollHeight = 0 } = box.current ?? {};
+          onScroll={({ currentTarget: { scrollTop, clientHeight, scrollHeight } }) => {
             follows.current = scrollHeight - scrollTop - clientHeight < 40;
           }}
         >
@@ -105,7 +102,7 @@ function withoutNode({ node, message }: LogLine): string {
 
 function Line({ line }: { line: LogLine }) {
   const [isOpen, setOpen] = useState(false);
-  const detail = line.detail === undefined || line.detail === null ? null : line.detail;
+  const detail = line.detail ?? null;
   return (
     <div className="flex items-baseline gap-2 px-3 py-0.5 hover:bg-hover">
       <time className="tabular shrink-0 text-faint" dateTime={line.at}>
@@ -119,9 +116,7 @@ function Line({ line }: { line: LogLine }) {
         <button
           type="button"
           className="shrink-0 text-accent-text hover:underline"
-          onClick={() => {
-            showField(line.node ?? "", null);
-          }}
+          onClick={() => showField(line.node)}
         >
           {line.node}
         </button>
@@ -197,7 +192,7 @@ function AlertItem({ live, alert }: { live: LiveRun; alert: LiveAlert }) {
             <button
               type="button"
               className="max-w-32 truncate text-accent-text hover:underline"
-              onClick={() => showNode(alert.node)}
+              onClick={() => showField(alert.node)}
             >
               Show {alert.node}
             </button>
@@ -252,9 +247,4 @@ function byGravity(live: LiveRun): LiveAlert[] {
   const rank = (alert: LiveAlert) =>
     isAcknowledged(live, alert) ? ORDER.length : ORDER.indexOf(alert.level);
   return live.state.alerts.toReversed().toSorted((one, other) => rank(one) - rank(other));
-}
-
-function showNode(node: string | null): void {
-  if (node === null) return;
-  showField(node, null);
 }

@@ -1,7 +1,7 @@
 import { GitFork, Pause, Play, SkipBack } from "lucide-react";
 import { useState } from "react";
 import { formatClock } from "@/lib/format";
-import { useLive } from "@/live/hooks";
+import { useLiveVersion } from "@/live/hooks";
 import { useRecord } from "@/live/recordContext";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
@@ -16,9 +16,8 @@ const NO_GAUGES =
   "Everything else is shown as it was.";
 
 function ForkHere({ step }: { step: number }) {
-  const record = useRecord();
+  const run = useRecord()?.run;
   const [isOpen, setOpen] = useState(false);
-  const run = record?.run;
   if (!run) return null;
   return (
     <>
@@ -30,18 +29,18 @@ function ForkHere({ step }: { step: number }) {
       >
         Fork from here
       </Button>
-      {isOpen ? <ForkDialog run={run} at={step} isOpen onClose={() => setOpen(false)} /> : null}
+      <ForkDialog run={run} at={step} isOpen={isOpen} onClose={() => setOpen(false)} />
     </>
   );
 }
 
 export function ReplayBar({ replay }: { replay: Replay }) {
   const { player, isPlaying } = replay;
-  const step = useLive("gauges", (live) => live.state.step ?? 0, 0);
-  const phase = useLive("gauges", (live) => live.state.phases.at(-1)?.name ?? "–", "–");
-  const stage = useLive("gauges", (live) => [...live.state.running.keys()].join(", "), "");
+  useLiveVersion("gauges");
   if (!player) return null;
-  const { at, hasGauges } = player;
+  const { at, hasGauges, step } = player;
+  const { phases, running } = player.live.state;
+  const stage = [...running.keys()].join(", ");
   return (
     <section
       aria-label="Replay"
@@ -60,7 +59,7 @@ export function ReplayBar({ replay }: { replay: Replay }) {
         icon={isPlaying ? <Pause size={14} /> : <Play size={14} fill="currentColor" />}
       />
       <span className="min-w-0 max-w-40 truncate">
-        <b>{phase}</b>
+        <b>{phases.at(-1)?.name ?? "–"}</b>
       </span>
       <span className="tabular w-36 whitespace-nowrap">
         step <b data-testid="replay-step">{step}</b>

@@ -12,12 +12,13 @@ import {
 } from "lucide-react";
 import { useState } from "react";
 import { useLocation } from "wouter";
-import { createLoop, fetchReport, resumeRun, startRun, stopRun } from "@/api/routes";
+import { createLoop, fetchReport, stopRun } from "@/api/routes";
+import type { RunSummary } from "@/api/types";
 import { isOnCpu as isLoopOnCpu } from "@/document/pools";
+import { resumeFrom, runAgain } from "@/features/runs/start/again";
 import { ForkDialog } from "@/features/runs/start/ForkDialog";
-import { withTrust } from "@/features/runs/start/TrustDialog";
 import { formatBytes, formatRate, formatSeconds } from "@/lib/format";
-import { useLive, useLiveRun } from "@/live/hooks";
+import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
 import { isFinal } from "@/live/reducer";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { type Attempting, useAttempt } from "@/state/useAttempt";
@@ -29,29 +30,31 @@ import { type Compared, errorText, findingOf, memoryOf, ratesOf, timesOf } from 
 
 export function RunActions({ onResumed }: { onResumed: () => void }) {
   const live = useLiveRun();
+  useLiveVersion("status");
   const { store } = useOpenLoop();
-  const state = useLive("status", (run) => run.run?.state ?? run.state.state, null);
-  const loopId = useLive("status", (run) => run.run?.loop_id ?? null, null);
-  const name = useLive("status", (run) => run.run?.name ?? "", "");
-  const step = useLive("status", (run) => run.run?.step ?? run.state.step ?? 0, 0);
   const { isBusy, attempt } = useAttempt("runs");
   const [isForking, setForking] = useState(false);
   const [, navigate] = useLocation();
-  if (!live) return null;
+  if (!live?.run) return null;
+  const { run } = live;
+  const step = run.step ?? live.state.step ?? 0;
+  const isOver = isFinal(run.state);
+  const isStopping = run.state === "stopping";
 
   const edit = async () => {
-    if (loopId) {
-      navigate(`/loops/${loopId}`);
-      return;
-    }
-    const loop = await createLoop({ yaml: store.getState().text });
-    navigate(`/loops/${loop.id}`);
+    const loopId = run.loop_id ?? (await createLoop({ yaml: store.getState().text })).id;
+    navigate(`/loops/${loopId}`);
   };
-  const isStopping = state === "stopping";
+  const resume = async () => {
+    const resumed = await resumeFrom(run);
+    if (resumed === null) return;
+    live.setRun(resumed);
+    onResumed();
+  };
   return (
     <>
       <Button icon={<Pencil size={14} />} onClick={() => void attempt(edit)}>
-        {loopId ? "Edit loop" : "Edit as a loop"}
+        {run.loop_id ? "Edit loop" : "Edit as a loop"}
       </Button>
       {step > 0 ? (
         <Button icon={<GitFork size={14} />} onClick={() => setForking(true)}>
@@ -59,29 +62,22 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
         </Button>
       ) : null}
       <ForkDialog
-        run={{ id: live.id, name, loop_id: loopId }}
-        best={live.state.checkpoints.findLast((one) => one.isBest)?.step}
+        run={run}
+        best={live.state.checkpoints.findLast((checkpoint) => checkpoint.isBest)?.step}
         isOpen={isForking}
         onClose={() => setForking(false)}
       />
-      {isFinal(state) && state !== "finished" && step > 0 ? (
+      {isOver && run.state !== "finished" && step > 0 ? (
         <Button
           icon={<RotateCw size={14} />}
           disabled={isBusy}
-          onClick={() =>
-            void attempt(async () => {
-              const run = await withTrust((trust) => resumeRun(live.id, trust));
-              if (run === null) return;
-              live.setRun(run);
-              onResumed();
-            })
-          }
+          onClick={() => void attempt(resume)}
         >
           Resume
         </Button>
       ) : null}
-      {isFinal(state) ? (
-        <AfterRun isBusy={isBusy} attempt={attempt} />
+      {isOver ? (
+        <AfterRun run={run} isBusy={isBusy} attempt={attempt} />
       ) : (
         <Button
           look="danger"
@@ -93,7 +89,7 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
               <Square size={12} fill="currentColor" />
             )
           }
-          onClick={() => void attempt(async () => live.setRun(await stopRun(live.id)))}
+          onClick={() => void attempt(async () => live.setRun(await stopRun(run.id)))}
         >
           {isStopping ? "Stopping" : "Stop"}
         </Button>
@@ -104,35 +100,19 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
 
 const SEEDS = 9999;
 
-function AfterRun({ isBusy, attempt }: Attempting) {
-  const live = useLiveRun();
+function AfterRun({ run, isBusy, attempt }: Attempting & { run: RunSummary }) {
   const { store } = useOpenLoop();
-  const loopId = useLive("status", (run) => run.run?.loop_id ?? null, null);
-  const name = useLive("status", (run) => run.run?.name ?? "", "");
-  const hasBegun = useLive(
-    "status",
-    ({ run }) => run?.state !== "failed" || run.started_at !== null,
-    true,
-  );
   const [hasReport, setReport] = useState(false);
   const [seed] = useState(() => 1 + Math.floor(Math.random() * SEEDS));
   const [, navigate] = useLocation();
-  if (!live) return null;
-
-  const again = (other?: number) =>
-    attempt(async () => {
-      const asked = {
-        yaml: store.getState().text,
-        name,
-        ...(loopId ? { loop_id: loopId } : {}),
-        ...(other === undefined ? {} : { seed: other }),
-      };
-      const run = await withTrust((trust) => startRun({ ...asked, trust }));
-      if (run) navigate(`/runs/${run.id}`);
+  const again = (change: { seed?: number }) =>
+    void attempt(async () => {
+      const made = await runAgain(run, { yaml: store.getState().text, ...change });
+      if (made) navigate(`/runs/${made.id}`);
     });
   return (
     <>
-      {hasBegun ? (
+      {run.state !== "failed" || run.started_at !== null ? (
         <Button icon={<ChartNoAxesColumn size={14} />} onClick={() => setReport(true)}>
           Report
         </Button>
@@ -146,14 +126,14 @@ function AfterRun({ isBusy, attempt }: Attempting) {
           </Button>
         }
       >
-        <MenuItem icon={<RotateCcw size={14} />} onSelect={() => void again()}>
+        <MenuItem icon={<RotateCcw size={14} />} onSelect={() => again({})}>
           With the same seed
         </MenuItem>
-        <MenuItem icon={<Dices size={14} />} onSelect={() => void again(seed)}>
+        <MenuItem icon={<Dices size={14} />} onSelect={() => again({ seed })}>
           With another seed: {seed}
         </MenuItem>
       </Menu>
-      <ReportDialog run={live.id} isOpen={hasReport} onClose={() => setReport(false)} />
+      <ReportDialog run={run.id} isOpen={hasReport} onClose={() => setReport(false)} />
     </>
   );
 }
@@ -171,7 +151,7 @@ function ReportDialog({ run, isOpen, onClose }: ReportDialogProps) {
     enabled: isOpen,
   });
   const isOnCpu = useDocument((state) => isLoopOnCpu(state.document));
-  const gauges = useLive("gauges", (live) => live.state.gauges, null);
+  const gauges = useLive("gauges", (live) => live.state.gauges);
   return (
     <Dialog
       title="Report"
@@ -210,10 +190,7 @@ interface PartProps {
 
 function Part({ title, rows, format }: PartProps) {
   if (rows.length === 0) return null;
-  const largest = Math.max(
-    0,
-    ...rows.map((row) => Math.max(row.predicted ?? 0, row.measured ?? 0)),
-  );
+  const largest = Math.max(...rows.flatMap((row) => [row.predicted ?? 0, row.measured ?? 0]));
   return (
     <table aria-label={title} className="w-full table-fixed text-sm">
       <thead>

@@ -1,6 +1,7 @@
 import { CircleX } from "lucide-react";
 import { useLocation } from "wouter";
-import { useLive } from "@/live/hooks";
+import type { RunSummary } from "@/api/types";
+import { useLiveRun, useLiveVersion } from "@/live/hooks";
 import { showField } from "@/state/selection";
 import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
@@ -10,17 +11,19 @@ import { runAgain } from "../start/again";
 const NO_RAY = "run.ray_not_started";
 
 export function RunBanner() {
-  const error = useLive("status", (live) => live.run?.error ?? live.state.error, null);
-  const state = useLive("status", (live) => live.run?.state ?? live.state.state, null);
-  const message = useLive("status", (live) => live.run?.message ?? live.state.message, null);
-  const alert = useLive("status", (live) => live.run?.message ?? null, null);
-  if ((state === "running" || state === "stopping") && alert) {
+  const live = useLiveRun();
+  useLiveVersion("status");
+  if (!live) return null;
+  const { run } = live;
+  const state = run?.state ?? live.state.state;
+  const error = run?.error ?? live.state.error;
+  if ((state === "running" || state === "stopping") && run?.message) {
     return (
       <p
         role="status"
         className="border-line border-b bg-warning-soft px-4 py-2 text-sm text-warning"
       >
-        {alert}
+        {run.message}
       </p>
     );
   }
@@ -32,7 +35,9 @@ export function RunBanner() {
     >
       <CircleX size={16} className="mt-0.5 shrink-0 text-error" aria-hidden="true" />
       <div className="min-w-0 flex-1">
-        <p className="font-medium">{error?.message ?? message ?? "The run failed."}</p>
+        <p className="font-medium">
+          {error?.message ?? run?.message ?? live.state.message ?? "The run failed."}
+        </p>
         {error?.hint ? <p className="text-muted">{error.hint}</p> : null}
         {error?.traceback ? (
           <details className="mt-1 text-xs">
@@ -45,14 +50,9 @@ export function RunBanner() {
           </details>
         ) : null}
       </div>
-      {error?.code === NO_RAY ? <InOneProcess /> : null}
+      {run && error?.code === NO_RAY ? <InOneProcess run={run} /> : null}
       {error?.node ? (
-        <Button
-          size="small"
-          onClick={() => {
-            showField(error.node ?? "", null);
-          }}
-        >
+        <Button size="small" onClick={() => showField(error.node)}>
           Show {error.node}
         </Button>
       ) : null}
@@ -60,11 +60,9 @@ export function RunBanner() {
   );
 }
 
-function InOneProcess() {
-  const run = useLive("status", (live) => live.run, null);
+function InOneProcess({ run }: { run: RunSummary }) {
   const { isBusy, attempt } = useAttempt("runs");
   const [, navigate] = useLocation();
-  if (!run) return null;
   return (
     <Button
       size="small"

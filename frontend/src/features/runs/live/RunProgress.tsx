@@ -1,46 +1,30 @@
 import { LoaderCircle } from "lucide-react";
 import type { Gauges, RunSummary } from "@/api/types";
 import { formatCount, formatPlural, formatSeconds, secondsOf } from "@/lib/format";
-import { useLive } from "@/live/hooks";
+import { useLiveRun, useLiveVersion } from "@/live/hooks";
 import type { LiveRun } from "@/live/LiveRun";
 import { isFinal } from "@/live/reducer";
 import { useSeconds } from "@/ui/useSeconds";
 import { BottleneckChip } from "./BottleneckChip";
 
 export function RunProgress() {
-  const phase = useLive(
-    "gauges",
-    (live) => live.state.gauges?.phase ?? live.state.phases.at(-1)?.name ?? null,
-    null,
-  );
-  const step = useLive("gauges", (live) => doneStep(live), null);
-  const round = useLive("gauges", (live) => live.state.phases.at(-1)?.round ?? 1, 1);
-  const total = useLive(
-    "gauges",
-    (live) => live.state.gauges?.steps_total ?? live.run?.steps_total ?? null,
-    null,
-  );
-  const eta = useLive(
-    "gauges",
-    (live) => (live.connection === "ended" ? null : (live.state.gauges?.eta_seconds ?? null)),
-    null,
-  );
-  const gauges = useLive("gauges", (live) => live.state.gauges, null);
-  const took = useLive(
-    "status",
-    ({ run }) => (run && isFinal(run.state) ? secondsOf(run) : null),
-    null,
-  );
-  const stage = useLive(
-    "gauges",
-    (live) =>
-      live.connection === "ended"
-        ? null
-        : (([...live.state.running.keys()].join(", ") || live.state.gauges?.stage) ?? null),
-    null,
-  );
-  const isBound = useLive("gauges", (live) => live.state.gauges?.is_bound === true, false);
-  const waiting = useLive("status", (live) => waitingFor(live.run), null);
+  const live = useLiveRun();
+  useLiveVersion("gauges");
+  useLiveVersion("status");
+  if (!live) return null;
+  const { run, state, connection } = live;
+  const { gauges } = state;
+  const begun = state.phases.at(-1);
+  const isEnded = connection === "ended";
+  const phase = gauges?.phase ?? begun?.name ?? "–";
+  const round = begun?.round ?? 1;
+  const step = doneStep(live);
+  const total = gauges?.steps_total ?? run?.steps_total ?? null;
+  const eta = isEnded ? null : (gauges?.eta_seconds ?? null);
+  const took = run && isFinal(run.state) ? secondsOf(run) : null;
+  const stage = isEnded ? "" : [...state.running.keys()].join(", ") || gauges?.stage || "";
+  const isBound = gauges?.is_bound === true;
+  const waiting = waitingFor(run);
   const whole = total && step !== null ? Math.min(1, step / total) : null;
 
   return (
@@ -52,7 +36,7 @@ export function RunProgress() {
       {waiting && step === null ? null : (
         <>
           <span className="min-w-0 max-w-40 truncate" title="Phase">
-            <b data-testid="run-phase">{phase ?? "–"}</b>
+            <b data-testid="run-phase">{phase}</b>
             {round > 1 ? <span className="tabular text-muted"> round {round}</span> : null}
           </span>
           <span className="tabular whitespace-nowrap">
@@ -97,7 +81,7 @@ export function RunProgress() {
           <b>{formatSeconds(eta)}</b> <span className="text-muted">left</span>
         </span>
       )}
-      <span className="hidden min-w-0 max-w-44 truncate text-muted 2xl:block" title={stage ?? ""}>
+      <span className="hidden min-w-0 max-w-44 truncate text-muted 2xl:block" title={stage}>
         {stage ? `now ${stage}` : ""}
       </span>
       <span className="flex-1" />

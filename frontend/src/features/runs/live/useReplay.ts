@@ -7,19 +7,9 @@ import { ReplayPlayer } from "@/live/ReplayPlayer";
 
 export const SPEEDS = [1, 10, 60, 300] as const;
 
-export interface Replay {
-  isOn: boolean;
-  player: ReplayPlayer | null;
-  isPlaying: boolean;
-  speed: number;
-  start: () => void;
-  stop: () => void;
-  seek: (step: number) => void;
-  setPlaying: (isPlaying: boolean) => void;
-  setSpeed: (speed: number) => void;
-}
+export type Replay = ReturnType<typeof useReplay>;
 
-export function useReplay(): Replay {
+export function useReplay() {
   const live = useLiveRun();
   const [player, setPlayer] = useState<ReplayPlayer | null>(null);
   const [isPlaying, setPlaying] = useState(false);
@@ -30,11 +20,9 @@ export function useReplay(): Replay {
     (step: number, of: ReplayPlayer | null = player) => {
       const request = ++wanted.current;
       of?.seek(step).catch((error: unknown) => {
-        if (request === wanted.current) {
-          toast.error("That part of the run could not be loaded.", {
-            description: errorMessage(error),
-          });
-        }
+        const description = errorMessage(error);
+        if (request === wanted.current)
+          toast.error("That part of the run could not be loaded.", { description });
       });
     },
     [player],
@@ -64,8 +52,8 @@ export function useReplay(): Replay {
       setPlaying(false);
       setPlayer(null);
     },
-    seek: (step) => seek(step),
-    setPlaying: (plays) => {
+    seek: (step: number) => seek(step),
+    setPlaying: (plays: boolean) => {
       if (plays && player?.hasEnded) seek(0);
       setPlaying(plays);
     },

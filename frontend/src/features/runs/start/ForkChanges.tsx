@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { fetchLoopChanges, fetchValueChanges } from "@/api/routes";
 import type { Bodies, RunSummary, SpecChange } from "@/api/types";
 import { formatPlural } from "@/lib/format";
@@ -27,24 +27,20 @@ function OfValues({ id, values }: { id: string; values: Values }) {
     queryFn: () => fetchValueChanges(id, values),
     retry: false,
   });
-  const failed = "The change is not valid for this loop";
   return (
-    <Answer query={query} loading="Comparing the loops" rows={1} failed={failed}>
-      {({ changes }) =>
-        changes.length === 0 ? (
-          <p className="text-muted">The loop already has this value.</p>
-        ) : (
-          <ChangeList label="What will differ" changes={changes} />
-        )
-      }
-    </Answer>
+    <ChangeList
+      label="What will differ"
+      none="The loop already has this value."
+      failed="The change is not valid for this loop"
+      query={query}
+    />
   );
 }
 
 function OfLoop({ run, isAsNow, onAsNow }: Omit<ForkChangesProps, "values">) {
-  const { data } = useLoopChanges(run.id, run.loop_id);
-  const changes = data?.changes ?? [];
-  if (changes.length === 0) return null;
+  const query = useLoopChanges(run.id, run.loop_id);
+  const count = query.data?.changes.length ?? 0;
+  if (count === 0) return null;
   return (
     <>
       <RadioCards
@@ -55,12 +51,12 @@ function OfLoop({ run, isAsNow, onAsNow }: Omit<ForkChangesProps, "values">) {
           {
             value: "now",
             title: "As it is now",
-            help: `${formatPlural(changes.length, "change")} since this run`,
+            help: `${formatPlural(count, "change")} since this run`,
           },
         ]}
         onChange={(value) => onAsNow(value === "now")}
       />
-      {isAsNow ? <ChangeList label="What will differ" changes={changes} /> : null}
+      {isAsNow ? <ChangeList label="What will differ" query={query} /> : null}
     </>
   );
 }
@@ -75,14 +71,30 @@ export function useLoopChanges(run: string, loop: string | null, isAsked = true)
   });
 }
 
-export function ChangeList({ label, changes }: { label: string; changes: readonly SpecChange[] }) {
+interface ChangeListProps {
+  label: string;
+  /** What is said where nothing differs, and where the loops were not compared. */
+  none?: string;
+  failed?: string;
+  query: UseQueryResult<{ changes: readonly SpecChange[] }>;
+}
+
+export function ChangeList({ label, none = "", failed = "", query }: ChangeListProps) {
   return (
-    <ul aria-label={label} className="flex flex-col gap-1 text-xs">
-      {changes.map((change) => (
-        <li key={change.path} className="wrap-anywhere rounded-1 bg-sunken px-2 py-1">
-          <RichText text={change.words} />
-        </li>
-      ))}
-    </ul>
+    <Answer query={query} loading="Comparing the loops" rows={2} failed={failed}>
+      {({ changes }) =>
+        changes.length === 0 ? (
+          <p className="text-muted">{none}</p>
+        ) : (
+          <ul aria-label={label} className="flex flex-col gap-1 text-xs">
+            {changes.map((change) => (
+              <li key={change.path} className="wrap-anywhere rounded-1 bg-sunken px-2 py-1">
+                <RichText text={change.words} />
+              </li>
+            ))}
+          </ul>
+        )
+      }
+    </Answer>
   );
 }

@@ -1,19 +1,17 @@
 import { fetchRunSpec, resumeRun, startRun } from "@/api/routes";
-import type { RunSummary } from "@/api/types";
+import type { Bodies, RunSummary } from "@/api/types";
 import { withTrust } from "./TrustDialog";
 
-interface Again {
-  /** Without Ray, in one process of the server's machine. */
-  in_one_process?: boolean;
+/** Starts a run once more, with other values where `change` has some. Null where the user did not agree. */
+export async function runAgain(
+  { id, name, tags, loop_id }: RunSummary,
+  change: Partial<Bodies["NewRun"]> = {},
+): Promise<RunSummary | null> {
+  const yaml = change.yaml ?? (await fetchRunSpec(id)).yaml;
+  const loop = loop_id === null ? {} : { loop_id };
+  return withTrust((trust) => startRun({ name, tags, ...loop, ...change, yaml, trust }));
 }
 
-export async function runAgain(run: RunSummary, how: Again = {}): Promise<RunSummary | null> {
-  const { yaml } = await fetchRunSpec(run.id);
-  const asked = { yaml, name: run.name, tags: run.tags, ...how };
-  const loop = run.loop_id === null ? {} : { loop_id: run.loop_id };
-  return withTrust((trust) => startRun({ ...asked, ...loop, trust }));
-}
-
-export function resumeFrom(run: RunSummary): Promise<RunSummary | null> {
-  return withTrust((trust) => resumeRun(run.id, trust));
+export function resumeFrom({ id }: RunSummary): Promise<RunSummary | null> {
+  return withTrust((trust) => resumeRun(id, trust));
 }
