@@ -11,17 +11,17 @@ from coloop.data.rewards.judging import source_of
 from coloop.data.tasks import TASKS
 from coloop.plan.unused import OF_SEARCHES
 from coloop.spec.algorithm import PORTS_OF
-from coloop.spec.algorithms.frameworks import FRAMEWORKS
-from coloop.spec.algorithms.policies import REWARDS_BASE
 from coloop.spec.algorithms.registry import (
     ADVANTAGES,
     ALGORITHMS,
+    FRAMEWORKS,
+    PREFERENCE_BASE,
     PRESETS,
+    REWARDS_BASE,
     RUNNABLE_ALGORITHMS,
     families,
     family_of,
 )
-from coloop.spec.algorithms.supervised import PREFERENCE_BASE
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
 from coloop.spec.catalog_texts import KIND_TEXTS, PORT_TEXTS
 from coloop.spec.nodes import NODE_CLASSES, RUNNABLE_KINDS, SearchNode

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeV
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from coloop.spec.algorithms.policies import REWARDS_BASE
 from coloop.spec.algorithms.registry import (
     ADVANTAGES,
     AFTER_BASELINE,
     ALGORITHMS,
+    PREFERENCE_BASE,
     PRESETS,
+    REWARDS_BASE,
     advantages_that_need,
     family_of,
     names_with,
 )
-from coloop.spec.algorithms.supervised import PREFERENCE_BASE
 from coloop.spec.base import (
     Flag,
     Name,

@@ -11,8 +11,10 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
+import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -435,3 +437,9 @@ def _condition(wanted: Mapping[str, tuple[Any, ...]]) -> str:
 def yaml_key(section: type[BaseModel], attribute: str) -> str:
     """The key in YAML of an attribute (`from_` is written `from`)."""
     return section.model_fields[attribute].alias or attribute
+
+
+def load_yaml(path: Path) -> Any:
+    """A YAML file that ships with coloop."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(path.read_text("utf-8"), Loader=loader)

@@ -15,17 +15,17 @@ from typing import Any, get_args
 
 from coloop.spec.algorithm import PORTS_OF, PreferenceAlgorithm, RewardsAlgorithm, deviation_of
 from coloop.spec.algorithm_reads import READ_WHERE
-from coloop.spec.algorithms.frameworks import FRAMEWORKS
-from coloop.spec.algorithms.policies import REWARDS_BASE
 from coloop.spec.algorithms.registry import (
     ALGORITHMS,
+    FRAMEWORKS,
+    PREFERENCE_BASE,
     PRESETS,
+    REWARDS_BASE,
     RUNNABLE_ALGORITHMS,
     family_of,
     texts_of,
     title_of,
 )
-from coloop.spec.algorithms.supervised import PREFERENCE_BASE
 from coloop.spec.base import LEVELS, Section
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
 from coloop.spec.catalog_texts import (
@@ -191,12 +191,9 @@ def _synonyms(kind: str) -> list[str]:
 
 
 def _port_type(port: PortType) -> dict[str, Any]:
-    color, shape, text = PORT_TEXTS[str(port)]
     return {
-        "color": color,
-        "shape": shape,
+        **PORT_TEXTS[str(port)],
         "handle": port in HANDLES,
-        "help": text,
         "accepts": [str(source) for source in PortType if accepts(port, source)],
     }
 

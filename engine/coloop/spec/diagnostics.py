@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, field_validator
+
+from coloop.spec.base import load_yaml
 
 Op = Literal["set", "remove", "insert", "rename", "add_edge", "remove_edge"]
 
@@ -229,10 +230,7 @@ def did_you_mean(word: str, options: Iterable[str]) -> str | None:
     return None
 
 
-CODES: dict[str, str] = yaml.load(
-    Path(__file__).with_name("codes.yaml").read_text("utf-8"),
-    Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader),
-)
+CODES: dict[str, str] = load_yaml(Path(__file__).with_name("codes.yaml"))
 """Codes of findings and what they mean."""
 
 UNFINISHED: frozenset[str] = frozenset(

@@ -7,13 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+from coloop.spec.base import load_yaml
 from coloop.spec.catalog_types import Metric
 from coloop.spec.nodes import NODE_CLASSES
-from coloop.spec.text.reader import data_of
 
-_TEXTS: dict[str, dict[str, dict[str, Any]]] = data_of(
-    Path(__file__).with_suffix(".yaml").read_text("utf-8")
-)
+_TEXTS: dict[str, dict[str, dict[str, Any]]] = load_yaml(Path(__file__).with_suffix(".yaml"))
 _ADVICE = ("otherwise", "otherwise_without_scores")
 
 

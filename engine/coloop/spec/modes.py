@@ -11,12 +11,12 @@ more than imitate for them, it is reward modeling.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
 from coloop.spec.base import as_tuple
-from coloop.spec.catalog_texts import KIND_TEXTS
+from coloop.spec.catalog_texts import CATALOG, KIND_TEXTS
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.nodes.kind import InMode
@@ -32,9 +32,9 @@ class Mode:
     title: str
     help: str
     """One sentence."""
-    kinds: tuple[str, ...]
+    kinds: Sequence[str]
     """Node kinds that are offered, in the order in which such a loop is drawn."""
-    algorithms: tuple[str, ...] = ()
+    algorithms: Sequence[str] = ()
     """Families of algorithms that are not offered though their port is."""
 
     def of(self, kind: str) -> InMode:
@@ -55,34 +55,7 @@ class Mode:
 
 
 MODES: dict[ModeName, Mode] = {
-    "online": Mode(
-        name="online",
-        title="Online",
-        help="A policy generates texts, the texts are scored, and it learns from the scores.",
-        kinds=(
-            *("dataset", "buffer", "actor", "critic", "reference", "reward", "verifier"),
-            *("template", "filter", "pairs", "tool", "search", "evaluate"),
-        ),
-        algorithms=("kto", "orpo", "simpo", "spin"),
-    ),
-    "offline": Mode(
-        name="offline",
-        title="Offline",
-        help="A policy learns from existing texts: examples or preferences.",
-        kinds=(
-            *("dataset", "template", "pairs", "filter", "buffer"),
-            *("actor", "reference", "reward", "verifier", "evaluate"),
-        ),
-    ),
-    "reward_modeling": Mode(
-        name="reward_modeling",
-        title="Reward modeling",
-        help="A reward model or a verifier learns to judge: from preferences, labels or verdicts.",
-        kinds=(
-            *("dataset", "reward", "verifier", "pairs", "template", "filter", "actor"),
-            *("reference", "buffer", "search", "tool", "evaluate"),
-        ),
-    ),
+    name: Mode(name=name, **texts) for name, texts in CATALOG["modes"].items()
 }
 
 assert set(MODES) == set(get_args(ModeName))

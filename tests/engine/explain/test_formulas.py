@@ -8,8 +8,7 @@ import pytest
 from coloop.explain.algorithm import algorithm_names, explain_algorithm
 from coloop.explain.maths import MathElement
 from coloop.spec.algorithm import Advantage, Aggregation, PolicyLoss, PreferenceLoss
-from coloop.spec.algorithms.policies import REWARDS_BASE
-from coloop.spec.algorithms.supervised import PREFERENCE_BASE
+from coloop.spec.algorithms.registry import PREFERENCE_BASE, REWARDS_BASE
 from coloop.spec.metrics import METRICS
 
 

@@ -1,33 +1,62 @@
 """Every algorithm and every advantage of the loop language: one record for each.
 
 Names of the language, presets, catalog, help, papers, recipes and what can run are all made from
-these records. To add an algorithm: a record here, its mathematics in `algos` and `recipes` where no
-setting says it, and a test with literal numbers.
+these records. To add an algorithm: its record in `algorithms.yaml`, its mathematics in `algos` and
+`recipes` where no setting says it, and a test with literal numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
-from coloop.spec.algorithms.frameworks import PREFERENCES_OF_FRAMEWORKS, REWARDS_OF_FRAMEWORKS
-from coloop.spec.algorithms.policies import ADVANTAGES as _ADVANTAGES
-from coloop.spec.algorithms.policies import POLICIES, REWARDS_BASE
-from coloop.spec.algorithms.supervised import OF_OWN_SECTION, PREFERENCE_BASE, PREFERENCES
+from coloop.spec.base import load_yaml
 from coloop.spec.installed import records
-from coloop.spec.plugins import AdvantageRecord, AlgorithmPlugin, AlgorithmRecord, Fields
+from coloop.spec.plugins import (
+    AdvantageRecord,
+    AlgorithmPlugin,
+    AlgorithmRecord,
+    Fields,
+    RecipeName,
+)
 
-_OWN: Final = {
-    record.name: record
-    for record in (
-        *POLICIES,
-        *REWARDS_OF_FRAMEWORKS,
-        *PREFERENCES,
-        *PREFERENCES_OF_FRAMEWORKS,
-        *OF_OWN_SECTION,
-    )
+_RECORDS: Final[dict[str, Any]] = load_yaml(Path(__file__).with_name("algorithms.yaml"))
+
+REWARDS_BASE: Final[dict[str, Any]] = _RECORDS["rewards"]["base"]
+"""What every algorithm of port `rewards` starts from."""
+PREFERENCE_BASE: Final[dict[str, Any]] = _RECORDS["preference"]["base"]
+"""What every preference algorithm of port `pairs` starts from."""
+FRAMEWORKS: Final[dict[str, str]] = _RECORDS["frameworks"]["names"]
+"""By prefix, the name of a framework."""
+
+_RECIPES: Final[dict[Fields, RecipeName]] = {"rewards": "policy", "preference": "preference"}
+_BASES: Final[dict[Fields, dict[str, Any]]] = {
+    "rewards": REWARDS_BASE,
+    "preference": PREFERENCE_BASE,
+    "own": {},
 }
-_OWN_ADVANTAGES: Final = {record.name: record for record in _ADVANTAGES}
+
+
+def _own_records() -> Iterator[AlgorithmRecord]:
+    frameworks = _RECORDS["frameworks"]
+    for fields, recipe in _RECIPES.items():
+        for name, record in _RECORDS[fields]["algorithms"].items():
+            yield AlgorithmRecord(name=name, fields=fields, recipe=recipe, **record)
+        for name, preset in frameworks[fields].items():
+            framework, _, family = name.partition("-")
+            record = {"family": family, "preset": preset, **frameworks["exceptions"].get(name, {})}
+            yield AlgorithmRecord(
+                name=name, framework=framework, fields=fields, recipe=recipe, **record
+            )
+    for name, record in _RECORDS["own"].items():
+        yield AlgorithmRecord(name=name, **record)
+
+
+_OWN: Final = {record.name: record for record in _own_records()}
+_OWN_ADVANTAGES: Final = {
+    name: AdvantageRecord(name=name, **record) for name, record in _RECORDS["advantages"].items()
+}
 
 
 def _refusal(plugin: AlgorithmPlugin) -> str | None:
@@ -49,12 +78,6 @@ def _refusal(plugin: AlgorithmPlugin) -> str | None:
     return None
 
 
-_RECIPES: Final = {"rewards": "policy", "preference": "preference"}
-_BASES: Final[dict[Fields, dict[str, Any]]] = {
-    "rewards": REWARDS_BASE,
-    "preference": PREFERENCE_BASE,
-    "own": {},
-}
 _FIRST: Final[dict[str, str]] = {}
 """By advantage of a package, the algorithm that brought it first."""
 
@@ -118,9 +141,7 @@ def advantages_that_need(what: str) -> frozenset[str]:
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     record.name: record.preset for record in ALGORITHMS.values() if record.fields != "own"
 }
-"""By name, what differs from `REWARDS_BASE` or `PREFERENCE_BASE`. Our own defaults are deliberate:
-global token mean, unbiased group deviation with 1e-6, dual clip off, KL off, token TIS with cap 2
-where engine and trainer differ."""
+"""By name, what differs from `REWARDS_BASE` or `PREFERENCE_BASE`."""
 
 AFTER_BASELINE: frozenset[str] = frozenset(
     record.name for record in ALGORITHMS.values() if record.framework == "openrlhf"
