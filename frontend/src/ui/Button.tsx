@@ -1,5 +1,6 @@
 import type { ButtonHTMLAttributes, ReactNode, Ref } from "react";
 import { classes } from "./classes";
+import { Tooltip } from "./Tooltip";
 
 type Look = "primary" | "plain" | "quiet" | "danger";
 
@@ -7,6 +8,8 @@ export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   look?: Look;
   size?: "small" | "medium";
   icon?: ReactNode;
+  /** Why a press does nothing now; null: it does something. The button keeps the focus, and says why. */
+  refusal?: string | null;
   ref?: Ref<HTMLButtonElement>;
 }
 
@@ -22,12 +25,13 @@ export function Button({
   look = "plain",
   size = "medium",
   icon,
+  refusal,
   className,
   children,
   type = "button",
   ...rest
 }: ButtonProps) {
-  return (
+  const button = (
     <button
       type={type}
       className={classes(
@@ -38,9 +42,17 @@ export function Button({
         className,
       )}
       {...rest}
+      {...refused(refusal)}
     >
       {icon}
       {children}
     </button>
   );
+  return refusal === undefined ? button : <Tooltip text={refusal}>{button}</Tooltip>;
+}
+
+/** What makes a button one that does nothing and keeps the focus. */
+export function refused(refusal: string | null | undefined) {
+  if (refusal === undefined) return {};
+  return { "aria-disabled": refusal !== null, ...(refusal === null ? {} : { onClick: undefined }) };
 }

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import type { ButtonProps } from "./Button";
+import { type ButtonProps, refused } from "./Button";
 import { classes } from "./classes";
 import { Tooltip } from "./Tooltip";
 
@@ -22,14 +22,15 @@ export function IconButton({
   size = "medium",
   className,
   icon,
+  refusal,
   type = "button",
   ...rest
 }: IconButtonProps) {
   return (
-    <Tooltip text={label} keys={keys} side={side ?? "bottom"}>
+    <Tooltip text={refusal ?? label} keys={keys} side={side ?? "bottom"}>
       <button
         type={type}
-        aria-label={label}
+        aria-label={refusal ?? label}
         aria-pressed={isActive}
         className={classes(
           "inline-flex shrink-0 items-center justify-center rounded-2 text-muted transition-colors hover:bg-hover hover:text-text active:bg-pressed",
@@ -39,6 +40,7 @@ export function IconButton({
           className,
         )}
         {...rest}
+        {...refused(refusal)}
       >
         {icon}
       </button>

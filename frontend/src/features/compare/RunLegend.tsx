@@ -26,14 +26,10 @@ export function RunLegend({ compared, onRemove }: RunLegendProps) {
             {run.step === null ? "" : `, ${formatPlural(run.step, "step")}`}
           </span>
           <IconButton
-            label={
-              compared.length > 2 ? `Leave ${run.name} out` : "A comparison needs at least two runs"
-            }
+            label={`Leave ${run.name} out`}
             size="small"
-            aria-disabled={compared.length <= 2}
-            onClick={() => {
-              if (compared.length > 2) onRemove(run.id);
-            }}
+            refusal={compared.length > 2 ? null : "A comparison needs at least two runs"}
+            onClick={() => onRemove(run.id)}
             icon={<X size={14} />}
           />
         </li>

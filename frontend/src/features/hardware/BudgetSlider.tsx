@@ -1,7 +1,7 @@
 import { useId } from "react";
 import { isOnCpu } from "@/document/pools";
 import { formatBytes, formatShare } from "@/lib/format";
-import { useDocument } from "@/state/document/context";
+import { useDocument, useEditRefusal } from "@/state/document/context";
 import { classes } from "@/ui/classes";
 import type { Budget } from "./useBudget";
 
@@ -14,7 +14,7 @@ const GIB = 2 ** 30;
 export function BudgetSlider({ budget, hasTicks = false }: { budget: Budget; hasTicks?: boolean }) {
   const { share, own, estimate, answer } = budget;
   const id = useId();
-  const isReadonly = useDocument((state) => state.isReadonly);
+  const refusal = useEditRefusal();
   const place = useDocument((state) => (isOnCpu(state.document) ? "process" : "GPU"));
   const inForce = answer && estimate === answer.after ? answer.budget_fraction : own;
   const whole = (estimate?.gpus[0]?.usable_bytes ?? 0) / inForce;
@@ -41,8 +41,8 @@ export function BudgetSlider({ budget, hasTicks = false }: { budget: Budget; has
           max={1}
           step={STEP}
           value={share}
-          disabled={isReadonly}
-          title={isReadonly ? "The loop cannot be changed here" : undefined}
+          disabled={refusal !== null}
+          title={refusal ?? undefined}
           aria-valuetext={shown}
           onChange={(event) => budget.move(Number(event.target.value))}
           onKeyDown={(event) => {

@@ -1,14 +1,14 @@
 import { Lock, LockOpen, Undo2 } from "lucide-react";
 import type { FittedValue, FitWay } from "@/api/types";
 import { formatBytes, formatPlural, formatSeconds, formatShare } from "@/lib/format";
-import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useDocument, useEditRefusal, useOpenLoop } from "@/state/document/context";
 import { setLock, useLocks } from "@/state/document/locks";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
 import { RichText } from "@/ui/RichText";
 import { Gain } from "./StepSplit";
-import type { Budget } from "./useBudget";
+import { type Budget, trialRefusal } from "./useBudget";
 
 export const WAYS = "ways-to-fit";
 
@@ -142,24 +142,16 @@ function HeldLocks({ shown }: { shown: readonly string[] }) {
 }
 
 function Buttons({ budget, count }: { budget: Budget; count: number }) {
-  const { answer, isTrying, isSettled, apply, back, own } = budget;
-  const isReadonly = useDocument((state) => state.isReadonly);
+  const { answer, isTrying, apply, back, own } = budget;
+  const refusal = useEditRefusal();
   if (!isTrying && count === 0) return null;
-  const why = isReadonly
-    ? "The loop cannot be changed here"
-    : !isSettled
-      ? "Still looking for settings"
-      : answer?.fits
-        ? null
-        : "No allowed change makes it fit: see the ways below";
   const band = answer?.after_time.time_band;
   return (
     <div className="flex flex-wrap items-center gap-2">
       <Button
         look="primary"
-        aria-disabled={why !== null}
-        title={why ?? undefined}
-        onClick={() => why === null && apply()}
+        refusal={refusal ?? trialRefusal(budget, "see the ways below")}
+        onClick={apply}
       >
         Apply
       </Button>

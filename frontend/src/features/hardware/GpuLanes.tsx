@@ -13,7 +13,7 @@ import type { Estimate, GpuEstimate } from "@/api/types";
 import { isOnCpu } from "@/document/pools";
 import { bytesIn, longerBy, overOf, spareOf, unknownText, worstOf } from "@/lib/estimate";
 import { formatBytes, formatName } from "@/lib/format";
-import { useDocument, useNodeColor } from "@/state/document/context";
+import { useDocument, useEditRefusal, useNodeColor } from "@/state/document/context";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
@@ -191,7 +191,7 @@ function showWays(): void {
 
 function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; budget: Budget }) {
   const { answer, isTrying } = budget;
-  const isReadonly = useDocument((state) => state.isReadonly);
+  const refusal = useEditRefusal();
   const place = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
   const over = overOf(worst);
   const part = largestPart(worst);
@@ -227,9 +227,8 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
           size="small"
           look="primary"
           icon={<Wrench size={12} />}
-          aria-disabled={isReadonly}
-          title={isReadonly ? "The loop cannot be changed here" : undefined}
-          onClick={() => !isReadonly && budget.take(answer.edits, "Make it fit")}
+          refusal={refusal}
+          onClick={() => budget.take(answer.edits, "Make it fit")}
         >
           Make it fit{Math.abs(cost ?? 0) > 1e-3 ? ` ${gainText(cost ?? 0)}` : ""}
         </Button>
@@ -245,10 +244,10 @@ function PoolSize({ pool, budget }: { pool: Pool; budget: Budget }) {
   return (
     <span className="flex items-center">
       <IconButton
-        label={size > 1 ? `One GPU less for ${pool.name}` : "A pool has one GPU at least"}
+        label={`One GPU less for ${pool.name}`}
         size="small"
-        aria-disabled={size < 2}
-        onClick={() => size > 1 && resize(pool.name, size - 1)}
+        refusal={size < 2 ? "A pool has one GPU at least" : null}
+        onClick={() => resize(pool.name, size - 1)}
         icon={<Minus size={13} />}
       />
       <IconButton

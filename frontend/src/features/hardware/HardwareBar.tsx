@@ -14,7 +14,14 @@ import { HardwarePicker } from "./HardwarePicker";
 import { gpuRange, type Pool, poolsOf, rolesIn } from "./lanes";
 import { OfBefore } from "./OfBefore";
 import { StepSplit } from "./StepSplit";
-import { type Budget, isPromise, unfitOf, useBudget, useResetTrial } from "./useBudget";
+import {
+  type Budget,
+  isPromise,
+  trialRefusal,
+  unfitOf,
+  useBudget,
+  useResetTrial,
+} from "./useBudget";
 
 export function HardwareBar() {
   useResetTrial();
@@ -105,20 +112,14 @@ function BudgetCell({ budget }: { budget: Budget }) {
 }
 
 function TrialButtons({ budget }: { budget: Budget }) {
-  const why = budget.isSettled
-    ? budget.answer?.fits
-      ? undefined
-      : "No allowed change makes it fit: open the hardware to see what would"
-    : "Still looking for settings";
   return (
     <>
       <Button
         size="small"
         look="primary"
         className="h-6"
-        aria-disabled={why !== undefined}
-        title={why}
-        onClick={() => why === undefined && budget.apply()}
+        refusal={trialRefusal(budget, "open the hardware to see what would")}
+        onClick={budget.apply}
       >
         Apply
       </Button>
@@ -133,6 +134,7 @@ function TrialButtons({ budget }: { budget: Budget }) {
 function FitButton({ budget }: { budget: Budget }) {
   const [isLooking, setLooking] = useState(false);
   const find = async () => {
+    if (isLooking) return;
     setLooking(true);
     const fits = await budget.makeItFit();
     setLooking(false);
@@ -145,9 +147,7 @@ function FitButton({ budget }: { budget: Budget }) {
       className="h-6"
       icon={<Wrench size={12} />}
       aria-disabled={isLooking}
-      onClick={() => {
-        if (!isLooking) void find();
-      }}
+      onClick={() => void find()}
     >
       Make it fit
     </Button>

@@ -7,20 +7,20 @@ import { hardwareName } from "@/document/pools";
 import { formatBytes } from "@/lib/format";
 import { setHardware } from "@/state/commands/fields";
 import { showHardwarePresets, useHardwareView } from "@/state/dialogs";
-import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useDocument, useEditRefusal, useOpenLoop } from "@/state/document/context";
 
 const LABEL = "Find hardware";
 
 export function HardwarePicker() {
   const name = useDocument((state) => hardwareName(state.document));
-  const isReadonly = useDocument((state) => state.isReadonly);
+  const refusal = useEditRefusal();
   const isPicking = useHardwareView((state) => state.isPicking);
   const shown = name === "cpu" ? "CPU" : name.replace(/^(\d+)x/, "$1 × ");
   return (
-    <Popover.Root open={isPicking && !isReadonly} onOpenChange={showHardwarePresets}>
+    <Popover.Root open={isPicking && refusal === null} onOpenChange={showHardwarePresets}>
       <Popover.Trigger
         aria-label={`Hardware: ${name}, shown as ${shown}`}
-        title={isReadonly ? "The loop cannot be changed here" : undefined}
+        title={refusal ?? undefined}
         className="flex h-8 max-w-44 items-center gap-2 rounded-2 border border-line bg-raised px-2.5 font-semibold text-sm shadow-1 hover:bg-hover"
       >
         <Server size={15} className="shrink-0 text-muted" aria-hidden="true" />

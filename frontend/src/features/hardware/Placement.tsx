@@ -4,7 +4,7 @@ import type { BackendOfLearner, PlaceAnswer, Placed } from "@/api/types";
 import { toSpec } from "@/document/convert";
 import { longerBy } from "@/lib/estimate";
 import { formatBytes, formatSeconds, formatShare } from "@/lib/format";
-import { useDocument } from "@/state/document/context";
+import { useDocument, useEditRefusal } from "@/state/document/context";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
@@ -53,7 +53,7 @@ export function Placement({ budget }: { budget: Budget }) {
 
 function Both({ answer, budget }: { answer: PlaceAnswer; budget: Budget }) {
   const { yours, suggested, reason, edits } = answer;
-  const isReadonly = useDocument((state) => state.isReadonly);
+  const refusal = useEditRefusal();
   return (
     <>
       <PlacementCard title="Yours" placed={yours} />
@@ -61,11 +61,7 @@ function Both({ answer, budget }: { answer: PlaceAnswer; budget: Budget }) {
         <>
           <PlacementCard title="Suggested" placed={suggested} isBest />
           <p className="mb-2 text-muted text-xs">{reason}</p>
-          <Button
-            aria-disabled={isReadonly}
-            title={isReadonly ? "The loop cannot be changed here" : undefined}
-            onClick={() => !isReadonly && budget.take(edits, "Use suggested placement")}
-          >
+          <Button refusal={refusal} onClick={() => budget.take(edits, "Use suggested placement")}>
             Use suggested <Gain seconds={longerBy(suggested.step_seconds, yours.step_seconds)} />
           </Button>
         </>

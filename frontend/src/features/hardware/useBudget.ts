@@ -95,6 +95,12 @@ export function isPromise({ answer, isTrying, isSettled }: Budget): boolean {
   return isTrying && isSettled && answer?.fits === true && answer.refusal === null;
 }
 
+/** Why what is tried cannot be applied; null: it can. */
+export function trialRefusal({ answer, isSettled }: Budget, instead: string): string | null {
+  if (!isSettled) return "Still looking for settings";
+  return answer?.fits ? null : `No allowed change makes it fit: ${instead}`;
+}
+
 /** What is said of a budget that nothing meets; null: something does, or it is still looked for. */
 export function unfitOf({ answer, isTrying, isSettled }: Budget): string | null {
   return isTrying && isSettled && answer?.fits === false ? answer.verdict : null;

@@ -4,7 +4,7 @@ import { type Choices, type Field, readSchema } from "@/catalog/schema";
 import { isOnCpu, type PoolSizes, poolSizes } from "@/document/pools";
 import type { Path } from "@/lib/paths";
 import { placeNode, resizePool } from "@/state/commands/pools";
-import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
+import { useDocument, useEditRefusal, useOpenLoop } from "@/state/document/context";
 import { poolsOf, type Role } from "./lanes";
 import type { Budget } from "./useBudget";
 
@@ -28,18 +28,14 @@ interface Placing {
 }
 
 export function usePlacing(budget: Budget): Placing {
-  const { store } = useOpenLoop();
-  const catalog = useCatalog();
+  const { catalog, store } = useOpenLoop();
   const laidOut = useLaidOut(budget);
-  const isReadonly = useDocument((state) => state.isReadonly);
+  const refusal = useEditRefusal();
   const onCpu = useDocument(
     (state) => isOnCpu(state.document) && poolSizes(state.document) === null,
   );
-  const reason = isReadonly
-    ? "The loop cannot be changed here"
-    : onCpu
-      ? "Without GPUs the compiler chooses the processes itself"
-      : null;
+  const reason =
+    refusal ?? (onCpu ? "Without GPUs the compiler chooses the processes itself" : null);
   return {
     pools: Object.keys(laidOut),
     reason,

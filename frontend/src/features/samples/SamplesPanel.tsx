@@ -235,16 +235,16 @@ export function StepChoice({ steps, newest, shown, chosen, onChoose }: StepChoic
       </label>
       <IconButton
         size="small"
-        label={earlier === undefined ? "No earlier step has texts" : "Earlier step"}
-        aria-disabled={earlier === undefined}
-        onClick={() => earlier !== undefined && onChoose(earlier)}
+        label="Earlier step"
+        refusal={earlier === undefined ? "No earlier step has texts" : null}
+        onClick={() => onChoose(earlier ?? null)}
         icon={<ChevronLeft size={14} />}
       />
       <IconButton
         size="small"
-        label={later === undefined ? "No later step has texts" : "Later step"}
-        aria-disabled={later === undefined}
-        onClick={() => later !== undefined && onChoose(later)}
+        label="Later step"
+        refusal={later === undefined ? "No later step has texts" : null}
+        onClick={() => onChoose(later ?? null)}
         icon={<ChevronRight size={14} />}
       />
       <Button

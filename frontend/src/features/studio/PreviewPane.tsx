@@ -50,7 +50,7 @@ export function PreviewPane({ payee, edges, colors, preview, onChoose }: Preview
   const reason =
     edges.length === 0 ? "Add a source first." : typeof rows === "string" ? rows : null;
   const run = () => {
-    if (typeof rows === "string" || reason !== null) return;
+    if (typeof rows === "string") return;
     ask((yaml, signal) =>
       previewScores({ what: "scores", yaml, learner: payee.node, rows }, signal),
     );
@@ -67,12 +67,7 @@ export function PreviewPane({ payee, edges, colors, preview, onChoose }: Preview
             Cancel
           </Button>
         ) : (
-          <Button
-            icon={<Play size={14} />}
-            title={reason ?? undefined}
-            aria-disabled={reason !== null}
-            onClick={run}
-          >
+          <Button icon={<Play size={14} />} refusal={reason} onClick={run}>
             Run preview
           </Button>
         )}

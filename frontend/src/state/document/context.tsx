@@ -40,6 +40,11 @@ export function useDocument<T>(selector: (state: DocumentState) => T): T {
   return useStore(useOpenLoop().store, selector);
 }
 
+/** Why the open loop takes no edits; null: it does. */
+export function useEditRefusal(): string | null {
+  return useDocument((state) => (state.isReadonly ? "The loop cannot be changed here" : null));
+}
+
 type Colors = Readonly<Record<string, string>>;
 
 const known = new WeakMap<object, { document: DocumentState["document"]; colors: Colors }>();

@@ -5,7 +5,6 @@ import type { RunSummary } from "@/api/types";
 import { isFinal } from "@/live/reducer";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
-import { Tooltip } from "@/ui/Tooltip";
 import { DeleteRunDialog } from "./DeleteRunDialog";
 
 export const MAX_COMPARED = 6;
@@ -22,29 +21,21 @@ export function ChosenBar({ runs, onClear }: { runs: readonly RunSummary[]; onCl
       className="sticky bottom-4 mx-auto mt-4 flex w-fit items-center gap-2 rounded-3 border border-line bg-raised px-3 py-2 shadow-3"
     >
       <span className="tabular px-1 text-sm">{runs.length} chosen</span>
-      <Tooltip text={runs.length < 2 ? "Choose a second run to compare with" : null}>
-        <Button
-          look="primary"
-          icon={<GitCompareArrows size={14} />}
-          aria-disabled={runs.length < 2}
-          onClick={() => {
-            if (runs.length > 1) navigate(`/runs/compare?runs=${ids}`);
-          }}
-        >
-          Compare
-        </Button>
-      </Tooltip>
-      <Tooltip text={goesOn ? `${goesOn.name} is still running; stop it before deleting` : null}>
-        <Button
-          icon={<Trash2 size={14} />}
-          aria-disabled={goesOn !== undefined}
-          onClick={() => {
-            if (!goesOn) setDeleting(true);
-          }}
-        >
-          Delete…
-        </Button>
-      </Tooltip>
+      <Button
+        look="primary"
+        icon={<GitCompareArrows size={14} />}
+        refusal={runs.length < 2 ? "Choose a second run to compare with" : null}
+        onClick={() => navigate(`/runs/compare?runs=${ids}`)}
+      >
+        Compare
+      </Button>
+      <Button
+        icon={<Trash2 size={14} />}
+        refusal={goesOn ? `${goesOn.name} is still running; stop it before deleting` : null}
+        onClick={() => setDeleting(true)}
+      >
+        Delete…
+      </Button>
       <IconButton label="Clear selection" size="small" onClick={onClear} icon={<X size={16} />} />
       {isDeleting ? (
         <DeleteRunDialog

@@ -41,10 +41,8 @@ export function RunQueue() {
             key={run.id}
             run={run}
             place={place + 1}
-            before={place === 0 ? null : (waiting[place - 1]?.id ?? null)}
-            behind={
-              place === waiting.length - 1 ? null : { before: waiting[place + 2]?.id ?? null }
-            }
+            earlier={waiting[place - 1]?.id}
+            later={place < waiting.length - 1 ? (waiting[place + 2]?.id ?? null) : undefined}
           />
         ))}
       </ol>
@@ -55,12 +53,16 @@ export function RunQueue() {
 interface WaitingProps {
   run: RunSummary;
   place: number;
-  before: string | null;
-  behind: { before: string | null } | null;
+  /** Before which run it would start instead, `null` at the end; undefined: it is the first or the last. */
+  earlier: string | undefined;
+  later: string | null | undefined;
 }
 
-function Waiting({ run, place, before, behind }: WaitingProps) {
+function Waiting({ run, place, earlier, later }: WaitingProps) {
   const { isBusy, attempt } = useAttempt("runs");
+  const move = (before: string | null | undefined) => {
+    if (before !== undefined && !isBusy) void attempt(() => moveRun(run.id, before));
+  };
   const known = PRIORITIES.some(({ value }) => value === String(run.priority));
   const other = { value: String(run.priority), label: `Priority ${run.priority}` };
   return (
@@ -80,21 +82,17 @@ function Waiting({ run, place, before, behind }: WaitingProps) {
         />
       </div>
       <IconButton
-        label={before === null ? "It is already the next one" : `Start ${run.name} earlier`}
+        label={`Start ${run.name} earlier`}
         size="small"
-        aria-disabled={before === null || isBusy}
-        onClick={() => {
-          if (before !== null) void attempt(() => moveRun(run.id, before));
-        }}
+        refusal={earlier === undefined ? "It is already the next one" : null}
+        onClick={() => move(earlier)}
         icon={<ChevronUp size={16} />}
       />
       <IconButton
-        label={behind === null ? "It is already the last one" : `Start ${run.name} later`}
+        label={`Start ${run.name} later`}
         size="small"
-        aria-disabled={behind === null || isBusy}
-        onClick={() => {
-          if (behind !== null) void attempt(() => moveRun(run.id, behind.before));
-        }}
+        refusal={later === undefined ? "It is already the last one" : null}
+        onClick={() => move(later)}
         icon={<ChevronDown size={16} />}
       />
       <IconButton
