@@ -2,34 +2,28 @@
  * Whether two ports may be joined, and if not, why. Types come from the catalog.
  * This is help while dragging; the server alone decides what is valid.
  */
-import type { Catalog, InputPort, OutputPort } from "@/api/types";
-import { portText } from "./edges";
-import type { LoopDocument, PortRef } from "./types";
+import type { Catalog, InputPort, KindInfo } from "@/api/types";
+import { portRef, portText } from "./edges";
+import type { Edge, LoopDocument, PortRef } from "./types";
 
-export type Connectable = { ok: true } | { ok: false; reason: string };
-
-const YES: Connectable = { ok: true };
+type Connectable = { ok: true } | { ok: false; reason: string };
 
 function no(reason: string): Connectable {
   return { ok: false, reason };
 }
 
-export function outputPort(
-  catalog: Catalog,
-  document: LoopDocument,
-  ref: PortRef,
-): OutputPort | null {
-  const kind = catalog.kinds[document.nodes[ref.node]?.kind ?? ""];
-  return kind?.outputs.find((port) => port.name === ref.port) ?? null;
+function infoOf(catalog: Catalog, document: LoopDocument, node: string): KindInfo | undefined {
+  return catalog.kinds[document.nodes[node]?.kind ?? ""];
 }
 
-export function inputPort(
-  catalog: Catalog,
-  document: LoopDocument,
-  ref: PortRef,
-): InputPort | null {
-  const kind = catalog.kinds[document.nodes[ref.node]?.kind ?? ""];
-  return kind?.inputs.find((port) => port.name === ref.port) ?? null;
+export function outputPort(catalog: Catalog, document: LoopDocument, ref: PortRef) {
+  const outputs = infoOf(catalog, document, ref.node)?.outputs;
+  return outputs?.find((port) => port.name === ref.port) ?? null;
+}
+
+export function inputPort(catalog: Catalog, document: LoopDocument, ref: PortRef) {
+  const inputs = infoOf(catalog, document, ref.node)?.inputs;
+  return inputs?.find((port) => port.name === ref.port) ?? null;
 }
 
 export function accepts(catalog: Catalog, target: string, source: string): boolean {
@@ -62,7 +56,7 @@ export function canConnect(
         : `${input.name} takes at most ${input.max} connections.`,
     );
   }
-  return YES;
+  return { ok: true };
 }
 
 /** What a node works on comes before what teaches it, and the same type before one that is taken too. */
@@ -72,4 +66,54 @@ export function preferredInput(
 ): InputPort | undefined {
   const works = inputs.filter((port) => !port.teaching);
   return works.find((port) => port.type === type) ?? works[0] ?? inputs[0];
+}
+
+const NEW = "";
+
+/** The port of a new node that an edge from `from` would go to, or null where it cannot be joined. */
+export function fittingPort(
+  catalog: Catalog,
+  document: LoopDocument,
+  from: PortRef & { isOutput: boolean },
+  kind: KindInfo,
+): string | null {
+  const nodes = { ...document.nodes, [NEW]: { kind: kind.kind } };
+  const canJoin = (port: string) => {
+    const own = { node: NEW, port };
+    const [source, target] = from.isOutput ? [from, own] : [own, from];
+    return canConnect(catalog, { ...document, nodes }, source, target).ok;
+  };
+  if (!from.isOutput) return kind.outputs.find((port) => canJoin(port.name))?.name ?? null;
+  const type = outputPort(catalog, document, from)?.type;
+  const fits = kind.inputs.filter((port) => canJoin(port.name));
+  return preferredInput(fits, type)?.name ?? null;
+}
+
+export interface Splice {
+  input: string;
+  output: string;
+}
+
+/** Null where the kind does not take what the edge carries, or gives nothing that its end takes. */
+export function spliceOf(
+  catalog: Catalog,
+  document: LoopDocument,
+  edge: Edge,
+  kind: string | undefined,
+): Splice | null {
+  const info = catalog.kinds[kind ?? ""];
+  const source = outputPort(catalog, document, portRef(edge.from));
+  const target = inputPort(catalog, document, portRef(edge.to));
+  if (!info || !source || !target) return null;
+  const inputs = info.inputs.filter((port) => accepts(catalog, port.type, source.type));
+  const outputs = info.outputs.filter((port) => accepts(catalog, target.type, port.type));
+  const input = preferredInput(inputs, source.type);
+  const output = outputs.find((port) => port.type === target.type) ?? outputs[0];
+  return input && output ? { input: input.name, output: output.name } : null;
+}
+
+export function isUnconnected(document: LoopDocument, node: string): boolean {
+  return document.edges.every(
+    (edge) => portRef(edge.from).node !== node && portRef(edge.to).node !== node,
+  );
 }

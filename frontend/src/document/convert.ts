@@ -21,7 +21,7 @@ export function fromSpec(spec: JsonObject, layout?: JsonObject | null): LoopDocu
   const readEdges: Edge[] = [];
   if (Array.isArray(edges)) readList(edges, readEdges, unread);
   else if (edges !== undefined) rest.edges = edges;
-  const identities = readIdentities(layout ?? ownLayout, read);
+  const identities = readIdentities(places, read);
   return {
     name: typeof name === "string" ? name : "untitled",
     nodes: read,
@@ -52,10 +52,7 @@ function readList(edges: readonly Json[], read: Edge[], unread: Unread): void {
 
 /** A document that was kept outside of the page, by whatever version of it: its edges have ends. */
 export function mendDocument(document: LoopDocument): LoopDocument {
-  const edges = document.edges
-    .map((edge) => readEdge(edge))
-    .filter((edge): edge is Edge => edge !== null);
-  return { ...document, edges };
+  return { ...document, edges: document.edges.flatMap((edge) => readEdge(edge) ?? []) };
 }
 
 function readLayout(

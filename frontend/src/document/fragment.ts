@@ -1,9 +1,9 @@
 /** A piece of a loop on the clipboard: nodes, the edges among them, and where they stood. Pure. */
 import type { Catalog, JsonObject } from "@/api/types";
 import { fromSpec } from "./convert";
-import { portRef, portText, writeEdge } from "./edges";
+import { portRef, writeEdge } from "./edges";
 import { freeName } from "./names";
-import { renameInNode } from "./references";
+import { renameEnd, renameInNodes, renameKey } from "./references";
 import { type Edge, EMPTY_DOCUMENT, type LoopDocument, type NodeData, type Point } from "./types";
 
 export interface Fragment {
@@ -78,24 +78,18 @@ function withoutId({ id: _, ...edge }: Edge): Edge {
 
 function renameInFragment(
   catalog: Catalog,
-  fragment: Fragment,
+  { nodes, edges, layout }: Fragment,
   from: string,
   to: string,
 ): Fragment {
-  const document = { ...EMPTY_DOCUMENT, nodes: fragment.nodes };
-  const move = <V>(record: Record<string, V>): Record<string, V> =>
-    Object.fromEntries(Object.entries(record).map(([id, value]) => [id === from ? to : id, value]));
-  const end = (text: string) => {
-    const ref = portRef(text);
-    return ref.node === from ? portText({ node: to, port: ref.port }) : text;
-  };
-  const nodes: Record<string, NodeData> = {};
-  for (const [id, node] of Object.entries(move(fragment.nodes))) {
-    nodes[id] = renameInNode(node, { catalog, document, from, to }) as NodeData;
-  }
+  const renaming = { catalog, document: { ...EMPTY_DOCUMENT, nodes }, from, to };
   return {
-    nodes,
-    edges: fragment.edges.map((edge) => ({ ...edge, from: end(edge.from), to: end(edge.to) })),
-    layout: move(fragment.layout),
+    nodes: renameInNodes(nodes, renaming),
+    edges: edges.map((edge) => ({
+      ...edge,
+      from: renameEnd(edge.from, renaming),
+      to: renameEnd(edge.to, renaming),
+    })),
+    layout: renameKey(layout, renaming),
   };
 }

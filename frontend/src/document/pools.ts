@@ -1,7 +1,8 @@
-import type { Catalog, JsonObject } from "@/api/types";
-import { readSchema } from "@/catalog/schema";
+import type { Catalog, JsonObject, JsonSchema } from "@/api/types";
+import { type Field, readSchema } from "@/catalog/schema";
 import { formatPlural } from "@/lib/format";
 import { isObject } from "@/lib/paths";
+import { remember } from "@/lib/remember";
 import type { LoopDocument } from "./types";
 
 export interface Pool {
@@ -10,10 +11,13 @@ export interface Pool {
   size: string;
 }
 
-export function poolsOf(document: LoopDocument): Pool[] {
+function poolsIn(document: LoopDocument): JsonObject {
   const { hardware } = document.rest;
-  const pools = isObject(hardware) && isObject(hardware.pools) ? hardware.pools : {};
-  return Object.entries(pools).map(([name, pool]) => ({
+  return isObject(hardware) && isObject(hardware.pools) ? hardware.pools : {};
+}
+
+export function poolsOf(document: LoopDocument): Pool[] {
+  return Object.entries(poolsIn(document)).map(([name, pool]) => ({
     name,
     size: isObject(pool) ? sizeOf(pool) : "",
   }));
@@ -24,23 +28,25 @@ function sizeOf({ gpus, workers }: JsonObject): string {
   return typeof workers === "number" ? formatPlural(workers, "worker") : "";
 }
 
-/** The field in which a node of this kind names its pool; null where it runs in none. */
-export function poolField(catalog: Catalog, kind: string | undefined): string | null {
+/** The fields in which a node of this kind names pools: its own, and those of its parts. */
+export function poolPaths(catalog: Catalog, kind: string | undefined): readonly string[][] {
   const info = catalog.kinds[kind ?? ""];
-  const field = info ? readSchema(info.schema) : null;
-  if (field?.shape !== "object") return null;
-  return field.properties().find((one) => one.field.choosesFrom === "pools")?.name ?? null;
+  return info ? pathsOf(info.schema) : [];
 }
 
-export function poolPaths(catalog: Catalog, kind: string | undefined): [string, string][] {
-  const info = catalog.kinds[kind ?? ""];
-  const form = info ? readSchema(info.schema) : null;
-  if (form?.shape !== "object") return [];
-  return form.properties().flatMap(({ name, field }) => {
-    const inside = field.shape === "object" ? field.properties() : [];
-    const found = inside.find((one) => one.field.choosesFrom === "pools");
-    return found ? [[name, found.name] as [string, string]] : [];
+const pathsOf = remember((schema: JsonSchema) => pathsIn(readSchema(schema), 2));
+
+function pathsIn(field: Field, depth: number): string[][] {
+  if (field.shape !== "object" || depth === 0) return [];
+  return field.properties().flatMap(({ name, field: own }) => {
+    if (own.choosesFrom === "pools") return [[name]];
+    return pathsIn(own, depth - 1).map((path) => [name, ...path]);
   });
+}
+
+/** The field in which a node of this kind names its pool; null where it runs in none. */
+export function poolField(catalog: Catalog, kind: string | undefined): string | null {
+  return poolPaths(catalog, kind).find((path) => path.length === 1)?.[0] ?? null;
 }
 
 export function poolOf(catalog: Catalog, document: LoopDocument, node: string): string | null {
@@ -60,17 +66,15 @@ export function placeable(
 
 export type PoolSizes = Readonly<Record<string, number>>;
 
-export interface WrittenPools {
+interface WrittenPools {
   unit: "gpus" | "workers";
   sizes: PoolSizes;
 }
 
 export function poolSizes(document: LoopDocument): WrittenPools | null {
-  const hardware = document.rest.hardware;
-  const pools = isObject(hardware) && isObject(hardware.pools) ? hardware.pools : {};
   const sizes: Record<string, number> = {};
   let unit: WrittenPools["unit"] = "gpus";
-  for (const [name, pool] of Object.entries(pools)) {
+  for (const [name, pool] of Object.entries(poolsIn(document))) {
     if (!isObject(pool)) continue;
     if (typeof pool.workers === "number") unit = "workers";
     const size = pool.gpus ?? pool.workers;

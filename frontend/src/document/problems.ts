@@ -3,11 +3,7 @@
 import type { Catalog, Diagnostic, Severity } from "@/api/types";
 import { remember } from "@/lib/remember";
 
-export interface ProblemCounts {
-  error: number;
-  warning: number;
-  hint: number;
-}
+type ProblemCounts = Record<Severity, number>;
 
 export interface ProblemIndex {
   byNode: ReadonlyMap<string, readonly Diagnostic[]>;
@@ -16,7 +12,6 @@ export interface ProblemIndex {
 }
 
 const EMPTY: readonly Diagnostic[] = [];
-const RANK: Record<Severity, number> = { error: 0, warning: 1, hint: 2 };
 
 export function indexProblems(diagnostics: readonly Diagnostic[] | undefined): ProblemIndex {
   return indexOf(diagnostics ?? EMPTY);
@@ -24,12 +19,10 @@ export function indexProblems(diagnostics: readonly Diagnostic[] | undefined): P
 
 const indexOf = remember((list: readonly Diagnostic[]): ProblemIndex => {
   const byNode = new Map<string, Diagnostic[]>();
-  const loop: Diagnostic[] = [];
   for (const problem of list) {
     if (problem.node) byNode.set(problem.node, [...(byNode.get(problem.node) ?? []), problem]);
-    else loop.push(problem);
   }
-  return { byNode, loop, total: countProblems(list) };
+  return { byNode, loop: list.filter(({ node }) => !node), total: countProblems(list) };
 });
 
 export function countProblems(diagnostics: readonly Diagnostic[]): ProblemCounts {
@@ -81,11 +74,8 @@ export function plainText(message: string): string {
 }
 
 export function worstSeverity(diagnostics: readonly Diagnostic[]): Severity | null {
-  let worst: Severity | null = null;
-  for (const { severity } of diagnostics) {
-    if (worst === null || RANK[severity] < RANK[worst]) worst = severity;
-  }
-  return worst;
+  const severities: readonly Severity[] = ["error", "warning", "hint"];
+  return severities.find((one) => diagnostics.some(({ severity }) => severity === one)) ?? null;
 }
 
 export function textMarks(problems: readonly Diagnostic[]) {

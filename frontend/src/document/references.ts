@@ -6,8 +6,9 @@ import type { Catalog, Json } from "@/api/types";
 import { type Field, type Reference, readSchema, sectionSchema } from "@/catalog/schema";
 import { chosenVariant } from "@/catalog/shapes";
 import { isObject, parsePath } from "@/lib/paths";
+import { portRef, portText } from "./edges";
 import { fieldAt } from "./fieldAt";
-import type { LoopDocument } from "./types";
+import type { LoopDocument, NodeData } from "./types";
 
 export interface Renaming {
   catalog: Catalog;
@@ -16,8 +17,32 @@ export interface Renaming {
   to: string;
 }
 
+/** The nodes of a loop, or of a part of one, by their new names and with every mention renamed. */
+export function renameInNodes(
+  nodes: Readonly<Record<string, NodeData>>,
+  renaming: Renaming,
+): Record<string, NodeData> {
+  const renamed = Object.entries(nodes).map(([id, node]) => [id, renameInNode(node, renaming)]);
+  return renameKey(Object.fromEntries(renamed), renaming);
+}
+
+export function renameKey<V>(
+  record: Readonly<Record<string, V>>,
+  { from, to }: Pick<Renaming, "from" | "to">,
+): Record<string, V> {
+  return Object.fromEntries(
+    Object.entries(record).map(([id, value]) => [id === from ? to : id, value]),
+  );
+}
+
+/** An end of an edge, "node.port". */
+export function renameEnd(end: string, { from, to }: Pick<Renaming, "from" | "to">): string {
+  const { node, port } = portRef(end);
+  return node === from ? portText({ node: to, port }) : end;
+}
+
 /** A node of any kind, with every mention in it renamed. The same value where nothing changes. */
-export function renameInNode(node: Json, renaming: Renaming): Json {
+function renameInNode(node: Json, renaming: Renaming): Json {
   const kind = isObject(node) ? renaming.catalog.kinds[String(node.kind)] : undefined;
   return kind ? visit(node, readSchema(kind.schema), renaming) : node;
 }

@@ -29,6 +29,7 @@ function poolsOfParts(catalog: Catalog, document: LoopDocument, id: string): Car
   const node = document.nodes[id];
   const own = poolOf(catalog, document, id);
   return poolPaths(catalog, node?.kind).flatMap((path) => {
+    if (path.length === 1) return [];
     const value = readPath(node, path);
     if (typeof value !== "string" || value === own) return [];
     const label = `${path[0]} pool`;

@@ -1,8 +1,8 @@
 /** Any command with any arguments, sensible or not, on the small loop: what fast-check draws histories from. */
 import fc from "fast-check";
+import { spliceOf } from "@/document/canConnect";
 import { edgeKeys, portRef } from "@/document/edges";
 import { cutFragment, placeFragment } from "@/document/fragment";
-import { spliceOf } from "@/document/splice";
 import type { LoopDocument } from "@/document/types";
 import { boxesOf } from "@/graph/geometry";
 import { type Alignment, align, distribute } from "@/graph/guides";

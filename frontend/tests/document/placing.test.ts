@@ -1,7 +1,7 @@
 /** Frames, placing in pools, inserting in edges, lines to stand in: what a drag means. */
 import { describe, expect, it } from "vitest";
+import { isUnconnected, spliceOf } from "@/document/canConnect";
 import { fromSpec, toSpec } from "@/document/convert";
-import { isUnconnected, spliceOf } from "@/document/splice";
 import type { LoopDocument, Point } from "@/document/types";
 import { framesOf, framesWhile, placingOf, poolAt } from "@/graph/frames";
 import { boxesOf } from "@/graph/geometry";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { JsonObject, KindInfo } from "@/api/types";
-import { fittingPort } from "@/document/fittingPort";
+import { fittingPort } from "@/document/canConnect";
 import type { LoopDocument } from "@/document/types";
 import { summaryValues } from "@/features/canvas/summary";
 import { groupKinds, searchGroups } from "@/features/palette/groups";

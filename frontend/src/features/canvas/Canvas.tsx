@@ -8,9 +8,9 @@ import {
 } from "@xyflow/react";
 import { GraduationCap } from "lucide-react";
 import { type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { spliceOf } from "@/document/canConnect";
 import { edgeIndex } from "@/document/edges";
 import { poolsOf } from "@/document/pools";
-import { spliceOf } from "@/document/splice";
 import { poolAt } from "@/graph/frames";
 import { boxesOf, GRID, NODE_WIDTH } from "@/graph/geometry";
 import type { Drawing } from "@/graph/routes";

@@ -1,14 +1,12 @@
 import { type DragEvent, useState } from "react";
 import type { Catalog } from "@/api/types";
-import { type Choices, type Field, readSchema } from "@/catalog/schema";
-import { isOnCpu, type PoolSizes, poolSizes } from "@/document/pools";
+import { isOnCpu, type PoolSizes, poolPaths, poolSizes } from "@/document/pools";
 import type { Path } from "@/lib/paths";
 import { placeNode, resizePool } from "@/state/commands/pools";
 import { useDocument, useEditRefusal, useOpenLoop } from "@/state/document/context";
 import { poolsOf, type Role } from "./lanes";
 import type { Budget } from "./useBudget";
 
-const POOLS: Choices = "pools";
 const TYPE = "application/x-coloop-role";
 
 function useLaidOut(budget: Budget): PoolSizes {
@@ -62,21 +60,8 @@ const LEARNING = new Set(["learn"]);
 
 /** The field of a kind that names a pool: of its weights, or where it writes of that; null: it has none. */
 function poolPath(catalog: Catalog, kind: string, ofWeights: boolean): Path | null {
-  const schema = catalog.kinds[kind]?.schema;
-  const found = schema ? poolPaths(readSchema(schema)) : [];
-  const byDepth = found.toSorted((a, b) => a.length - b.length);
+  const byDepth = poolPaths(catalog, kind).toSorted((a, b) => a.length - b.length);
   return (ofWeights ? byDepth[0] : byDepth.at(-1)) ?? null;
-}
-
-function poolPaths(field: Field, depth = 0): Path[] {
-  if (field.shape !== "object" || depth > 1) return [];
-  return field
-    .properties()
-    .flatMap(({ name, field: own }) =>
-      own.choosesFrom === POOLS
-        ? [[name]]
-        : poolPaths(own, depth + 1).map((path) => [name, ...path]),
-    );
 }
 
 export function useDropRole(pool: string, budget: Budget) {

@@ -1,9 +1,8 @@
 import { Command } from "cmdk";
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { KindInfo } from "@/api/types";
+import { fittingPort, spliceOf } from "@/document/canConnect";
 import { edgeIndex, portText } from "@/document/edges";
-import { fittingPort } from "@/document/fittingPort";
-import { spliceOf } from "@/document/splice";
 import { kindColor } from "@/lib/colors";
 import { type AddRequest, hideAddSearch } from "@/state/dialogs";
 import { useMode, useOpenLoop } from "@/state/document/context";

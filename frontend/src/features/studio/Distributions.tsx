@@ -1,43 +1,41 @@
-import { useMemo } from "react";
-import type { ScoredRows } from "@/api/types";
-import type { PayingEdge } from "@/document/rewards";
 import { formatMetric, formatPlural } from "@/lib/format";
 import { correlation, histogram, mean } from "@/lib/statistics";
 import type { SourceColors } from "./sourceColors";
-import { tableRows } from "./table";
+import type { Table } from "./table";
 
 interface DistributionsProps {
-  found: ScoredRows | null;
-  edges: readonly PayingEdge[];
+  table: Table | null;
   colors: SourceColors;
 }
 
-export function Distributions(props: DistributionsProps) {
+export function Distributions({ table, colors }: DistributionsProps) {
   return (
     <aside
       aria-label="Distribution"
       className="w-[264px] shrink-0 overflow-y-auto border-line border-l bg-surface max-xl:hidden"
     >
       <h2 className="flex h-12 items-center px-4 font-semibold text-base">Distribution</h2>
-      {props.found === null ? (
+      {table === null ? (
         <p className="border-line border-t p-4 text-muted text-sm">
           Run a preview to see how often each score occurs.
         </p>
       ) : (
-        <Spread {...props} found={props.found} />
+        <Spread table={table} colors={colors} />
       )}
     </aside>
   );
 }
 
-export function Spread({ found, edges, colors }: DistributionsProps & { found: ScoredRows }) {
-  const table = useMemo(() => tableRows(found, edges), [found, edges]);
+export function Spread({ table, colors }: { table: Table; colors: SourceColors }) {
+  const columns = table.sources.map((_, place) =>
+    table.rows.map(({ scores }) => scores[place] ?? null),
+  );
   return (
     <>
       <Histogram
         title="Total"
         color="var(--accent)"
-        values={numbers(table.rows.map(({ total }) => total))}
+        values={table.rows.map(({ total }) => total)}
         failed={0}
       />
       {table.sources.map(({ edge, node, failures }, place) => (
@@ -45,22 +43,13 @@ export function Spread({ found, edges, colors }: DistributionsProps & { found: S
           key={edge}
           title={node}
           color={colors[node] ?? "var(--muted)"}
-          values={numbers(table.rows.map(({ scores }) => scores[place] ?? null))}
+          values={columns[place] ?? []}
           failed={failures.length}
         />
       ))}
-      <Agreement
-        names={table.sources.map(({ node }) => node)}
-        columns={table.sources.map((_, place) =>
-          table.rows.map(({ scores }) => scores[place] ?? null),
-        )}
-      />
+      <Agreement names={table.sources.map(({ node }) => node)} columns={columns} />
     </>
   );
-}
-
-function numbers(values: readonly (number | null)[]): number[] {
-  return values.filter((value) => value !== null);
 }
 
 interface AgreementProps {
@@ -103,11 +92,12 @@ const HEIGHT = 56;
 interface HistogramProps {
   title: string;
   color: string;
-  values: readonly number[];
+  values: readonly (number | null)[];
   failed: number;
 }
 
-function Histogram({ title, color, values, failed }: HistogramProps) {
+function Histogram({ title, color, values: all, failed }: HistogramProps) {
+  const values = all.filter((value) => value !== null);
   const { counts, low, high } = histogram(values, PARTS);
   const most = Math.max(1, ...counts);
   const average = mean(values);

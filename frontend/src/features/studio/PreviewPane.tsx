@@ -1,10 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { Play, X } from "lucide-react";
-import { useMemo, useState } from "react";
+import { useState } from "react";
 import { errorMessage } from "@/api/client";
 import { fetchPreviewLimits, previewScores } from "@/api/routes";
 import type { RowsFrom, ScoredRows } from "@/api/types";
-import type { Payee, PayingEdge } from "@/document/rewards";
+import type { Payee } from "@/document/rewards";
 import { formatPlural, formatSeconds } from "@/lib/format";
 import type { Preview } from "@/state/usePreview";
 import { Button } from "@/ui/Button";
@@ -17,7 +17,7 @@ import { Spread } from "./Distributions";
 import { RowsChoice } from "./RowsChoice";
 import { ScoreTable } from "./ScoreTable";
 import type { SourceColors } from "./sourceColors";
-import { type Sorting, sorted, tableRows } from "./table";
+import type { Sorting, Table } from "./table";
 
 const SORTINGS: readonly { value: Sorting; label: string }[] = [
   { value: "given", label: "original order" },
@@ -37,18 +37,20 @@ const WAIT_SECONDS = 3;
 
 interface PreviewPaneProps {
   payee: Payee;
-  edges: readonly PayingEdge[];
+  hasSources: boolean;
   colors: SourceColors;
   preview: Preview<ScoredRows>;
+  table: Table | null;
   onChoose: (node: string) => void;
 }
 
-export function PreviewPane({ payee, edges, colors, preview, onChoose }: PreviewPaneProps) {
+export function PreviewPane(props: PreviewPaneProps) {
+  const { payee, hasSources, colors, preview, table, onChoose } = props;
   const [rows, setRows] = useState<RowsFrom | string>("Choose rows.");
   const [sorting, setSorting] = useState<Sorting>("given");
+  const [view, setView] = useState<View>("rows");
   const { found, error, isPending, ask, cancel } = preview;
-  const reason =
-    edges.length === 0 ? "Add a source first." : typeof rows === "string" ? rows : null;
+  const reason = !hasSources ? "Add a source first." : typeof rows === "string" ? rows : null;
   const run = () => {
     if (typeof rows === "string") return;
     ask((yaml, signal) =>
@@ -80,16 +82,47 @@ export function PreviewPane({ payee, edges, colors, preview, onChoose }: Preview
           {errorMessage(error)}
         </p>
       )}
-      <Found
-        found={found}
-        edges={edges}
-        colors={colors}
-        isPending={isPending}
-        reason={reason}
-        sorting={sorting}
-        onSort={setSorting}
-        onChoose={onChoose}
-      />
+      {found && table ? (
+        <div className="flex min-h-0 flex-1 flex-col" aria-busy={isPending}>
+          <div className="flex shrink-0 items-center gap-3 px-4 py-1.5 text-muted text-xs">
+            <p className="min-w-0 flex-1" role="status">
+              {formatPlural(found.rows.length, "row")} in {formatSeconds(found.seconds)}
+              {found.note === null ? "" : `. ${found.note}`}
+              {isPending ? " · scoring again" : ""}
+            </p>
+            {/* Where there is no room for both beside each other. */}
+            <span className="xl:hidden">
+              <Segmented
+                label="View of the preview"
+                value={view}
+                options={VIEWS}
+                onChange={setView}
+              />
+            </span>
+            <LabelledSelect label="Sort" value={sorting} options={SORTINGS} onChange={setSorting} />
+          </div>
+          {view === "spread" ? (
+            <div className="min-h-0 flex-1 overflow-y-auto xl:hidden">
+              <Spread table={table} colors={colors} />
+            </div>
+          ) : null}
+          <div
+            className={classes(
+              "flex min-h-0 flex-1 flex-col",
+              view === "spread" && "max-xl:hidden",
+            )}
+          >
+            <ScoreTable table={table} sorting={sorting} colors={colors} onChoose={onChoose} />
+          </div>
+        </div>
+      ) : isPending ? (
+        <Loading label="Scoring the rows" rows={6} />
+      ) : (
+        <Empty title="No preview yet">
+          {reason ??
+            "Press Run preview: every source scores these rows, by the code that a run uses."}
+        </Empty>
+      )}
     </section>
   );
 }
@@ -108,61 +141,5 @@ function Waiting({ rows }: { rows: RowsFrom }) {
     <span className="tabular text-muted text-xs" role="timer">
       scoring for {Math.floor(seconds)} s{limit === undefined ? "" : `, stopped after ${limit} s`}
     </span>
-  );
-}
-
-interface FoundProps {
-  found: ScoredRows | null;
-  edges: readonly PayingEdge[];
-  colors: SourceColors;
-  isPending: boolean;
-  reason: string | null;
-  sorting: Sorting;
-  onSort: (sorting: Sorting) => void;
-  onChoose: (node: string) => void;
-}
-
-function Found({ found, edges, colors, isPending, reason, sorting, onSort, onChoose }: FoundProps) {
-  const table = useMemo(() => (found ? tableRows(found, edges) : null), [found, edges]);
-  const [view, setView] = useState<View>("rows");
-  if (table === null || found === null) {
-    if (isPending) return <Loading label="Scoring the rows" rows={6} />;
-    return (
-      <Empty title="No preview yet">
-        {reason ??
-          "Press Run preview: every source scores these rows, by the code that a run uses."}
-      </Empty>
-    );
-  }
-  return (
-    <div className="flex min-h-0 flex-1 flex-col" aria-busy={isPending}>
-      <div className="flex shrink-0 items-center gap-3 px-4 py-1.5 text-muted text-xs">
-        <p className="min-w-0 flex-1" role="status">
-          {formatPlural(found.rows.length, "row")} in {formatSeconds(found.seconds)}
-          {found.note === null ? "" : `. ${found.note}`}
-          {isPending ? " · scoring again" : ""}
-        </p>
-        {/* Where there is no room for both beside each other. */}
-        <span className="xl:hidden">
-          <Segmented label="View of the preview" value={view} options={VIEWS} onChange={setView} />
-        </span>
-        <LabelledSelect label="Sort" value={sorting} options={SORTINGS} onChange={onSort} />
-      </div>
-      {view === "spread" ? (
-        <div className="min-h-0 flex-1 overflow-y-auto xl:hidden">
-          <Spread found={found} edges={edges} colors={colors} />
-        </div>
-      ) : null}
-      <div
-        className={classes("flex min-h-0 flex-1 flex-col", view === "spread" && "max-xl:hidden")}
-      >
-        <ScoreTable
-          sources={table.sources}
-          rows={sorted(table.rows, sorting)}
-          colors={colors}
-          onChoose={onChoose}
-        />
-      </div>
-    </div>
   );
 }

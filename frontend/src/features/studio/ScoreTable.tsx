@@ -3,18 +3,18 @@ import { Fragment, useState } from "react";
 import type { SourceScores } from "@/api/types";
 import { Badge } from "@/ui/Badge";
 import type { SourceColors } from "./sourceColors";
-import { APART, plainText, type TableRow } from "./table";
+import { APART, plainText, type Sorting, sorted, type Table, type TableRow } from "./table";
 
 interface ScoreTableProps {
-  sources: readonly SourceScores[];
-  rows: readonly TableRow[];
+  table: Table;
+  sorting: Sorting;
   colors: SourceColors;
   onChoose: (node: string) => void;
 }
 
-export function ScoreTable({ sources, rows, colors, onChoose }: ScoreTableProps) {
+export function ScoreTable({ table, sorting, colors, onChoose }: ScoreTableProps) {
   const [open, setOpen] = useState<number | null>(null);
-  const columns = 6 + sources.length;
+  const { sources } = table;
   return (
     <div className="min-h-0 flex-1 overflow-auto" role="region" aria-label="Scores" tabIndex={0}>
       <table className="w-full border-separate border-spacing-0 text-sm">
@@ -48,7 +48,7 @@ export function ScoreTable({ sources, rows, colors, onChoose }: ScoreTableProps)
           </tr>
         </thead>
         <tbody>
-          {rows.map((row) => {
+          {sorted(table.rows, sorting).map((row) => {
             const isOpen = open === row.place;
             return (
               <Fragment key={row.place}>
@@ -77,12 +77,7 @@ export function ScoreTable({ sources, rows, colors, onChoose }: ScoreTableProps)
                     <td key={source.edge}>
                       <Score
                         score={row.scores[place] ?? null}
-                        failure={
-                          row.failures[place] ??
-                          (source.error === null
-                            ? null
-                            : { message: source.error, line: source.line })
-                        }
+                        failure={row.failures[place] ?? failureOf(source)}
                         color={colors[source.node] ?? "var(--muted)"}
                       />
                     </td>
@@ -100,8 +95,8 @@ export function ScoreTable({ sources, rows, colors, onChoose }: ScoreTableProps)
                 </tr>
                 {isOpen ? (
                   <tr>
-                    <td colSpan={columns} className="border-line border-b bg-sunken p-3">
-                      <RowDetail row={row} sources={sources} />
+                    <td colSpan={6 + sources.length} className="border-line border-b bg-sunken p-3">
+                      <RowDetail row={row} />
                     </td>
                   </tr>
                 ) : null}
@@ -114,9 +109,14 @@ export function ScoreTable({ sources, rows, colors, onChoose }: ScoreTableProps)
   );
 }
 
+/** Why a source gave no score at all; null: it did. */
+function failureOf({ error, line }: SourceScores): ScoreProps["failure"] {
+  return error === null ? null : { message: error, line };
+}
+
 interface ScoreProps {
   score: number | null;
-  failure: { message: string; line: number | null } | null;
+  failure: TableRow["failures"][number];
   color: string;
 }
 
@@ -129,7 +129,7 @@ function Score({ score, failure, color }: ScoreProps) {
       </Badge>
     );
   }
-  const share = Math.min(1, Math.max(0, Math.abs(score)));
+  const share = Math.min(1, Math.abs(score));
   return (
     <span className="flex items-center gap-2">
       <span className="h-1.5 w-12 shrink-0 overflow-hidden rounded-full bg-hover">
@@ -143,8 +143,7 @@ function Score({ score, failure, color }: ScoreProps) {
   );
 }
 
-function RowDetail({ row, sources }: { row: TableRow; sources: readonly SourceScores[] }) {
-  const others = Object.entries(row.row.columns);
+function RowDetail({ row }: { row: TableRow }) {
   return (
     <div className="grid gap-3 text-xs lg:grid-cols-3">
       <Text title="Prompt" text={whole(row.row.prompt)} />
@@ -152,21 +151,20 @@ function RowDetail({ row, sources }: { row: TableRow; sources: readonly SourceSc
       <div className="min-w-0">
         <h3 className="mb-1 font-semibold">Columns</h3>
         <dl className="grid grid-cols-[auto_1fr] gap-x-3 gap-y-0.5">
-          {others.map(([name, value]) => (
+          {Object.entries(row.row.columns).map(([name, value]) => (
             <div key={name} className="contents">
               <dt className="font-mono text-muted">{name}</dt>
               <dd className="truncate font-mono">{plainText(value)}</dd>
             </div>
           ))}
         </dl>
-        {sources.map((source, place) => {
-          const failure = row.failures[place];
-          return failure ? (
-            <p key={source.edge} className="mt-2 text-error">
+        {row.failures.map((failure, place) =>
+          failure ? (
+            <p key={place} className="mt-2 text-error">
               {failure.message}
             </p>
-          ) : null;
-        })}
+          ) : null,
+        )}
       </div>
     </div>
   );

@@ -48,18 +48,13 @@ export function SourceEditor({ node, color, said, asked, settings }: SourceEdito
       ) : (
         <Code
           node={node}
-          path={place.path}
-          text={place.text}
-          starter={place.field.starter}
-          said={isOf(asked, node, place) ? said : null}
+          place={place}
+          // What was said of another text is old.
+          said={(readPath(asked?.nodes[node], place.path) ?? "") === place.text ? said : null}
         />
       )}
     </section>
   );
-}
-
-function isOf(asked: LoopDocument | null, node: string, place: CodePlace): boolean {
-  return (readPath(asked?.nodes[node], place.path) ?? "") === place.text;
 }
 
 function Words({ node }: { node: string }) {
@@ -84,33 +79,24 @@ function Words({ node }: { node: string }) {
 
 interface CodeProps {
   node: string;
-  path: readonly string[];
-  text: string;
-  starter: string | null;
+  place: CodePlace;
   said: SourceScores | null;
 }
 
-function Code({ node, path, text, starter, said }: CodeProps) {
+function Code({ node, place: { path, text, field }, said }: CodeProps) {
   const { store } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
   const diagnostics = useSync((state) => state.check?.report.diagnostics);
   const words = useWords(node);
-  const found = useMemo(
-    () =>
-      problemsAt(
-        (diagnostics ?? []).filter((one) => one.node === node),
-        path.join("."),
-        true,
-      ),
-    [diagnostics, node, path],
-  );
+  const at = path.join(".");
+  const found = useMemo(() => {
+    const ofNode = (diagnostics ?? []).filter((problem) => problem.node === node);
+    return problemsAt(ofNode, at, true);
+  }, [diagnostics, node, at]);
   const marks = useMemo(() => {
     const checked = textMarks(found);
-    const previewed = marksOf(said);
-    return [
-      ...checked,
-      ...previewed.filter(({ line }) => !checked.some((one) => one.line === line)),
-    ];
+    const isNew = ({ line }: Mark) => !checked.some((mark) => mark.line === line);
+    return [...checked, ...marksOf(said).filter(isNew)];
   }, [said, found]);
   const write = (value: string) =>
     store.dispatch(
@@ -131,9 +117,9 @@ function Code({ node, path, text, starter, said }: CodeProps) {
           onChange={write}
         />
       </div>
-      {text.trim() === "" && starter !== null && !isReadonly ? (
+      {text.trim() === "" && field.starter !== null && !isReadonly ? (
         <div className="border-line border-t bg-surface px-4 py-2">
-          <Button size="small" onClick={() => write(starter)}>
+          <Button size="small" onClick={() => write(field.starter ?? "")}>
             Start with the signature
           </Button>
         </div>
@@ -150,21 +136,15 @@ function Code({ node, path, text, starter, said }: CodeProps) {
 function Problem({ said }: { said: SourceScores | null }) {
   if (said === null) return null;
   const [first] = said.failures;
-  const line = said.error === null ? (first?.line ?? null) : said.line;
+  const line = said.error === null ? first?.line : said.line;
   const count = said.failures.length;
-  const why = (said.error ?? first?.message ?? "").replace(/^[^:]*: /, "");
-  const told =
-    count > 0
-      ? `${why} in ${count} of ${said.scores.length} rows`
-      : said.error === null
-        ? null
-        : why;
+  const why = (said.error ?? first?.message)?.replace(/^[^:]*: /, "");
   return (
     <>
-      {told === null ? null : (
+      {why === undefined ? null : (
         <Told>
-          {line === null ? null : <b>Line {line}. </b>}
-          {told}
+          {typeof line === "number" ? <b>Line {line}. </b> : null}
+          {count > 0 ? `${why} in ${count} of ${said.scores.length} rows` : why}
         </Told>
       )}
       {said.printed === "" ? null : (

@@ -30,6 +30,7 @@ import { SourceEditor } from "./SourceEditor";
 import { SourceRow } from "./SourceRow";
 import { type SourceColors, useSourceColors } from "./sourceColors";
 import { TotalBar } from "./TotalBar";
+import { tableRows } from "./table";
 
 interface StudioProps {
   settings: (node: string) => ReactNode;
@@ -75,56 +76,55 @@ interface BenchProps extends StudioProps {
   onPayee: (name: string) => void;
 }
 
-function Bench({ payee, payees: all, wanted, onPayee, settings }: BenchProps) {
+function Bench({ wanted, settings, ...learner }: BenchProps) {
+  const { payee } = learner;
   const document = useDocument((state) => state.document);
   const edges = useMemo(() => payingEdges(document, payee.name), [document, payee.name]);
   const [chosen, setChosen] = useState<string | null>(wanted);
   const preview = usePreview<ScoredRows>();
-  const source = edges.find(({ node }) => node === chosen) ?? edges[0] ?? null;
+  const { found, asked } = preview;
+  const table = useMemo(() => (found ? tableRows(found, edges) : null), [found, edges]);
+  const source = edges.find(({ node }) => node === chosen) ?? edges[0];
+  const node = source?.node ?? null;
   const colors = useSourceColors(edges);
-  const said = preview.found?.sources.find((one) => one.edge === source?.name) ?? null;
   return (
     <div className="flex min-h-0 flex-1">
       <SourceList
-        payee={payee}
-        payees={all}
+        {...learner}
         edges={edges}
-        found={preview.found}
+        found={found}
         colors={colors}
-        chosen={source?.node ?? null}
-        onPayee={onPayee}
+        chosen={node}
         onChoose={setChosen}
       />
       <div className="flex min-w-0 flex-1 flex-col">
         <SourceEditor
-          key={source?.node ?? ""}
-          node={source?.node ?? null}
-          color={colors[source?.node ?? ""]}
-          said={said}
-          asked={preview.asked}
+          key={node}
+          node={node}
+          color={colors[node ?? ""]}
+          said={found?.sources.find(({ edge }) => edge === source?.name) ?? null}
+          asked={asked}
           settings={settings}
         />
         <PreviewPane
           payee={payee}
-          edges={edges}
+          hasSources={edges.length > 0}
           colors={colors}
           preview={preview}
+          table={table}
           onChoose={setChosen}
         />
       </div>
-      <Distributions found={preview.found} edges={edges} colors={colors} />
+      <Distributions table={table} colors={colors} />
     </div>
   );
 }
 
-interface SourceListProps {
-  payee: Payee;
-  payees: readonly Payee[];
+interface SourceListProps extends Pick<BenchProps, "payee" | "payees" | "onPayee"> {
   edges: readonly PayingEdge[];
   found: ScoredRows | null;
   colors: SourceColors;
   chosen: string | null;
-  onPayee: (name: string) => void;
   onChoose: (node: string) => void;
 }
 
@@ -223,8 +223,14 @@ interface AddSourceProps {
 
 const GROUP =
   "[&_[cmdk-group-heading]]:px-2 [&_[cmdk-group-heading]]:py-1 [&_[cmdk-group-heading]]:text-muted [&_[cmdk-group-heading]]:text-xs";
+const ITEM =
+  "flex cursor-default items-start gap-2 rounded-2 px-2 py-1.5 text-sm data-[selected=true]:bg-hover";
 
 function AddSource({ payee, isOpen, onClose, onAdded }: AddSourceProps) {
+  const added = (node: string) => {
+    onAdded(node);
+    onClose();
+  };
   return (
     <Dialog
       title="Add a source"
@@ -232,12 +238,12 @@ function AddSource({ payee, isOpen, onClose, onAdded }: AddSourceProps) {
       isOpen={isOpen}
       onClose={onClose}
     >
-      {isOpen ? <Choices payee={payee} onClose={onClose} onAdded={onAdded} /> : null}
+      {isOpen ? <Choices payee={payee} onAdded={added} /> : null}
     </Dialog>
   );
 }
 
-function Choices({ payee, onClose, onAdded }: Omit<AddSourceProps, "isOpen">) {
+function Choices({ payee, onAdded }: Pick<AddSourceProps, "payee" | "onAdded">) {
   const catalog = useCatalog();
   const { store } = useOpenLoop();
   const document = useDocument((state) => state.document);
@@ -246,10 +252,7 @@ function Choices({ payee, onClose, onAdded }: Omit<AddSourceProps, "isOpen">) {
   const present = useMemo(() => unconnected(catalog, document, payee), [catalog, document, payee]);
   const own = choices.filter(({ isCode }) => isCode);
   const built = choices.filter(({ isCode }) => !isCode);
-  const add = (choice: ScorerChoice) => {
-    onAdded(newSource(catalog, store, payee, choice));
-    onClose();
-  };
+  const add = (choice: ScorerChoice) => onAdded(newSource(catalog, store, payee, choice));
   return (
     <Command label="Sources to add" loop className="rounded-2 border border-line">
       <Command.Input
@@ -265,12 +268,11 @@ function Choices({ payee, onClose, onAdded }: Omit<AddSourceProps, "isOpen">) {
               <Command.Item
                 key={node}
                 value={`in this loop ${node}`}
-                className="flex cursor-default items-center gap-2 rounded-2 px-2 py-1.5 text-sm data-[selected=true]:bg-hover"
+                className={ITEM}
                 onSelect={() => {
                   const edge = { from, to: payee.name };
                   store.dispatch(connect, { edge }, { label: `Add reward ${node}` });
                   onAdded(node);
-                  onClose();
                 }}
               >
                 {node}
@@ -298,7 +300,7 @@ function Group({ heading, choices, onSelect }: GroupProps) {
         <Command.Item
           key={`${choice.kind.kind} ${choice.name}`}
           value={`${choice.title} ${choice.name} ${choice.kind.title} ${choice.help}`}
-          className="flex cursor-default items-start gap-2 rounded-2 px-2 py-1.5 text-sm data-[selected=true]:bg-hover"
+          className={ITEM}
           style={{ "--node-color": kindColor(choice.kind) } as React.CSSProperties}
           onSelect={() => onSelect(choice)}
         >

@@ -59,24 +59,15 @@ function edgesOf(
   { kind }: ScorerChoice,
   id: string,
 ): Edge[] {
+  const learner = catalog.kinds[document.nodes[payee.node]?.kind ?? ""];
+  const read = kind.inputs
+    .filter((input) => !input.teaching)
+    .flatMap((input) => {
+      const output = learner?.outputs.find(({ type }) => type === input.type);
+      return output ? [{ from: `${payee.node}.${output.name}`, to: `${id}.${input.name}` }] : [];
+    });
   const paid = scoresPort(catalog, document, payee);
   const gives = kind.outputs.find(({ type }) => accepts(catalog, paid, type));
   const pays = gives ? [{ from: `${id}.${gives.name}`, to: payee.name }] : [];
-  return [...reading(catalog, document, payee, kind.inputs, id), ...pays];
-}
-
-function reading(
-  catalog: Catalog,
-  document: LoopDocument,
-  payee: Payee,
-  inputs: ScorerChoice["kind"]["inputs"],
-  id: string,
-): Edge[] {
-  const learner = catalog.kinds[document.nodes[payee.node]?.kind ?? ""];
-  for (const input of inputs) {
-    if (input.teaching) continue;
-    const output = learner?.outputs.find(({ type }) => type === input.type);
-    if (output) return [{ from: `${payee.node}.${output.name}`, to: `${id}.${input.name}` }];
-  }
-  return [];
+  return [...read.slice(0, 1), ...pays];
 }

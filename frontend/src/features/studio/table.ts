@@ -9,14 +9,9 @@ export interface TableRow {
   place: number;
   /** By source; null where it says nothing, or nothing that is one number. */
   scores: (number | null)[];
-  failures: (Failure | null)[];
+  failures: ({ message: string; line: number | null } | null)[];
   total: number | null;
   spread: number;
-}
-
-export interface Failure {
-  message: string;
-  line: number | null;
 }
 
 /** From here on sources disagree. */
@@ -29,10 +24,12 @@ export function numberOf(score: unknown): number | null {
   return parts.length === 0 ? null : parts.reduce((sum, one) => sum + one, 0);
 }
 
-export function tableRows(
-  found: ScoredRows,
-  edges: readonly PayingEdge[],
-): { sources: SourceScores[]; rows: TableRow[] } {
+export interface Table {
+  sources: readonly SourceScores[];
+  rows: readonly TableRow[];
+}
+
+export function tableRows(found: ScoredRows, edges: readonly PayingEdge[]): Table {
   const sources = edges.flatMap(
     (edge) => found.sources.find((source) => source.edge === edge.name) ?? [],
   );
@@ -89,19 +86,14 @@ function spreadOf(
 }
 
 export function sorted(rows: readonly TableRow[], sorting: Sorting): readonly TableRow[] {
-  const worth = (row: TableRow, empty: number) => row.total ?? empty;
   const failed = (row: TableRow) => row.failures.filter((one) => one !== null).length;
   switch (sorting) {
     case "given":
       return rows;
     case "most":
-      return rows.toSorted(
-        (a, b) => worth(b, Number.NEGATIVE_INFINITY) - worth(a, Number.NEGATIVE_INFINITY),
-      );
+      return rows.toSorted((a, b) => (b.total ?? -Infinity) - (a.total ?? -Infinity));
     case "least":
-      return rows.toSorted(
-        (a, b) => worth(a, Number.POSITIVE_INFINITY) - worth(b, Number.POSITIVE_INFINITY),
-      );
+      return rows.toSorted((a, b) => (a.total ?? Infinity) - (b.total ?? Infinity));
     case "disagreement":
       return rows.toSorted((a, b) => b.spread - a.spread);
     case "failed":

@@ -1,21 +1,15 @@
-import type { Json } from "@/api/types";
 import { edgeIndex } from "@/document/edges";
 import type { Edge } from "@/document/types";
-import { type Path, setPath } from "@/lib/paths";
+import { setPath } from "@/lib/paths";
 import { defineCommand } from "../document/command";
+import type { SetValue } from "./fields";
 
 export const connect = defineCommand<{ edge: Edge }>("Connect", (draft, { edge }) => {
   if (draft.edges.some((other) => other.from === edge.from && other.to === edge.to)) return;
   draft.edges.push(edge);
 });
 
-interface Reconnect {
-  key: string;
-  from: string;
-  to: string;
-}
-
-export const reconnectEdge = defineCommand<Reconnect>(
+export const reconnectEdge = defineCommand<{ key: string; from: string; to: string }>(
   "Move connection",
   (draft, { key, from, to }) => {
     const edge = draft.edges[edgeIndex(draft, key)];
@@ -25,15 +19,7 @@ export const reconnectEdge = defineCommand<Reconnect>(
   },
 );
 
-interface SetEdgeOption {
-  key: string;
-  path: Path;
-  value: Json | undefined;
-  /** How many keys of the path stay, empty or not, when a value below them is removed. */
-  keep?: number;
-}
-
-export const setEdgeOption = defineCommand<SetEdgeOption>(
+export const setEdgeOption = defineCommand<SetValue & { key: string }>(
   "Change connection",
   (draft, { key, path, value, keep }) => {
     const edge = draft.edges[edgeIndex(draft, key)];

@@ -6,9 +6,11 @@ import type { Note } from "@/document/types";
 import { isObject, type Path, setPath } from "@/lib/paths";
 import { defineCommand } from "../document/command";
 
-interface SetValue {
+export interface SetValue {
   path: Path;
+  /** `undefined` puts the field back to its default. */
   value: Json | undefined;
+  /** How many keys of the path stay, empty or not, when a value below them is removed. */
   keep?: number;
 }
 
@@ -21,12 +23,8 @@ export const setValue = defineCommand<SetValue>(
   },
 );
 
-interface SetField {
+interface SetField extends SetValue {
   node: string;
-  path: Path;
-  /** `undefined` puts the field back to its default. */
-  value: Json | undefined;
-  keep?: number;
 }
 
 export const setField = defineCommand<SetField>(
@@ -39,11 +37,8 @@ export const setField = defineCommand<SetField>(
   },
 );
 
-interface SetFields {
+interface SetFields extends Omit<SetField, "node"> {
   nodes: readonly string[];
-  path: Path;
-  value: Json | undefined;
-  keep?: number;
 }
 
 export const setFields = defineCommand<SetFields>("Change fields", (draft, { nodes, ...field }) => {

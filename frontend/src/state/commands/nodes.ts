@@ -1,10 +1,16 @@
 import { current } from "immer";
 import type { Catalog } from "@/api/types";
+import type { Splice } from "@/document/canConnect";
 import { edgeIndex, edgeKeys, portRef, portText } from "@/document/edges";
 import type { Fragment } from "@/document/fragment";
 import { mapPhases } from "@/document/phases";
-import { type Renaming, renameInNode, renameInSection } from "@/document/references";
-import type { Splice } from "@/document/splice";
+import {
+  type Renaming,
+  renameEnd,
+  renameInNodes,
+  renameInSection,
+  renameKey,
+} from "@/document/references";
 import type { Edge, LoopDocument, NodeData, Point } from "@/document/types";
 import { defineCommand } from "../document/command";
 import { locksOf, writeLocks } from "../document/locks";
@@ -40,34 +46,18 @@ export const renameNode = defineCommand<RenameNode>(
     const document = current(draft) as LoopDocument;
     const renaming: Renaming = { catalog, document, from, to };
 
-    const nodes: Record<string, NodeData> = {};
-    for (const [id, node] of Object.entries(document.nodes)) {
-      nodes[id === from ? to : id] = renameInNode(node, renaming) as NodeData;
-    }
-    draft.nodes = nodes;
-
-    const layout: Record<string, Point> = {};
-    for (const [id, point] of Object.entries(draft.layout)) {
-      layout[id === from ? to : id] = point as Point;
-    }
-    draft.layout = layout;
+    draft.nodes = renameInNodes(document.nodes, renaming);
+    draft.layout = renameKey(document.layout, renaming);
     const { [from]: identity, ...others } = document.identities ?? {};
     if (identity !== undefined) draft.identities = { ...others, [to]: identity };
     const ofNode = `nodes.${from}.`;
+    const renamed = (path: string) =>
+      path.startsWith(ofNode) ? `nodes.${to}.${path.slice(ofNode.length)}` : path;
     const locks = locksOf(document);
-    if (locks.some((path) => path.startsWith(ofNode))) {
-      const renamed = (path: string) => `nodes.${to}.${path.slice(ofNode.length)}`;
-      writeLocks(
-        draft,
-        locks.map((path) => (path.startsWith(ofNode) ? renamed(path) : path)),
-      );
-    }
+    if (locks.some((path) => path.startsWith(ofNode))) writeLocks(draft, locks.map(renamed));
 
     for (const edge of draft.edges) {
-      for (const end of ["from", "to"] as const) {
-        const ref = portRef(edge[end]);
-        if (ref.node === from) edge[end] = portText({ node: to, port: ref.port });
-      }
+      for (const end of ["from", "to"] as const) edge[end] = renameEnd(edge[end], renaming);
     }
     for (const [section, value] of Object.entries(document.rest)) {
       if (value !== undefined) draft.rest[section] = renameInSection(section, value, renaming);

@@ -1,7 +1,14 @@
 import type { JsonObject } from "@/api/types";
 import { ensurePhases, type PhasePath, phaseAt, phaseList } from "@/document/phases";
+import type { LoopDocument } from "@/document/types";
 import { isObject } from "@/lib/paths";
 import { defineCommand } from "../document/command";
+
+/** The list in which a phase stands, and where; null: there is none. */
+function seatOf(draft: LoopDocument, at: PhasePath) {
+  const list = phaseList(draft, at.slice(0, -1));
+  return list && { list, index: at.at(-1) ?? 0 };
+}
 
 interface AddPhase {
   at: PhasePath;
@@ -17,14 +24,12 @@ export const addPhase = defineCommand<AddPhase>("Add phase", (draft, { at, phase
 });
 
 export const removePhase = defineCommand<{ at: PhasePath }>("Remove phase", (draft, { at }) => {
-  const list = phaseList(draft, at.slice(0, -1));
-  if (!list) return;
-  list.splice(at.at(-1) ?? 0, 1);
-  if (list.length > 0) return;
+  const seat = seatOf(draft, at);
+  seat?.list.splice(seat.index, 1);
   const parent = at.slice(0, -1);
-  if (parent.length > 0 && phaseAt(draft, parent)) {
-    phaseList(draft, parent.slice(0, -1))?.splice(parent.at(-1) ?? 0, 1);
-  }
+  if (seat?.list.length !== 0 || parent.length === 0 || !phaseAt(draft, parent)) return;
+  const group = seatOf(draft, parent);
+  group?.list.splice(group.index, 1);
 });
 
 interface MovePhase {
@@ -33,10 +38,9 @@ interface MovePhase {
 }
 
 export const movePhase = defineCommand<MovePhase>("Move phase", (draft, { at, by }) => {
-  const list = phaseList(draft, at.slice(0, -1));
-  const index = at.at(-1) ?? 0;
+  const { list, index } = seatOf(draft, at) ?? { list: [], index: 0 };
   const target = index + by;
-  if (!list || target < 0 || target >= list.length) return;
+  if (target < 0 || target >= list.length) return;
   const [phase] = list.splice(index, 1);
   if (phase) list.splice(target, 0, phase);
 });
@@ -44,31 +48,27 @@ export const movePhase = defineCommand<MovePhase>("Move phase", (draft, { at, by
 export const groupPhase = defineCommand<{ at: PhasePath; repeat: number }>(
   "Repeat phase",
   (draft, { at, repeat }) => {
-    const list = phaseList(draft, at.slice(0, -1));
-    const index = at.at(-1) ?? 0;
-    const phase = list?.[index];
-    if (!list || !phase || at.length > 1) return;
-    list[index] = { repeat, phases: [phase] };
+    const seat = seatOf(draft, at);
+    const phase = seat?.list[seat.index];
+    if (phase && at.length === 1) seat.list[seat.index] = { repeat, phases: [phase] };
   },
 );
 
 export const ungroupPhases = defineCommand<{ at: PhasePath }>("Ungroup phases", (draft, { at }) => {
-  const list = phaseList(draft, at.slice(0, -1));
-  const group = phaseAt(draft, at);
-  if (!list || !group || !Array.isArray(group.phases)) return;
-  list.splice(at.at(-1) ?? 0, 1, ...group.phases.filter(isObject));
+  const seat = seatOf(draft, at);
+  const phases = phaseAt(draft, at)?.phases;
+  if (Array.isArray(phases)) seat?.list.splice(seat.index, 1, ...phases.filter(isObject));
 });
 
 export const mergePhases = defineCommand<{ at: PhasePath; side: -1 | 1 }>(
   "Move into group",
   (draft, { at, side }) => {
-    const list = phaseList(draft, at.slice(0, -1));
-    const index = at.at(-1) ?? 0;
-    const group = phaseAt(draft, [...at.slice(0, -1), index + side]);
-    const phase = list?.[index];
-    if (!list || !phase || !group || !Array.isArray(group.phases)) return;
-    if (side === -1) group.phases.push(phase);
-    else group.phases.unshift(phase);
+    const { list, index } = seatOf(draft, at) ?? { list: [], index: 0 };
+    const phases = list[index + side]?.phases;
+    const phase = list[index];
+    if (!phase || !Array.isArray(phases)) return;
+    if (side === -1) phases.push(phase);
+    else phases.unshift(phase);
     list.splice(index, 1);
   },
 );

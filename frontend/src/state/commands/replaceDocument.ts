@@ -9,19 +9,13 @@ export const replaceDocument = defineCommand<{ document: LoopDocument }>(
     if (draft.name !== document.name) draft.name = document.name;
     replaceRecord(draft.nodes, document.nodes);
     replaceRecord(draft.layout, document.layout);
-    if (!deepEqual(draft.edges, document.edges)) draft.edges = document.edges;
-    if (!deepEqual(draft.identities, document.identities)) {
-      if (document.identities) draft.identities = document.identities;
-      else delete draft.identities;
-    }
     replaceRecord(draft.rest, document.rest);
-    if (!deepEqual(draft.notes, document.notes)) {
-      if (document.notes) draft.notes = document.notes;
-      else delete draft.notes;
+    if (!deepEqual(draft.edges, document.edges)) draft.edges = document.edges;
+    for (const part of ["identities", "notes", "unread"] as const) {
+      if (deepEqual(draft[part], document[part])) continue;
+      if (document[part]) Object.assign(draft, { [part]: document[part] });
+      else delete draft[part];
     }
-    if (deepEqual(draft.unread, document.unread)) return;
-    if (document.unread) draft.unread = document.unread;
-    else delete draft.unread;
   },
 );
 

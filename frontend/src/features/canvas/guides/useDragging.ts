@@ -2,9 +2,9 @@
 
 import { type Node, type NodeChange, useReactFlow } from "@xyflow/react";
 import { useCallback, useMemo } from "react";
+import { isUnconnected, spliceOf } from "@/document/canConnect";
 import { edgeIndex } from "@/document/edges";
 import { poolOf } from "@/document/pools";
-import { isUnconnected, spliceOf } from "@/document/splice";
 import type { Point } from "@/document/types";
 import { placingOf } from "@/graph/frames";
 import { boxesOf } from "@/graph/geometry";
