@@ -117,3 +117,20 @@ export function isUnconnected(document: LoopDocument, node: string): boolean {
     (edge) => portRef(edge.from).node !== node && portRef(edge.to).node !== node,
   );
 }
+
+export interface TeachingPort {
+  name: string;
+  node: string;
+  port: string;
+  type: string;
+}
+
+export function teachingPorts(catalog: Catalog, document: LoopDocument): TeachingPort[] {
+  const found = new Map<string, TeachingPort>();
+  for (const edge of document.edges) {
+    const ref = portRef(edge.to);
+    const port = inputPort(catalog, document, ref);
+    if (port?.teaching) found.set(edge.to, { name: edge.to, ...ref, type: port.type });
+  }
+  return [...found.values()];
+}

@@ -2,9 +2,9 @@
 import type { Catalog, KindInfo } from "@/api/types";
 import { type Choices, type Field, type Property, readSchema } from "@/catalog/schema";
 import { isObject } from "@/lib/paths";
+import { teachingPorts } from "./canConnect";
 import { phaseNames } from "./phases";
 import { poolsOf } from "./pools";
-import { teachingPorts } from "./teaching";
 import type { LoopDocument, NodeData } from "./types";
 
 export interface Suggestion {

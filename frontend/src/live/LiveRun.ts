@@ -6,6 +6,7 @@
  */
 import type { Gauges, RunEvent, RunSummary } from "@/api/types";
 import { applyEvent, isFinal, TOPICS, type Topic } from "./reducer";
+import type { LiveAlert } from "./state";
 import { LiveState } from "./state";
 
 export type Connection = "loading" | "live" | "reconnecting" | "ended" | "failed";
@@ -160,4 +161,12 @@ export class LiveRun {
     }
     for (const watcher of this.watchers[topic]) watcher();
   }
+}
+
+export function isAcknowledged({ run }: LiveRun, { raised }: LiveAlert): boolean {
+  return run?.alerts.some((one) => one.seq === raised && one.acknowledged_at !== null) ?? false;
+}
+
+export function openAlerts(live: LiveRun): LiveAlert[] {
+  return live.state.alerts.filter((alert) => !isAcknowledged(live, alert));
 }

@@ -105,3 +105,17 @@ export function edgeFacts(gauges: Gauges | null, edge: string, stage: string): s
 function round(count: number): number {
   return Math.round(count * 100) / 100;
 }
+
+/** While a run is replayed: the run as it is by now, and the step that is shown. */
+export const RecordContext = createContext<{ live: LiveRun; step: number } | null>(null);
+
+/** The run with all that is known of it, whatever moment is shown. */
+export function useRecord(): LiveRun | null {
+  const live = useLiveRun();
+  return useContext(RecordContext)?.live ?? live;
+}
+
+/** The step that a replay shows; null where nothing is replayed. */
+export function useReplayStep(): number | null {
+  return useContext(RecordContext)?.step ?? null;
+}

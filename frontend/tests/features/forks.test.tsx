@@ -5,14 +5,14 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as routes from "@/api/routes";
 import type { SpecChange } from "@/api/types";
 import { ChangedSince } from "@/features/runs/list/ChangedSince";
-import { ForkDialog } from "@/features/runs/start/ForkDialog";
 import {
   changeables,
   checkpointBefore,
+  ForkDialog,
   offered,
   readTyped,
   whyCheckpoint,
-} from "@/features/runs/start/fork";
+} from "@/features/runs/start/ForkDialog";
 import { aRun } from "../fixtures/runs";
 
 const LR: SpecChange = {

@@ -19,7 +19,7 @@ import {
 } from "@/features/hardware/lanes";
 import { MemoryPanel } from "@/features/hardware/MemoryPanel";
 import { StepSplit } from "@/features/hardware/StepSplit";
-import { giveUp, moveTo, PAUSE_MILLISECONDS, useTrial } from "@/features/hardware/trial";
+import { giveUp, moveTo, PAUSE_MILLISECONDS, useTrial } from "@/features/hardware/useBudget";
 import { decidedText } from "@/features/inspector/form/FieldRow";
 import { overOf, worstOf } from "@/lib/estimate";
 import { applyFit } from "@/state/commands/applyChanges";

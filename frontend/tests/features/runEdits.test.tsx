@@ -6,7 +6,7 @@ import * as routes from "@/api/routes";
 import type { Json, JsonObject, RunEvent } from "@/api/types";
 import { defaultAt } from "@/document/fieldAt";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
-import { RunEditBar } from "@/features/runs/live/RunEditBar";
+import { RunEditBar } from "@/features/runs/live/RunBanner";
 import { followEdits, withEdits } from "@/features/runs/live/useWatchedRun";
 import { parsePath, readPath } from "@/lib/paths";
 import { LiveRun } from "@/live/LiveRun";

@@ -1,7 +1,7 @@
 import { CircleX, TriangleAlert } from "lucide-react";
-import { openAlerts } from "@/live/acknowledged";
 import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
 import type { LiveRun } from "@/live/LiveRun";
+import { openAlerts } from "@/live/LiveRun";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
 

@@ -1,9 +1,9 @@
 import { type RefObject, useEffect, useRef } from "react";
 import type { CurveName } from "@/catalog/charts";
 import { type Curve, curvesOf } from "@/live/curves";
+import { useReplayStep } from "@/live/hooks";
 import { type LiveRun, TICK } from "@/live/LiveRun";
 import { marksNow } from "@/live/marks";
-import { useReplayStep } from "@/live/recordContext";
 import { lowerBound, type Series } from "@/live/series";
 import { useResolvedTheme } from "@/state/theme";
 import { chartData } from "./chartData";

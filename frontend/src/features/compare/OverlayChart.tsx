@@ -3,8 +3,7 @@ import uPlot from "uplot";
 import type { MetricInfo, RunCurves, RunSeries } from "@/api/types";
 import { formatCount, formatMetric, formatSeconds, formatTicks } from "@/lib/format";
 import { useResolvedTheme } from "@/state/theme";
-import type { Compared } from "./compared";
-import { type Axis, lineOf, overlay } from "./overlay";
+import type { Compared } from "./useCompared";
 import "uplot/dist/uPlot.min.css";
 import { resolveColor } from "@/lib/colors";
 import { plotAxes, roomy } from "@/lib/scale";
@@ -161,4 +160,31 @@ function overlayPlot(
 function xTexts(ticks: readonly number[], axis: Axis): string[] {
   if (axis === "time") return ticks.map((tick) => formatSeconds(Math.round(tick)));
   return axis === "learned" ? ticks.map(formatCount) : formatTicks(ticks);
+}
+
+export const AXES = ["progress", "learned", "time"] as const;
+export type Axis = (typeof AXES)[number];
+
+/** A curve by what it is to be seen against. Without a clock or tokens its points have no place. */
+export function lineOf(series: RunSeries, axis: Axis): uPlot.AlignedData {
+  const xs: number[] = [];
+  const ys: (number | null)[] = [];
+  for (const [index, x] of placesOf(series, axis).entries()) {
+    if (x === null || x === undefined) continue;
+    // Two buckets at one place, as before the first token: the later one counts.
+    const at = xs.at(-1) === x ? xs.length - 1 : xs.length;
+    xs[at] = x;
+    ys[at] = series.mean[index] ?? null;
+  }
+  return [xs, ys];
+}
+
+function placesOf(series: RunSeries, axis: Axis): readonly (number | null)[] {
+  if (axis === "progress") return series.step;
+  return axis === "time" ? series.seconds : series.tokens;
+}
+
+/** All on one axis; undefined where a line has no point, null where its value is no number. */
+export function overlay(lines: uPlot.AlignedData[]): uPlot.AlignedData {
+  return lines.length === 0 ? [[]] : uPlot.join(lines);
 }

@@ -1,6 +1,6 @@
 import type { RunCurves } from "@/api/types";
 import { formatSeconds, formatShare } from "@/lib/format";
-import type { Compared } from "./compared";
+import type { Compared } from "./useCompared";
 
 interface StageSplitProps {
   compared: readonly Compared[];

@@ -1,5 +1,5 @@
 import { Wrench } from "lucide-react";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import type { PredictedTime } from "@/api/types";
 import { isOnCpu } from "@/document/pools";
 import { spareOf, worstOf } from "@/lib/estimate";
@@ -8,12 +8,12 @@ import { showHardware, useHardwareView } from "@/state/dialogs";
 import { useDocument, useSync } from "@/state/document/context";
 import { Button } from "@/ui/Button";
 import { MemoryBar } from "@/ui/MemoryBar";
+import { Loading } from "@/ui/States";
 import { BudgetSlider } from "./BudgetSlider";
 import { usePoolColor } from "./colors";
 import { HardwarePicker } from "./HardwarePicker";
 import { gpuRange, type Pool, poolsOf, rolesIn } from "./lanes";
-import { OfBefore } from "./OfBefore";
-import { StepSplit } from "./StepSplit";
+import { OfBefore, StepSplit } from "./StepSplit";
 import {
   type Budget,
   isPromise,
@@ -213,5 +213,21 @@ function PoolCell({ pool, time, isOnly }: PoolCellProps) {
         </span>
       </span>
     </button>
+  );
+}
+
+const HardwareView = lazy(() =>
+  import("./HardwareView").then((module) => ({ default: module.HardwareView })),
+);
+
+export function HardwareLayer() {
+  const isOpen = useHardwareView((state) => state.isOpen);
+  if (!isOpen) return null;
+  return (
+    <div className="absolute inset-0 z-35 bg-surface">
+      <Suspense fallback={<Loading label="Hardware" />}>
+        <HardwareView />
+      </Suspense>
+    </div>
   );
 }

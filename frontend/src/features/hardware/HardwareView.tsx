@@ -15,11 +15,9 @@ import { stageInk, useStageColor } from "./colors";
 import { GpuLanes } from "./GpuLanes";
 import { HardwarePicker } from "./HardwarePicker";
 import { idleShare, limitOf, mainPhase, nodeOf, stepEnd, verbOf } from "./lanes";
-import { OfBefore } from "./OfBefore";
 import { Placement } from "./Placement";
-import { Gain } from "./StepSplit";
-import { askOwn, useTrial } from "./trial";
-import { type Budget, isPromise, unfitOf, useBudget } from "./useBudget";
+import { Gain, OfBefore } from "./StepSplit";
+import { askOwn, type Budget, isPromise, unfitOf, useBudget, useTrial } from "./useBudget";
 
 export function HardwareView() {
   const budget = useBudget();

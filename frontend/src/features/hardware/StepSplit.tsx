@@ -94,3 +94,15 @@ export function Gain({ seconds }: { seconds: number | null }) {
 export function gainText(seconds: number): string {
   return `${seconds < 0 ? "−" : "+"}${formatSeconds(Math.abs(seconds))}`;
 }
+
+export function OfBefore() {
+  return (
+    <span
+      role="status"
+      className="text-warning text-xs"
+      title="The loop has errors. Memory and time are those of its last valid state."
+    >
+      last valid state
+    </span>
+  );
+}

@@ -1,14 +1,15 @@
 import { useEffect, useMemo, useRef } from "react";
 import { toast } from "sonner";
-import { errorMessage } from "@/api/client";
-import type { Change, Estimate, FitAnswer, PredictedTime } from "@/api/types";
+import { create } from "zustand";
+import { errorMessage, isAbort } from "@/api/client";
+import { fitLoop } from "@/api/routes";
+import type { Change, Estimate, FitAnswer, JsonObject, PredictedTime } from "@/api/types";
 import { toSpec } from "@/document/convert";
 import { refusalOf } from "@/document/problems";
 import { formatShare } from "@/lib/format";
 import { applyFit } from "@/state/commands/applyChanges";
 import { useDocument, useOpenLoop, useSync } from "@/state/document/context";
 import type { SyncState } from "@/state/sync/state";
-import { fitNow, giveUp, moveTo, useTrial } from "./trial";
 
 export interface Budget {
   share: number;
@@ -119,4 +120,62 @@ export function useResetTrial(): void {
 
 function isUnread({ check, lastRead }: SyncState): boolean {
   return check !== null && check.estimate === null && lastRead?.estimate != null;
+}
+
+export const PAUSE_MILLISECONDS = 80;
+
+export interface Trial {
+  budget: number | null;
+  answer: FitAnswer | null;
+  isAsking: boolean;
+  error: string | null;
+}
+
+const NOTHING: Trial = { budget: null, answer: null, isAsking: false, error: null };
+
+export const useTrial = create<Trial>()(() => NOTHING);
+
+let pause: ReturnType<typeof setTimeout> | undefined;
+let current: AbortController | null = null;
+
+export function moveTo(budget: number, spec: JsonObject): void {
+  useTrial.setState({ budget });
+  clearTimeout(pause);
+  pause = setTimeout(() => void ask(spec, budget), PAUSE_MILLISECONDS);
+}
+
+export function askOwn(spec: JsonObject): void {
+  clearTimeout(pause);
+  void ask(spec, null);
+}
+
+export function giveUp(): void {
+  clearTimeout(pause);
+  current?.abort();
+  current = null;
+  useTrial.setState(NOTHING);
+}
+
+export function fitNow(spec: JsonObject): Promise<FitAnswer> {
+  return fitLoop({ spec, with_ways: true });
+}
+
+async function ask(spec: JsonObject, budget: number | null): Promise<void> {
+  current?.abort();
+  const mine = new AbortController();
+  current = mine;
+  useTrial.setState({ isAsking: true });
+  try {
+    const share = budget === null ? {} : { budget_fraction: budget };
+    const answer = await fitLoop({ spec, with_ways: false, ...share }, mine.signal);
+    if (current !== mine) return;
+    useTrial.setState({ answer, isAsking: !answer.fits, error: null });
+    if (answer.fits) return;
+    // What else would help takes longer, and is wanted only where nothing else does.
+    const further = await fitLoop({ spec, with_ways: true, ...share }, mine.signal);
+    if (current === mine) useTrial.setState({ answer: further, isAsking: false });
+  } catch (error) {
+    if (current !== mine || isAbort(error)) return;
+    useTrial.setState({ isAsking: false, error: errorMessage(error) });
+  }
 }

@@ -1,11 +1,11 @@
 import { ChevronLeft, ChevronRight, Pin, PinOff } from "lucide-react";
+import { create } from "zustand";
 import type { SampleRow } from "@/api/types";
 import { formatMetric } from "@/lib/format";
 import { useNodeColor } from "@/state/document/context";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { idOf, type PromptGroup, rewardsOf, shortAnswer } from "./groups";
-import { usePins } from "./pins";
 import { sampleText } from "./sampleText";
 
 interface GroupListProps {
@@ -144,3 +144,7 @@ function Row({ row, place, isRead, share, onChoose }: RowProps) {
     </div>
   );
 }
+
+export const usePins = create<{ pinned: string | null; pin: (prompt: string | null) => void }>()(
+  (set) => ({ pinned: null, pin: (pinned) => set({ pinned }) }),
+);

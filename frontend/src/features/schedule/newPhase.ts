@@ -1,5 +1,5 @@
+import { teachingPorts } from "@/document/canConnect";
 import { type PhasePath, phaseNames } from "@/document/phases";
-import { teachingPorts } from "@/document/teaching";
 import { addPhase } from "@/state/commands/phases";
 import type { OpenLoop } from "@/state/document/context";
 

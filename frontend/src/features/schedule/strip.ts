@@ -1,8 +1,8 @@
 /** The schedule in true proportion: which learner learns in which steps, phase by phase and round by round. Pure. */
 import type { Catalog, JsonObject, PlanSummary } from "@/api/types";
+import { teachingPorts } from "@/document/canConnect";
 import { portRef } from "@/document/edges";
 import { isGroup, type PhasePath, phaseList, schedule } from "@/document/phases";
-import { teachingPorts } from "@/document/teaching";
 import type { LoopDocument } from "@/document/types";
 import { isObject } from "@/lib/paths";
 import { phaseLength } from "./phaseText";

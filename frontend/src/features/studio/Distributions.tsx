@@ -1,7 +1,6 @@
 import { formatMetric, formatPlural } from "@/lib/format";
 import { correlation, histogram, mean } from "@/lib/statistics";
-import type { SourceColors } from "./sourceColors";
-import type { Table } from "./table";
+import type { SourceColors, Table } from "./table";
 
 interface DistributionsProps {
   table: Table | null;

@@ -16,8 +16,7 @@ import { useSeconds } from "@/ui/useSeconds";
 import { Spread } from "./Distributions";
 import { RowsChoice } from "./RowsChoice";
 import { ScoreTable } from "./ScoreTable";
-import type { SourceColors } from "./sourceColors";
-import type { Sorting, Table } from "./table";
+import type { Sorting, SourceColors, Table } from "./table";
 
 const SORTINGS: readonly { value: Sorting; label: string }[] = [
   { value: "given", label: "original order" },

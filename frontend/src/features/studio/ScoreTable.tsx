@@ -2,7 +2,7 @@ import { ChevronRight, TriangleAlert } from "lucide-react";
 import { Fragment, useState } from "react";
 import type { SourceScores } from "@/api/types";
 import { Badge } from "@/ui/Badge";
-import type { SourceColors } from "./sourceColors";
+import type { SourceColors } from "./table";
 import { APART, plainText, type Sorting, sorted, type Table, type TableRow } from "./table";
 
 interface ScoreTableProps {

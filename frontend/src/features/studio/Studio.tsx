@@ -28,9 +28,8 @@ import { newSource, scoresPort, unconnected } from "./newSource";
 import { PreviewPane } from "./PreviewPane";
 import { SourceEditor } from "./SourceEditor";
 import { SourceRow } from "./SourceRow";
-import { type SourceColors, useSourceColors } from "./sourceColors";
 import { TotalBar } from "./TotalBar";
-import { tableRows } from "./table";
+import { type SourceColors, tableRows, useSourceColors } from "./table";
 
 interface StudioProps {
   settings: (node: string) => ReactNode;

@@ -11,7 +11,7 @@ import { loopAddress } from "@/state/unsaved";
 import { RichText } from "@/ui/RichText";
 import { Select } from "@/ui/Select";
 import { Switch } from "@/ui/Switch";
-import type { SourceColors } from "./sourceColors";
+import type { SourceColors } from "./table";
 
 const COMBINE = ["credit", "combine"];
 

@@ -1,7 +1,6 @@
 import { useMemo, useState } from "react";
 import { formatCount, formatRate, formatSeconds, formatShare } from "@/lib/format";
-import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
-import { useRecord } from "@/live/recordContext";
+import { useLive, useLiveRun, useLiveVersion, useRecord } from "@/live/hooks";
 import type { StageSpan } from "@/live/state";
 import { useDocument, useNodeColors } from "@/state/document/context";
 import { showField } from "@/state/selection";

@@ -1,9 +1,17 @@
 import { useQuery } from "@tanstack/react-query";
+import { Link, useLocation } from "wouter";
 import { fetchRunTags } from "@/api/routes";
-import type { RunSummary } from "@/api/types";
+import type { Catalog, RunSummary } from "@/api/types";
+import { metricInfo, metricOf, tellingMetrics } from "@/catalog/metrics";
+import { formatCount, formatMetric, formatPlural, formatSeconds, secondsOf } from "@/lib/format";
+import type { Spark } from "@/state/queries";
 import { useServerCatalog, useSparks } from "@/state/queries";
+import { Ago } from "@/ui/Ago";
+import { Badge } from "@/ui/Badge";
+import { Sparkline } from "@/ui/Sparkline";
 import { MAX_COMPARED } from "./ChosenBar";
-import { RunRow } from "./RunRow";
+import { RunMenu } from "./RunMenu";
+import { RunStateChip } from "./RunStateChip";
 
 interface RunTableProps {
   runs: readonly RunSummary[];
@@ -59,4 +67,156 @@ export function RunTable({ runs, chosen, onChoose, onTag }: RunTableProps) {
       </tbody>
     </table>
   );
+}
+
+interface RunRowProps {
+  run: RunSummary;
+  catalog: Catalog | null;
+  spark: Spark | undefined;
+  tags: readonly string[];
+  isChosen: boolean;
+  refusal: string | null;
+  onChoose: (isChosen: boolean) => void;
+  onTag: (tag: string) => void;
+}
+
+export function RunRow(props: RunRowProps) {
+  const { run, catalog, spark, tags, isChosen, refusal, onChoose } = props;
+  const [, navigate] = useLocation();
+  const share = run.steps_total ? Math.min(1, (run.step ?? 0) / run.steps_total) : null;
+  return (
+    <tr
+      data-chosen={isChosen || undefined}
+      className="cursor-pointer border-line border-t hover:bg-hover data-chosen:bg-accent-soft [&>td]:px-3 [&>td]:py-2"
+      onClick={() => navigate(`/runs/${run.id}`)}
+    >
+      <Still>
+        <input
+          type="checkbox"
+          aria-label={`Choose ${run.name}`}
+          title={refusal ?? undefined}
+          disabled={refusal !== null}
+          className="size-4 accent-(--accent)"
+          checked={isChosen}
+          onChange={(event) => onChoose(event.target.checked)}
+        />
+      </Still>
+      <td className="max-w-80">
+        <NameOf {...props} />
+      </td>
+      <td title={run.error?.message ?? run.message ?? undefined}>
+        <span className="flex flex-wrap gap-1">
+          <RunStateChip state={run.state} />
+          <Alerts run={run} />
+        </span>
+      </td>
+      <td>
+        <span className="tabular text-xs">
+          {formatCount(run.step)}
+          {run.steps_total ? (
+            <span className="text-muted"> of {formatCount(run.steps_total)}</span>
+          ) : null}
+        </span>
+        {share === null ? null : (
+          <span className="mt-1 block h-1 overflow-hidden rounded-full bg-hover">
+            <span className="block h-full bg-muted" style={{ width: `${share * 100}%` }} />
+          </span>
+        )}
+      </td>
+      <td>
+        <Latest run={run} catalog={catalog} spark={spark} />
+      </td>
+      <td className="tabular whitespace-nowrap text-right text-xs">{took(run)}</td>
+      <td className="whitespace-nowrap text-right text-muted text-xs">
+        <Ago at={run.started_at ?? run.created_at} />
+      </td>
+      <Still>
+        <RunMenu run={run} tags={tags} />
+      </Still>
+    </tr>
+  );
+}
+
+function Still({ children }: { children: React.ReactNode }) {
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: it takes no click itself, it keeps them from the row
+    <td className="w-10" onClick={(event) => event.stopPropagation()}>
+      {children}
+    </td>
+  );
+}
+
+function NameOf({ run, onTag }: RunRowProps) {
+  return (
+    <>
+      <Link
+        href={`/runs/${run.id}`}
+        className="block truncate font-medium"
+        title={run.name}
+        onClick={(event) => event.stopPropagation()}
+      >
+        {run.name}
+      </Link>
+      <span className="flex min-w-0 items-center gap-1">
+        {run.id === run.name ? null : (
+          <span className="truncate font-mono text-muted text-xs" title={run.id}>
+            {run.id}
+          </span>
+        )}
+        {run.tags.map((tag) => (
+          <button
+            key={tag}
+            type="button"
+            title={`Only runs with the tag ${tag}`}
+            className="max-w-32 shrink-0 truncate rounded-full bg-hover px-2 text-muted text-xs hover:bg-pressed hover:text-text"
+            onClick={(event) => {
+              event.stopPropagation();
+              onTag(tag);
+            }}
+          >
+            {tag}
+          </button>
+        ))}
+      </span>
+    </>
+  );
+}
+
+function Alerts({ run }: { run: RunSummary }) {
+  const open = run.alerts.filter(
+    (alert) => alert.state !== "cleared" && alert.acknowledged_at === null,
+  );
+  if (open.length === 0) return null;
+  const words = open.map((alert) => alert.message).join("\n");
+  return (
+    <Badge tone={open.some((alert) => alert.level === "error") ? "error" : "warning"} title={words}>
+      {formatPlural(open.length, "alert")}
+    </Badge>
+  );
+}
+
+function Latest({ run, catalog, spark }: Pick<RunRowProps, "run" | "catalog" | "spark">) {
+  const [path] = tellingMetrics(catalog, Object.keys(run.metrics), 1);
+  if (path === undefined) return <span className="text-faint text-xs">–</span>;
+  const title = catalog ? metricInfo(catalog, metricOf(path)).title : metricOf(path);
+  const node = path.slice(0, path.indexOf("."));
+  const value = formatMetric(run.metrics[path]);
+  return (
+    <span className="flex items-center gap-3">
+      <span className="w-22">
+        {spark ? <Sparkline values={spark.values} label={`${title} of ${node}`} /> : null}
+      </span>
+      <span className="min-w-0 text-xs">
+        <span className="tabular block font-medium">{value}</span>
+        <span className="block max-w-40 truncate text-muted" title={path}>
+          {title}
+        </span>
+      </span>
+    </span>
+  );
+}
+
+function took(run: RunSummary): string {
+  const seconds = secondsOf(run, Date.now());
+  return seconds === null ? "–" : formatSeconds(seconds);
 }
