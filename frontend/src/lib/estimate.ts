@@ -50,17 +50,10 @@ export function groupGpus(estimate: Estimate): GpuGroup[] {
   const groups: GpuGroup[] = [];
   for (const gpu of estimate.gpus) {
     const last = groups.at(-1);
-    if (last && last.pool === gpu.pool && last.last === gpu.index - 1 && isSame(last.gpu, gpu)) {
-      last.last = gpu.index;
-      continue;
-    }
-    groups.push({
-      key: `${gpu.pool} ${gpu.index}`,
-      pool: gpu.pool,
-      first: gpu.index,
-      last: gpu.index,
-      gpu,
-    });
+    const { pool, index } = gpu;
+    if (last && last.pool === pool && last.last === index - 1 && isSame(last.gpu, gpu)) {
+      last.last = index;
+    } else groups.push({ key: `${pool} ${index}`, pool, first: index, last: index, gpu });
   }
   return groups;
 }
@@ -99,15 +92,10 @@ export function bytesIn(gpu: GpuEstimate, stage: string): number {
 }
 
 export function partNames(estimate: Estimate): string[] {
-  const names: string[] = [];
-  for (const gpu of estimate.gpus) {
-    for (const { part } of gpu.parts) if (!names.includes(part)) names.push(part);
-  }
-  return names.toSorted((a, b) => placeOf(a) - placeOf(b));
+  const names = new Set(estimate.gpus.flatMap(({ parts }) => parts.map(({ part }) => part)));
+  return [...names].toSorted((a, b) => placeOf(a) - placeOf(b));
 }
 
-export function groupName(group: GpuGroup): string {
-  return group.first === group.last
-    ? `${group.pool} ${group.first}`
-    : `${group.pool} ${group.first}–${group.last}`;
+export function groupName({ pool, first, last }: GpuGroup): string {
+  return first === last ? `${pool} ${first}` : `${pool} ${first}–${last}`;
 }

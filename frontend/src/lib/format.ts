@@ -14,11 +14,8 @@ const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
 function scaled(value: number, base: number, units: readonly string[], gap: string): string {
   let size = Math.abs(value);
   let unit = 0;
-  while (size >= base && unit < units.length - 1) {
-    size /= base;
-    unit += 1;
-  }
-  if (Number(digits(size)) >= base && unit < units.length - 1) {
+  // What is rounded up to the base is one of the next unit.
+  while (Number(digits(size)) >= base && unit < units.length - 1) {
     size /= base;
     unit += 1;
   }
@@ -27,10 +24,10 @@ function scaled(value: number, base: number, units: readonly string[], gap: stri
   return `${sign}${text}${units[unit] === "" ? "" : gap}${units[unit] ?? ""}`;
 }
 
-function digits(size: number): string {
-  if (size >= 100) return size.toFixed(0);
-  if (size >= 10) return size.toFixed(1);
-  return size.toFixed(2);
+function digits(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 100) return value.toFixed(0);
+  return value.toFixed(size >= 10 ? 1 : 2);
 }
 
 /** 1536 → "1.50 KiB". */
@@ -63,14 +60,15 @@ export function formatSeconds(seconds: number | null | undefined): string {
   if (size < 10) return `${seconds.toFixed(2)} s`;
   if (size < 60) return `${seconds.toFixed(1)} s`;
   const total = Math.round(seconds);
-  if (total < 3600) return pair(Math.floor(total / 60), "min", total % 60, "s");
-  if (total < 86_400)
-    return pair(Math.floor(total / 3600), "h", Math.floor((total % 3600) / 60), "min");
-  return pair(Math.floor(total / 86_400), "d", Math.floor((total % 86_400) / 3600), "h");
+  if (total < 3600) return pair(total, 60, "min", 1, "s");
+  if (total < 86_400) return pair(total, 3600, "h", 60, "min");
+  return pair(total, 86_400, "d", 3600, "h");
 }
 
-function pair(large: number, largeUnit: string, small: number, smallUnit: string): string {
-  return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
+/** In whole large units, and in small ones what is left. */
+function pair(total: number, large: number, unit: string, small: number, rest: string): string {
+  const left = Math.floor((total % large) / small);
+  return `${Math.floor(total / large)} ${unit}${left === 0 ? "" : ` ${left} ${rest}`}`;
 }
 
 /** 1234.5 with "tok" → "1.23k tok/s". */
@@ -85,15 +83,8 @@ export function formatPerSecond(perSecond: number): string {
 }
 
 function rateNumber(perSecond: number): string {
-  return Math.abs(perSecond) < 1000 ? trimmed(perSecond) : short(perSecond);
-}
-
-function trimmed(value: number): string {
-  const size = Math.abs(value);
-  if (size === 0) return "0";
-  if (size >= 100) return value.toFixed(0);
-  if (size >= 10) return value.toFixed(1);
-  return value.toFixed(2);
+  if (perSecond === 0) return "0";
+  return Math.abs(perSecond) < 1000 ? digits(perSecond) : short(perSecond);
 }
 
 /** 0.4231 → "42 %". */
@@ -166,27 +157,11 @@ export function formatAgo(stamp: string | null | undefined, now: number = Date.n
 
 export function formatClock(stamp: string): string {
   const time = new Date(stamp);
-  return Number.isNaN(time.getTime())
-    ? DASH
-    : time.toLocaleTimeString(undefined, { hour12: false });
+  if (Number.isNaN(time.getTime())) return DASH;
+  return time.toLocaleTimeString(undefined, { hour12: false });
 }
 
-const ACRONYMS = new Set([
-  "gpu",
-  "cpu",
-  "kl",
-  "lr",
-  "id",
-  "url",
-  "ema",
-  "kv",
-  "gae",
-  "api",
-  "json",
-  "dp",
-  "tp",
-  "sft",
-]);
+const ACRONYMS = new Set("gpu cpu kl lr id url ema kv gae api json dp tp sft".split(" "));
 
 /** "completions_per_prompt" → "Completions per prompt"; "kv_cache" → "KV cache". */
 export function formatName(name: string): string {
@@ -194,10 +169,8 @@ export function formatName(name: string): string {
     .split(/[_\-\s]+/)
     .filter((word) => word !== "")
     .map((word) => {
-      if (ACRONYMS.has(word)) return word.toUpperCase();
-      return word.endsWith("s") && ACRONYMS.has(word.slice(0, -1))
-        ? `${word.slice(0, -1).toUpperCase()}s`
-        : word;
+      const single = word.replace(/s$/, "");
+      return ACRONYMS.has(single) ? word.replace(single, single.toUpperCase()) : word;
     });
   const text = words.join(" ");
   return text.charAt(0).toUpperCase() + text.slice(1);

@@ -87,54 +87,37 @@ export function setPath(root: object, path: Path, value: Json | undefined, keep?
   else writePath(root, path, value);
 }
 
-/** Removes the value and those parents, down to `keep` keys, that are empty without it. */
-export function removePath(root: object, path: Path, keep = 0): void {
-  const parents: [Record<string | number, unknown> | unknown[], string | number][] = [];
-  let at: unknown = root;
-  for (const key of path) {
-    if (at === null || typeof at !== "object") return;
-    parents.push([at as Record<string | number, unknown>, key]);
-    at = (at as Record<string | number, unknown>)[key];
+/**
+ * Removes the value and those parents, down to `keep` keys, that are empty without it. True where the object at the
+ * beginning of the path lost its key.
+ */
+export function removePath(root: unknown, [key, ...rest]: Path, keep = 0): boolean {
+  if (typeof root !== "object" || root === null || key === undefined) return false;
+  const holder = root as Record<string | number, unknown>;
+  if (rest.length > 0) {
+    if (!removePath(holder[key], rest, keep - 1)) return false;
+    const child = holder[key];
+    if (keep > 0 || !isObject(child) || Object.keys(child).length > 0) return false;
   }
-  for (let depth = parents.length - 1; depth >= 0; depth -= 1) {
-    const [parent, key] = parents[depth] as [
-      Record<string | number, unknown> | unknown[],
-      string | number,
-    ];
-    if (depth < parents.length - 1) {
-      if (depth < keep) return;
-      const child = (parent as Record<string | number, unknown>)[key];
-      if (!isObject(child) || Object.keys(child).length > 0) return;
-    }
-    if (Array.isArray(parent)) {
-      parent.splice(Number(key), 1);
-      return;
-    }
-    delete parent[key];
+  if (Array.isArray(root)) {
+    root.splice(Number(key), 1);
+    return false;
   }
+  delete holder[key];
+  return true;
 }
 
+/** A key that is undefined is one that is not there. */
 export function deepEqual(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
-  if (Array.isArray(a) || Array.isArray(b)) {
-    return (
-      Array.isArray(a) &&
-      Array.isArray(b) &&
-      a.length === b.length &&
-      a.every((value, index) => deepEqual(value, b[index]))
-    );
-  }
-  const left = definedKeys(a);
-  const right = definedKeys(b);
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  const [left, right] = [definedEntries(a), new Map(definedEntries(b))];
   return (
-    left.length === right.length &&
-    left.every((key) =>
-      deepEqual((a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key]),
-    )
+    left.length === right.size && left.every(([key, value]) => deepEqual(value, right.get(key)))
   );
 }
 
-function definedKeys(value: object): string[] {
-  return Object.keys(value).filter((key) => (value as Record<string, unknown>)[key] !== undefined);
+function definedEntries(value: object): [string, unknown][] {
+  return Object.entries(value).filter(([, item]) => item !== undefined);
 }

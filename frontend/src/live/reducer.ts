@@ -7,7 +7,7 @@
 import type { RunError, RunEvent, RunState } from "@/api/types";
 import { isObject } from "@/lib/paths";
 import { checkpointOf, MAX_MARKS, markOf } from "./marks";
-import { addPoint, createSeries } from "./series";
+import { addPoint, createSeries, type Series } from "./series";
 import type { LiveAlert, LiveState, LogLine, StageSpan } from "./state";
 
 export const MAX_SPANS = 4000;
@@ -90,16 +90,9 @@ const HANDLERS: Record<string, Handler> = {
     const step = event.step ?? state.step ?? 0;
     const metrics = isObject(event.metrics) ? event.metrics : {};
     for (const [name, value] of Object.entries(metrics)) {
-      let byNode = state.series.get(name);
-      if (!byNode) {
-        byNode = new Map();
-        state.series.set(name, byNode);
-      }
-      let series = byNode.get(node);
-      if (!series) {
-        series = createSeries();
-        byNode.set(node, series);
-      }
+      const byNode = state.series.get(name) ?? new Map<string, Series>();
+      const series = byNode.get(node) ?? createSeries();
+      state.series.set(name, byNode.set(node, series));
       const point = typeof value === "number" ? value : Number.NaN;
       if (addPoint(series, step, point, event.attempt)) state.isWhole = false;
     }

@@ -78,18 +78,15 @@ export function TimelineCanvas({ onHover, onRange, ...painting }: TimelineCanvas
   );
 }
 
+/** The range that a key asks for; null: the one that follows the run; undefined: none. */
 function movedRange(range: Range, key: string): Range | null | undefined {
-  const length = range.end - range.start;
-  const by = (share: number) => ({
-    start: range.start + share * length,
-    end: range.end + share * length,
-  });
+  const by = 0.2 * (range.end - range.start);
   const middle = (range.start + range.end) / 2;
   switch (key) {
     case "ArrowLeft":
-      return by(-0.2);
+      return { start: range.start - by, end: range.end - by };
     case "ArrowRight":
-      return by(0.2);
+      return { start: range.start + by, end: range.end + by };
     case "+":
       return zoomRange(range, middle, 1 / 1.5);
     case "-":

@@ -98,7 +98,7 @@ export function TimelinePanel() {
         <Empty title="Nothing has run yet">Each stage appears here as soon as it starts.</Empty>
       ) : (
         <div className="flex min-h-0 flex-1 overflow-y-auto">
-          <TimelineRows rows={rows} range={range} now={now} rowHeight={rowHeight} axis={AXIS} />
+          <TimelineRows rows={rows} range={range} now={now} rowHeight={rowHeight} />
           <TimelineCanvas
             rows={rows}
             rowHeight={rowHeight}
@@ -129,13 +129,12 @@ interface TimelineRowsProps {
   range: Range;
   now: number;
   rowHeight: number;
-  axis: number;
 }
 
-function TimelineRows({ rows, range, now, rowHeight, axis }: TimelineRowsProps) {
+function TimelineRows({ rows, range, now, rowHeight }: TimelineRowsProps) {
   const colors = useNodeColors();
   return (
-    <ul className="w-44 shrink-0 max-lg:w-32" style={{ paddingTop: axis }}>
+    <ul className="w-44 shrink-0 max-lg:w-32" style={{ paddingTop: AXIS }}>
       {rows.map((row) => {
         const node = row.node ?? firstNode(row);
         const idle = row.showsIdle ? idleShare(row, range, now) : null;
@@ -144,11 +143,7 @@ function TimelineRows({ rows, range, now, rowHeight, axis }: TimelineRowsProps) 
             <button
               type="button"
               className="flex h-full w-full items-center gap-2 px-3 text-left text-xs hover:bg-hover"
-              title={
-                idle === null
-                  ? `${row.label} ${row.note}`
-                  : `${row.label} ${row.note}: idle ${formatShare(idle)} of what is shown`
-              }
+              title={`${row.label} ${row.note}${idle === null ? "" : `: idle ${formatShare(idle)} of what is shown`}`}
               onClick={() => showField(node)}
             >
               <span

@@ -23,6 +23,13 @@ export interface Painting {
 const LIGHT: ReadonlySet<string> = new Set(["learn"]);
 const FEWEST_STEP_PIXELS = 56;
 
+/** What is drawn, and on what. */
+interface Paper extends Painting {
+  context: CanvasRenderingContext2D;
+  width: number;
+  height: number;
+}
+
 export function drawTimeline(canvas: HTMLCanvasElement, painting: Painting): void {
   const context = canvas.getContext("2d");
   if (!context) return;
@@ -37,33 +44,30 @@ export function drawTimeline(canvas: HTMLCanvasElement, painting: Painting): voi
   context.clearRect(0, 0, width, height);
   context.font = `12px ${getComputedStyle(document.body).fontFamily}`;
   context.textBaseline = "middle";
+  const paper = { ...painting, context, width, height };
   for (const [index, row] of painting.rows.entries()) {
     const y = AXIS + index * painting.rowHeight;
-    if (row.showsIdle) drawIdle(context, y, width, painting);
-    drawRow(context, row, y, width, painting);
+    if (row.showsIdle) drawIdle(paper, y);
+    drawRow(paper, row, y);
   }
-  drawAxis(context, painting, width, height);
-  if (painting.brush) drawBrush(context, painting.brush, painting.range, width, height);
+  drawAxis(paper);
+  if (painting.brush) drawBrush(paper, painting.brush);
 }
 
-function xOf(time: number, range: Range, width: number): number {
+function xOf({ range, width }: Paper, time: number): number {
   return ((time - range.start) / (range.end - range.start || 1)) * width;
 }
 
-function drawAxis(
-  context: CanvasRenderingContext2D,
-  { range, origin, steps }: Painting,
-  width: number,
-  height: number,
-): void {
+function drawAxis(paper: Paper): void {
+  const { context, width, range, origin, steps } = paper;
   context.strokeStyle = resolveColor("var(--line-strong)");
   context.fillStyle = resolveColor("var(--muted)");
   if (steps.length > 0 && width / steps.length >= FEWEST_STEP_PIXELS) {
     let free = Number.NEGATIVE_INFINITY;
     for (const { step, at } of steps) {
-      const x = xOf(at, range, width);
+      const x = xOf(paper, at);
       const text = x < free ? "" : `step ${step}`;
-      line(context, x, height, text);
+      drawLine(paper, x, text);
       if (text) free = x + context.measureText(text).width + 10;
     }
     return;
@@ -71,16 +75,11 @@ function drawAxis(
   const step = tickStep(range, width / 90);
   const first = Math.ceil((range.start - origin) / step) * step + origin;
   for (let time = first; time <= range.end; time += step) {
-    line(
-      context,
-      xOf(time, range, width),
-      height,
-      formatMoment((time - origin) / 1000, step / 1000),
-    );
+    drawLine(paper, xOf(paper, time), formatMoment((time - origin) / 1000, step / 1000));
   }
 }
 
-function line(context: CanvasRenderingContext2D, at: number, height: number, text: string): void {
+function drawLine({ context, height }: Paper, at: number, text: string): void {
   const x = Math.round(at) + 0.5;
   context.globalAlpha = 0.7;
   context.beginPath();
@@ -92,12 +91,7 @@ function line(context: CanvasRenderingContext2D, at: number, height: number, tex
 }
 
 /** Time in which nobody works is hatched, never blank. */
-function drawIdle(
-  context: CanvasRenderingContext2D,
-  y: number,
-  width: number,
-  { rowHeight }: Painting,
-): void {
+function drawIdle({ context, width, rowHeight }: Paper, y: number): void {
   context.save();
   context.beginPath();
   context.rect(0, y + 4, width, rowHeight - 8);
@@ -115,68 +109,41 @@ function drawIdle(
   context.restore();
 }
 
-function drawRow(
-  context: CanvasRenderingContext2D,
-  row: TimelineRow,
-  y: number,
-  width: number,
-  painting: Painting,
-): void {
-  const { range, now, hovered, rowHeight } = painting;
+function drawRow(paper: Paper, row: TimelineRow, y: number): void {
+  const { width, range, now, hovered } = paper;
   const covered = new Map<string, number>();
   for (const bar of row.bars) {
     const end = bar.end ?? now;
     if (end < range.start || bar.start > range.end) continue;
-    const left = Math.max(-2, xOf(bar.start, range, width));
-    const right = Math.min(width + 2, xOf(end, range, width));
+    const left = Math.max(-2, xOf(paper, bar.start));
+    const right = Math.min(width + 2, xOf(paper, end));
     const isHovered = bar.span === hovered;
     // Bars of a node that are closer than a pixel melt together, so that long runs stay quick to draw.
     if (right - (covered.get(bar.span.node) ?? -9) < 0.5 && !isHovered) continue;
     covered.set(bar.span.node, right);
-    drawBar(
-      context,
-      bar,
-      { x: left, y: y + 4, width: right - left, height: rowHeight - 8 },
-      painting,
-    );
+    drawBar(paper, bar, left, y + 4, right - left);
   }
 }
 
-interface Box {
-  x: number;
-  y: number;
-  width: number;
-  height: number;
-}
-
-function drawBar(
-  context: CanvasRenderingContext2D,
-  bar: Bar,
-  box: Box,
-  { colorOf, hovered }: Painting,
-): void {
-  const { span } = bar;
+function drawBar(paper: Paper, { span, end }: Bar, x: number, y: number, width: number): void {
+  const { context, colorOf, hovered, rowHeight } = paper;
+  const height = rowHeight - 8;
   const verb = span.stage.split(".").at(-1) ?? span.stage;
   context.fillStyle = resolveColor("var(--surface)");
-  context.fillRect(box.x, box.y, Math.max(1, box.width - 0.5), box.height);
+  context.fillRect(x, y, Math.max(1, width - 0.5), height);
   context.fillStyle = resolveColor(colorOf(span.node));
-  const isLight = LIGHT.has(verb) || bar.end === null;
+  const isLight = LIGHT.has(verb) || end === null;
   context.globalAlpha = span === hovered ? 1 : isLight ? 0.45 : 0.92;
-  context.fillRect(box.x, box.y, Math.max(1, box.width - 0.5), box.height);
+  context.fillRect(x, y, Math.max(1, width - 0.5), height);
   context.globalAlpha = 1;
-  if (context.measureText(verb).width + 12 > box.width) return;
+  if (context.measureText(verb).width + 12 > width) return;
   context.fillStyle = resolveColor(isLight && span !== hovered ? "var(--text)" : "var(--surface)");
-  context.fillText(verb, Math.max(box.x, 0) + 6, box.y + box.height / 2 + 0.5);
+  context.fillText(verb, Math.max(x, 0) + 6, y + height / 2 + 0.5);
 }
 
-function drawBrush(
-  context: CanvasRenderingContext2D,
-  brush: Range,
-  range: Range,
-  width: number,
-  height: number,
-): void {
-  const [from, to] = [xOf(brush.start, range, width), xOf(brush.end, range, width)];
+function drawBrush(paper: Paper, brush: Range): void {
+  const { context, height } = paper;
+  const [from, to] = [xOf(paper, brush.start), xOf(paper, brush.end)];
   context.globalAlpha = 0.18;
   context.fillStyle = resolveColor("var(--accent)");
   context.fillRect(Math.min(from, to), 0, Math.abs(to - from), height);
