@@ -19,7 +19,9 @@ import { Dock } from "./Dock";
 import { Settings, SettingsOutline } from "./Settings";
 import { useSettingsWidth } from "./useNarrow";
 
-const LoopRuns = lazy(() => import("./LoopRuns").then((module) => ({ default: module.LoopRuns })));
+const RunStrip = lazy(() =>
+  import("@/features/runs/list/RunStrip").then((module) => ({ default: module.RunStrip })),
+);
 
 const DOCK_HEIGHT = 204;
 
@@ -62,7 +64,7 @@ export function EditorLayout() {
             </div>
           </main>
           <Suspense>
-            <LoopRuns />
+            <RunStrip />
           </Suspense>
           {isDockOpen ? (
             <section

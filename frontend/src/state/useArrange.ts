@@ -9,13 +9,7 @@ import { moveNodes } from "./commands/nodes";
 import { useOpenLoop } from "./document/context";
 import { useSelection } from "./selection";
 
-interface Arranging {
-  /** Lays out the selection, or everything where fewer than two nodes are selected. */
-  arrange: () => void;
-  arrangePools: () => void;
-}
-
-export function useArrange(): Arranging {
+export function useArrange() {
   const { catalog, store } = useOpenLoop();
   return useMemo(() => {
     const move = (positions: Record<string, Point>, label: string, isWhole: boolean) => {
@@ -23,6 +17,7 @@ export function useArrange(): Arranging {
       if (isWhole) reveal(null);
     };
     return {
+      /** Lays out the selection, or everything where fewer than two nodes are selected. */
       arrange: () => {
         const { nodes: chosen } = useSelection.getState();
         const { document } = store.getState();

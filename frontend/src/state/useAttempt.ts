@@ -3,13 +3,10 @@ import { useCallback, useState } from "react";
 import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 
-export interface Attempting {
-  isBusy: boolean;
-  attempt: (work: () => unknown, failed?: string) => Promise<void>;
-}
+export type Attempting = ReturnType<typeof useAttempt>;
 
 /** Does work that may be refused and says why; then queries whose keys begin with `changed` are asked again. */
-export function useAttempt(...changed: readonly string[]): Attempting {
+export function useAttempt(...changed: readonly string[]) {
   const client = useQueryClient();
   const [isBusy, setBusy] = useState(false);
   const key = changed.join("\n");

@@ -76,12 +76,12 @@ describe("shades of tokens", () => {
   it("tokens stand in the lines of their text, whichever break a line", () => {
     const lines = tokenLines(["a", "b\nc", "\n", "d"]);
 
-    expect(lines.map(({ places }) => places.map(({ text }) => text).join(""))).toEqual([
+    expect(lines.map((places) => places.map(({ text }) => text).join(""))).toEqual([
       "ab",
       "c",
       "d",
     ]);
-    expect(lines[1]?.places[0]?.place).toBe(1);
+    expect(lines[1]?.[0]?.place).toBe(1);
   });
 });
 

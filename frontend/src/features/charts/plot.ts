@@ -26,13 +26,7 @@ interface PlotOptions {
   onZoom?: (zoom: Zoom | null) => void;
 }
 
-export interface Plot {
-  setData: (data: ChartData, marks: readonly Mark[]) => void;
-  setNow: (step: number | null) => void;
-  setZoom: (zoom: Zoom | null) => void;
-  setSize: (width: number, height: number) => void;
-  destroy: () => void;
-}
+export type Plot = ReturnType<typeof createPlot>;
 
 const CURSOR = "coloop.run";
 const ABOVE = 18;
@@ -41,7 +35,7 @@ export const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) =>
   [1, 2, 5].map((times) => times * 10 ** power),
 ).flat();
 
-export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
+export function createPlot(host: HTMLElement, options: PlotOptions) {
   let marks: readonly Mark[] = [];
   let now: number | null = null;
   // Never read back from uPlot: it commits scales later, and others would then seem to have been chosen.
@@ -127,22 +121,22 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
     if (zoom) plot.setScale("x", zoom);
   };
   return {
-    setNow: (step) => {
+    setNow: (step: number | null) => {
       if (step === now) return;
       now = step;
       plot.redraw(false);
     },
-    setData: (data, told) => {
+    setData: (data: ChartData, told: readonly Mark[]) => {
       marks = told;
       dashDoubles(plot, data.values.slice(0, options.colors.length), dashed);
       show([data.steps, ...data.values] as uPlot.AlignedData);
     },
-    setZoom: (chosen) => {
+    setZoom: (chosen: Zoom | null) => {
       if (chosen?.min === zoom?.min && chosen?.max === zoom?.max) return;
       zoom = chosen;
       show(plot.data);
     },
-    setSize: (width, height) => plot.setSize({ width, height }),
+    setSize: (width: number, height: number) => plot.setSize({ width, height }),
     destroy: () => plot.destroy(),
   };
 }

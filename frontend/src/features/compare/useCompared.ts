@@ -46,11 +46,7 @@ export function useCompared(ids: readonly string[], catalog: Catalog | null, sho
 }
 
 /** In what the loops of the runs differ; the first one is what the others are held against. */
-export function useDifferences(ids: readonly string[]): {
-  found: readonly Difference[];
-  isLoading: boolean;
-  error: unknown;
-} {
+export function useDifferences(ids: readonly string[]) {
   const [first = "", ...others] = ids;
   const changes = useQueries({
     queries: others.map((other) => ({

@@ -3,7 +3,7 @@ import { toast } from "sonner";
 import { create } from "zustand";
 import { errorMessage, isAbort } from "@/api/client";
 import { fitLoop } from "@/api/routes";
-import type { Change, Estimate, FitAnswer, JsonObject, PredictedTime } from "@/api/types";
+import type { Change, FitAnswer, JsonObject } from "@/api/types";
 import { toSpec } from "@/document/convert";
 import { refusalOf } from "@/document/problems";
 import { formatShare } from "@/lib/format";
@@ -11,28 +11,9 @@ import { applyFit } from "@/state/commands/applyChanges";
 import { useDocument, useOpenLoop, useSync } from "@/state/document/context";
 import type { SyncState } from "@/state/sync/state";
 
-export interface Budget {
-  share: number;
-  own: number;
-  isTrying: boolean;
-  isSettled: boolean;
-  isAsking: boolean;
-  answer: FitAnswer | null;
-  /** Costs under the budget: as tried, else of the loop as it is, or as it was when it could last be read. */
-  estimate: Estimate | null;
-  time: PredictedTime | null;
-  /** Why no run takes the loop as it is, whatever its memory; null: one would. */
-  refusal: string | null;
-  isOfBefore: boolean;
-  move: (share: number) => void;
-  back: () => void;
-  apply: () => void;
-  take: (edits: readonly Change[], label: string, unlocks?: readonly string[]) => void;
-  /** Settings that fit under the loop's own budget, at once; false where there are none. */
-  makeItFit: () => Promise<boolean>;
-}
+export type Budget = ReturnType<typeof useBudget>;
 
-export function useBudget(): Budget {
+export function useBudget() {
   const { store, catalog } = useOpenLoop();
   const isOfBefore = useSync(isUnread);
   const check = useSync((state) => (isUnread(state) ? state.lastRead : state.check));
@@ -44,7 +25,7 @@ export function useBudget(): Budget {
 
   return useMemo(() => {
     const spec = () => toSpec(store.getState().document);
-    const take: Budget["take"] = (edits, label, unlocks = []) => {
+    const take = (edits: readonly Change[], label: string, unlocks: readonly string[] = []) => {
       giveUp();
       store.dispatch(applyFit, { catalog, edits, unlocks }, { label });
     };
@@ -55,20 +36,23 @@ export function useBudget(): Budget {
       isSettled,
       isAsking,
       answer,
+      /** Costs under the budget: as tried, else of the loop as it is, or as it was when it could last be read. */
       estimate: shown?.after ?? check?.estimate ?? null,
       time: shown?.after_time ?? check?.time ?? null,
+      /** Why no run takes the loop as it is, whatever its memory; null: one would. */
       refusal: refusalOf(check?.report.diagnostics ?? []),
       isOfBefore,
-      move: (share) => (share === own ? giveUp() : moveTo(share, spec())),
+      move: (share: number) => (share === own ? giveUp() : moveTo(share, spec())),
       back: giveUp,
       apply: () => {
         if (answer && isSettled)
           take(answer.edits, `Fit to ${formatShare(answer.budget_fraction)} of the memory`);
       },
       take,
-      makeItFit: async () => {
+      /** Settings that fit under the loop's own budget, at once; false where there are none. */
+      makeItFit: async (): Promise<boolean> => {
         try {
-          const found = await fitNow(spec());
+          const found = await fitLoop({ spec: spec(), with_ways: true });
           if (found.fits) take(found.edits, "Make it fit");
           return found.fits;
         } catch (error) {
@@ -124,7 +108,7 @@ function isUnread({ check, lastRead }: SyncState): boolean {
 
 export const PAUSE_MILLISECONDS = 80;
 
-export interface Trial {
+interface Trial {
   budget: number | null;
   answer: FitAnswer | null;
   isAsking: boolean;
@@ -154,10 +138,6 @@ export function giveUp(): void {
   current?.abort();
   current = null;
   useTrial.setState(NOTHING);
-}
-
-export function fitNow(spec: JsonObject): Promise<FitAnswer> {
-  return fitLoop({ spec, with_ways: true });
 }
 
 async function ask(spec: JsonObject, budget: number | null): Promise<void> {

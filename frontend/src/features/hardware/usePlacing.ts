@@ -17,15 +17,7 @@ function useLaidOut(budget: Budget): PoolSizes {
   return Object.fromEntries(pools.map((pool) => [pool.name, pool.gpus.length]));
 }
 
-interface Placing {
-  pools: readonly string[];
-  reason: string | null;
-  canSplit: boolean;
-  place: (role: Role, pool: string) => void;
-  resize: (pool: string, gpus: number) => void;
-}
-
-export function usePlacing(budget: Budget): Placing {
+export function usePlacing(budget: Budget) {
   const { catalog, store } = useOpenLoop();
   const laidOut = useLaidOut(budget);
   const refusal = useEditRefusal();
@@ -36,18 +28,18 @@ export function usePlacing(budget: Budget): Placing {
     refusal ?? (onCpu ? "Without GPUs the compiler chooses the processes itself" : null);
   return {
     pools: Object.keys(laidOut),
+    /** Why nothing can be placed; null: it can. */
     reason,
     canSplit: Object.values(laidOut).some((size) => size > 1),
-    place: (role, pool) => {
+    place: (role: Role, pool: string) => {
       if (reason !== null) return;
       const kind = store.getState().document.nodes[role.node]?.kind ?? "";
       const path = poolPath(catalog, kind, LEARNING.has(role.verb));
       if (path === null) return;
-      const args = { node: role.node, pool, path, laidOut };
       const label = `Place ${role.node} ${role.verb} in ${pool}`;
-      store.dispatch(placeNode, args, { label });
+      store.dispatch(placeNode, { node: role.node, pool, path, laidOut }, { label });
     },
-    resize: (pool, gpus) => {
+    resize: (pool: string, gpus: number) => {
       const other = Object.keys(laidOut).find((name) => name !== pool);
       if (reason !== null || other === undefined) return;
       const label = `Give ${pool} ${gpus} GPUs`;

@@ -12,6 +12,7 @@ import {
 import type { LoopVersion, VersionDiff } from "@/api/types";
 import { fromSpec } from "@/document/convert";
 import type { LoopDocument } from "@/document/types";
+import { formatPlural } from "@/lib/format";
 import { useCatalog, useDocument, useOpenLoop, useSync } from "@/state/document/context";
 import { differenceText, documentDifferences } from "@/state/sync/merge";
 import { useAttempt } from "@/state/useAttempt";
@@ -161,7 +162,9 @@ function VersionRow({ version, isNewest, isChosen, onChoose }: VersionRowProps) 
           <span className="tabular flex-1">
             Version {version.version} · <Ago at={version.saved_at} />
           </span>
-          {version.runs > 0 ? <Badge tone="accent">{runsText(version)}</Badge> : null}
+          {version.runs > 0 ? (
+            <Badge tone="accent">{formatPlural(version.runs, "run")}</Badge>
+          ) : null}
           {isNewest ? <Badge>now</Badge> : null}
         </span>
       </button>
@@ -173,10 +176,6 @@ function versionTitle({ label, reason, restored_from }: LoopVersion): string {
   if (label) return label;
   if (reason === "created") return "Created";
   return reason === "restored" ? `Restored from version ${restored_from}` : "Edited";
-}
-
-function runsText({ runs }: LoopVersion): string {
-  return runs === 1 ? "1 run" : `${runs} runs`;
 }
 
 type Line = VersionDiff["lines"][number];
@@ -220,18 +219,21 @@ function VersionChanges(props: VersionChangesProps) {
         <Segmented label="How changes are shown" value={view} options={VIEWS} onChange={setView} />
       </div>
       <div className="min-h-0 flex-1 overflow-y-auto">
-        {view === "lines" ? <TextChanges {...props} /> : null}
-        {view !== "lines" && then.isPending ? <Loading label="Comparing" /> : null}
-        {view !== "lines" && then.isError ? (
+        {view === "lines" ? (
+          <TextChanges {...props} />
+        ) : then.isPending ? (
+          <Loading label="Comparing" />
+        ) : then.isError ? (
           <Failed title="The version could not be loaded" error={then.error} />
-        ) : null}
-        {view !== "lines" && then.data && !before ? (
+        ) : !before ? (
           <p className="p-4 text-muted text-sm">
             This version is invalid; only its text can be shown.
           </p>
-        ) : null}
-        {view === "said" && before ? <VersionWords before={before} after={now} /> : null}
-        {view === "graph" && before ? <VersionGraph before={before} after={now} /> : null}
+        ) : view === "said" ? (
+          <VersionWords before={before} after={now} />
+        ) : (
+          <VersionGraph before={before} after={now} />
+        )}
       </div>
     </div>
   );
@@ -267,12 +269,12 @@ function TextChanges({ loopId, version, revision }: VersionChangesProps) {
 function VersionWords({ before, after }: { before: LoopDocument; after: LoopDocument }) {
   const catalog = useCatalog();
   const groups = useMemo(() => {
-    const found = new Map<string, string[]>();
+    const groups = new Map<string, string[]>();
     for (const difference of documentDifferences(before, after)) {
       const { where, what } = differenceText(catalog, difference);
-      found.set(where, [...(found.get(where) ?? []), what]);
+      groups.set(where, [...(groups.get(where) ?? []), what]);
     }
-    return [...found];
+    return [...groups];
   }, [catalog, before, after]);
   if (groups.length === 0)
     return <p className="p-4 text-muted text-sm">No change that affects a run.</p>;

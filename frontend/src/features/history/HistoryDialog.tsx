@@ -1,7 +1,6 @@
-import { useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { showDialog, useDialogs } from "@/state/dialogs";
 import { useDocument, useOpenLoop } from "@/state/document/context";
-import type { Entry } from "@/state/document/history";
 import { classes } from "@/ui/classes";
 import { Dialog } from "@/ui/Dialog";
 import { Segmented } from "@/ui/Segmented";
@@ -52,7 +51,6 @@ export function HistoryDialog() {
 export function UndoList() {
   const { store } = useOpenLoop();
   const { past, future } = useDocument((state) => state.history);
-  const isReadonly = useDocument((state) => state.isReadonly);
   const go = (steps: number) => {
     for (let step = 0; step < Math.abs(steps); step += 1) (steps < 0 ? store.undo : store.redo)();
   };
@@ -67,53 +65,44 @@ export function UndoList() {
       {entries.map(({ entry, steps }) => (
         <Row
           key={entry.after}
-          entry={entry}
-          steps={steps}
-          isDisabled={isReadonly}
+          isNow={steps === 0}
+          className={classes("border-line border-b", steps > 0 && "text-faint")}
           onGo={() => go(steps)}
-        />
-      ))}
-      <li>
-        <button
-          type="button"
-          disabled={isReadonly}
-          aria-current={past.length === 0 || undefined}
-          className="w-full px-3 py-2 text-left text-sm hover:bg-hover aria-current:bg-accent-soft"
-          onClick={() => go(-past.length)}
         >
-          As opened
-        </button>
-      </li>
+          <span className="text-sm">{steps > 0 ? `${entry.label} (undone)` : entry.label}</span>
+          {entry.group ? (
+            <span className="w-full truncate font-mono text-muted text-xs" title={entry.group}>
+              {entry.group.replace(/^nodes\./, "")}
+            </span>
+          ) : null}
+        </Row>
+      ))}
+      <Row isNow={past.length === 0} className="text-sm" onGo={() => go(-past.length)}>
+        As opened
+      </Row>
     </ul>
   );
 }
 
 interface RowProps {
-  entry: Entry;
-  steps: number;
-  isDisabled: boolean;
+  isNow: boolean;
+  className: string;
   onGo: () => void;
+  children: ReactNode;
 }
 
-function Row({ entry, steps, isDisabled, onGo }: RowProps) {
+function Row({ isNow, className, onGo, children }: RowProps) {
+  const isReadonly = useDocument((state) => state.isReadonly);
   return (
     <li>
       <button
         type="button"
-        disabled={isDisabled}
-        aria-current={steps === 0 || undefined}
-        className={classes(
-          "flex w-full flex-col border-line border-b px-3 py-2 text-left hover:bg-hover aria-current:bg-accent-soft",
-          steps > 0 && "text-faint",
-        )}
+        disabled={isReadonly}
+        aria-current={isNow || undefined}
+        className={`flex w-full flex-col px-3 py-2 text-left hover:bg-hover aria-current:bg-accent-soft ${className}`}
         onClick={onGo}
       >
-        <span className="text-sm">{steps > 0 ? `${entry.label} (undone)` : entry.label}</span>
-        {entry.group ? (
-          <span className="w-full truncate font-mono text-muted text-xs" title={entry.group}>
-            {entry.group.replace(/^nodes\./, "")}
-          </span>
-        ) : null}
+        {children}
       </button>
     </li>
   );

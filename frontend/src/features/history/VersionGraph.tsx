@@ -66,21 +66,17 @@ function Node({ node, kind }: { node: DrawnNode; kind: string }) {
       <text x={12} y={38} fontSize={12} fill="var(--muted)">
         {short(kind)}
       </text>
-      {mark ? (
-        <>
-          <circle cx={WIDTH} cy={0} r={10} fill={ink} />
-          <text
-            x={WIDTH}
-            y={5}
-            fontSize={15}
-            fontWeight={700}
-            textAnchor="middle"
-            fill="var(--surface)"
-          >
-            {mark}
-          </text>
-        </>
-      ) : null}
+      {mark ? <circle cx={WIDTH} cy={0} r={10} fill={ink} /> : null}
+      <text
+        x={WIDTH}
+        y={5}
+        fontSize={15}
+        fontWeight={700}
+        textAnchor="middle"
+        fill="var(--surface)"
+      >
+        {mark}
+      </text>
     </g>
   );
 }
@@ -107,25 +103,10 @@ interface DrawnNode {
   standing: Standing;
 }
 
-interface DrawnEdge {
-  key: string;
-  path: string;
-  standing: Standing;
-}
-
-interface Drawing {
-  left: number;
-  top: number;
-  width: number;
-  height: number;
-  nodes: DrawnNode[];
-  edges: DrawnEdge[];
-}
-
 const WIDTH = 168;
 const HEIGHT = 48;
 
-function drawVersions(before: LoopDocument, after: LoopDocument): Drawing {
+function drawVersions(before: LoopDocument, after: LoopDocument) {
   const ids = [...new Set([...Object.keys(before.nodes), ...Object.keys(after.nodes)])];
   const nodes = ids.map((id): DrawnNode => {
     const [old, now] = [before.nodes[id], after.nodes[id]];
@@ -134,7 +115,7 @@ function drawVersions(before: LoopDocument, after: LoopDocument): Drawing {
   });
   const places = new Map(nodes.map(({ id, at }) => [id, at]));
   const [old, now] = [edgesOf(before), edgesOf(after)];
-  const edges = [...new Set([...old.keys(), ...now.keys()])].flatMap((key): DrawnEdge[] => {
+  const edges = [...new Set([...old.keys(), ...now.keys()])].flatMap((key) => {
     const edge = now.get(key) ?? old.get(key);
     const from = edge && places.get(portRef(edge.from).node);
     const to = edge && places.get(portRef(edge.to).node);

@@ -10,45 +10,31 @@ export function DropZone({ children }: { children: ReactNode }) {
   const open = useImport();
 
   useEffect(() => {
-    let depth = 0;
+    const listening = new AbortController();
+    const { signal } = listening;
     const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
-    const openDropped = async (transfer: DataTransfer | null) => {
-      const files = await droppedFiles(transfer);
-      if (files.length > 0) void open(files);
-      else toast.error("No loop found in that folder.", { description: NO_LOOP });
-    };
-    const enter = (event: DragEvent) => {
+    const over = (event: DragEvent) => {
       if (!hasFiles(event)) return;
-      depth += 1;
+      event.preventDefault();
       setOver(true);
     };
-    const leave = (event: DragEvent) => {
-      if (!hasFiles(event)) return;
-      depth -= 1;
-      if (depth <= 0) setOver(false);
-    };
-    const over = (event: DragEvent) => {
-      if (hasFiles(event)) event.preventDefault();
-    };
-    const drop = (event: DragEvent) => {
-      depth = 0;
+    // Within the page a drag leaves one thing for another.
+    const leave = (event: DragEvent) => event.relatedTarget === null && setOver(false);
+    const drop = async (event: DragEvent) => {
       setOver(false);
       if (!hasFiles(event)) return;
       event.preventDefault();
       // An editor under the pointer would put the file's text in.
       event.stopPropagation();
-      void openDropped(event.dataTransfer);
+      const files = await droppedFiles(event.dataTransfer);
+      if (files.length > 0) void open(files);
+      else toast.error("No loop found in that folder.", { description: NO_LOOP });
     };
-    window.addEventListener("dragenter", enter);
-    window.addEventListener("dragleave", leave);
-    window.addEventListener("dragover", over);
-    window.addEventListener("drop", drop, { capture: true });
-    return () => {
-      window.removeEventListener("dragenter", enter);
-      window.removeEventListener("dragleave", leave);
-      window.removeEventListener("dragover", over);
-      window.removeEventListener("drop", drop, { capture: true });
-    };
+    window.addEventListener("dragenter", over, { signal });
+    window.addEventListener("dragover", over, { signal });
+    window.addEventListener("dragleave", leave, { signal });
+    window.addEventListener("drop", (event) => void drop(event), { signal, capture: true });
+    return () => listening.abort();
   }, [open]);
 
   return (
@@ -65,24 +51,23 @@ export function DropZone({ children }: { children: ReactNode }) {
   );
 }
 
-/** The files of a drop; of a folder of a run the loop that it ran, of any other folder the loops right in it. */
-
 const RUN_SPEC = "spec.yaml";
 const LOOP = /\.(ya?ml|png)$/i;
 
-/** To be called while the drop is handled: later the browser has forgotten it. */
+/**
+ * The files of a drop; of a folder of a run the loop that it ran, of any other folder the loops right in it. To be
+ * called while the drop is handled: later the browser has forgotten it.
+ */
 async function droppedFiles(transfer: DataTransfer | null): Promise<File[]> {
-  const entries = [...(transfer?.items ?? [])].map((item) => item.webkitGetAsEntry?.() ?? null);
+  const entries = [...(transfer?.items ?? [])].flatMap((item) => item.webkitGetAsEntry?.() ?? []);
   const files = [...(transfer?.files ?? [])];
-  if (!entries.some((entry) => entry?.isDirectory)) return files;
-  const found = await Promise.all(entries.filter((entry) => entry !== null).map(filesOf));
-  return found.flat();
+  if (!entries.some((entry) => entry.isDirectory)) return files;
+  return (await Promise.all(entries.map(filesOf))).flat();
 }
 
 async function filesOf(entry: FileSystemEntry): Promise<File[]> {
   if (isFile(entry)) return [await fileOf(entry)];
-  if (!isFolder(entry)) return [];
-  const inside = (await listed(entry)).filter(isFile);
+  const inside = (await listed(entry as FileSystemDirectoryEntry)).filter(isFile);
   const spec = inside.find(({ name }) => name === RUN_SPEC);
   const wanted = spec ? [spec] : inside.filter(({ name }) => LOOP.test(name));
   return Promise.all(wanted.map(fileOf));
@@ -90,10 +75,6 @@ async function filesOf(entry: FileSystemEntry): Promise<File[]> {
 
 function isFile(entry: FileSystemEntry): entry is FileSystemFileEntry {
   return entry.isFile;
-}
-
-function isFolder(entry: FileSystemEntry): entry is FileSystemDirectoryEntry {
-  return entry.isDirectory;
 }
 
 function fileOf(entry: FileSystemFileEntry): Promise<File> {

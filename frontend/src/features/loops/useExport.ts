@@ -8,12 +8,7 @@ import { useOpenLoop } from "@/state/document/context";
 import { clearSelection, select, useSelection } from "@/state/selection";
 import { NOT_SAVED, pendingText } from "@/state/sync/state";
 
-interface Export {
-  exportYaml: () => Promise<void>;
-  exportPng: () => Promise<void>;
-}
-
-export function useExport(): Export {
+export function useExport() {
   const { store } = useOpenLoop();
   const text = useLoopText();
   return useMemo(() => {

@@ -4,6 +4,7 @@ import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { ApiError, errorMessage } from "@/api/client";
 import { importLoop } from "@/api/routes";
+import type { Diagnostic } from "@/api/types";
 import { formatBytes } from "@/lib/format";
 
 const MAX_BYTES = 4 * 1024 * 1024;
@@ -68,16 +69,10 @@ async function yamlIn(file: File): Promise<string> {
   return yaml ?? new TextDecoder().decode(bytes);
 }
 
-interface Told {
-  message: string;
-  hint?: string | null;
-  line?: number | null;
-}
-
 function importProblem(error: unknown): string {
   const detail = error instanceof ApiError ? error.detail : null;
   if (typeof detail === "object" && detail !== null && "diagnostics" in detail) {
-    const [first] = (detail as { diagnostics: Told[] }).diagnostics;
+    const [first] = (detail as { diagnostics: (Diagnostic & { line?: number })[] }).diagnostics;
     if (first) {
       const told = [first.message, first.hint].filter(Boolean).join("; ");
       return first.line ? `Line ${first.line}: ${told}` : told;

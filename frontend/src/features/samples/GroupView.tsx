@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { ArrowLeft, ArrowRight } from "lucide-react";
-import { useMemo, useState } from "react";
+import { type ReactNode, useMemo, useState } from "react";
 import { fetchSampleTokens } from "@/api/routes";
 import type { SampleRow, SampleTokens } from "@/api/types";
 import { kindOf } from "@/graph/geometry";
@@ -92,61 +92,51 @@ function useIsJudge(): (node: string) => boolean {
   };
 }
 
-interface LinkProps {
+interface LinksProps {
   row: SampleRow;
   rows: readonly SampleRow[];
+  siblings?: readonly SampleRow[];
   onChoose: (id: string) => void;
 }
 
-function Up({ row, rows, onChoose }: LinkProps) {
+function Up({ row, rows, onChoose }: LinksProps) {
   const above = parentOf(row, rows);
-  if (!above) return null;
-  return (
-    <Button
-      size="small"
-      look="quiet"
-      icon={<ArrowLeft size={13} />}
-      onClick={() => onChoose(idOf(above))}
-    >
-      {above.node}
-    </Button>
-  );
+  return above ? <Jump to={above} icon={<ArrowLeft size={13} />} onChoose={onChoose} /> : null;
 }
 
-function Siblings({
-  row,
-  rows,
-  siblings,
-  onChoose,
-}: LinkProps & { siblings: readonly SampleRow[] }) {
+function Siblings({ row, rows, siblings = [], onChoose }: LinksProps) {
   const [below] = childrenOf(row, rows);
   return (
     <>
       {siblings.length > 1
-        ? siblings.slice(0, 8).map((one, place) => (
+        ? siblings.slice(0, 8).map((sibling, place) => (
             <button
-              key={idOf(one)}
+              key={idOf(sibling)}
               type="button"
-              aria-label={`Answer ${place + 1}, of ${one.node}`}
-              aria-pressed={one === row}
+              aria-label={`Answer ${place + 1}, of ${sibling.node}`}
+              aria-pressed={sibling === row}
               className="tabular size-5 rounded-1 text-xs hover:bg-hover aria-pressed:bg-accent-soft aria-pressed:text-accent-text"
-              onClick={() => onChoose(idOf(one))}
+              onClick={() => onChoose(idOf(sibling))}
             >
               {place + 1}
             </button>
           ))
         : null}
-      {below ? (
-        <Button
-          size="small"
-          look="quiet"
-          icon={<ArrowRight size={13} />}
-          onClick={() => onChoose(idOf(below))}
-        >
-          {below.node}
-        </Button>
-      ) : null}
+      {below ? <Jump to={below} icon={<ArrowRight size={13} />} onChoose={onChoose} /> : null}
     </>
+  );
+}
+
+interface JumpProps extends Pick<LinksProps, "onChoose"> {
+  to: SampleRow;
+  icon: ReactNode;
+}
+
+function Jump({ to, icon, onChoose }: JumpProps) {
+  return (
+    <Button size="small" look="quiet" icon={icon} onClick={() => onChoose(idOf(to))}>
+      {to.node}
+    </Button>
   );
 }
 
@@ -189,12 +179,9 @@ function useSampleTokens(
   const known = found.data?.rows ?? NONE;
   return useMemo(() => {
     const texts = new Map(rows.map((row) => [idOf(row), sampleText(row.completion)]));
-    const byRow = new Map<string, SampleTokens>();
-    for (const one of known) {
-      const id = String(one.id);
-      if (!byRow.has(id) && isOf(one, texts.get(id))) byRow.set(id, one);
-    }
-    return byRow;
+    const own = known.filter((tokens) => isOf(tokens, texts.get(String(tokens.id))));
+    // The first of each row counts.
+    return new Map(own.toReversed().map((tokens) => [String(tokens.id), tokens]));
   }, [known, rows]);
 }
 

@@ -13,8 +13,8 @@ import {
   fullValue,
   groundOf,
   isSigned,
+  type Shade,
   shadeOf,
-  type TokenLine,
   type TokenView,
   tokenLines,
   tokenTitle,
@@ -84,7 +84,7 @@ export function SamplePane(props: SamplePaneProps) {
         {tokens && shown ? (
           <TokenText tokens={tokens} view={shown} color={color} />
         ) : (
-          <PlainText text={sampleText(row.completion)} color={color} />
+          <Lines lines={sampleText(row.completion).split("\n")} color={color} />
         )}
       </div>
       {tokens && shown ? <Legend tokens={tokens} view={shown} /> : null}
@@ -93,7 +93,7 @@ export function SamplePane(props: SamplePaneProps) {
 }
 
 function ScoreBadge({ name, value }: { name: string; value: number | null }) {
-  const tone = value === null ? "neutral" : value > 0 ? "success" : value < 0 ? "error" : "neutral";
+  const tone = !value ? "neutral" : value > 0 ? "success" : "error";
   return (
     <Badge tone={tone} className="text-xs" title={`Score of ${name}`}>
       {name} <span className="tabular">{formatMetric(value)}</span>
@@ -103,28 +103,25 @@ function ScoreBadge({ name, value }: { name: string; value: number | null }) {
 
 function Legend({ tokens, view }: { tokens: SampleTokens; view: TokenView }) {
   const full = formatMetric(fullValue(valuesOf(tokens, view)));
-  const swatch = (tone: string) => (
-    <span
-      aria-hidden="true"
-      className="inline-block h-3 w-6 rounded-[2px]"
-      style={{ background: `color-mix(in srgb, ${tone} 42%, transparent)` }}
-    />
+  const swatch = (tone: Shade["tone"], text: string) => (
+    <span className="flex items-center gap-1">
+      <span
+        aria-hidden="true"
+        className="inline-block h-3 w-6 rounded-[2px]"
+        style={{ background: groundOf({ tone, strength: 1 }) }}
+      />{" "}
+      {text}
+    </span>
   );
   return (
     <p className="tabular flex shrink-0 flex-wrap items-center gap-x-3 gap-y-0.5 border-line border-t px-3 py-1 text-muted text-xs">
       {isSigned(view) ? (
         <>
-          <span className="flex items-center gap-1">
-            {swatch("var(--error)")} −{full}
-          </span>
-          <span className="flex items-center gap-1">
-            {swatch("var(--success-mark)")} +{full}
-          </span>
+          {swatch("bad", `−${full}`)}
+          {swatch("good", `+${full}`)}
         </>
       ) : (
-        <span className="flex items-center gap-1">
-          {swatch("var(--accent)")} up to {full}
-        </span>
+        swatch("plain", `up to ${full}`)
       )}
       {tokens.mask.includes(false) ? (
         <span className="underline decoration-dotted underline-offset-4">not trained</span>
@@ -150,27 +147,7 @@ interface TokenTextProps {
 function TokenText({ tokens, view, color }: TokenTextProps) {
   const values = valuesOf(tokens, view);
   const full = fullValue(values);
-  return (
-    <ol className="flex flex-col gap-1 font-mono text-sm leading-6">
-      {tokenLines(tokens.pieces).map((line, number) => (
-        <Line key={number} number={number + 1} color={color}>
-          <Tokens line={line} tokens={tokens} view={view} values={values} full={full} />
-        </Line>
-      ))}
-    </ol>
-  );
-}
-
-interface TokensProps {
-  line: TokenLine;
-  tokens: SampleTokens;
-  view: TokenView;
-  values: readonly (number | null)[];
-  full: number;
-}
-
-function Tokens({ line, tokens, view, values, full }: TokensProps) {
-  return line.places.map(({ place, text }) => {
+  const shown = (place: number, text: string) => {
     const isTrained = tokens.mask[place] !== false;
     const isScored = view === "ofScores" || isTrained;
     return (
@@ -189,38 +166,28 @@ function Tokens({ line, tokens, view, values, full }: TokensProps) {
         {text}
       </span>
     );
-  });
+  };
+  const lines = tokenLines(tokens.pieces).map((line) =>
+    line.map(({ place, text }) => shown(place, text)),
+  );
+  return <Lines lines={lines} color={color} />;
 }
 
-function PlainText({ text, color }: { text: string; color: string }) {
+function Lines({ lines, color }: { lines: readonly ReactNode[]; color: string }) {
   return (
     <ol className="flex flex-col gap-1 font-mono text-sm leading-6">
-      {text.split("\n").map((line, number) => (
-        <Line key={number} number={number + 1} color={color}>
-          {line}
-        </Line>
+      {lines.map((line, index) => (
+        <li key={index} className="flex items-start gap-2">
+          <span
+            aria-hidden="true"
+            className="tabular mt-0.5 flex h-5 min-w-5 shrink-0 items-center justify-center rounded-full px-1 font-sans text-xs"
+            style={{ background: softColor(color), color }}
+          >
+            {index + 1}
+          </span>
+          <span className="min-w-0 whitespace-pre-wrap wrap-anywhere">{line}</span>
+        </li>
       ))}
     </ol>
-  );
-}
-
-interface LineProps {
-  number: number;
-  color: string;
-  children: React.ReactNode;
-}
-
-function Line({ number, color, children }: LineProps) {
-  return (
-    <li className="flex items-start gap-2">
-      <span
-        aria-hidden="true"
-        className="tabular mt-0.5 flex h-5 min-w-5 shrink-0 items-center justify-center rounded-full px-1 font-sans text-xs"
-        style={{ background: softColor(color), color }}
-      >
-        {number}
-      </span>
-      <span className="min-w-0 whitespace-pre-wrap wrap-anywhere">{children}</span>
-    </li>
   );
 }

@@ -72,8 +72,8 @@ export function SampleTable({ rows, sorting, open, onOpen }: SampleTableProps) {
                   <td className="max-w-28 truncate text-muted">{row.node ?? ""}</td>
                   <td className="max-w-0 truncate font-mono">{sampleText(row.prompt)}</td>
                   <td className="max-w-0 truncate font-mono">{sampleText(row.completion)}</td>
-                  <td className="tabular text-right font-medium">
-                    <RewardValue value={row.reward ?? null} />
+                  <td className={`tabular text-right font-medium ${rewardInk(row.reward)}`}>
+                    {formatMetric(row.reward)}
                   </td>
                   {scorers.map((scorer) => (
                     <td key={scorer} className="tabular text-right">
@@ -110,10 +110,9 @@ export function SampleTable({ rows, sorting, open, onOpen }: SampleTableProps) {
   );
 }
 
-function RewardValue({ value }: { value: number | null }) {
-  if (value === null) return <span className="text-faint">–</span>;
-  const tone = value > 0 ? "text-success" : value < 0 ? "text-error" : "text-muted";
-  return <span className={tone}>{formatMetric(value)}</span>;
+function rewardInk(reward: number | null | undefined): string {
+  if (typeof reward !== "number") return "text-faint";
+  return reward > 0 ? "text-success" : reward < 0 ? "text-error" : "text-muted";
 }
 
 const TEXTS = ["prompt", "completion", "target"];

@@ -264,18 +264,8 @@ const MAX_ROWS = 1000;
 /** How long the newest step stays on screen at least: what changes faster cannot be read. */
 export const MIN_SHOWN = 4000;
 
-interface SampleRows {
-  rows: SampleRow[];
-  steps: number[];
-  /** Of which step the rows are: of one before, while those that are asked for are on their way. */
-  step: number | null;
-  newest: number | null;
-  isLoading: boolean;
-  error: unknown;
-}
-
 /** Rows of one step; of the newest while none is chosen. Whole texts come from the run's folder. */
-export function useSampleRows(chosen: number | null): SampleRows {
+export function useSampleRows(chosen: number | null) {
   const live = useLiveRun();
   const version = useLiveVersion("samples");
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version says that there are new samples
@@ -297,6 +287,7 @@ export function useSampleRows(chosen: number | null): SampleRows {
   return {
     rows: query.data?.rows ?? [],
     steps: [...new Set([...(query.data?.steps ?? []), ...told])].toSorted((a, b) => a - b),
+    /** Of which step the rows are: of one before, while those that are asked for are on their way. */
     step: query.data?.rows[0]?.step ?? step,
     newest,
     isLoading: query.isPending && step !== null,

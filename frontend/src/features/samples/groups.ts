@@ -14,7 +14,7 @@ export type Sorting = "given" | "best" | "worst";
 const SIGNS: Record<Sorting, number> = { given: 0, best: -1, worst: 1 };
 
 export function idOf(row: SampleRow): string {
-  return typeof row.id === "string" ? row.id : String(row.id ?? row.seq);
+  return String(row.id ?? row.seq);
 }
 
 function parentsOf(row: SampleRow): string[] {
@@ -59,7 +59,7 @@ export function groupsOf(rows: readonly SampleRow[], sorting: Sorting): PromptGr
   for (const row of rows) {
     if (parentsOf(row).some((id) => ids.has(id))) continue;
     const prompt = sampleText(row.prompt);
-    const key = `${row.node ?? ""} ${row.group === null || row.group === undefined ? prompt : String(row.group)}`;
+    const key = `${row.node ?? ""} ${row.group ?? prompt}`;
     const group = groups.get(key) ?? { key, prompt, rows: [] };
     groups.set(key, group);
     group.rows.push(row);

@@ -86,18 +86,14 @@ export function tokenTitle(tokens: SampleTokens, place: number): string {
   return said.join(" · ");
 }
 
-export interface TokenLine {
-  places: { place: number; text: string }[];
-}
-
 /** Tokens by the line in which they stand; one that has a line break in it ends its line. */
-export function tokenLines(pieces: readonly string[]): TokenLine[] {
-  const lines: TokenLine[] = [{ places: [] }];
+export function tokenLines(pieces: readonly string[]): { place: number; text: string }[][] {
+  const lines: { place: number; text: string }[][] = [[]];
   for (const [place, piece] of pieces.entries()) {
     const parts = piece.split("\n");
     for (const [index, text] of parts.entries()) {
-      if (index > 0) lines.push({ places: [] });
-      if (text !== "" || parts.length === 1) lines.at(-1)?.places.push({ place, text });
+      if (index > 0) lines.push([]);
+      if (text !== "" || parts.length === 1) lines.at(-1)?.push({ place, text });
     }
   }
   return lines;

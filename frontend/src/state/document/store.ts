@@ -4,7 +4,7 @@
  * Beside the document stands its YAML text, which the server writes: `textState` says to which state
  * of the document it belongs. Texts of earlier states are kept, so that undo brings comments back.
  */
-import { createStore, type StoreApi } from "zustand/vanilla";
+import { createStore } from "zustand/vanilla";
 import type { LoopDocument } from "@/document/types";
 import { type Command, defineCommand } from "./command";
 import {
@@ -32,17 +32,9 @@ export interface DocumentState {
   isReadonly: boolean;
 }
 
-export interface DocumentStore extends StoreApi<DocumentState> {
-  dispatch: <A>(command: Command<A>, args: A, options?: StoreDispatchOptions) => void;
-  undo: () => string | null;
-  redo: () => string | null;
-  /** Text and document that belong together; `null` for the current state of the document. */
-  setText: (text: string, state: number | null) => void;
-  /** The text may be older than the document, also when an undo brings this document back: it is written anew. */
-  outdateText: () => void;
-}
+export type DocumentStore = ReturnType<typeof createDocumentStore>;
 
-export interface OpenDocument {
+interface OpenDocument {
   document: LoopDocument;
   text: string;
   isReadonly?: boolean;
@@ -50,12 +42,7 @@ export interface OpenDocument {
   settle?: (draft: LoopDocument) => void;
 }
 
-export function createDocumentStore({
-  document,
-  text,
-  isReadonly = false,
-  settle,
-}: OpenDocument): DocumentStore {
+export function createDocumentStore({ document, text, isReadonly = false, settle }: OpenDocument) {
   const texts = new Map<number, string>([[0, text]]);
 
   const store = createStore<DocumentState>()(() => ({
@@ -95,12 +82,14 @@ export function createDocumentStore({
       show(redoHistory(history));
       return entry.label;
     },
+    /** Text and document that belong together; `null` for the current state of the document. */
     setText: (newText: string, state: number | null) => {
       const at = state ?? get().history.state;
       texts.set(at, newText);
       if (texts.size > KEPT_TEXTS) texts.delete(texts.keys().next().value as number);
       if (at === get().history.state) set({ text: newText, textState: at });
     },
+    /** The text may be older than the document, also when an undo brings this document back: it is written anew. */
     outdateText: () => {
       texts.clear();
       set({ textState: NO_STATE });

@@ -2,6 +2,7 @@ import type { RunQuery, RunState } from "@/api/types";
 import { formatName } from "@/lib/format";
 import { CONTROL } from "@/ui/control";
 import { Select } from "@/ui/Select";
+import { RUN_STATES } from "./RunStateChip";
 
 type Sort = NonNullable<RunQuery["sort"]>;
 
@@ -14,15 +15,6 @@ export interface RunWishes {
 
 export const ALL_RUNS: RunWishes = { search: "", state: "", tag: "", sort: "created" };
 
-const STATES: readonly RunState[] = [
-  "queued",
-  "starting",
-  "running",
-  "stopping",
-  "stopped",
-  "finished",
-  "failed",
-];
 const SORTS: readonly { value: Sort; label: string }[] = [
   { value: "created", label: "Newest first" },
   { value: "ended", label: "Last ended" },
@@ -54,7 +46,7 @@ export function RunFilters({ wishes, tags, onChange }: RunFiltersProps) {
           value={wishes.state}
           options={[
             { value: "", label: "Any state" },
-            ...STATES.map((value) => ({ value, label: formatName(value) })),
+            ...RUN_STATES.map((value) => ({ value, label: formatName(value) })),
           ]}
           onChange={(state) => onChange({ state })}
         />
@@ -67,7 +59,7 @@ export function RunFilters({ wishes, tags, onChange }: RunFiltersProps) {
             options={[
               { value: "", label: "Any tag" },
               ...[...new Set([...tags, wishes.tag])]
-                .filter((tag) => tag !== "")
+                .filter(Boolean)
                 .map((tag) => ({ value: tag, label: tag })),
             ]}
             onChange={(tag) => onChange({ tag })}

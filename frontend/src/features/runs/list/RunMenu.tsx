@@ -9,7 +9,7 @@ import {
   Tag,
   Trash2,
 } from "lucide-react";
-import { type ReactNode, useId, useState } from "react";
+import { useId, useState } from "react";
 import { useLocation } from "wouter";
 import { changeRun, stopRun } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
@@ -27,10 +27,9 @@ interface RunMenuProps {
   run: RunSummary;
   tags?: readonly string[];
   other?: RunSummary | undefined;
-  trigger?: ReactNode;
 }
 
-export function RunMenu({ run, tags = [], other, trigger }: RunMenuProps) {
+export function RunMenu({ run, tags = [], other }: RunMenuProps) {
   const [asks, setAsks] = useState<"rename" | "delete" | "tags" | "fork" | null>(null);
   const [, navigate] = useLocation();
   const { attempt } = useAttempt("runs");
@@ -43,7 +42,7 @@ export function RunMenu({ run, tags = [], other, trigger }: RunMenuProps) {
     });
   return (
     <>
-      <Menu align="end" trigger={trigger ?? <More name={run.name} />}>
+      <Menu align="end" trigger={<More name={run.name} />}>
         <MenuItem icon={<RotateCcw size={14} />} onSelect={() => go(() => runAgain(run))}>
           Run again
         </MenuItem>
@@ -90,7 +89,7 @@ export function RunMenu({ run, tags = [], other, trigger }: RunMenuProps) {
       </Menu>
       {asks === "fork" ? <ForkDialog run={run} isOpen onClose={close} /> : null}
       {asks === "rename" ? <RenameRunDialog run={run} onClose={close} /> : null}
-      {asks === "tags" ? <TagsDialog run={run} known={tags} isOpen onClose={close} /> : null}
+      {asks === "tags" ? <TagsDialog run={run} known={tags} onClose={close} /> : null}
       {asks === "delete" ? <DeleteRunDialog runs={[run]} onClose={close} /> : null}
     </>
   );
@@ -145,26 +144,22 @@ function RenameRunDialog({ run, onClose }: { run: RunSummary; onClose: () => voi
 interface TagsDialogProps {
   run: RunSummary;
   known: readonly string[];
-  isOpen: boolean;
   onClose: () => void;
 }
 
-function TagsDialog({ run, known, isOpen, onClose }: TagsDialogProps) {
+function TagsDialog({ run, known, onClose }: TagsDialogProps) {
   const [text, setText] = useState(run.tags.join(", "));
   const { attempt } = useAttempt("runs");
   const id = useId();
-  const save = () => {
-    onClose();
-    void attempt(() => changeRun(run.id, { tags: tagsIn(text) }));
-  };
   const free = known.filter((tag) => !tagsIn(text).includes(tag));
   return (
-    <Dialog title={`Tags of “${run.name}”`} isOpen={isOpen} onClose={onClose}>
+    <Dialog title={`Tags of “${run.name}”`} isOpen onClose={onClose}>
       <form
         className="flex flex-col gap-3"
         onSubmit={(event) => {
           event.preventDefault();
-          save();
+          onClose();
+          void attempt(() => changeRun(run.id, { tags: tagsIn(text) }));
         }}
       >
         <label className="flex flex-col gap-1 text-muted text-xs" htmlFor={id}>

@@ -11,6 +11,8 @@ const TONES: Record<RunState, Tone> = {
   failed: "error",
 };
 
+export const RUN_STATES = Object.keys(TONES) as RunState[];
+
 export function RunStateChip({ state }: { state: RunState | null | undefined }) {
   const shown = state ?? "queued";
   return (

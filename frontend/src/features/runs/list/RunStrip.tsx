@@ -1,31 +1,28 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { fetchRuns } from "@/api/routes";
 import type { Catalog, RunSummary } from "@/api/types";
 import { metricInfo, metricOf } from "@/catalog/metrics";
 import { formatMetric, formatName } from "@/lib/format";
 import { isFinal } from "@/live/reducer";
-import { useCatalog, useSync } from "@/state/document/context";
+import { useCatalog, useOpenLoop, useSync } from "@/state/document/context";
 import { type Spark, useSparks } from "@/state/queries";
 import { Ago } from "@/ui/Ago";
 import { Sparkline } from "@/ui/Sparkline";
+import { ChangedSince } from "./ChangedSince";
+import { RunMenu } from "./RunMenu";
 
 const SHOWN = 8;
 const REFRESH = 2000;
 
-interface RunStripProps {
-  loopId: string;
-  menu: (run: RunSummary, other: RunSummary | undefined) => ReactNode;
-  changed: (run: RunSummary) => ReactNode;
-}
-
-export function RunStrip({ loopId, menu, changed }: RunStripProps) {
+export function RunStrip() {
+  const { loopId } = useOpenLoop();
   const catalog = useCatalog();
   const hash = useSync((state) => state.check?.spec_hash ?? null);
   const runs = useQuery({
     queryKey: ["runs", "strip", loopId],
-    queryFn: () => fetchRuns({ loop_id: loopId, limit: SHOWN }),
+    queryFn: () => fetchRuns({ loop_id: loopId ?? "", limit: SHOWN }),
+    enabled: loopId !== null,
     placeholderData: keepPreviousData,
     refetchInterval: ({ state }) =>
       state.data?.items.some((run) => !isFinal(run.state)) ? REFRESH : false,
@@ -47,8 +44,8 @@ export function RunStrip({ loopId, menu, changed }: RunStripProps) {
             run={run}
             spark={sparks.get(run.id)}
             catalog={catalog}
-            changed={isChangedSince(run, hash) ? changed(run) : null}
-            menu={menu(run, shown[place + 1])}
+            isChanged={isChangedSince(run, hash)}
+            other={shown[place + 1]}
           />
         ))}
       </ol>
@@ -69,11 +66,12 @@ interface RunChipProps {
   run: RunSummary;
   spark: Spark | undefined;
   catalog: Catalog;
-  changed: ReactNode;
-  menu: ReactNode;
+  isChanged: boolean;
+  /** The run before it, with which it can be compared. */
+  other: RunSummary | undefined;
 }
 
-function RunChip({ run, spark, catalog, changed, menu }: RunChipProps) {
+function RunChip({ run, spark, catalog, isChanged, other }: RunChipProps) {
   const value = spark ? run.metrics[spark.metric] : undefined;
   return (
     <li className="flex h-9 shrink-0 items-center rounded-2 border border-line bg-raised pl-2.5 hover:border-line-strong">
@@ -96,13 +94,22 @@ function RunChip({ run, spark, catalog, changed, menu }: RunChipProps) {
           </>
         ) : null}
       </Link>
-      {changed ? <span className="ml-2">{changed}</span> : null}
-      <span className="px-1">{menu}</span>
+      {isChanged ? (
+        <span className="ml-2">
+          <ChangedSince run={run} label="changed since" />
+        </span>
+      ) : null}
+      <span className="px-1">
+        <RunMenu run={run} other={other} />
+      </span>
     </li>
   );
 }
 
-const DOTS: Partial<Record<RunSummary["state"], string>> = {
+const DOTS: Record<RunSummary["state"], string> = {
+  starting: "bg-accent motion-safe:animate-pulse",
+  running: "bg-accent motion-safe:animate-pulse",
+  stopped: "bg-line-strong",
   finished: "bg-success-mark",
   failed: "bg-error",
   stopping: "bg-warning-mark",
@@ -110,15 +117,9 @@ const DOTS: Partial<Record<RunSummary["state"], string>> = {
 };
 
 function StateDot({ state }: { state: RunSummary["state"] }) {
-  const isLive = state === "running" || state === "starting";
   return (
     <>
-      <span
-        className={`size-2 shrink-0 rounded-full ${
-          isLive ? "bg-accent motion-safe:animate-pulse" : (DOTS[state] ?? "bg-line-strong")
-        }`}
-        title={formatName(state)}
-      />
+      <span className={`size-2 shrink-0 rounded-full ${DOTS[state]}`} title={formatName(state)} />
       <span className="sr-only">{formatName(state)}</span>
     </>
   );

@@ -4,8 +4,7 @@ import { fetchRunTags } from "@/api/routes";
 import type { Catalog, RunSummary } from "@/api/types";
 import { metricInfo, metricOf, tellingMetrics } from "@/catalog/metrics";
 import { formatCount, formatMetric, formatPlural, formatSeconds, secondsOf } from "@/lib/format";
-import type { Spark } from "@/state/queries";
-import { useServerCatalog, useSparks } from "@/state/queries";
+import { type Spark, useServerCatalog, useSparks } from "@/state/queries";
 import { Ago } from "@/ui/Ago";
 import { Badge } from "@/ui/Badge";
 import { Sparkline } from "@/ui/Sparkline";
@@ -57,9 +56,7 @@ export function RunTable({ runs, chosen, onChoose, onTag }: RunTableProps) {
             spark={sparks.get(run.id)}
             tags={tags}
             isChosen={chosen.has(run.id)}
-            refusal={
-              isFull && !chosen.has(run.id) ? `${MAX_COMPARED} runs are chosen, the maximum` : null
-            }
+            isRefused={isFull && !chosen.has(run.id)}
             onChoose={(isChosen) => onChoose(run, isChosen)}
             onTag={onTag}
           />
@@ -75,13 +72,13 @@ interface RunRowProps {
   spark: Spark | undefined;
   tags: readonly string[];
   isChosen: boolean;
-  refusal: string | null;
+  isRefused: boolean;
   onChoose: (isChosen: boolean) => void;
   onTag: (tag: string) => void;
 }
 
 export function RunRow(props: RunRowProps) {
-  const { run, catalog, spark, tags, isChosen, refusal, onChoose } = props;
+  const { run, catalog, spark, tags, isChosen, isRefused, onChoose } = props;
   const [, navigate] = useLocation();
   const share = run.steps_total ? Math.min(1, (run.step ?? 0) / run.steps_total) : null;
   return (
@@ -94,8 +91,8 @@ export function RunRow(props: RunRowProps) {
         <input
           type="checkbox"
           aria-label={`Choose ${run.name}`}
-          title={refusal ?? undefined}
-          disabled={refusal !== null}
+          title={isRefused ? `${MAX_COMPARED} runs are chosen, the maximum` : undefined}
+          disabled={isRefused}
           className="size-4 accent-(--accent)"
           checked={isChosen}
           onChange={(event) => onChoose(event.target.checked)}
@@ -126,7 +123,9 @@ export function RunRow(props: RunRowProps) {
       <td>
         <Latest run={run} catalog={catalog} spark={spark} />
       </td>
-      <td className="tabular whitespace-nowrap text-right text-xs">{took(run)}</td>
+      <td className="tabular whitespace-nowrap text-right text-xs">
+        {formatSeconds(secondsOf(run, Date.now()))}
+      </td>
       <td className="whitespace-nowrap text-right text-muted text-xs">
         <Ago at={run.started_at ?? run.created_at} />
       </td>
@@ -200,23 +199,17 @@ function Latest({ run, catalog, spark }: Pick<RunRowProps, "run" | "catalog" | "
   if (path === undefined) return <span className="text-faint text-xs">–</span>;
   const title = catalog ? metricInfo(catalog, metricOf(path)).title : metricOf(path);
   const node = path.slice(0, path.indexOf("."));
-  const value = formatMetric(run.metrics[path]);
   return (
     <span className="flex items-center gap-3">
       <span className="w-22">
         {spark ? <Sparkline values={spark.values} label={`${title} of ${node}`} /> : null}
       </span>
       <span className="min-w-0 text-xs">
-        <span className="tabular block font-medium">{value}</span>
+        <span className="tabular block font-medium">{formatMetric(run.metrics[path])}</span>
         <span className="block max-w-40 truncate text-muted" title={path}>
           {title}
         </span>
       </span>
     </span>
   );
-}
-
-function took(run: RunSummary): string {
-  const seconds = secondsOf(run, Date.now());
-  return seconds === null ? "–" : formatSeconds(seconds);
 }

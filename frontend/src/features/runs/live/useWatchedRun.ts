@@ -19,17 +19,13 @@ import { type Changes, useRunEdits } from "@/state/runEdits";
 import { clearSelection } from "@/state/selection";
 import { createSyncStore } from "@/state/sync/state";
 
-export interface WatchedRun {
+interface WatchedRun {
   open: OpenLoop;
   live: LiveRun;
   connection: RunConnection;
 }
 
-export function useWatchedRun(id: string): {
-  watched: WatchedRun | null;
-  error: unknown;
-  retry: () => void;
-} {
+export function useWatchedRun(id: string) {
   const catalog = useServerCatalog();
   const spec = useQuery({
     queryKey: ["run", id, "spec"],

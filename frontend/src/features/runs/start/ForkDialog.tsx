@@ -10,7 +10,7 @@ import { Button } from "@/ui/Button";
 import { CONTROL } from "@/ui/control";
 import { Dialog } from "@/ui/Dialog";
 import { Select } from "@/ui/Select";
-import { Failed, Loading } from "@/ui/States";
+import { Unanswered } from "@/ui/States";
 import { ForkChanges, type Values } from "./ForkChanges";
 import { withTrust } from "./TrustDialog";
 
@@ -73,17 +73,19 @@ export function ForkDialog(props: ForkDialogProps) {
         </>
       }
     >
-      {kept.isPending ? <Loading label="Looking for checkpoints" rows={2} /> : null}
-      {kept.error ? (
-        <Failed title="The checkpoints could not be loaded" error={kept.error} />
-      ) : null}
-      {kept.data && steps.length === 0 ? (
+      {!kept.data ? (
+        <Unanswered
+          query={kept}
+          loading="Looking for checkpoints"
+          rows={2}
+          failed="The checkpoints could not be loaded"
+        />
+      ) : steps.length === 0 ? (
         <p className="text-sm">
           There is no checkpoint yet. A run writes them at the interval set in its loop, and when it
           is stopped.
         </p>
-      ) : null}
-      {steps.length > 0 ? (
+      ) : (
         <div className="flex flex-col gap-3 text-sm">
           <div className="flex items-center gap-3">
             <span className="w-24 text-muted">Checkpoint</span>
@@ -114,7 +116,7 @@ export function ForkDialog(props: ForkDialogProps) {
             </p>
           ) : null}
         </div>
-      ) : null}
+      )}
     </Dialog>
   );
 }

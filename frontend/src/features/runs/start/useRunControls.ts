@@ -15,11 +15,7 @@ import { setPreferences } from "@/state/preferences";
 import type { SyncState } from "@/state/sync/state";
 import { withTrust } from "./TrustDialog";
 
-interface RunControls {
-  start: (options?: { force: boolean }) => void;
-}
-
-export function useRunControls(): RunControls {
+export function useRunControls() {
   const { catalog, loopId, store, sync, syncStore } = useOpenLoop();
   const [, navigate] = useLocation();
   const client = useQueryClient();
@@ -62,7 +58,7 @@ export function useRunControls(): RunControls {
         useStarting.setState({ isStarting: false });
       }
     };
-    return { start: (options) => void start(options?.force ?? false) };
+    return { start: (options?: { force: boolean }) => void start(options?.force ?? false) };
   }, [catalog, loopId, store, sync, syncStore, navigate, client]);
 }
 
@@ -74,10 +70,9 @@ function showWhy({ brokenText, check }: SyncState): void {
 function refusal(error: unknown): string {
   const detail = error instanceof ApiError ? error.detail : null;
   if (typeof detail === "object" && detail !== null && "diagnostics" in detail) {
-    const found = (detail as { diagnostics: Diagnostic[] }).diagnostics.find(
-      (one) => one.severity === "error",
-    );
-    if (found) return [found.message, found.hint].filter(Boolean).join(" ");
+    const { diagnostics } = detail as { diagnostics: Diagnostic[] };
+    const fault = diagnostics.find(({ severity }) => severity === "error");
+    if (fault) return [fault.message, fault.hint].filter(Boolean).join(" ");
   }
   return errorMessage(error);
 }
