@@ -9,7 +9,7 @@ import {
   Wrench,
 } from "lucide-react";
 import { useRef, useState } from "react";
-import type { Estimate, GpuEstimate } from "@/api/types";
+import type { Estimate, FitWay, GpuEstimate } from "@/api/types";
 import { isOnCpu } from "@/document/pools";
 import { bytesIn, longerBy, overOf, spareOf, unknownText, worstOf } from "@/lib/estimate";
 import { formatBytes, formatName } from "@/lib/format";
@@ -34,14 +34,14 @@ import {
   verbsOf,
 } from "./lanes";
 import { gainText } from "./StepSplit";
-import type { Budget } from "./useBudget";
+import { useBudget } from "./useBudget";
 import { dragRole, useDropRole, usePlacing } from "./usePlacing";
 
 const WORST = "worst";
 const LANES = 16;
 const ROLES = 3;
 
-export function GpuLanes({ estimate, budget }: { estimate: Estimate; budget: Budget }) {
+export function GpuLanes({ estimate }: { estimate: Estimate }) {
   const [verb, setVerb] = useState(WORST);
   const verbs = verbsOf(estimate);
   const shown = verbs.includes(verb) ? verb : WORST;
@@ -58,12 +58,7 @@ export function GpuLanes({ estimate, budget }: { estimate: Estimate; budget: Bud
         <MemoryLegend estimate={estimate} className="gap-x-3 gap-y-0.5" />
       </div>
       {poolsOf(estimate).map((pool) => (
-        <PoolLanes
-          key={pool.name}
-          pool={pool}
-          budget={budget}
-          verb={shown === WORST ? null : shown}
-        />
+        <PoolLanes key={pool.name} pool={pool} verb={shown === WORST ? null : shown} />
       ))}
       <p className="flex items-center gap-1.5 pb-3 text-muted text-xs">
         <GripVertical size={13} aria-hidden="true" />
@@ -74,10 +69,11 @@ export function GpuLanes({ estimate, budget }: { estimate: Estimate; budget: Bud
   );
 }
 
-function PoolLanes({ pool, budget, verb }: { pool: Pool; budget: Budget; verb: string | null }) {
+function PoolLanes({ pool, verb }: { pool: Pool; verb: string | null }) {
+  const budget = useBudget();
   const roles = rolesIn(pool.name, budget.time, pool.gpus);
   const color = usePoolColor()(roles.map((role) => role.node));
-  const { isOver, ...drop } = useDropRole(pool.name, budget);
+  const { isOver, ...drop } = useDropRole(pool.name);
   const range = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
   const worst = worstOf(pool.gpus);
   if (!worst) return null;
@@ -90,7 +86,6 @@ function PoolLanes({ pool, budget, verb }: { pool: Pool; budget: Budget; verb: s
         key={`${role.node} ${role.verb}`}
         role={role}
         pool={pool.name}
-        budget={budget}
         label={roleLabel(role, roles)}
         isFirst={isFirst}
       />
@@ -111,7 +106,7 @@ function PoolLanes({ pool, budget, verb }: { pool: Pool; budget: Budget; verb: s
         <span className="size-2.5 rounded-[3px]" style={{ background: color }} aria-hidden="true" />
         <b className="truncate">{pool.name}</b>
         <span className="text-muted text-xs">{range}</span>
-        <PoolSize pool={pool} budget={budget} />
+        <PoolSize pool={pool} />
         <span className="flex-1" />
         {spare === null ? (
           <span
@@ -147,19 +142,15 @@ function PoolLanes({ pool, budget, verb }: { pool: Pool; budget: Budget; verb: s
           </li>
         ))}
       </ul>
-      {worst.fits !== false ? null : <OverBudget pool={pool} worst={worst} budget={budget} />}
+      {worst.fits !== false ? null : <OverBudget pool={pool} worst={worst} />}
     </div>
   );
 }
 
 function LaneMemory({ gpu, verb }: { gpu: GpuEstimate; verb: string | null }) {
   const stage = verb === null ? gpu.peak_stage : fullestStage(gpu, verb);
-  const used =
-    stage === null
-      ? 0
-      : verb === null
-        ? (gpu.peak_bytes ?? bytesIn(gpu, stage))
-        : bytesIn(gpu, stage);
+  const peak = verb === null ? gpu.peak_bytes : null;
+  const used = stage === null ? 0 : (peak ?? bytesIn(gpu, stage));
   const isOver = used > gpu.usable_bytes;
   return (
     <>
@@ -189,8 +180,8 @@ function showWays(): void {
   ways?.scrollIntoView({ block: "center" });
 }
 
-function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; budget: Budget }) {
-  const { answer, isTrying } = budget;
+function OverBudget({ pool, worst }: { pool: Pool; worst: GpuEstimate }) {
+  const { answer, isTrying, isSettled, take } = useBudget();
   const refusal = useEditRefusal();
   const place = useDocument((state) => gpuRange(pool, isOnCpu(state.document)));
   const over = overOf(worst);
@@ -213,13 +204,9 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
           ? `The largest part is ${formatName(part.part).toLowerCase()} of ${part.node}: ${formatBytes(part.bytes)} in ${worst.peak_stage}.`
           : null}
       </p>
-      {answer && !answer.fits && budget.isSettled && answer.ways.length > 0 ? (
+      {answer && !answer.fits && isSettled && answer.ways.length > 0 ? (
         <Button size="small" onClick={showWays}>
-          {isWayOut(answer.ways)
-            ? answer.ways.length === 1
-              ? "See the way to fit"
-              : `See all ${answer.ways.length} ways to fit`
-            : "See what would help"}
+          {waysLabel(answer.ways)}
         </Button>
       ) : null}
       {canFit ? (
@@ -228,7 +215,7 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
           look="primary"
           icon={<Wrench size={12} />}
           refusal={refusal}
-          onClick={() => budget.take(answer.edits, "Make it fit")}
+          onClick={() => take(answer.edits, "Make it fit")}
         >
           Make it fit{Math.abs(cost ?? 0) > 1e-3 ? ` ${gainText(cost ?? 0)}` : ""}
         </Button>
@@ -237,8 +224,13 @@ function OverBudget({ pool, worst, budget }: { pool: Pool; worst: GpuEstimate; b
   );
 }
 
-function PoolSize({ pool, budget }: { pool: Pool; budget: Budget }) {
-  const { pools, reason, resize } = usePlacing(budget);
+function waysLabel(ways: readonly FitWay[]): string {
+  if (!isWayOut(ways)) return "See what would help";
+  return ways.length === 1 ? "See the way to fit" : `See all ${ways.length} ways to fit`;
+}
+
+function PoolSize({ pool }: { pool: Pool }) {
+  const { pools, reason, resize } = usePlacing();
   const size = pool.gpus.length;
   if (pools.length < 2 || reason !== null) return null;
   return (
@@ -269,18 +261,17 @@ const ICONS: Record<string, typeof Scale> = {
 interface RoleChipProps {
   role: Role;
   pool: string;
-  budget: Budget;
   label: string;
   /** One of the chips of a role is reached by Tab; those of further lanes are the same role. */
   isFirst: boolean;
 }
 
-function RoleChip({ role, pool, budget, label, isFirst }: RoleChipProps) {
-  const { pools, reason, canSplit, place } = usePlacing(budget);
+function RoleChip({ role, pool, label, isFirst }: RoleChipProps) {
+  const { pools, reason, canSplit, place } = usePlacing();
   const color = useNodeColor(role.node);
   const Icon = ICONS[role.verb] ?? Scale;
-  const others = pools.filter((name) => name !== pool);
-  const isNew = !pools.includes(role.node) && canSplit;
+  const others = reason === null ? pools.filter((name) => name !== pool) : [];
+  const isNew = reason === null && canSplit && !pools.includes(role.node);
   const chip = useRef<HTMLButtonElement>(null);
   const [isOpen, setOpen] = useState(false);
   return (
@@ -313,14 +304,12 @@ function RoleChip({ role, pool, budget, label, isFirst }: RoleChipProps) {
         trigger={<span aria-hidden="true" className="pointer-events-none absolute inset-0" />}
       >
         <MenuLabel>{reason ?? `Move ${role.node} ${role.verb}`}</MenuLabel>
-        {reason === null
-          ? others.map((name) => (
-              <MenuItem key={name} onSelect={() => place(role, name)}>
-                To {name}
-              </MenuItem>
-            ))
-          : null}
-        {reason === null && isNew ? (
+        {others.map((name) => (
+          <MenuItem key={name} onSelect={() => place(role, name)}>
+            To {name}
+          </MenuItem>
+        ))}
+        {isNew ? (
           <MenuItem onSelect={() => place(role, role.node)}>To a pool of its own</MenuItem>
         ) : null}
       </Menu>

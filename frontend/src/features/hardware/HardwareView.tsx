@@ -1,4 +1,4 @@
-import { ChevronRight, Flame, X } from "lucide-react";
+import { ChevronRight, X } from "lucide-react";
 import { useEffect, useState } from "react";
 import type { PhaseEstimate, PredictedTime } from "@/api/types";
 import { toSpec } from "@/document/convert";
@@ -14,9 +14,9 @@ import { Changes } from "./Changes";
 import { stageInk, useStageColor } from "./colors";
 import { GpuLanes } from "./GpuLanes";
 import { HardwarePicker } from "./HardwarePicker";
-import { idleShare, limitOf, mainPhase, nodeOf, stepEnd, verbOf } from "./lanes";
+import { idleShare, mainPhase, nodeOf, stepEnd, verbOf } from "./lanes";
 import { Placement } from "./Placement";
-import { Gain, OfBefore } from "./StepSplit";
+import { Gain, LimitChip, OfBefore } from "./StepSplit";
 import { askOwn, type Budget, isPromise, unfitOf, useBudget, useTrial } from "./useBudget";
 
 export function HardwareView() {
@@ -26,12 +26,12 @@ export function HardwareView() {
   const { estimate } = budget;
   return (
     <section aria-label="Hardware of the loop" className="flex h-full min-h-0 flex-col bg-surface">
-      <Head onClose={() => showHardware(false)} />
+      <Head />
       {estimate && estimate.gpus.length > 0 ? (
         <div className="flex min-h-0 flex-1 max-lg:flex-col max-lg:overflow-y-auto">
           <div className="flex min-h-0 min-w-0 flex-1 flex-col lg:overflow-y-auto">
             <Controls budget={budget} />
-            <GpuLanes estimate={estimate} budget={budget} />
+            <GpuLanes estimate={estimate} />
             <TimeLanes time={budget.time} />
           </div>
           <aside
@@ -51,7 +51,7 @@ export function HardwareView() {
   );
 }
 
-function Head({ onClose }: { onClose: () => void }) {
+function Head() {
   const name = useDocument((state) => state.document.name);
   return (
     <header className="flex h-11 shrink-0 items-center gap-2 border-line border-b px-4">
@@ -59,7 +59,7 @@ function Head({ onClose }: { onClose: () => void }) {
       <ChevronRight size={14} className="shrink-0 text-faint" aria-hidden="true" />
       <h2 className="font-semibold text-base">Hardware</h2>
       <span className="flex-1" />
-      <Button icon={<X size={14} />} onClick={onClose}>
+      <Button icon={<X size={14} />} onClick={() => showHardware(false)}>
         Close
       </Button>
     </header>
@@ -124,7 +124,6 @@ function TimeLanes({ time }: { time: PredictedTime | null }) {
   const phases = time?.phases ?? [];
   const phase = phases.find((one) => one.name === chosen) ?? mainPhase(time);
   if (!phase || stepEnd(phase.spans) === 0) return null;
-  const limit = limitOf(phase);
   return (
     <section aria-label="Where the time goes" className="px-4 py-3">
       <div className="mb-3 flex flex-wrap items-center gap-x-3 gap-y-1">
@@ -141,12 +140,7 @@ function TimeLanes({ time }: { time: PredictedTime | null }) {
           />
         ) : null}
         <span className="flex-1" />
-        {limit ? (
-          <span className="flex items-center gap-1 rounded-full bg-warning-soft px-2 py-0.5 text-warning text-xs">
-            <Flame size={12} aria-hidden="true" />
-            {limit.stage} limits, {formatShare(limit.share)}
-          </span>
-        ) : null}
+        <LimitChip phase={phase} />
       </div>
       <Steps phase={phase} />
     </section>
@@ -175,35 +169,37 @@ function Steps({ phase }: { phase: PhaseEstimate }) {
 
 function PoolSteps({ pool, phase, end }: { pool: string; phase: PhaseEstimate; end: number }) {
   const color = useStageColor();
-  const idle = idleShare(pool, phase);
-  const spans = phase.spans.filter((one) => one.pool === pool && one.end > one.start);
-  const told = spans.map((one) => `${one.stage} ${formatSeconds(one.end - one.start)}`);
+  const idle = formatShare(idleShare(pool, phase));
+  const spans = phase.spans
+    .filter((span) => span.pool === pool && span.end > span.start)
+    .map((span) => ({ ...span, seconds: span.end - span.start }));
+  const told = spans.map(({ stage, seconds }) => `${stage} ${formatSeconds(seconds)}`);
   return (
     <>
       <span className="max-w-40 text-sm">
         <b className="block truncate">{pool}</b>
-        <span className="tabular block text-muted text-xs">idle {formatShare(idle)}</span>
+        <span className="tabular block text-muted text-xs">idle {idle}</span>
       </span>
       <div
         role="img"
-        aria-label={`${pool}: ${told.join(", ")}; idle ${formatShare(idle)}`}
+        aria-label={`${pool}: ${told.join(", ")}; idle ${idle}`}
         className="hatched relative h-7 overflow-hidden rounded-1"
       >
         {Array.from({ length: STEPS }, (_, step) =>
-          spans.map((one) => (
+          spans.map(({ stage, start, seconds }) => (
             <span
-              key={`${step} ${one.stage}`}
-              title={`${one.stage}: ${formatSeconds(one.end - one.start)}`}
+              key={`${step} ${stage}`}
+              title={`${stage}: ${formatSeconds(seconds)}`}
               className="absolute inset-y-0 overflow-hidden whitespace-nowrap border-surface border-r px-1.5 font-medium text-xs leading-7"
               style={{
-                left: `${((one.start + step * end) / (STEPS * end)) * 100}%`,
-                width: `${((one.end - one.start) / (STEPS * end)) * 100}%`,
-                background: color(one.stage),
-                color: stageInk(one.stage),
+                left: `${((start + step * end) / (STEPS * end)) * 100}%`,
+                width: `${(seconds / (STEPS * end)) * 100}%`,
+                background: color(stage),
+                color: stageInk(stage),
               }}
             >
-              {(one.end - one.start) / end > 0.1
-                ? `${nodeOf(one.stage)} ${verbOf(one.stage)} ${formatSeconds(one.end - one.start)}`
+              {seconds / end > 0.1
+                ? `${nodeOf(stage)} ${verbOf(stage)} ${formatSeconds(seconds)}`
                 : null}
             </span>
           )),

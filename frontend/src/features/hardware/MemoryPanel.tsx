@@ -109,6 +109,14 @@ function GpuRow({ group }: { group: GpuGroup }) {
 }
 
 export function EstimateTable({ estimate }: { estimate: Estimate }) {
+  const { parameters, rollout } = estimate;
+  const counts = [
+    ...Object.entries(parameters).map(([node, count]) => [`${node}, parameters`, count] as const),
+    ...Object.entries(rollout ?? {}).map(
+      ([node, { max_concurrent_sequences: count }]) =>
+        [`${node}, sequences at once`, count] as const,
+    ),
+  ];
   const slowest = Math.max(...estimate.stages.map((stage) => stage.seconds ?? 0), 0);
   return (
     <>
@@ -173,16 +181,10 @@ export function EstimateTable({ estimate }: { estimate: Estimate }) {
         </tbody>
       </table>
       <dl className="mt-3 grid grid-cols-[1fr_auto] gap-x-4 gap-y-1 text-xs">
-        {Object.entries(estimate.parameters).map(([node, count]) => (
-          <div key={node} className="contents">
-            <dt className="truncate text-muted">{node}, parameters</dt>
+        {counts.map(([name, count]) => (
+          <div key={name} className="contents">
+            <dt className="truncate text-muted">{name}</dt>
             <dd className="tabular text-right">{formatCount(count)}</dd>
-          </div>
-        ))}
-        {Object.entries(estimate.rollout ?? {}).map(([node, rollout]) => (
-          <div key={node} className="contents">
-            <dt className="truncate text-muted">{node}, sequences at once</dt>
-            <dd className="tabular text-right">{formatCount(rollout.max_concurrent_sequences)}</dd>
           </div>
         ))}
       </dl>

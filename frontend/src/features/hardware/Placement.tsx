@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { placeLoop } from "@/api/routes";
-import type { BackendOfLearner, PlaceAnswer, Placed } from "@/api/types";
+import type { BackendOfLearner, Change, PlaceAnswer, Placed } from "@/api/types";
 import { toSpec } from "@/document/convert";
 import { longerBy } from "@/lib/estimate";
 import { formatBytes, formatSeconds, formatShare } from "@/lib/format";
@@ -37,7 +37,7 @@ export function Placement({ budget }: { budget: Budget }) {
           ) : null}
         </div>
         {found.data ? (
-          <Both answer={found.data} budget={budget} />
+          <Both answer={found.data} take={budget.take} />
         ) : (
           <p className="text-muted text-sm">
             {found.isError ? "The search for a placement failed." : "Looking for a faster one…"}
@@ -51,7 +51,7 @@ export function Placement({ budget }: { budget: Budget }) {
   );
 }
 
-function Both({ answer, budget }: { answer: PlaceAnswer; budget: Budget }) {
+function Both({ answer, take }: { answer: PlaceAnswer; take: Budget["take"] }) {
   const { yours, suggested, reason, edits } = answer;
   const refusal = useEditRefusal();
   return (
@@ -61,7 +61,7 @@ function Both({ answer, budget }: { answer: PlaceAnswer; budget: Budget }) {
         <>
           <PlacementCard title="Suggested" placed={suggested} isBest />
           <p className="mb-2 text-muted text-xs">{reason}</p>
-          <Button refusal={refusal} onClick={() => budget.take(edits, "Use suggested placement")}>
+          <Button refusal={refusal} onClick={() => take(edits, "Use suggested placement")}>
             Use suggested <Gain seconds={longerBy(suggested.step_seconds, yours.step_seconds)} />
           </Button>
         </>
@@ -125,6 +125,7 @@ function Backend({ advice, budget }: { advice: BackendOfLearner; budget: Budget 
   const isOther = advice.backend !== advice.advised;
   const priced = advice.options.filter((one) => one.step_seconds !== null && one.fits);
   const path = `nodes.${advice.node}.training.backend`;
+  const edit: Change = { op: "set", path, value: advice.advised };
   return (
     <section aria-label={`Backend of ${advice.node}`} className="border-line border-b px-4 py-3">
       <div className="flex items-center gap-2">
@@ -148,12 +149,7 @@ function Backend({ advice, budget }: { advice: BackendOfLearner; budget: Budget 
         <Button
           size="small"
           className="mt-2"
-          onClick={() =>
-            budget.take(
-              [{ op: "set", path, value: advice.advised }],
-              `Use ${advice.advised} for ${advice.node}`,
-            )
-          }
+          onClick={() => budget.take([edit], `Use ${advice.advised} for ${advice.node}`)}
         >
           Use {advice.advised}
         </Button>

@@ -1,5 +1,5 @@
 import { Flame } from "lucide-react";
-import type { PredictedTime } from "@/api/types";
+import type { PhaseEstimate, PredictedTime } from "@/api/types";
 import { longerBy } from "@/lib/estimate";
 import { formatSeconds, formatShare } from "@/lib/format";
 import { useSync } from "@/state/document/context";
@@ -18,7 +18,6 @@ export function StepSplit({ time, before, unfit = null }: StepSplitProps) {
   const phase = mainPhase(time);
   const color = useStageColor();
   const shares = stepShares(phase);
-  const limit = limitOf(phase);
   if (!phase) return null;
   if (unfit !== null) {
     return (
@@ -53,17 +52,9 @@ export function StepSplit({ time, before, unfit = null }: StepSplitProps) {
         )}
         <Gain seconds={gain} />
         <span className="flex-1" />
-        {limit ? (
-          <span
-            className="flex min-w-0 items-center gap-1 rounded-full bg-warning-soft px-2 py-0.5 text-warning text-xs max-lg:hidden"
-            title={`${limit.stage} takes ${formatShare(limit.share)} of a step: it is predicted to limit the loop`}
-          >
-            <Flame size={12} className="shrink-0" aria-hidden="true" />
-            <span className="truncate">
-              {limit.stage} limits, {formatShare(limit.share)}
-            </span>
-          </span>
-        ) : null}
+        <span className="flex min-w-0 max-lg:hidden">
+          <LimitChip phase={phase} />
+        </span>
       </div>
       <div className="flex h-2.5 w-full gap-px overflow-hidden rounded-1" aria-hidden="true">
         {shares.map(({ stage, seconds }) => (
@@ -77,6 +68,24 @@ export function StepSplit({ time, before, unfit = null }: StepSplitProps) {
       </div>
       <p className="tabular truncate text-muted text-xs">{told.join("   ")}</p>
     </section>
+  );
+}
+
+/** The stage that is predicted to limit a phase. */
+export function LimitChip({ phase }: { phase: PhaseEstimate }) {
+  const limit = limitOf(phase);
+  if (!limit) return null;
+  const share = formatShare(limit.share);
+  return (
+    <span
+      className="flex min-w-0 items-center gap-1 rounded-full bg-warning-soft px-2 py-0.5 text-warning text-xs"
+      title={`${limit.stage} takes ${share} of a step: it is predicted to limit the loop`}
+    >
+      <Flame size={12} className="shrink-0" aria-hidden="true" />
+      <span className="truncate">
+        {limit.stage} limits, {share}
+      </span>
+    </span>
   );
 }
 

@@ -5,21 +5,22 @@ import type { Path } from "@/lib/paths";
 import { placeNode, resizePool } from "@/state/commands/pools";
 import { useDocument, useEditRefusal, useOpenLoop } from "@/state/document/context";
 import { poolsOf, type Role } from "./lanes";
-import type { Budget } from "./useBudget";
+import { useBudget } from "./useBudget";
 
 const TYPE = "application/x-coloop-role";
 
-function useLaidOut(budget: Budget): PoolSizes {
+function useLaidOut(): PoolSizes {
+  const { estimate } = useBudget();
   const written = useDocument((state) => state.document);
   const sizes = poolSizes(written)?.sizes;
   if (sizes) return sizes;
-  const pools = budget.estimate ? poolsOf(budget.estimate) : [];
+  const pools = estimate ? poolsOf(estimate) : [];
   return Object.fromEntries(pools.map((pool) => [pool.name, pool.gpus.length]));
 }
 
-export function usePlacing(budget: Budget) {
+export function usePlacing() {
   const { catalog, store } = useOpenLoop();
-  const laidOut = useLaidOut(budget);
+  const laidOut = useLaidOut();
   const refusal = useEditRefusal();
   const onCpu = useDocument(
     (state) => isOnCpu(state.document) && poolSizes(state.document) === null,
@@ -56,8 +57,8 @@ function poolPath(catalog: Catalog, kind: string, ofWeights: boolean): Path | nu
   return (ofWeights ? byDepth[0] : byDepth.at(-1)) ?? null;
 }
 
-export function useDropRole(pool: string, budget: Budget) {
-  const { place } = usePlacing(budget);
+export function useDropRole(pool: string) {
+  const { place } = usePlacing();
   const [isOver, setOver] = useState(false);
   return {
     isOver,

@@ -86,9 +86,7 @@ function InOneProcess({ run }: { run: RunSummary }) {
 
 export function RunEditBar() {
   const { runId } = useOpenLoop();
-  const changes = useRunEdits((state) => state.changes);
-  const send = useRunEdits((state) => state.send);
-  const discard = useRunEdits((state) => state.discard);
+  const { changes, send, discard } = useRunEdits();
   const { isBusy, attempt } = useAttempt();
   const paths = Object.keys(changes);
   if (!runId || paths.length === 0) return null;
