@@ -65,21 +65,15 @@ function chunks(png: Uint8Array): Chunk[] {
 
 /** keyword, 0, is compressed, method, language, 0, translated keyword, 0, text */
 function splitText(data: Uint8Array): { keyword: string; text: string } | null {
-  const ends: number[] = [];
-  let from = 0;
-  for (const skip of [3, 1, 1]) {
-    const end = data.indexOf(0, from);
-    if (end < 0) return null;
-    ends.push(end);
-    from = end + skip;
-  }
-  const [first = 0] = ends;
+  const first = data.indexOf(0);
+  const second = data.indexOf(0, first + 3);
+  const third = data.indexOf(0, second + 1);
   const isCompressed = data[first + 1] !== 0;
-  if (isCompressed) return null;
+  if (first < 0 || second < 0 || third < 0 || isCompressed) return null;
   const decoder = new TextDecoder();
   return {
     keyword: decoder.decode(data.subarray(0, first)),
-    text: decoder.decode(data.subarray(from)),
+    text: decoder.decode(data.subarray(third + 1)),
   };
 }
 

@@ -2,19 +2,20 @@
 import { create } from "zustand";
 import type { Squeeze } from "@/graph/compact";
 import type { Guide } from "@/graph/guides";
+import { deepEqual } from "@/lib/paths";
 
 export const useDetail = create<{ squeeze: Squeeze | null }>()(() => ({ squeeze: null }));
 
 type Place = { x: number; y: number };
 
 export function toLoop({ x, y }: Place): Place {
-  const { squeeze } = useDetail.getState();
-  return squeeze === null ? { x, y } : { x: x / squeeze.x, y: y / squeeze.y };
+  const by = useDetail.getState().squeeze ?? { x: 1, y: 1 };
+  return { x: x / by.x, y: y / by.y };
 }
 
 export function toCanvas({ x, y }: Place): Place {
-  const { squeeze } = useDetail.getState();
-  return squeeze === null ? { x, y } : { x: x * squeeze.x, y: y * squeeze.y };
+  const by = useDetail.getState().squeeze ?? { x: 1, y: 1 };
+  return { x: x * by.x, y: y * by.y };
 }
 
 /** Asks the canvas, from anywhere on the page, to show the whole graph, or one node of it. */
@@ -44,14 +45,7 @@ export const useDropTarget = create<DropTarget>()(() => NOTHING);
 export function aimAt(target: Partial<Omit<DropTarget, "kind">>): void {
   const { kind, ...now } = useDropTarget.getState();
   const next = { ...NOTHING, ...target, kind };
-  const isSame =
-    now.moved.join() === next.moved.join() &&
-    now.edge === next.edge &&
-    now.pool?.name === next.pool?.name &&
-    now.pool?.isLeft === next.pool?.isLeft &&
-    now.guides.length === 0 &&
-    next.guides.length === 0;
-  if (!isSame) useDropTarget.setState(next);
+  if (!deepEqual({ ...now, kind }, next)) useDropTarget.setState(next);
 }
 
 export function clearDropTarget(): void {

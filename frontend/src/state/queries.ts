@@ -1,9 +1,4 @@
-import {
-  keepPreviousData,
-  queryOptions,
-  type UseQueryResult,
-  useQuery,
-} from "@tanstack/react-query";
+import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
 import { fetchCatalog, fetchLoopPresets, fetchRunCurves, searchLoops } from "@/api/routes";
 import type { Catalog, RunCurves, RunSummary } from "@/api/types";
 import { tellingMetrics } from "@/catalog/metrics";
@@ -18,7 +13,7 @@ export const catalogQuery = queryOptions({
   staleTime: Number.POSITIVE_INFINITY,
 });
 
-export function useServerCatalog(): UseQueryResult<Catalog> {
+export function useServerCatalog() {
   return useQuery(catalogQuery);
 }
 

@@ -42,12 +42,9 @@ export function useAddNode(): (options: AddOptions) => string {
       const cut = key === null ? undefined : document.edges[edgeIndex(document, key)];
       const ports = cut && spliceOf(catalog, document, cut, kind.kind);
       const port = from ? fittingPort(catalog, document, from, kind) : null;
-      const edges = [];
-      if (from && port) {
-        const own = portText({ node: id, port });
-        const other = portText(from);
-        edges.push(from.isOutput ? { from: other, to: own } : { from: own, to: other });
-      }
+      const ends = from && port ? [portText(from), portText({ node: id, port })] : [];
+      const [start, end] = from?.isOutput ? ends : ends.toReversed();
+      const edges = start && end ? [{ from: start, to: end }] : [];
       if (key !== null && ports) {
         const positions = { [id]: position };
         store.dispatch(insertOnEdge, { key, node: id, ports, positions, data }, { label });

@@ -39,12 +39,12 @@ export function useClipboard() {
       const fragment = cutFragment(store.getState().document, ids);
       try {
         await writeClipboard(dumpSpec(toFragmentSpec(fragment)).then(({ yaml }) => yaml));
-        toast(`Copied ${formatPlural(ids.length, "node")} as YAML`);
-        return true;
       } catch (error) {
         toast.error("Nothing was copied.", { description: errorMessage(error) });
         return false;
       }
+      toast(`Copied ${formatPlural(ids.length, "node")} as YAML`);
+      return true;
     };
     return {
       copy,

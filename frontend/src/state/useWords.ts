@@ -42,11 +42,9 @@ export function useWords(node: string): readonly Word[] {
     },
   });
   return useMemo(() => {
-    const seen = new Set<string>();
-    return [...ALWAYS, ...(data ?? [])].filter(({ label }) => {
-      const isNew = !seen.has(label);
-      seen.add(label);
-      return isNew;
-    });
+    const all = [...ALWAYS, ...(data ?? [])];
+    const isFirst = ({ label }: Word, at: number) =>
+      all.findIndex((word) => word.label === label) === at;
+    return all.filter(isFirst);
   }, [data]);
 }

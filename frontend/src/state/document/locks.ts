@@ -35,12 +35,12 @@ export function useIsSolvable(node: string, field: string): boolean {
 
 export function isSolvable(catalog: Catalog, kind: string, field: string): boolean {
   const schema = catalog.kinds[kind]?.schema;
-  let found: Field | undefined = schema && readSchema(schema);
+  let part: Field | undefined = schema && readSchema(schema);
   for (const name of field.split(".")) {
-    if (found?.shape !== "object") return false;
-    found = found.properties().find((property) => property.name === name)?.field;
+    if (part?.shape !== "object") return false;
+    part = part.properties().find((property) => property.name === name)?.field;
   }
-  return found?.isSolvable ?? false;
+  return part?.isSolvable ?? false;
 }
 
 interface SetLock {

@@ -37,6 +37,7 @@ export interface Merge {
 export type IsOneThing = (path: Path, mine: Json, theirs: Json) => boolean;
 
 type Parts = Record<string, Json | undefined>;
+type Versions<T> = Record<"base" | Side, T>;
 
 export function mergeDocuments(
   base: LoopDocument,
@@ -44,19 +45,23 @@ export function mergeDocuments(
   theirs: LoopDocument,
   isOneThing: IsOneThing = () => false,
 ): Merge {
+  const documents = { base, mine, theirs };
   const parts = { base: partsOf(base), mine: partsOf(mine), theirs: partsOf(theirs) };
   const collisions: Collision[] = [];
-  const run = (choices: Readonly<Record<string, Side>>, note: (one: Collision) => void) => {
-    const merge = new Merger(choices, note, isOneThing);
-    const merged = merge.objects([], parts.base, parts.mine, parts.theirs);
-    return withEnds(merge, merged, parts, base, mine, theirs);
+  const decide = (choices: Readonly<Record<string, Side>>, note: (one: Collision) => void) => {
+    const choose: Choose = (path, values) => {
+      const key = joinPath(path);
+      note({ key, path, ...values });
+      return values[choices[key] ?? "mine"];
+    };
+    return withEnds(choose, mixed([], parts, choose, isOneThing), parts, documents);
   };
-  run({}, (one) => collisions.push(one));
+  decide({}, (collision) => collisions.push(collision));
   return {
     mine: differences([], parts.base, parts.mine),
     theirs: differences([], parts.base, parts.theirs),
     collisions,
-    decide: (choices) => run(choices, () => {}),
+    decide: (choices) => decide(choices, () => {}),
   };
 }
 
@@ -76,49 +81,35 @@ function partsOf(document: LoopDocument): Parts {
   };
 }
 
-class Merger {
-  constructor(
-    private readonly choices: Readonly<Record<string, Side>>,
-    private readonly note: (collision: Collision) => void,
-    private readonly isOneThing: IsOneThing,
-  ) {}
+/** What stands at a place that both changed. */
+type Choose = (path: Path, values: Versions<Json | undefined>) => Json | undefined;
 
-  objects(path: Path, base: Parts, mine: Parts, theirs: Parts): Parts {
-    const merged: Parts = {};
-    for (const key of new Set([...Object.keys(mine), ...Object.keys(theirs)])) {
-      const value = this.value([...path, key], base[key], mine[key], theirs[key]);
-      if (value !== undefined) merged[key] = value;
-    }
-    return merged;
-  }
-
-  value(
-    path: Path,
-    base: Json | undefined,
-    mine: Json | undefined,
-    theirs: Json | undefined,
-  ): Json | undefined {
+function mixed(path: Path, of: Versions<Parts>, choose: Choose, isOneThing: IsOneThing): Parts {
+  const value = (at: Path, values: Versions<Json | undefined>): Json | undefined => {
+    const { base, mine, theirs } = values;
     if (deepEqual(mine, theirs) || deepEqual(theirs, base)) return mine;
     if (deepEqual(mine, base)) return theirs;
-    if (isObject(mine) && isObject(theirs) && this.canMix(path, base, mine, theirs)) {
-      return this.objects(path, isObject(base) ? base : {}, mine, theirs) as JsonObject;
+    if (isObject(mine) && isObject(theirs)) {
+      // The whole loop and its sections are mixed always; two things that are new to both are two things.
+      const canMix = at.length <= 1 || (isObject(base) && !isOneThing(at, mine, theirs));
+      const within = { base: isObject(base) ? base : {}, mine, theirs };
+      if (canMix) return mixed(at, within, choose, isOneThing) as JsonObject;
     }
     if (Array.isArray(base) && isLike(base, mine) && isLike(base, theirs)) {
-      return mine.map((one, at) => this.value([...path, at], base[at], one, theirs[at]) ?? null);
+      return mine.map((item, index) => {
+        const items = { base: base[index], mine: item, theirs: theirs[index] };
+        return value([...at, index], items) ?? null;
+      });
     }
-    return this.choose({ key: joinPath(path), path, base, mine, theirs });
+    return choose(at, values);
+  };
+  const merged: Parts = {};
+  for (const key of new Set([...Object.keys(of.mine), ...Object.keys(of.theirs)])) {
+    const values = { base: of.base[key], mine: of.mine[key], theirs: of.theirs[key] };
+    const item = value([...path, key], values);
+    if (item !== undefined) merged[key] = item;
   }
-
-  choose(collision: Collision): Json | undefined {
-    this.note(collision);
-    return this.choices[collision.key] === "theirs" ? collision.theirs : collision.mine;
-  }
-
-  /** The whole loop and its sections are mixed always; two things that are new to both are two things. */
-  private canMix(path: Path, base: Json | undefined, mine: Json, theirs: Json): boolean {
-    if (path.length <= 1) return true;
-    return isObject(base) && !this.isOneThing(path, mine, theirs);
-  }
+  return merged;
 }
 
 function isLike(base: readonly Json[], other: Json | undefined): other is Json[] {
@@ -127,12 +118,10 @@ function isLike(base: readonly Json[], other: Json | undefined): other is Json[]
 
 /** The merged document. An edge that is new wants its ends: a node that the other removed is asked for. */
 function withEnds(
-  merge: Merger,
+  choose: Choose,
   merged: Parts,
-  parts: { base: Parts; mine: Parts; theirs: Parts },
-  base: LoopDocument,
-  mine: LoopDocument,
-  theirs: LoopDocument,
+  parts: Versions<Parts>,
+  { base, mine, theirs }: Versions<LoopDocument>,
 ): LoopDocument {
   const { name, nodes: mergedNodes, edges: mergedEdges, ...rest } = merged;
   const nodes = { ...(mergedNodes as Record<string, NodeData>) };
@@ -141,9 +130,8 @@ function withEnds(
   for (const id of ends) {
     if (id in nodes || !(id in mine.nodes || id in theirs.nodes)) continue;
     const at = (part: Parts) => (part.nodes as JsonObject | undefined)?.[id];
-    const path = ["nodes", id];
-    const [was, own, other] = [at(parts.base), at(parts.mine), at(parts.theirs)];
-    const chosen = merge.choose({ key: joinPath(path), path, base: was, mine: own, theirs: other });
+    const values = { base: at(parts.base), mine: at(parts.mine), theirs: at(parts.theirs) };
+    const chosen = choose(["nodes", id], values);
     if (chosen !== undefined) nodes[id] = chosen as NodeData;
   }
   const isThere = (end: string) => portRef(end).node in nodes || !(portRef(end).node in base.nodes);
