@@ -146,13 +146,9 @@ export const moveRun = (id: string, before: string | null) =>
 export const forkRun = (id: string, body: Bodies["ForkRun"]) =>
   read(client.POST("/api/runs/{run_id}/fork", { ...run(id), body }));
 
-/** What differs from the loop of one run to that of another. */
-export const fetchRunChanges = (id: string, other: string) =>
-  read(client.GET("/api/runs/{run_id}/changes", asking(id, { run: other })));
-
-/** What differs from the loop of a run to the newest text of a saved loop. */
-export const fetchLoopChanges = (id: string, loopId: string) =>
-  read(client.GET("/api/runs/{run_id}/changes", asking(id, { loop: loopId })));
+/** What differs from the loop of a run to that of another, or to the newest text of a saved loop. */
+export const fetchChanges = (id: string, other: { run: string } | { loop: string }) =>
+  read(client.GET("/api/runs/{run_id}/changes", asking(id, other)));
 
 /** What differs from the loop of a run to the same with other values, by path. */
 export const fetchValueChanges = (id: string, set: Bodies["CompareValues"]["set"]) =>

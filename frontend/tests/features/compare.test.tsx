@@ -118,7 +118,7 @@ describe("what differs", () => {
 
   it("is shown once for runs that agree, and said to be nothing where nothing differs", async () => {
     const fetch = vi
-      .spyOn(routes, "fetchRunChanges")
+      .spyOn(routes, "fetchChanges")
       .mockResolvedValue({ changes: [change("nodes.actor.lr", 1, 2)] });
     const c = { run: aRun({ id: "c", name: "third" }), color: "green" };
     const show = () =>
@@ -133,8 +133,8 @@ describe("what differs", () => {
     expect(values.map((value) => value.textContent)).toEqual(["1", "2"]);
     expect(screen.getByRole("img", { name: "third" }).closest("dd")).toBe(values[1]);
     expect(fetch.mock.calls).toEqual([
-      ["a", "b"],
-      ["a", "c"],
+      ["a", { run: "b" }],
+      ["a", { run: "c" }],
     ]);
 
     cleanup();

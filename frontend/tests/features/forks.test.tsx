@@ -33,7 +33,7 @@ function show(part: React.ReactNode) {
 
 beforeEach(() => {
   vi.spyOn(routes, "fetchCheckpoints").mockResolvedValue({ steps: [10, 20, 40] });
-  vi.spyOn(routes, "fetchLoopChanges").mockResolvedValue({ changes: [LR] });
+  vi.spyOn(routes, "fetchChanges").mockResolvedValue({ changes: [LR] });
   vi.spyOn(routes, "fetchValueChanges").mockResolvedValue({ changes: [LR] });
   vi.spyOn(routes, "fetchRunSpec").mockResolvedValue({
     yaml: "",
@@ -151,7 +151,7 @@ describe("a fork", () => {
 
 it("what was changed since a run is listed when it is asked for", async () => {
   show(<ChangedSince run={RUN} label="changed since" />);
-  expect(routes.fetchLoopChanges).not.toHaveBeenCalled();
+  expect(routes.fetchChanges).not.toHaveBeenCalled();
 
   fireEvent.click(screen.getByRole("button", { name: "changed since" }));
 

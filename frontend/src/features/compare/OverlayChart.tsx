@@ -98,22 +98,19 @@ function linesOf(
   compared: readonly Compared[],
   curves: readonly RunCurves[],
 ): DrawnLine[] {
-  const nodes = [...new Set(seriesOf(metric, curves).map(({ node }) => node))];
-  return compared.flatMap(({ run, color }) => {
-    const own = seriesOf(
-      metric,
-      curves.filter((one) => one.run === run.id),
-    );
-    return own.map((series) => ({
-      label: nodes.length > 1 ? `${run.name} · ${series.node}` : run.name,
-      look: { color, dash: DASHES[Math.min(nodes.indexOf(series.node), 2)] ?? [] },
-      series,
-    }));
-  });
-}
-
-function seriesOf(metric: string, curves: readonly RunCurves[]): RunSeries[] {
-  return curves.flatMap(({ series }) => series.filter((one) => one.metric === metric));
+  const all = curves.flatMap(({ run, series }) =>
+    series.filter((curve) => curve.metric === metric).map((curve) => ({ run, curve })),
+  );
+  const nodes = [...new Set(all.map(({ curve }) => curve.node))];
+  return compared.flatMap(({ run, color }) =>
+    all
+      .filter((one) => one.run === run.id)
+      .map(({ curve }) => ({
+        label: nodes.length > 1 ? `${run.name} · ${curve.node}` : run.name,
+        look: { color, dash: DASHES[Math.min(nodes.indexOf(curve.node), 2)] ?? [] },
+        series: curve,
+      })),
+  );
 }
 
 function lastOf(series: RunSeries): number | null {

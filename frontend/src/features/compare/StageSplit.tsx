@@ -8,12 +8,21 @@ interface StageSplitProps {
 }
 
 export function StageSplit({ compared, curves }: StageSplitProps) {
-  const splits = compared.map((one) => splitOf(one, curves));
-  const stages = [...new Set(splits.flatMap(({ shares }) => [...shares.keys()]))].toSorted(
-    (a, b) => greatest(splits, b) - greatest(splits, a),
+  const splits = compared.map(({ run, color }) => {
+    const seconds = curves.find((own) => own.run === run.id)?.stages ?? {};
+    const total = Object.values(seconds).reduce((sum, one) => sum + one, 0);
+    const share = (stage: string) => {
+      const own = seconds[stage];
+      return own === undefined ? null : own / (total || 1);
+    };
+    return { name: run.name, color, seconds, share };
+  });
+  const greatest = (stage: string) => Math.max(...splits.map(({ share }) => share(stage) ?? 0));
+  const stages = [...new Set(splits.flatMap(({ seconds }) => Object.keys(seconds)))].toSorted(
+    (a, b) => greatest(b) - greatest(a),
   );
   if (stages.length === 0) return null;
-  const most = Math.max(...splits.flatMap(({ shares }) => [...shares.values()]));
+  const most = Math.max(...stages.map(greatest));
   return (
     <section
       aria-label="Where the time went"
@@ -34,13 +43,13 @@ export function StageSplit({ compared, curves }: StageSplitProps) {
                 {stage}
               </th>
               <td className="py-2">
-                {splits.map(({ run, color, shares, seconds }) => (
+                {splits.map(({ name, color, share, seconds }) => (
                   <Bar
-                    key={run}
+                    key={name}
                     color={color}
-                    share={shares.get(stage) ?? null}
-                    width={(shares.get(stage) ?? 0) / most}
-                    words={`${run}: ${formatSeconds(seconds.get(stage))}`}
+                    share={share(stage)}
+                    most={most}
+                    words={`${name}: ${formatSeconds(seconds[stage])}`}
                   />
                 ))}
               </td>
@@ -55,20 +64,18 @@ export function StageSplit({ compared, curves }: StageSplitProps) {
 interface BarProps {
   color: string;
   share: number | null;
-  width: number;
+  most: number;
   words: string;
 }
 
-function Bar({ color, share, width, words }: BarProps) {
+function Bar({ color, share, most, words }: BarProps) {
+  const width = share === null ? 0 : Math.max(share / most, 0.004);
   return (
     <div className="flex h-4 items-center gap-2" title={words}>
       <span className="min-w-0 flex-1">
         <span
           className="block h-2 rounded-full"
-          style={{
-            background: color,
-            width: `${Math.max(width, share === null ? 0 : 0.004) * 100}%`,
-          }}
+          style={{ background: color, width: `${width * 100}%` }}
         />
       </span>
       <span className="tabular w-24 shrink-0 truncate text-right text-muted">
@@ -77,26 +84,4 @@ function Bar({ color, share, width, words }: BarProps) {
       <span className="sr-only">{words}</span>
     </div>
   );
-}
-
-interface Split {
-  run: string;
-  color: string;
-  seconds: ReadonlyMap<string, number>;
-  shares: ReadonlyMap<string, number>;
-}
-
-function splitOf({ run, color }: Compared, curves: readonly RunCurves[]): Split {
-  const found = Object.entries(curves.find((one) => one.run === run.id)?.stages ?? {});
-  const total = found.reduce((sum, [, seconds]) => sum + seconds, 0);
-  return {
-    run: run.name,
-    color,
-    seconds: new Map(found),
-    shares: new Map(found.map(([stage, seconds]) => [stage, total > 0 ? seconds / total : 0])),
-  };
-}
-
-function greatest(splits: readonly Split[], stage: string): number {
-  return Math.max(...splits.map(({ shares }) => shares.get(stage) ?? 0));
 }

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQueries, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { fetchRun, fetchRunChanges, fetchRunCurves } from "@/api/routes";
+import { fetchChanges, fetchRun, fetchRunCurves } from "@/api/routes";
 import type { Catalog, RunSummary, SpecChange } from "@/api/types";
 import { metricOf, orderMetrics, SHOWN_AT_FIRST } from "@/catalog/metrics";
 import { IDENTITIES, identityColor } from "@/lib/colors";
@@ -51,7 +51,7 @@ export function useDifferences(ids: readonly string[]) {
   const changes = useQueries({
     queries: others.map((other) => ({
       queryKey: ["runChanges", first, other],
-      queryFn: () => fetchRunChanges(first, other),
+      queryFn: () => fetchChanges(first, { run: other }),
       staleTime: Number.POSITIVE_INFINITY,
     })),
   });

@@ -32,7 +32,7 @@ export function HardwareBar() {
 function Bar() {
   const budget = useBudget();
   const status = useSync((state) => state.checkStatus);
-  const { estimate } = budget;
+  const pools = budget.estimate ? poolsOf(budget.estimate) : [];
   return (
     <section
       aria-label="Hardware and memory"
@@ -42,9 +42,23 @@ function Bar() {
         <HardwarePicker />
         <MachineNote budget={budget} />
       </div>
-      {estimate && estimate.gpus.length > 0 ? (
+      {pools.length > 0 ? (
         <>
-          <PoolBars pools={poolsOf(estimate)} time={budget.time} />
+          <div className="flex min-w-0 flex-[3_1_0] gap-4">
+            {pools.slice(0, SHOWN_POOLS).map((pool) => (
+              <PoolCell
+                key={pool.name}
+                pool={pool}
+                time={budget.time}
+                isOnly={pools.length === 1}
+              />
+            ))}
+            {pools.length > SHOWN_POOLS ? (
+              <span className="self-center whitespace-nowrap text-muted text-xs">
+                and {pools.length - SHOWN_POOLS} more
+              </span>
+            ) : null}
+          </div>
           <span className="w-px shrink-0 bg-line max-lg:hidden" />
           <StepSplit
             time={budget.time}
@@ -156,21 +170,6 @@ function FitButton({ budget }: { budget: Budget }) {
 
 const DRAWN = 8;
 const SHOWN_POOLS = 3;
-
-function PoolBars({ pools, time }: { pools: readonly Pool[]; time: PredictedTime | null }) {
-  return (
-    <div className="flex min-w-0 flex-[3_1_0] gap-4">
-      {pools.slice(0, SHOWN_POOLS).map((pool) => (
-        <PoolCell key={pool.name} pool={pool} time={time} isOnly={pools.length === 1} />
-      ))}
-      {pools.length > SHOWN_POOLS ? (
-        <span className="self-center whitespace-nowrap text-muted text-xs">
-          and {pools.length - SHOWN_POOLS} more
-        </span>
-      ) : null}
-    </div>
-  );
-}
 
 interface PoolCellProps {
   pool: Pool;

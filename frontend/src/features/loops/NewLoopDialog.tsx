@@ -18,7 +18,14 @@ import { Answer } from "@/ui/States";
 export function NewLoopDialog() {
   const isOpen = useDialogs((state) => state.open === "newLoop");
   const formId = useId();
-  const { create, isCreating } = useNewLoop();
+  const [, navigate] = useLocation();
+  const { isBusy, attempt } = useAttempt("loops");
+  const create = (name: string, begin: Beginning) =>
+    void attempt(async () => {
+      const loop = await newLoop(name, begin, routes);
+      showDialog(null);
+      navigate(`/loops/${loop.id}`);
+    }, "The loop could not be created.");
   return (
     <Dialog
       title="New loop"
@@ -27,7 +34,7 @@ export function NewLoopDialog() {
       footer={
         <>
           <Button onClick={() => showDialog(null)}>Cancel</Button>
-          <Button type="submit" form={formId} look="primary" disabled={isCreating}>
+          <Button type="submit" form={formId} look="primary" disabled={isBusy}>
             Create
           </Button>
         </>
@@ -48,7 +55,7 @@ const FROM_PRESET = {
 
 interface NewLoopFormProps {
   id: string;
-  onSubmit: ReturnType<typeof useNewLoop>["create"];
+  onSubmit: (name: string, begin: Beginning) => void;
 }
 
 function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
@@ -72,7 +79,7 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
     // A press that does nothing says nothing: the field that is wrong gets the focus, and is read aloud.
     if (problem !== null) field.current?.focus();
     if (problem !== null || begin === "" || (begin === PRESET && preset === "")) return;
-    void onSubmit(name, begin === PRESET ? { preset } : { mode: begin });
+    onSubmit(name, begin === PRESET ? { preset } : { mode: begin });
   };
   return (
     <form id={id} onSubmit={submit} className="flex flex-col gap-4">
@@ -113,18 +120,6 @@ function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
       ) : null}
     </form>
   );
-}
-
-function useNewLoop() {
-  const [, navigate] = useLocation();
-  const { isBusy, attempt } = useAttempt("loops");
-  const create = (name: string, begin: Beginning) =>
-    attempt(async () => {
-      const loop = await newLoop(name, begin, routes);
-      showDialog(null);
-      navigate(`/loops/${loop.id}`);
-    }, "The loop could not be created.");
-  return { create, isCreating: isBusy };
 }
 
 interface PresetChoiceProps {

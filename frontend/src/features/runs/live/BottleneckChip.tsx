@@ -53,40 +53,32 @@ function TheRemedy({ found, remedy }: { found: Bottleneck; remedy: Remedy | null
   const [isForking, setForking] = useState(false);
   const run = useRecord()?.run;
   const isReplay = useReplayStep() !== null;
-  if (!remedy?.fix || !run) {
-    return (
-      <Button
-        size="small"
-        title={remedy?.reason}
-        onClick={() => showField(found.node, remedy?.path.replace(`nodes.${found.node}.`, ""))}
-      >
-        {remedy?.label ?? `Show ${found.node}`}
-      </Button>
-    );
-  }
-  const { value, stepSeconds } = remedy.fix;
-  const isTaken = remedy.isHot && !isFinal(run.state) && !isReplay;
+  const { path = "", reason, fix } = remedy ?? {};
+  const isTaken = run && remedy?.isHot && !isFinal(run.state) && !isReplay;
+  const press = () => {
+    if (!run || !fix) showField(found.node, path.replace(`nodes.${found.node}.`, "") || null);
+    else if (isTaken) useRunEdits.getState().set(path, fix.value);
+    else setForking(true);
+  };
   return (
     <>
-      <Button
-        size="small"
-        title={remedy.reason}
-        onClick={() =>
-          isTaken ? useRunEdits.getState().set(remedy.path, value) : setForking(true)
-        }
-      >
-        {remedy.label}
-        <span className="tabular text-muted">
-          {formatSeconds(found.stepSeconds)} → {formatSeconds(stepSeconds)}
-        </span>
+      <Button size="small" title={reason} onClick={press}>
+        {remedy?.label ?? `Show ${found.node}`}
+        {run && fix ? (
+          <span className="tabular text-muted">
+            {formatSeconds(found.stepSeconds)} → {formatSeconds(fix.stepSeconds)}
+          </span>
+        ) : null}
       </Button>
-      <ForkDialog
-        run={run}
-        isOpen={isForking}
-        onClose={() => setForking(false)}
-        changes={{ [remedy.path]: value }}
-        reason={remedy.reason}
-      />
+      {run && fix && reason ? (
+        <ForkDialog
+          run={run}
+          isOpen={isForking}
+          onClose={() => setForking(false)}
+          changes={{ [path]: fix.value }}
+          reason={reason}
+        />
+      ) : null}
     </>
   );
 }

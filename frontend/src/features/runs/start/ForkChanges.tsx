@@ -1,5 +1,5 @@
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
-import { fetchLoopChanges, fetchValueChanges } from "@/api/routes";
+import { fetchChanges, fetchValueChanges } from "@/api/routes";
 import type { Bodies, RunSummary, SpecChange } from "@/api/types";
 import { formatPlural } from "@/lib/format";
 import { RadioCards } from "@/ui/RadioCards";
@@ -64,7 +64,7 @@ function OfLoop({ run, isAsNow, onAsNow }: Omit<ForkChangesProps, "values">) {
 export function useLoopChanges(run: string, loop: string | null, isAsked = true) {
   return useQuery({
     queryKey: ["runChanges", run, "loop", loop],
-    queryFn: () => fetchLoopChanges(run, loop ?? ""),
+    queryFn: () => fetchChanges(run, { loop: loop ?? "" }),
     enabled: isAsked && loop !== null,
     staleTime: 0,
     retry: false,
