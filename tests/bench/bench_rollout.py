@@ -13,6 +13,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +27,6 @@ from coloop.workers.rollout import GenerationRequest, TorchEngine
 from coloop.workers.sync import (
     ChecksumVerifier,
     FilesChannel,
-    LocalChannel,
     WeightChannel,
     checksum_of_engine,
     checksum_of_model,
@@ -150,21 +150,25 @@ def ratios(slow: Timing, fast: Timing) -> str:
 
 def bench_sync(loaded: LoadedModel) -> None:
     engine = TorchEngine(loaded.model, loaded.tokenizer)
-    with TransferFolders([SHARED_MEMORY]) as folders:
-        ways = {"within a process": LocalChannel(), "between two": FilesChannel(folders.paths)}
+    with closing(TransferFolders([SHARED_MEMORY])) as folders:
+        ways = {"within a process": None, "between two": FilesChannel(folders.paths)}
         for way, channel in ways.items():
             median = statistics.median(synced(loaded, engine, channel, n) for n in range(1, 31))
             print(f"weight sync {way}, with verification: {1000 * median:.1f} ms median")
 
 
-def synced(loaded: LoadedModel, engine: TorchEngine, channel: WeightChannel, version: int) -> float:
+def synced(
+    loaded: LoadedModel, engine: TorchEngine, channel: WeightChannel | None, version: int
+) -> float:
     """Seconds that both ends take."""
     began = time.perf_counter()
-    transfer = channel.send(loaded.model.named_parameters(), version=version, dtype=engine.dtype)
+    weights = loaded.model.named_parameters()
+    transfer = channel and channel.send(weights, version=version, dtype=engine.dtype)
     sent = checksum_of_model(loaded.model, version, dtype=engine.dtype)
-    engine.load_weights(channel.receive(transfer), version)
+    engine.load_weights(channel.receive(transfer) if channel else weights, version)
     ChecksumVerifier().check(sent, checksum_of_engine(engine, sent.probe))
-    channel.forget(transfer)
+    if channel:
+        channel.forget(transfer)
     return time.perf_counter() - began
 
 

@@ -68,16 +68,19 @@ OURS: dict[str, set[str]] = {
     },
     "workers.collecting": set(),
     "workers.fingerprint": set(),
+    "workers.messages": {"data.arrays", "data.tables", "spec", "algorithms.batch"},
     "workers.rollout": {
         *("workers.fingerprint", "spec", "algorithms.batch", "models", "data.services", "errors"),
         "workers.cpu",
     },
     "workers.sync": {
         *("workers.fingerprint", "spec", "algorithms.batch", "errors", "plan.weight_buckets"),
+        "workers.rollout",
     },
     "workers.training": {
         *("data.arrays", "spec", "algorithms.batch", "models", "algorithms", "errors"),
         *("algorithms.recipes", "plan.weight_buckets", "data.seeds", "workers.cpu"),
+        "workers.messages",
     },
     "workers.cpu": {"workers.rollout", "workers.training", "models", "algorithms.batch", "errors"},
     "workers": {
@@ -85,6 +88,7 @@ OURS: dict[str, set[str]] = {
         *("workers.training", "workers.sync", "algorithms.recipes", "algorithms", "data.arrays"),
         *("errors", "workers.fingerprint", "data.files", "data.seeds", "data.services"),
         *("plan.weight_buckets", "plan.settings", "runtime.run_files", "workers.cpu"),
+        "workers.messages",
     },
     "workers.ray.ray_remains": set(),
     "workers.ray.ray_settings": {"errors"},
@@ -92,20 +96,23 @@ OURS: dict[str, set[str]] = {
     "workers.ray": {
         *("plan", "workers", "workers.cluster", "workers.collecting", "errors"),
         *("workers.ray.ray_patience", "workers.ray.ray_remains", "workers.ray.ray_settings"),
+        "workers.messages",
     },
-    "workers.cluster": {"plan", "workers", "workers.collecting", "errors", "workers.ray"},
+    "workers.cluster": {
+        *("plan", "workers", "workers.collecting", "workers.messages", "errors", "workers.ray"),
+    },
     "runtime.run_files": {"errors", "data.files"},
     "runtime.health": {"spec", "errors"},
     "runtime.roles": {
         *("plan", "spec", "algorithms.batch", "data.tables", "data", "data.rewards", "workers"),
         *("algorithms.recipes", "errors", "data.arrays", "data.chats", "sandbox", "data.seeds"),
-        *("data.services", "data.tools"),
+        *("data.services", "data.tools", "workers.messages"),
     },
     "runtime": {
         *("plan", "plan.settings", "plan.cost", "spec", "algorithms.batch", "algorithms.recipes"),
         *("data.tables", "data.files", "data", "workers", "workers.cluster", "workers.sync"),
         *("workers.collecting", "workers.ray", "runtime.roles", "runtime.run_files"),
-        *("runtime.health", "errors"),
+        *("runtime.health", "errors", "workers.messages"),
     },
 }
 """By room, the rooms of ours that it may import. A file is in the room of the longest name that

@@ -56,14 +56,13 @@ def sigmoid(
     previous self as reference.
     """
     _check(chosen, rejected, probability)
+    return _soft(lambda z: _logistic(beta * z, label_smoothing), chosen - rejected, probability)
 
-    def loss(z: Tensor) -> Tensor:
-        smooth = label_smoothing
-        if smooth == 0.0:
-            return -logsigmoid(beta * z)
-        return -(1 - smooth) * logsigmoid(beta * z) - smooth * logsigmoid(-beta * z)
 
-    return _soft(loss, chosen - rejected, probability)
+def _logistic(lead: Tensor, smooth: float) -> Tensor:
+    if smooth == 0.0:
+        return -logsigmoid(lead)
+    return -(1 - smooth) * logsigmoid(lead) - smooth * logsigmoid(-lead)
 
 
 def hinge(
@@ -219,10 +218,7 @@ def simpo(
     """−(1−s) log σ(βz − γ) − s log σ(γ − βz), z of mean log-probs without a reference. SimPO (arXiv
     2405.14734)."""
     _check(chosen, rejected)
-    lead, smooth = beta * (chosen - rejected) - gamma, label_smoothing
-    if smooth == 0.0:
-        return -logsigmoid(lead)
-    return -(1 - smooth) * logsigmoid(lead) - smooth * logsigmoid(-lead)
+    return _logistic(beta * (chosen - rejected) - gamma, label_smoothing)
 
 
 LARGEST_LOG_PROB = -1e-6

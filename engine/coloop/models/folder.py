@@ -63,12 +63,6 @@ def written_aside(folder: Path) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def link_folder(source: Path, folder: Path) -> None:
-    """A model folder's files in another one: hard links where possible, else copies."""
-    with written_aside(folder) as aside:
-        link_tree(source, aside)
-
-
 def link_tree(
     source: Path, folder: Path, *, without: Sequence[str] = (), copies: bool = False
 ) -> None:

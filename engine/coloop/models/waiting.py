@@ -147,7 +147,7 @@ def build_waiting(
         logger.info("%s is loaded completely: %s", source, error)
         return None
     heads = (head.weight for head in score_heads(model).values())
-    if any(one.is_meta for one in (*heads, *model.buffers())):
+    if any(tensor.is_meta for tensor in (*heads, *model.buffers())):
         return None
     model._weight_conversions = read.used()  # type: ignore[assignment]
     if adapter != folder:
@@ -161,10 +161,10 @@ def _downloaded(name: str, revision: str | None) -> Path:
     index, files_of = cached_file(name, INDEX, **options), cast(Any, get_checkpoint_shard_files)
     if index is not None:
         files_of(name, index, revision=revision)
-    found = index or cached_file(name, ONE_FILE, **options)
-    if found is None:
+    file = index or cached_file(name, ONE_FILE, **options)
+    if file is None:
         raise OSError(f"{name} has neither {ONE_FILE} nor {INDEX}")
-    return Path(found).parent
+    return Path(file).parent
 
 
 def scores_in(held: Path, source: Path) -> dict[str, Tensor]:
@@ -195,32 +195,35 @@ def _built(
 
 
 def _is_whole(model: PreTrainedModel, held: Path, read: Conversion) -> bool:
-    found, twice = shapes_in(held, read), set[str]()
-    for names, shape in _tied(model):
-        there = [name for name in names if name in found]
-        if not there or any(found[name] != shape for name in there):
+    shapes, tied = shapes_in(held, read), list[list[str]]()
+    for names in tied_names(model):
+        there = [name for name in names if name in shapes]
+        shape = model.get_parameter(names[0]).shape
+        if not there or any(shapes[name] != shape for name in there):
             return False
-        twice |= set(there) if len(there) > 1 else set()
-    if any(found.get(name) != one.shape for name, one in _kept_tables(model).items()):
+        if len(there) > 1:
+            tied.append(there)
+    if any(shapes.get(name) != table.shape for name, table in _kept_tables(model).items()):
         return False
-    values = dict(read_for(held, read, twice)) if twice else {}
+    values = dict(read_for(held, read, {name for names in tied for name in names})) if tied else {}
     return all(
         name in values and torch.equal(values[name], values[names[0]])
-        for names in ([name for name in names if name in twice] for names, _ in _tied(model))
+        for names in tied
         for name in names
     )
 
 
-def _tied(model: nn.Module) -> list[tuple[list[str], torch.Size]]:
-    found: dict[int, tuple[list[str], torch.Size]] = {}
+def tied_names(model: nn.Module) -> list[list[str]]:
+    """Of each weight all names under which the model has it; more than one where it is tied."""
+    names: dict[int, list[str]] = {}
     for name, weight in model.named_parameters(remove_duplicate=False):
-        found.setdefault(id(weight), ([], weight.shape))[0].append(name)
-    return list(found.values())
+        names.setdefault(id(weight), []).append(name)
+    return list(names.values())
 
 
 def _kept_tables(model: nn.Module) -> dict[str, Tensor]:
     kept = model.state_dict(keep_vars=True)
-    return {name: one for name, one in model.named_buffers() if name in kept}
+    return {name: table for name, table in model.named_buffers() if name in kept}
 
 
 def _compute_tables(model: PreTrainedModel) -> None:

@@ -153,8 +153,9 @@ class Steps:
         seconds, self._last_at = now - self._last_at, now
         self.event_reporter.step_finished(position.step, seconds, scheduler.take_idle_seconds())
         self.evaluations.read_tables(flight, position)
-        taught = [row for work in flight.in_order for row in work.outcome.taught]
-        self._show(partial(self.samples.of_step, flight.step, flight.unrolled, taught))
+        every = (work.outcome.reply for work in flight.in_order)
+        replies = [reply for reply in every if reply is not None]
+        self._show(partial(self.samples.of_step, flight.step, flight.unrolled, replies))
         self.event_reporter.keep_gauges(position.step)
         goals = [
             (work.stage.name, work.outcome.is_idle)

@@ -35,6 +35,10 @@ class Encoder:
         self._node = node
         self.mark = mark or vocabulary_mark(tokenizer)
 
+    def of(self, node: str) -> "Encoder":
+        """The same for another node."""
+        return Encoder(self._tokenizer, node=node, mark=self.mark)
+
     def prompt(self, prompt: Prompt, tools: Tools = None) -> list[int]:
         try:
             return encode_prompt(self._tokenizer, prompt, tools)

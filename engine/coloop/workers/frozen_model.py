@@ -8,25 +8,24 @@ import torch
 from torch import nn
 
 from coloop.errors import CheckpointError
-from coloop.models.folder import link_folder
+from coloop.models.folder import link_tree, written_aside
 from coloop.models.waiting import outline_of
 from coloop.workers.training import Scorer
 from coloop.workers.training.adapters import FrozenAdapter
-from coloop.workers.training.scorer import ScoresTexts, SpreadScorer
+from coloop.workers.training.scorer import SpreadScorer
 from coloop.workers.training.states import autocast_of
-from coloop.workers.weights import HeldWeights, Scores
+from coloop.workers.weights import HeldWeights
 
 
 @dataclass(slots=True, kw_only=True)
-class FrozenModel(Scores):
+class FrozenModel:
     weights: HeldWeights
     _scorer: Scorer | None = None
     """Who has the weights where they are spread; else it is made when something is scored."""
 
-    def _texts(self) -> ScoresTexts | None:
-        return self._scorer
-
-    def _ready(self) -> ScoresTexts:
+    @property
+    def scorer(self) -> Scorer:
+        """Who scores texts by these weights."""
         if self._scorer is None:
             autocast = autocast_of(self.weights.dtypes)
             self._scorer = Scorer(self._model, autocast=autocast, ranks=self.weights.ranks)
@@ -61,7 +60,8 @@ class FrozenModel(Scores):
         if not is_kept:
             self.weights.save(folder, earlier)
         elif ranks.is_first and kept is not None:
-            link_folder(kept, folder)
+            with written_aside(folder) as aside:
+                link_tree(kept, aside)
         self.weights.save_state(folder, {"fingerprint": mark})
 
     def load(self, folder: Path) -> None:

@@ -172,17 +172,16 @@ def own_requests(
     every = list(enumerate(requests))
     if ranks.size == 1:
         return dict(every)
+    sizes = [characters_of(request.prompt) + max_new_tokens for request in requests]
     if is_whole:
-        lengths = [
-            len(one.seeds) * (characters_of(one.prompt) + max_new_tokens) for one in requests
-        ]
+        lengths = [len(request.seeds) * sizes[index] for index, request in every]
         return dict(every[own_part(lengths, ranks)])
-    texts = [(place, seed) for place, one in enumerate(requests) for seed in one.seeds]
-    lengths = [characters_of(one.prompt) + max_new_tokens for one in requests for _ in one.seeds]
+    texts = [(index, seed) for index, request in every for seed in request.seeds]
+    lengths = [sizes[index] for index, _ in texts]
     seeds: dict[int, list[int]] = {}
-    for place, seed in texts[own_part(lengths, ranks)]:
-        seeds.setdefault(place, []).append(seed)
-    return {place: replace(requests[place], seeds=tuple(own)) for place, own in seeds.items()}
+    for index, seed in texts[own_part(lengths, ranks)]:
+        seeds.setdefault(index, []).append(seed)
+    return {index: replace(requests[index], seeds=tuple(own)) for index, own in seeds.items()}
 
 
 def own_part(lengths: Sequence[int], ranks: Ranks) -> slice:

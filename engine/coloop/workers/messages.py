@@ -10,8 +10,9 @@ from enum import Enum
 from typing import Any, Literal, Self
 
 from coloop.algorithms.batch import Prompt, Unit
+from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.algorithms.batch.columns import Columns, columns_of, items_of
-from coloop.data.arrays import Ids, Numbers
+from coloop.data.arrays import Ids
 from coloop.data.tables import Tokens
 from coloop.spec.rollout import OnSync
 
@@ -141,39 +142,30 @@ def _learn_request(values: dict[str, Any]) -> LearnRequest:
     return LearnRequest(**{**values, "items": items})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaughtRow:
-    """A row as a loss saw it, by token of its completion; with several epochs, in the last."""
-
-    role: str  # the node that learned from it
-    port: str
-    algorithm: str
-    row: str
-    token_ids: tuple[int, ...]
-    pieces: tuple[str, ...]
-    """The text of each token; the pieces together are the completion."""
-    numbers: Mapping[str, Numbers]
-    """Numbers of each token, by name: `mask` (1 if trained), `advantage`, `log_ratio`, `kl`, ..."""
+TaughtBy = tuple[str, str, str]  # role, port and algorithm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnReply:
-    """The result of an update."""
+    """The result of an update, or of losses that were only measured."""
 
     metrics: Mapping[str, Mapping[str, float]]
     """By role."""
-    version: int
+    samples: int  # rows learned from, each once
+    tokens: int  # their trained tokens, each once
+    version: int = 0
     """Version of the weights after the update."""
-    before: int
+    before: int = 0
     """Version of the weights before the update."""
-    samples: int
-    tokens: int
     too_long: Mapping[str, tuple[TooLong, ...]] = field(default_factory=dict)
     """Rows that were left out, by role."""
     freed_bytes: int = 0
     """Memory that the rollout engines of the process released for the update."""
-    taught: tuple[TaughtRow, ...] = ()
-    """A few of the rows, for inspection."""
+    taught: Mapping[TaughtBy, tuple[TokenSequence, ...]] = field(default_factory=dict)
+    """Completions of a few rows as the loss saw them, with several epochs in the last; `numbers` of
+    their tokens are `advantage`, `log_ratio`, `kl`, ..."""
+    pieces: Mapping[TaughtBy, tuple[Sequence[str], ...]] = field(default_factory=dict)
+    """The text of each token of these rows; the pieces together are the completion."""
 
 
 DRIVERS_WORD = ".driver"

@@ -1,6 +1,6 @@
 """The home of weights that learn: the model with its optimizer and schedule, in a backend."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,34 +10,29 @@ from coloop.algorithms.batch import Pair, Unit
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.algorithms.recipes import recipe_of
 from coloop.algorithms.recipes.rows import rows_of_algorithm
-from coloop.data.arrays import numbers_of
 from coloop.plan.settings.settings import UpdateSettings
 from coloop.spec.algorithm import Sft, node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
 from coloop.spec.heads import scored_at
 from coloop.spec.training import Training
-from coloop.workers.encoder import Encoder
-from coloop.workers.messages import (
-    Items,
-    LearnReply,
-    LearnRequest,
-    TaughtRow,
-    TooLong,
-)
+from coloop.workers.messages import Items, LearnReply, LearnRequest, TaughtBy, TooLong
 from coloop.workers.training import Hooks, Learner, TrainBatch
-from coloop.workers.training.scorer import ScoresTexts
-from coloop.workers.training.train_batch import Seen
-from coloop.workers.weights import MODEL, HeldWeights, Scores
+from coloop.workers.weights import MODEL, HeldWeights
 
 
 @dataclass(slots=True, kw_only=True)
-class Trainer(Scores):
+class Trainer:
     weights: HeldWeights
     backend: Learner
     update: UpdateSettings
     has_changed: bool = False
     """Whether the last order to learn changed the weights; of one that broke off as well."""
+
+    @property
+    def scorer(self) -> Learner:
+        """Who scores texts by these weights."""
+        return self.backend
 
     def training(self, spec: LoopSpec) -> Training:
         """The section as a spec has it at a moment, its open values as they were decided."""
@@ -56,24 +51,23 @@ class Trainer(Scores):
             ]
         metrics: dict[str, dict[str, float]] = {}
         samples = tokens = 0
-        taught: dict[tuple[str, str, str], TaughtRow] = {}
+        taught: dict[TaughtBy, tuple[TokenSequence, ...]] = {}
         before = self.weights.version
         for turn in range(order.updates):
             for number, part in enumerate(parts):
-                if self.has_changed:
-                    hooks = replace(hooks, should_stop=_never)  # an order is carried to its end
+                if self.has_changed:  # an order is carried to its end
+                    hooks = replace(hooks, should_stop=lambda: False)
                 seed = order.seed + 7919 * turn + number
                 with self._noting_changes():
-                    report = self.backend.update(part, training, seed=seed, hooks=hooks)
-                for role, found in report.metrics.items():
-                    metrics.setdefault(role, {}).update(found)
+                    reply = self.backend.update(part, training, seed=seed, hooks=hooks)
+                for role, own in reply.metrics.items():
+                    metrics.setdefault(role, {}).update(own)
                 if turn == order.updates - 1:
-                    rows = taught_rows(part, report.seen, self.weights.encoder)
-                    taught.update({(one.role, one.port, one.row): one for one in rows})
+                    taught |= reply.taught
                 if turn == 0:
                     # What is learned from several times is there once in the step.
-                    samples += report.rows
-                    tokens += report.tokens
+                    samples += reply.samples
+                    tokens += reply.tokens
         if self.has_changed:
             self.weights.version += 1
         return LearnReply(
@@ -83,20 +77,18 @@ class Trainer(Scores):
             samples=samples,
             tokens=tokens,
             too_long=train_batches.too_long,
-            taught=tuple(taught.values()),
+            taught=taught,
+            pieces={
+                by: tuple(self.weights.encoder(by[0]).pieces(row.token_ids) for row in rows)
+                for by, rows in taught.items()
+            },
         )
 
     def evaluate(self, order: LearnRequest, spec: LoopSpec, hooks: Hooks) -> LearnReply:
         training, train_batches = self.training(spec), TrainBatches(spec, self.weights)
-        report = self.backend.evaluate(train_batches.of(order.items), training, hooks=hooks)
-        return LearnReply(
-            metrics=report.metrics,
-            version=self.weights.version,
-            before=self.weights.version,
-            samples=report.rows,
-            tokens=report.tokens,
-            too_long=train_batches.too_long,
-        )
+        reply = self.backend.evaluate(train_batches.of(order.items), training, hooks=hooks)
+        version, too_long = self.weights.version, train_batches.too_long
+        return replace(reply, version=version, before=version, too_long=too_long, taught={})
 
     @contextmanager
     def _noting_changes(self) -> Iterator[None]:
@@ -104,9 +96,6 @@ class Trainer(Scores):
             yield
         finally:
             self.has_changed = self.has_changed or self.backend.has_stepped
-
-    def _texts(self) -> ScoresTexts:
-        return self.backend
 
     def save(self, folder: Path, earlier: Path | None) -> None:
         """Weights in Hugging Face format, an adapter apart, and the trainer's state."""
@@ -121,10 +110,6 @@ class Trainer(Scores):
         state = self.weights.saved_state(folder)
         self.backend.load_state_dict({**saved, **state["trainer"]})
         self.weights.version = state["version"]
-
-
-def _never() -> bool:
-    return False
 
 
 # Rows encoded by the learner's tokenizer, each with its recipe; those too long are left out and
@@ -165,9 +150,9 @@ class TrainBatches:
         encoder = self._weights.encoder(node)
         every = [encoder.encoded(item) for item in items]
         refused = self._weights.too_long([_length(row) for row in every])
-        found = tuple(one for one in refused if one is not None)
-        if found:
-            self.too_long[node] = (*self.too_long.get(node, ()), *found)
+        too_long = tuple(problem for problem in refused if problem is not None)
+        if too_long:
+            self.too_long[node] = (*self.too_long.get(node, ()), *too_long)
         rows = [
             self._readable(row)
             for row, problem in zip(every, refused, strict=True)
@@ -200,8 +185,8 @@ class TrainBatches:
         """The row without those of its further texts that the model cannot read."""
         if not isinstance(row, Pair) or not row.extra:
             return row
-        refused = self._weights.too_long([len(one.token_ids) for one in row.extra])
-        read = (one for one, why in zip(row.extra, refused, strict=True) if why is None)
+        refused = self._weights.too_long([len(text.token_ids) for text in row.extra])
+        read = (text for text, why in zip(row.extra, refused, strict=True) if why is None)
         return replace(row, extra=tuple(read))
 
 
@@ -209,30 +194,3 @@ def _length(row: Unit) -> int:
     if isinstance(row, Pair):
         return max(len(row.chosen.token_ids), len(row.rejected.token_ids))
     return len(row.token_ids)
-
-
-def taught_rows(
-    loads: Sequence[TrainBatch], seen: Seen, encoder_of: Callable[[str], Encoder]
-) -> list[TaughtRow]:
-    """The completions of the rows that were kept, as the first algorithm of a port saw them."""
-    found: dict[tuple[str, str, str], TaughtRow] = {}
-    for load in loads:
-        numbers = seen.get(load.name, {})
-        for row in load.rows:
-            key = load.role, load.port, row.id
-            if isinstance(row, TokenSequence) and row.id in numbers and key not in found:
-                start = row.prompt_length
-                ids = row.token_ids[start:]
-                found[key] = TaughtRow(
-                    role=load.role,
-                    port=load.port,
-                    algorithm=load.settings.name,
-                    row=row.id,
-                    token_ids=tuple(ids.tolist()),
-                    pieces=tuple(encoder_of(load.role).pieces(ids)),
-                    numbers={
-                        name: numbers_of(one[start:].copy())
-                        for name, one in numbers[row.id].items()
-                    },
-                )
-    return list(found.values())

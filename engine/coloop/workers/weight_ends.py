@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -19,14 +20,13 @@ from coloop.workers.sync import (
     CHANNELS,
     MEETINGS,
     FilesChannel,
-    LocalChannel,
+    GroupChannel,
     WeightChannel,
     WeightChecksum,
     WeightTransfer,
 )
 from coloop.workers.sync.checksums import Counted, Part, Probe
 from coloop.workers.sync.folders import SHARED_MEMORY, TransferFolders, can_use
-from coloop.workers.sync.protocol import MeetingChannel
 from coloop.workers.weights import Share
 from coloop.workers.worker_api import Ends
 
@@ -35,7 +35,7 @@ class WeightEnds(WorkerState):
     def __init__(self, settings: HostSettings) -> None:
         super().__init__(settings)
         self._given: dict[str, Counted] = {}  # by group, what a meeting was called for
-        self._met: dict[str, MeetingChannel] = {}  # channel ends that stay connected to others
+        self._met: dict[str, GroupChannel] = {}  # channel ends that stay connected to others
         self._own_folders = TransferFolders([SHARED_MEMORY, Path(tempfile.gettempdir())])
 
     def _close_ends(self) -> None:
@@ -48,12 +48,15 @@ class WeightEnds(WorkerState):
         weights, engine = self._homes[group].weights, self._engines[group]
         if engine.version in (None, weights.version):
             return None
-        channel, share, has_bits = LocalChannel(), self._pushed(group), self._have_bits(group)
+        share, has_bits = self._pushed(group), self._have_bits(group)
         given = weights.counted(share, engine.dtype)
-        transfer = weights.send(channel, engine.dtype, share=share, given=given)
         try:
             received = engine.receive(
-                transfer, weights.probe(has_bits=has_bits), channel, part=self._told_part
+                ((name, weight.detach().to(engine.dtype)) for name, weight in given),
+                weights.version,
+                weights.probe(has_bits=has_bits),
+                is_part=share == "moved",
+                part=self._told_part,
             )
         finally:
             given.finish()  # other ranks gather with this one, whatever became of its engine
@@ -87,8 +90,10 @@ class WeightEnds(WorkerState):
 
     def receive(self, group: str, transfer: WeightTransfer, probe: Probe) -> WeightChecksum:
         self._begin()
-        channel = self._channel(transfer.channel)
-        return self._engines[group].receive(transfer, probe, channel, part=self._told_part)
+        with closing(self._channel(transfer.channel).receive(transfer)) as weights:
+            return self._engines[group].receive(
+                weights, transfer.version, probe, is_part=transfer.is_part, part=self._told_part
+            )
 
     def invite(
         self, group: str, kind: str, ends: str, round: int, receivers: int, dtype: ComputeDtype
@@ -123,10 +128,8 @@ class WeightEnds(WorkerState):
 
     def follow(self, group: str, source: str, ema: float) -> None:
         self._begin()
-        channel = LocalChannel()
         share: Share = "adapter" if self._plans[group].follows_adapter else "whole"
-        transfer = self._homes[source].weights.send(channel, share=share)
-        self._take(group, source, channel.receive(transfer), ema)
+        self._take(group, source, self._homes[source].weights.given(share), ema)
 
     def follow_folder(self, group: str, source: str, ema: float, folder: str) -> None:
         self._begin()
@@ -170,7 +173,7 @@ class WeightEnds(WorkerState):
     def _channel(self, kind: str) -> WeightChannel:
         return self._meeting_channel(kind) if kind in MEETINGS else CHANNELS[kind]()
 
-    def _meeting_channel(self, kind: str) -> MeetingChannel:
+    def _meeting_channel(self, kind: str) -> GroupChannel:
         if kind not in self._met:
             self._met[kind] = MEETINGS[kind]()
         return self._met[kind]
@@ -187,4 +190,4 @@ class WeightEnds(WorkerState):
         return "all" if self._ranks.is_first else "bits"
 
     def _have_bits(self, group: str) -> bool:
-        return all(one.engine == "torch" for one in self._plans[group].engines)
+        return all(plan.engine == "torch" for plan in self._plans[group].engines)

@@ -3,10 +3,8 @@
 Invariant: `version` counts the changes of the weights; copies are compared by it.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, Literal
@@ -15,31 +13,29 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from transformers import PreTrainedTokenizerFast
 
 from coloop.algorithms.batch import Sequence as TokenSequence
-from coloop.data.arrays import Numbers, ids_of, mask_of
+from coloop.data.arrays import ids_of, mask_of
 from coloop.errors import CheckpointError, StorageFull
 from coloop.models import LoadedModel, load_weights, save_hf
 from coloop.models.build import copy_model, positions_of
 from coloop.models.folder import BASE_FOLDER, is_adapter, read_adapter, save_adapter
-from coloop.models.heads import ONLY, SCORE, score_heads, that_write, writing_part
-from coloop.models.tokenizer import vocabulary_mark
-from coloop.models.waiting import WeightsToCome, filled, outline_of
+from coloop.models.heads import SCORE, score_heads, that_write, writing_part
+from coloop.models.waiting import WeightsToCome, filled, outline_of, tied_names
 from coloop.spec.dtypes import Dtypes
-from coloop.spec.heads import Reading
 from coloop.spec.model import Lora
 from coloop.workers.encoder import Encoder
 from coloop.workers.fingerprint import fingerprint
-from coloop.workers.messages import AtOnce, TooLong, too_long
+from coloop.workers.messages import TooLong, too_long
 from coloop.workers.sync import WeightChannel, WeightChecksum, WeightTransfer, checksum_of_model
 from coloop.workers.sync.checksums import WHOLE, Counted, Part, Probe, probe_of, score_source
 from coloop.workers.sync.protocol import bytes_of
-from coloop.workers.training import ALONE, Hooks, Ranks
+from coloop.workers.training import ALONE, Ranks
 from coloop.workers.training.adapters import Adapted, FrozenAdapter, blended
 from coloop.workers.training.learner import Learner
-from coloop.workers.training.scorer import ScoresTexts, SpreadScorer
-from coloop.workers.training.states import autocast_of, blend
+from coloop.workers.training.scorer import SpreadScorer
+from coloop.workers.training.shards import blend
+from coloop.workers.training.states import autocast_of
 
 STATE_FILE = "trainer.pt"
 REPLACED = "replaced"  # how often others took the place of what an adapter stands on
@@ -48,19 +44,6 @@ Share = Literal["whole", "words", "moved", "adapter"]
 MODEL = "model"
 _PARTS: Mapping[int, Part] = {0: "bits", 1: "scores"}
 """What ranks say of weights that all of them hold."""
-
-
-class Vocabulary:
-    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
-        self._tokenizer = tokenizer
-
-    @cached_property
-    def _mark(self) -> str:
-        return vocabulary_mark(self._tokenizer)
-
-    def encoder(self, node: str) -> Encoder:
-        """The tokenizer at work for one of the nodes that use these weights."""
-        return Encoder(self._tokenizer, node=node, mark=self._mark)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,15 +64,15 @@ class HeldWeights:
     ranks: Ranks = ALONE
     """Of the processes that hold them together; all ask alike, and one writes for all."""
 
-    _vocabulary: Vocabulary | None = None
+    _encoder: Encoder | None = None
     _unmoved: dict[tuple[torch.dtype, int], int] = field(default_factory=dict)
     """Fingerprints of what an adapter leaves as it is, by type and by how often it was replaced."""
 
     def encoder(self, node: str) -> Encoder:
         """The tokenizer of these weights, for one of the nodes that use them."""
-        if self._vocabulary is None:
-            self._vocabulary = Vocabulary(self.loaded.tokenizer)
-        return self._vocabulary.encoder(node)
+        if self._encoder is None:
+            self._encoder = Encoder(self.loaded.tokenizer)
+        return self._encoder.of(node)
 
     def too_long(self, lengths: Sequence[int]) -> list[TooLong | None]:
         """What is wrong with rows of so many tokens, where the model cannot read them."""
@@ -101,7 +84,7 @@ class HeldWeights:
         `dtype`: of weights that are put together; None: as they are held."""
         if self._is_whole:
             return self.loaded
-        here = ((name, one.to("cpu", dtype or one.dtype)) for name, one in self.named())
+        here = ((name, weight.to("cpu", dtype or weight.dtype)) for name, weight in self.named())
         return replace(self.loaded, model=filled(self.loaded.model, here))
 
     def copied(self) -> LoadedModel:
@@ -113,7 +96,8 @@ class HeldWeights:
         to_come = WeightsToCome(model, self.named)
         for head in score_heads(model).values():
             head.weight = nn.Parameter(torch.empty_like(head.weight, device="cpu"))
-        heads = {n: one for n, one in model.named_parameters() if n.startswith(f"{SCORE}.")}
+        named = dict(model.named_parameters())
+        heads = {name: weight for name, weight in named.items() if name.startswith(f"{SCORE}.")}
         with torch.no_grad():
             for name, weight in self.named() if heads else ():
                 if name in heads:
@@ -266,7 +250,7 @@ class HeldWeights:
             )
             for number, row in enumerate(probe)
         ]
-        return np.array([list(one) for one in self.backend.score(rows)], dtype=np.float64)
+        return np.array([list(numbers) for numbers in self.backend.score(rows)], dtype=np.float64)
 
     def bits(self, share: Share = "whole") -> WeightChecksum:
         return WeightChecksum(version=self.version, fingerprint=fingerprint(self.given(share)))
@@ -312,7 +296,7 @@ class HeldWeights:
             for _ in base:
                 pass
             return
-        heads = ((name, one) for name, one in weights.items() if name.startswith(SCORE))
+        heads = ((name, weight) for name, weight in weights.items() if name.startswith(SCORE))
         save_adapter(
             folder,
             weights,
@@ -332,9 +316,9 @@ class HeldWeights:
             return earlier / BASE_FOLDER
         if self.beside is not None:
             holder = folder.parent / self.beside
-            for found in (holder / BASE_FOLDER, holder):
-                if (found / "config.json").is_file():
-                    return found
+            for base in (holder / BASE_FOLDER, holder):
+                if (base / "config.json").is_file():
+                    return base
         return None
 
     def save_state(self, folder: Path, state: Mapping[str, Any]) -> None:
@@ -362,10 +346,10 @@ class HeldWeights:
                 "one; resume with the previous loop, or start a new run from these weights: "
                 f"`model: {{type: pretrained, path: {folder}, lora: ...}}`"
             )
-        found: dict[str, Any] = {"adapter": read_adapter(folder)}
+        saved: dict[str, Any] = {"adapter": read_adapter(folder)}
         if self.saved_state(folder).get(REPLACED):
-            found["base"] = load_weights(folder / BASE_FOLDER, self.loaded.model)
-        return found
+            saved["base"] = load_weights(folder / BASE_FOLDER, self.loaded.model)
+        return saved
 
     def saved(self, folder: Path) -> dict[str, Tensor]:
         """The weights that `save` wrote, by every name that the model has for them."""
@@ -376,7 +360,7 @@ class HeldWeights:
                 f"{{type: pretrained, path: {folder}}}`"
             )
         weights = load_weights(folder, self.loaded.model)
-        for names in names_of(self.loaded.model):
+        for names in tied_names(self.loaded.model):
             kept = next((name for name in names if name in weights), None)
             if kept is not None:
                 weights |= dict.fromkeys(names, weights[kept])
@@ -395,46 +379,3 @@ class HeldWeights:
                 f"{folder}: the trainer state of {self.name} cannot be read: {error}"
             ) from error
         return state
-
-
-class Scores(ABC):
-    """Who scores texts by the weights of a process."""
-
-    @abstractmethod
-    def _texts(self) -> ScoresTexts | None: ...
-
-    def score(
-        self,
-        sequences: Sequence[TokenSequence],
-        reading: Reading,
-        *,
-        temperature: float,
-        hooks: Hooks,
-        node: str = ONLY,
-    ) -> list[Numbers]:
-        """Log-probs or values of tokens, 0 outside the loss mask; or scores, as a node reads."""
-        return self._ready().score(
-            sequences, reading, temperature=temperature, hooks=hooks, node=node
-        )
-
-    def at_once(self) -> AtOnce | None:
-        """What its passes held at once in the last call."""
-        texts = self._texts()
-        held = None if texts is None else texts.at_once()
-        return None if held is None else AtOnce(rows=held[0], tokens=held[1])
-
-    def narrow(self, at_once: AtOnce) -> None:
-        self._ready().narrow(at_once.rows, at_once.tokens)
-
-    def _ready(self) -> ScoresTexts:
-        texts = self._texts()
-        assert texts is not None
-        return texts
-
-
-def names_of(model: nn.Module) -> list[list[str]]:
-    """Of each weight all names under which the model has it; more than one where it is tied."""
-    found: dict[int, list[str]] = {}
-    for name, weight in model.named_parameters(remove_duplicate=False):
-        found.setdefault(id(weight), []).append(name)
-    return list(found.values())

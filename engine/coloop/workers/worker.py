@@ -29,7 +29,7 @@ from coloop.spec.heads import Reading
 from coloop.spec.paths import apply_overrides
 from coloop.workers.frozen_model import FrozenModel
 from coloop.workers.generators import Generators
-from coloop.workers.initial_weights import Home, InitialWeights
+from coloop.workers.initial_weights import InitialWeights
 from coloop.workers.messages import DRIVERS_WORD, AtOnce, LearnReply, LearnRequest, Sight, TooLong
 from coloop.workers.rollout import check_engine
 from coloop.workers.rollout_generator import RolloutGenerator
@@ -38,6 +38,7 @@ from coloop.workers.shortage import sized
 from coloop.workers.trainer import Trainer
 from coloop.workers.training import leave
 from coloop.workers.training.ranks import Meeting, join, open_meeting
+from coloop.workers.training.scorer import ScoresTexts
 from coloop.workers.weight_ends import WeightEnds
 
 
@@ -124,8 +125,10 @@ class Worker(Generators, WeightEnds):
             if problem is None
         ]
         hooks = self._progress.hooks
-        with sized(home.at_once):
-            numbers = home.score(fitting, reading, temperature=temperature, hooks=hooks, node=node)
+        with sized(home.scorer.at_once):
+            numbers = home.scorer.score(
+                fitting, reading, temperature=temperature, hooks=hooks, node=node
+            )
         if reading in ("log_probs", "values", "steps"):
             numbers = [
                 row[sequence.prompt_length :]
@@ -149,7 +152,7 @@ class Worker(Generators, WeightEnds):
         self._begin()
         freed = self._rest()
         home = self._trainer(order.group)
-        with sized(home.at_once):
+        with sized(home.scorer.at_once):
             reply = home.learn(order, self._at(order.overrides), self._progress.hooks)
         return replace(reply, freed_bytes=freed)
 
@@ -157,7 +160,7 @@ class Worker(Generators, WeightEnds):
         self._begin()
         self._rest()
         home = self._trainer(order.group)
-        with sized(home.at_once):
+        with sized(home.scorer.at_once):
             return home.evaluate(order, self._at(order.overrides), self._progress.hooks)
 
     def reset_optimizer(self, group: str) -> None:
@@ -216,8 +219,8 @@ class Worker(Generators, WeightEnds):
         free, total = torch.cuda.mem_get_info()
         return int(total - free - torch.cuda.memory_reserved() + torch.cuda.memory_allocated())
 
-    def _in_charge(self, verb: str, group: str) -> Home | RolloutGenerator:
-        return self._engines[group] if verb == "generate" else self._homes[group]
+    def _in_charge(self, verb: str, group: str) -> ScoresTexts | RolloutGenerator:
+        return self._engines[group] if verb == "generate" else self._homes[group].scorer
 
     def _trainer(self, group: str) -> Trainer:
         home = self._homes[group]

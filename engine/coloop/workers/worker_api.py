@@ -1,12 +1,11 @@
 """The calls that a pool's workers answer, and how the answers of its ranks are merged.
 
     ask(pool, WorkerApi.learn, request) ──"learn", request──> every rank's worker
-                                         <── first(answers) ──
+                                         <── rank 0's answer ──
 
 Callers name a method by this class, so that types are checked; it loads no models.
 """
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -59,11 +58,6 @@ class PoolCall(Protocol):
         """The merged answer of all ranks; raises what one of them raised."""
 
 
-def first(answers: Sequence[T]) -> T:
-    """All ranks did the same: rank 0 answers for them, and others need not answer."""
-    return answers[0]
-
-
 def written(answers: Sequence[list[Reply]]) -> list[Reply]:
     """Texts of each request in the order of ranks, or why nothing can be written to it."""
     return [_together(parts) for parts in zip(*answers, strict=True)]
@@ -111,7 +105,9 @@ def greatest(answers: Sequence[AtOnce | None]) -> AtOnce | None:
     held = [answer for answer in answers if answer is not None]
     if not held:
         return None
-    return AtOnce(rows=max(one.rows for one in held), tokens=max(one.tokens for one in held))
+    return AtOnce(
+        rows=max(answer.rows for answer in held), tokens=max(answer.tokens for answer in held)
+    )
 
 
 def seen(answers: Sequence[Sight]) -> Sight:
@@ -147,22 +143,23 @@ def agreed_ends(answers: Sequence[Ends | None]) -> Ends | None:
 
 
 MERGES: dict[str, Callable[[Sequence[Any]], Any]] = {}
-"""By method, from the answers of ranks 0, 1, ... to that of the pool."""
+"""By method, from the answers of ranks 0, 1, ... to that of the pool; else all ranks do the same,
+rank 0 answers for them, and others need not answer."""
 
 
 def merged_by(merge: Callable[[Sequence[R]], R]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """An abstract method whose answers are merged so."""
+    """A method whose answers are merged so."""
 
     def noted(method: Callable[P, R]) -> Callable[P, R]:
         MERGES[method.__name__] = merge
-        return abstractmethod(method)
+        return method
 
     return noted
 
 
 def is_heard(method: str, rank: int) -> bool:
     """Whether a rank's answer is part of the pool's."""
-    return rank == 0 or MERGES[method] is not first
+    return rank == 0 or method in MERGES
 
 
 class WorkerApi(Protocol):
@@ -170,11 +167,9 @@ class WorkerApi(Protocol):
 
     # --- the pool starts
 
-    @merged_by(first)
     def open_meeting(self, seconds: float) -> int | None:
         """The port of the rendezvous, opened by rank 0; None where ranks need none."""
 
-    @merged_by(first)
     def join(self, place: str, seconds: float, wait_seconds: float) -> None:
         """Meet the other ranks of the pool.
 
@@ -183,7 +178,6 @@ class WorkerApi(Protocol):
             wait_seconds: longest wait for one of them later.
         """
 
-    @merged_by(first)
     def build(self) -> None:
         """Load or create the weights of every group that the pool holds."""
 
@@ -207,10 +201,8 @@ class WorkerApi(Protocol):
         """`generate` for a slice of time, so that new weights may come between two calls: starts
         with these requests, or continues if there are none. A rank writes whole requests."""
 
-    @merged_by(first)
     def stop_writing(self, group: str) -> None: ...
 
-    @merged_by(first)
     def lengths(self, group: str, node: str, texts: Sequence[str]) -> list[int]:
         """Tokens of each text inside another one: without special tokens."""
 
@@ -222,7 +214,6 @@ class WorkerApi(Protocol):
 
     # --- scores and updates
 
-    @merged_by(first)
     def score(
         self,
         group: str,
@@ -233,27 +224,21 @@ class WorkerApi(Protocol):
     ) -> list[Numbers | TooLong]:
         """Log-probs, values, scores or choices of each text; the length of one that is too long."""
 
-    @merged_by(first)
     def score_pairs(
         self, group: str, node: str, pairs: Sequence[Pair]
     ) -> list[dict[str, Numbers] | TooLong]:
         """Log-probs of each pair's sides; the longer length if it is too long for the model."""
 
-    @merged_by(first)
     def learn(self, order: LearnRequest) -> LearnReply:
         """One update of a group, while the engines of the pool sleep."""
 
-    @merged_by(first)
     def evaluate(self, order: LearnRequest) -> LearnReply: ...
 
-    @merged_by(first)
     def reset_optimizer(self, group: str) -> None: ...
 
-    @merged_by(first)
     def has_changed(self, group: str) -> bool:
         """Whether the group's last request to learn changed its weights, also if it failed."""
 
-    @merged_by(first)
     def version(self, group: str) -> int: ...
 
     # --- memory
@@ -262,7 +247,6 @@ class WorkerApi(Protocol):
     def at_once(self, verb: str, group: str) -> AtOnce | None:
         """What this method's last call held at once for a group; None where it cannot hold less."""
 
-    @merged_by(first)
     def narrow(self, verb: str, group: str, at_once: AtOnce) -> None:
         """Hold no more at once in such calls from now on, and free unused memory."""
 
@@ -272,7 +256,6 @@ class WorkerApi(Protocol):
     def sync(self, group: str) -> Ends | None:
         """Copy a group's weights to its engine here; both ends' checksums, None if it has them."""
 
-    @merged_by(first)
     def send(
         self,
         group: str,
@@ -292,7 +275,6 @@ class WorkerApi(Protocol):
     def receive(self, group: str, transfer: WeightTransfer, probe: Probe) -> WeightChecksum:
         """Load a transfer into the group's engine here; the checksum of what it holds then."""
 
-    @merged_by(first)
     def invite(
         self, group: str, kind: str, ends: str, round: int, receivers: int, dtype: ComputeDtype
     ) -> tuple[WeightTransfer | None, Probe]:
@@ -306,7 +288,6 @@ class WorkerApi(Protocol):
             dtype: of the receiving engines.
         """
 
-    @merged_by(first)
     def deliver(self, group: str, transfer: WeightTransfer, dtype: ComputeDtype) -> WeightChecksum:
         """Transfer what `invite` has announced; the checksum that the receivers must match."""
 
@@ -314,11 +295,9 @@ class WorkerApi(Protocol):
     def take(self, group: str, source: str, transfer: WeightTransfer, ema: float) -> WeightChecksum:
         """Blend weights of another process into a group's own; the checksum of what came."""
 
-    @merged_by(first)
     def follow(self, group: str, source: str, ema: float) -> None:
         """Blend the weights of another group of this process into a group's own."""
 
-    @merged_by(first)
     def follow_folder(self, group: str, source: str, ema: float, folder: str) -> None:
         """Blend the weights of another group, from a checkpoint folder, into a group's own."""
 
@@ -328,23 +307,18 @@ class WorkerApi(Protocol):
     def can_use(self, folder: Path) -> bool:
         """Whether weights can be transferred through a folder of the run."""
 
-    @merged_by(first)
     def own_places(self) -> list[Path]:
         """Folders of this process for weights that the driver carries, the best first."""
 
-    @merged_by(first)
     def own_place(self, size: int, version: int) -> Path:
         """The first of them with room for so many bytes of a version."""
 
-    @merged_by(first)
     def read_part(self, path: Path, start: int, size: int) -> NDArray[np.uint8]:
         """At most `size` bytes of a file of this machine, from `start` on."""
 
-    @merged_by(first)
     def write_part(self, path: Path, start: int, part: NDArray[np.uint8]) -> None:
         """Write bytes to a file of this machine, from `start` on; rank 0 writes for all."""
 
-    @merged_by(first)
     def forget(self, transfer: WeightTransfer) -> None: ...
 
     # --- checkpoints
@@ -353,10 +327,8 @@ class WorkerApi(Protocol):
     def see(self, folder: Path) -> Sight:
         """The driver's word in a folder, if this process sees it; then it leaves its own."""
 
-    @merged_by(first)
     def save(self, folder: str, earlier: str | None = None) -> dict[str, Mark]:
         """Save each group's weights in Hugging Face format and its trainer state; each file's mark.
         `earlier`: a folder saved before, whose files are not written again. Rank 0 writes."""
 
-    @merged_by(first)
     def load(self, folder: str) -> None: ...

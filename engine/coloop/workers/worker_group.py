@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, nullcontext, suppress
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
@@ -113,40 +113,31 @@ class _Caller(NamedTuple):
     node: str
 
 
+@dataclass(frozen=True, eq=False)
 class WorkerGroup:
     """The processes that hold weights, asked by weights group."""
 
-    def __init__(
-        self,
-        cluster: Pools,
-        pools: Mapping[str, str],
-        weight_sync: WeightSync,
-        tick: Tick | None = None,
-        tell: Tell = untold,
-        replacements: Replacements | None = None,
-    ) -> None:
-        """Args:
-        pools: by weights group.
-        tick: called while an answer is waited for; true asks the worker to give up.
-        tell: called with what a person should know, in the thread in which it came up.
-        replacements: of processes that die during a call.
-        """
-        self._cluster = cluster
-        self._pools = pools
-        self._weight_sync = weight_sync
-        self._tick = tick
-        self._ask = cluster.asking(tick)
-        self._tell = tell
-        self._replacements = replacements or Replacements()
+    cluster: Pools
+    pools: Mapping[str, str]  # by weights group
+    weight_sync: WeightSync
+    tick: Tick | None = None
+    """Called while an answer is waited for; true asks the worker to give up."""
+    tell: Tell = untold
+    """Called with what a person should know, in the thread in which it came up."""
+    replacements: Replacements = field(default_factory=Replacements)
+    """Of processes that die during a call."""
 
     def with_tick(self, tick: Tick) -> "WorkerGroup":
         """The same workers for another caller, whose `tick` gets the progress of its calls."""
-        parts = self._cluster, self._pools, self._weight_sync, tick, self._tell, self._replacements
-        return WorkerGroup(*parts)
+        return replace(self, tick=tick)
+
+    @cached_property
+    def _ask(self) -> PoolCall:
+        return self.cluster.asking(self.tick)
 
     def check_ways(self) -> None:
         """Before a run starts: raises `WeightsNotUpdated` if weights cannot reach an engine."""
-        self._weight_sync.check_ways(self._ask)
+        self.weight_sync.check_ways(self._ask)
 
     def generate(
         self,
@@ -164,13 +155,13 @@ class WorkerGroup:
             hand_on: told of what is complete while others are still written.
             answer: finds what is said to texts that pause.
         """
-        pool = self._weight_sync.writing_pool(group, node)
+        pool = self.weight_sync.writing_pool(group, node)
         replies: dict[int, Reply] = {}
         write = partial(
             self._generate, pool, group, node, requests, sampling, hand_on, answer, replies
         )
         self._retry(write, _Caller(pool, "generate", group, node))
-        return [replies[place] for place in range(len(requests))]
+        return [replies[index] for index in range(len(requests))]
 
     def score(
         self,
@@ -196,40 +187,40 @@ class WorkerGroup:
         return self._retry(*self._call(group, node, WorkerApi.step_ends, *asked))
 
     def lengths(self, group: str, node: str, texts: Sequence[str]) -> list[int]:
-        return self._ask(self._pools[group], WorkerApi.lengths, group, node, list(texts))
+        return self._ask(self.pools[group], WorkerApi.lengths, group, node, list(texts))
 
     def learn(self, order: LearnRequest) -> LearnReply:
         return self._retry(*self._call(order.group, order.group, WorkerApi.learn, order))
 
     def has_changed(self, group: str) -> bool:
         """See `WorkerApi.has_changed`."""
-        return self._ask(self._pools[group], WorkerApi.has_changed, group)
+        return self._ask(self.pools[group], WorkerApi.has_changed, group)
 
     def evaluate(self, order: LearnRequest) -> LearnReply:
         return self._retry(*self._call(order.group, order.group, WorkerApi.evaluate, order))
 
     def sync(self, group: str) -> Mapping[str, float]:
-        return self._retry(partial(self._weight_sync.sync, self._ask, group))
+        return self._retry(partial(self.weight_sync.sync, self._ask, group))
 
     def refresh(
         self, group: str, source: str, *, ema: float = 0.0, folder: str | None = None
     ) -> None:
         """Give a group the weights of another one, or those in a checkpoint folder."""
-        self._weight_sync.follow(self._ask, group, source, ema=ema, folder=folder)
+        self.weight_sync.follow(self._ask, group, source, ema=ema, folder=folder)
 
     def reset_optimizer(self, group: str) -> None:
-        self._ask(self._pools[group], WorkerApi.reset_optimizer, group)
+        self._ask(self.pools[group], WorkerApi.reset_optimizer, group)
 
     def version(self, group: str) -> int:
-        return self._ask(self._pools[group], WorkerApi.version, group)
+        return self._ask(self.pools[group], WorkerApi.version, group)
 
     def narrow_again(self) -> None:
         """When a run starts again: pools hold no more at once than before."""
-        self._replacements.shortages.again(self._ask)
+        self.replacements.shortages.again(self._ask)
 
     def check_folder(self, folder: Path) -> None:
         """Raises `CheckpointError` where a pool does not see the driver's checkpoints."""
-        check_shared(self._ask, dict.fromkeys(self._pools.values()), folder)
+        check_shared(self._ask, dict.fromkeys(self.pools.values()), folder)
 
     def save(self, folder: str, earlier: str | None = None) -> Mapping[str, Mark]:
         """Save every group in a folder each, without files that `earlier` has; each file's mark."""
@@ -237,9 +228,9 @@ class WorkerGroup:
 
     def load(self, folder: str) -> None:
         """Load every group from what `save` wrote."""
-        for pool in dict.fromkeys(self._pools.values()):
+        for pool in dict.fromkeys(self.pools.values()):
             self._ask(pool, WorkerApi.load, folder)
-        self._weight_sync.all_are_behind()
+        self.weight_sync.all_are_behind()
 
     def _generate(
         self,
@@ -252,28 +243,28 @@ class WorkerGroup:
         answer: Answer | None,
         replies: dict[int, Reply],
     ) -> None:
-        left = [place for place in range(len(requests)) if place not in replies]
+        left = [index for index in range(len(requests)) if index not in replies]
         if replies and not left:
             return
-        wanted = [requests[place] for place in left]
-        self._weight_sync.make_current(self._ask, group, pool)
+        wanted = [requests[index] for index in left]
+        self.weight_sync.make_current(self._ask, group, pool)
         finishes = sampling.on_sync == "finish"
         if hand_on is None and answer is None and finishes:
             whole = self._ask(pool, WorkerApi.generate, group, node, wanted, sampling)
             replies.update(zip(left, whole, strict=True))
             return
 
-        def said(pause: Pause) -> Word:
+        def respond(pause: Pause) -> Word:
             assert answer is not None, "texts that pause need a listener"
             return answer(replace(pause, place=left[pause.place]))
 
         with (
-            self._weight_sync.undisturbed(pool) if finishes else nullcontext(),
-            closing(Listeners(said)) as listeners,
+            self.weight_sync.undisturbed(pool) if finishes else nullcontext(),
+            closing(Listeners(respond)) as listeners,
             closing(self._written(pool, group, node, wanted, sampling, listeners)) as moments,
         ):
             for finished in moments:
-                fresh = tuple((left[place], reply) for place, reply in finished.replies)
+                fresh = tuple((left[index], reply) for index, reply in finished.replies)
                 replies.update(fresh)
                 if hand_on is not None and fresh:
                     hand_on(fresh)
@@ -288,10 +279,10 @@ class WorkerGroup:
         listeners: Listeners,
     ) -> Generator[Finished, None, None]:
         """What a worker finishes, slice by slice; between two of them others may call it."""
-        said: list[Observation] = []
+        observations: list[Observation] = []
         try:
             while True:
-                asked = group, node, requests, sampling, said
+                asked = group, node, requests, sampling, observations
                 finished = self._ask(pool, WorkerApi.write, *asked)
                 yield finished
                 if not finished.unfinished:
@@ -299,19 +290,19 @@ class WorkerGroup:
                 requests = []
                 listeners.hear(finished.pauses)
                 go_on = partial(self._go_on, node, finished.poll)
-                said = listeners.said(finished.unfinished, go_on)
+                observations = listeners.said(finished.unfinished, go_on)
         except BaseException:
             with suppress(Exception):  # the error is raised; a worker that is gone has nothing
-                self._cluster.asking()(pool, WorkerApi.stop_writing, group)
+                self.cluster.asking()(pool, WorkerApi.stop_writing, group)
             raise
 
     def _go_on(self, node: str, poll: Poll) -> None:
-        if self._tick is not None and self._tick(poll):
+        if self.tick is not None and self.tick(poll):
             raise StopRequested(f"while {node} was generating")
 
     def _save(self, folder: str, earlier: str | None) -> Mapping[str, Mark]:
         files: dict[str, Mark] = {}
-        for pool in dict.fromkeys(self._pools.values()):
+        for pool in dict.fromkeys(self.pools.values()):
             files |= self._ask(pool, WorkerApi.save, folder, earlier)
         return files
 
@@ -323,14 +314,14 @@ class WorkerGroup:
         *arguments: P.args,
         **named: P.kwargs,
     ) -> tuple[Callable[[], R], _Caller]:
-        pool = self._pools[group]
+        pool = self.pools[group]
         call = partial(self._ask, pool, method, *arguments, **named)
         return call, _Caller(pool, method.__name__, group, node)
 
     def _retry(self, call: Callable[[], R], caller: _Caller | None = None) -> R:
         """A call's result, made a second time after a replaced process or short memory. `caller`:
         None: it is not made again for want of memory."""
-        lives = self._replacements.lives()
+        lives = self.replacements.lives()
         try:
             return call()
         except Exception as error:
@@ -338,16 +329,16 @@ class WorkerGroup:
         return call()
 
     def _recover(self, error: Exception, lives: Mapping[str, int], caller: _Caller | None) -> None:
-        shortages = self._replacements.shortages
+        shortages = self.replacements.shortages
         try:
-            if caller is not None and shortages.narrowed(error, self._ask, self._tell, *caller):
+            if caller is not None and shortages.narrowed(error, self._ask, self.tell, *caller):
                 return
         except Exception as later:  # the pool has ended meanwhile
             error = later
-        pool = self._replacements.replaced(error, lives)
+        pool = self.replacements.replaced(error, lives)
         if pool is None:
             raise error
-        self._weight_sync.pool_is_new(pool)
+        self.weight_sync.pool_is_new(pool)
         shortages.again(self._ask, pool)
 
 
@@ -355,13 +346,13 @@ def check_shared(ask: PoolCall, pools: Iterable[str], folder: Path) -> None:
     """Driver and pools each write a word that the other reads, so that all mean the same folder.
     Raises `CheckpointError` for a pool that writes or reads elsewhere, `StorageFull`."""
     word = uuid.uuid4().hex
-    place = folder / f".seen-{word}"
+    tried = folder / f".seen-{word}"
     try:
-        place.mkdir(parents=True)
-        (place / DRIVERS_WORD).write_text(word, encoding="utf-8")
+        tried.mkdir(parents=True)
+        (tried / DRIVERS_WORD).write_text(word, encoding="utf-8")
         for pool in pools:
-            sight = ask(pool, WorkerApi.see, place)
-            theirs = place / pool
+            sight = ask(pool, WorkerApi.see, tried)
+            theirs = tried / pool
             if sight.word != word or not theirs.is_file() or theirs.read_text("utf-8") != word:
                 raise CheckpointError(
                     f"pool {pool}, on {sight.machine}, does not see the folder of the checkpoints, "
@@ -371,4 +362,4 @@ def check_shared(ask: PoolCall, pools: Iterable[str], folder: Path) -> None:
     except OSError as error:
         raise StorageFull(f"nothing can be written to {folder}: {error}") from error
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(tried, ignore_errors=True)

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from coloop.errors import CheckpointError, StorageFull
 from coloop.models import LoadedModel, build_model, load_weights, save_hf
-from coloop.models.folder import link_folder, read_weights
+from coloop.models.folder import link_tree, read_weights, written_aside
 from coloop.models.tokenizer import encode_prompt
 from coloop.spec.model import ScratchModel
 from coloop.workers.fingerprint import fingerprint
@@ -107,7 +107,8 @@ def test_a_linked_folder_outlives_the_one_that_it_was_made_from(
     if not can_link:
         monkeypatch.setattr("os.link", lambda *_: (_ for _ in ()).throw(OSError(errno.EXDEV, "x")))
 
-    link_folder(first, second)
+    with written_aside(second) as aside:
+        link_tree(first, aside)
 
     assert ((second / "model.safetensors").stat().st_ino == written) is can_link
     shutil.rmtree(first)
@@ -211,8 +212,9 @@ def test_a_link_to_a_folder_is_not_followed(tmp_path: Path, place: str) -> None:
     link.parent.mkdir(parents=True)
     link.symlink_to(tmp_path / "private")
 
-    with pytest.raises(CheckpointError, match="templates is a link to a folder"):
-        link_folder(tmp_path / "model", tmp_path / "linked")
+    expected = pytest.raises(CheckpointError, match="templates is a link to a folder")
+    with expected, written_aside(tmp_path / "linked") as aside:
+        link_tree(tmp_path / "model", aside)
 
     assert not (tmp_path / "linked").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "private"]

@@ -22,14 +22,13 @@ from coloop.models import LoadedModel, build_model
 from coloop.models.tokenizer import encode_prompt
 from coloop.spec.model import ScratchModel
 from coloop.workers.fingerprint import fingerprint
-from coloop.workers.rollout import GenerationRequest, TorchEngine
+from coloop.workers.rollout import GenerationRequest, RolloutEngine, TorchEngine
 from coloop.workers.sync import (
     CHANNELS,
     MEETINGS,
     ChecksumVerifier,
     FilesChannel,
     GroupChannel,
-    LocalChannel,
     WeightTransfer,
     checksum_of_engine,
     checksum_of_model,
@@ -38,7 +37,7 @@ from coloop.workers.sync import folders as folders_module
 from coloop.workers.sync import group as group_module
 from coloop.workers.sync.checksums import Counted, score_source
 from coloop.workers.sync.folders import PREFIX, TransferFolders, can_use
-from coloop.workers.sync.protocol import Proof, WeightReceiver, in_buckets
+from coloop.workers.sync.protocol import Proof, in_buckets
 
 LOGITS = 10.0
 """Greatest logit of the model."""
@@ -65,7 +64,7 @@ class Line:
         self.receiver: Any = CHANNELS[kind](**given.get(kind, {}))
         self.verifier = ChecksumVerifier()
 
-    def push(self, loaded: LoadedModel, engine: WeightReceiver, *, version: int) -> Proof:
+    def push(self, loaded: LoadedModel, engine: RolloutEngine, *, version: int) -> Proof:
         """As a sync brings weights to an engine."""
         if self.kind in MEETINGS:
             self.sender.invite("all", 0, 1)
@@ -315,15 +314,15 @@ def test_portions_keep_order_and_size() -> None:
 
 def test_weights_travel_in_the_type_that_is_wanted(tmp_path: Path, loaded: LoadedModel) -> None:
     held = dict(loaded.model.named_parameters())
-    for channel in (LocalChannel(), FilesChannel([tmp_path])):
-        transfer = channel.send(held.items(), version=1, dtype=torch.bfloat16)
+    channel = FilesChannel([tmp_path])
+    transfer = channel.send(held.items(), version=1, dtype=torch.bfloat16)
 
-        came = dict(channel.receive(transfer))
+    came = dict(channel.receive(transfer))
 
-        assert transfer.size_bytes == sum(2 * weight.numel() for weight in held.values())
-        assert came.keys() == held.keys()
-        for name, weight in came.items():
-            assert torch.equal(weight, held[name].to(torch.bfloat16))
+    assert transfer.size_bytes == sum(2 * weight.numel() for weight in held.values())
+    assert came.keys() == held.keys()
+    for name, weight in came.items():
+        assert torch.equal(weight, held[name].to(torch.bfloat16))
 
 
 def test_what_is_counted_as_it_passes_has_the_fingerprint_of_the_whole(
@@ -450,7 +449,7 @@ def test_the_first_place_with_room_is_taken(
 
 
 def test_folders_of_a_run_are_gone_with_it(tmp_path: Path) -> None:
-    with TransferFolders([tmp_path, tmp_path / "nowhere"]) as folders:
+    with closing(TransferFolders([tmp_path, tmp_path / "nowhere"])) as folders:
         [path] = folders.paths
         (path / "parcel-1").mkdir()
         assert folders.paths == [path]
@@ -471,12 +470,12 @@ def test_what_a_killed_run_left_is_cleared_away_and_what_a_living_one_has_stays(
     command = [sys.executable, "-c", code, folders_module.__file__, str(tmp_path)]
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     left = Path(told.stdout.strip())
-    with TransferFolders([tmp_path]) as living:
+    with closing(TransferFolders([tmp_path])) as living:
         [path] = living.paths
         assert left.name.startswith(PREFIX)
         assert not left.exists()
 
-        with TransferFolders([tmp_path]) as other:
+        with closing(TransferFolders([tmp_path])) as other:
             assert len(other.paths) == 1
             assert path.exists()
 

@@ -1,7 +1,6 @@
 """What does not get past the proof of a push, be the probe large or, beside the bits, small."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from coloop.spec.model import ScratchModel
 from coloop.workers.rollout import TorchEngine
 from coloop.workers.sync import (
     ChecksumVerifier,
-    LocalChannel,
     checksum_of_engine,
     checksum_of_model,
 )
@@ -94,11 +92,8 @@ def push(
     *,
     has_bits: bool,
 ) -> Proof:
-    channel = LocalChannel()
-    transfer = channel.send(loaded.model.named_parameters(), version=version, dtype=engine.dtype)
     sent = checksum_of_model(loaded.model, version, dtype=engine.dtype, has_bits=has_bits)
-    with closing(channel.receive(transfer)) as weights:
-        engine.load_weights(weights, version)
+    engine.load_weights(loaded.model.named_parameters(), version)
     return verifier.check(sent, checksum_of_engine(engine, sent.probe))
 
 
@@ -156,15 +151,12 @@ def push_together(
     loaded: LoadedModel, engines: list[TorchEngine], verifier: ChecksumVerifier, version: int
 ) -> Proof:
     """A push within two ranks that hold the same weights and each say a part."""
-    channel, answers = LocalChannel(), []
+    answers = []
     for rank, (engine, part) in enumerate(zip(engines, PARTS, strict=True)):
-        transfer = channel.send(
-            loaded.model.named_parameters(), version=version, dtype=engine.dtype
-        )
         sent = checksum_of_model(
             loaded.model, version, dtype=engine.dtype, has_bits=True, part=part
         )
-        engine.load_weights(channel.receive(transfer), version)
+        engine.load_weights(loaded.model.named_parameters(), version)
         received = checksum_of_engine(engine, sent.probe, part="bits" if rank else "all")
         answers.append((sent, received))
     return verifier.check(*MERGES["sync"](answers))

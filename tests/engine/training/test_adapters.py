@@ -22,7 +22,7 @@ from coloop.spec.model import Lora
 from coloop.workers.training import ALONE, BACKENDS, Adapter, Learner, Ranks, Scorer, leave
 from coloop.workers.training.adapters import LearningAdapter, Spread, add_adapter, beside, names_of
 from coloop.workers.training.forward import TokenModel
-from coloop.workers.training.states import WholeStates
+from coloop.workers.training.states import ModelStates
 
 pytestmark = pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
 
@@ -69,7 +69,7 @@ def exactly() -> tuple[list[float], dict[str, Tensor]]:
     adapter = Adapter(lora=LORA, seed=1)
     add_adapter(model, adapter)
     model.double()
-    states = WholeStates(model, TRAINING.optimizer)
+    states = ModelStates(model, TRAINING.optimizer)
     learning = LearningAdapter(states, adapter, names_of(model))
     exact = Learner(TokenModel(model), states, learning)
     return go_on(exact), dict(exact.weights())

@@ -25,11 +25,12 @@ from coloop.algorithms.batch import split_units
 from coloop.errors import BackendMissing, PlacementTimeout, StopRequested
 from coloop.spec.dtypes import trained_dtypes
 from coloop.workers.fingerprint import fingerprint
+from coloop.workers.messages import LearnReply
 from coloop.workers.training import ALONE, BACKENDS, Hooks, Learner, Ranks, TrainBatch, leave
 from coloop.workers.training.forward import TokenModel
-from coloop.workers.training.protocol import UpdateFailed, UpdateReport
+from coloop.workers.training.protocol import UpdateFailed
 from coloop.workers.training.ranks import join, passes_of, shares_of
-from coloop.workers.training.states import WholeStates
+from coloop.workers.training.states import ModelStates
 
 TERMS = 10_000
 """More roundings than three updates of these models and rows have, there and back."""
@@ -108,7 +109,7 @@ def exactly() -> Learner:
     """The same in float64."""
     training = section("single")
     model = tiny_model(**HEADS).double()
-    return Learner(TokenModel(model), WholeStates(model, training.optimizer), group="solver")
+    return Learner(TokenModel(model), ModelStates(model, training.optimizer), group="solver")
 
 
 def loads_of(update: int) -> list[TrainBatch]:
@@ -121,7 +122,7 @@ def loads_of(update: int) -> list[TrainBatch]:
     return [random_load("grpo", size=1, seed=2, kl=KL)]
 
 
-def go_on(backend: Learner, name: str, first: int, last: int) -> list[UpdateReport]:
+def go_on(backend: Learner, name: str, first: int, last: int) -> list[LearnReply]:
     return [backend.update(loads_of(one), section(name), seed=one) for one in range(first, last)]
 
 
@@ -231,14 +232,9 @@ def assert_weights(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> 
         assert_near(weight, theirs[name], terms=TERMS, scale=1.0)
 
 
-def assert_reports(ours: list[UpdateReport], theirs: list[UpdateReport]) -> None:
+def assert_reports(ours: list[LearnReply], theirs: list[LearnReply]) -> None:
     for one, other in zip(ours, theirs, strict=True):
-        assert (one.rows, one.tokens, one.optimizer_steps, one.skipped) == (
-            other.rows,
-            other.tokens,
-            other.optimizer_steps,
-            other.skipped,
-        )
+        assert (one.samples, one.tokens) == (other.samples, other.tokens)
         for role, metrics in other.metrics.items():
             assert dict(one.metrics[role]) == near(dict(metrics), terms=TERMS)
 
@@ -289,7 +285,7 @@ def test_a_stop_and_a_loss_that_is_not_finite_leave_all_ranks_as_they_were(
     assert "row4" in ranks[0]["failed"]
 
 
-def resumed_by(ranks: Ranks, name: str, path: str) -> tuple[list[UpdateReport], dict[str, Tensor]]:
+def resumed_by(ranks: Ranks, name: str, path: str) -> tuple[list[LearnReply], dict[str, Tensor]]:
     backend = build(name, ranks, seed=99)
     backend.load_state_dict(torch.load(path, weights_only=True))
     return go_on(backend, name, 2, 3), snapshot(backend)
@@ -519,7 +515,7 @@ def test_shares_are_even_in_tokens_and_passes_equal_in_number() -> None:
     lengths = [9, 1, 1, 1, 8, 1, 1]
     ranks = [Ranks(rank=rank, size=3) for rank in range(3)]
 
-    shares = shares_of(lengths, 3)
+    shares = shares_of(range(7), lengths, 3)
     pairs = partial(split_units, rows=2)
     passes = [passes_of(one, [6, 5, 4, 3, 2, 1, 0], lengths, pairs) for one in ranks]
 

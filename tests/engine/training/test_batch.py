@@ -120,7 +120,7 @@ def test_micro_batches_hold_every_unit_once_within_their_limits(
 ) -> None:
     lengths = [3, 9, 1, 4, 4, 12, 2, 7]
 
-    parts = split_units(lengths, rows=rows, tokens=tokens)
+    parts = split_units(range(8), lengths, rows=rows, tokens=tokens)
 
     assert sorted(unit for part in parts for unit in part) == list(range(8))
     for part in parts:
@@ -133,11 +133,11 @@ def test_packed_sequences_stand_one_after_another_with_their_own_positions() -> 
         [sequence("a", [1, 2, 3], 2), sequence("b", [4, 5], 1), sequence("c", [6, 7, 8, 9], 3)]
     )
 
-    packed = pack(batch, row_tokens=5)
+    packed, places = pack(batch, row_tokens=5)
 
-    assert packed.token_ids.tolist() == [[6, 7, 8, 9, 0], [1, 2, 3, 4, 5]]
-    assert packed.position_ids.tolist() == [[0, 1, 2, 3, 0], [0, 1, 2, 0, 1]]
-    unpacked = packed.token_ids.flatten()[packed.places]
+    assert packed["input_ids"].tolist() == [[6, 7, 8, 9, 0], [1, 2, 3, 4, 5]]
+    assert packed["position_ids"].tolist() == [[0, 1, 2, 3, 0], [0, 1, 2, 0, 1]]
+    unpacked = packed["input_ids"].flatten()[places]
     assert torch.equal(unpacked[batch.attention_mask], batch.token_ids[batch.attention_mask])
     with pytest.raises(ValueError, match="'c' has 4 tokens"):
         pack(batch, row_tokens=3)

@@ -261,4 +261,4 @@ def test_a_scorer_on_a_cpu_reads_as_much_at_once_as_a_learner_is_given(
 
     most = scorer.at_once()
     assert most is not None
-    assert settings.CPU_TOKENS_AT_ONCE / 2 < most[1] <= settings.CPU_TOKENS_AT_ONCE
+    assert settings.CPU_TOKENS_AT_ONCE / 2 < most.tokens <= settings.CPU_TOKENS_AT_ONCE

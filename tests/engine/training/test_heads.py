@@ -33,7 +33,7 @@ from coloop.workers.training import (
 )
 from coloop.workers.training.forward import ForwardOptions, TokenModel
 from coloop.workers.training.learner import Learner
-from coloop.workers.training.states import WholeStates
+from coloop.workers.training.states import ModelStates
 
 TOKENS = 11
 TERMS = 10_000
@@ -177,7 +177,7 @@ def three_updates(ranks: Ranks, name: str, heads: int = 1) -> dict[str, Any]:
         model = with_each_head(model, wanted, of=None, beside_words=False)
     backend: Any
     if name == "float64":
-        states = WholeStates(model.double(), training.optimizer)
+        states = ModelStates(model.double(), training.optimizer)
         backend = Learner(TokenModel(model), states, group="critic")
     else:
         kind = BACKENDS[name.partition("-")[0]]
@@ -363,7 +363,7 @@ def test_packing_chunks_and_computing_again_change_no_update(algorithm: str, kin
     plain = training_section(lr=0.05, optimizer={"name": "sgd"}, mini_batch=4)
     sparing = plain.model_copy(update={"gradient_checkpointing": True, "loss_chunk": 5})
     exact = tiny_model(kind, head=head).double()
-    wanted = Learner(TokenModel(exact), WholeStates(exact, plain.optimizer))
+    wanted = Learner(TokenModel(exact), ModelStates(exact, plain.optimizer))
     backend = SingleBackend(tiny_model(kind, head=head), sparing, is_packed=True, tokens_at_once=24)
 
     told = [

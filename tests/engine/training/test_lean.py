@@ -15,7 +15,7 @@ from coloop.spec.model import Lora
 from coloop.workers.cpu import lean, lean_attention
 from coloop.workers.cpu.lean import learn_lean
 from coloop.workers.cpu.lean_block import BlockShape, BlockWeights, run_block
-from coloop.workers.cpu.slabs import Layout, Prefix, Slab
+from coloop.workers.cpu.slabs import Slab, tokens_in
 from coloop.workers.training.adapters import Adapter, add_adapter
 from coloop.workers.training.forward import ForwardOptions, TokenModel
 
@@ -143,37 +143,32 @@ def test_shares_of_any_width_are_those_of_the_exact_scores(places: int) -> None:
     torch.testing.assert_close(found.double(), expected, **near)
 
 
-SLABS = Layout(
-    (
-        Slab(runs=2, tokens=3),
-        Slab(
-            runs=3,
-            tokens=6,
-            prefix=Prefix(
-                slab=0,
-                runs=torch.tensor([1, 0, 1]),
-                tokens=3,
-                unseen=torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.0, -torch.inf], [0.0, 0.0, 0.0]]),
-            ),
-        ),
-        Slab(runs=1, tokens=1, prefix=Prefix(slab=0, runs=torch.tensor([1]), tokens=3)),
+SLABS = (
+    Slab(runs=2, tokens=3),
+    Slab(
+        runs=3,
+        tokens=6,
+        behind=0,
+        before=3,
+        sees=torch.tensor([1, 0, 1]),
+        unseen=torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.0, -torch.inf], [0.0, 0.0, 0.0]]),
     ),
-    reach=9,
+    Slab(runs=1, tokens=1, behind=0, before=3, sees=torch.tensor([1])),
 )
 """Six tokens before others, 19 behind them; the first run is shorter by one."""
 
 
-@pytest.mark.parametrize("layout", [None, SLABS], ids=["rows", "slabs"])
+@pytest.mark.parametrize("slabs", [None, SLABS], ids=["rows", "slabs"])
 @pytest.mark.parametrize("has_norms", [True, False], ids=["head norms", "biases"])
-def test_its_gradient_is_that_of_its_numbers(has_norms: bool, layout: Layout | None) -> None:
+def test_its_gradient_is_that_of_its_numbers(has_norms: bool, slabs: Any) -> None:
     shape = BlockShape(heads=4, kv_heads=2, head_width=4, epsilon=1e-6, scale=0.4)
     generator = torch.Generator().manual_seed(4)
 
     def drawn(*size: int) -> Tensor:
         return torch.randn(size, generator=generator, dtype=torch.float64).requires_grad_()
 
-    rows, tokens = (2, 6) if layout is None else (1, layout.tokens)
-    whole = layout or Layout((Slab(runs=rows, tokens=tokens),), tokens)
+    rows, tokens = (2, 6) if slabs is None else (1, tokens_in(slabs))
+    whole = slabs or (Slab(runs=rows, tokens=tokens),)
     turned = torch.rand(1, tokens, 2, generator=generator, dtype=torch.float64)
     turns = torch.polar(torch.ones_like(turned), turned)
     weights = BlockWeights(

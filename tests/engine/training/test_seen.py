@@ -15,8 +15,9 @@ def learned(build: Callable[..., Any], make_load: Any, training: Any) -> tuple[A
     """An update of twelve rows with gaps in their masks: the load, and what was seen of it."""
     backend = SingleBackend(build(), training)
     load = scored_by(backend, make_load("grpo", size=12))
-    report = backend.update([load], training, seed=1)
-    return load, report.seen[load.name]
+    reply = backend.update([load], training, seed=1)
+    [rows] = reply.taught.values()
+    return load, {row.id: row for row in rows}
 
 
 def test_mask_advantage_and_log_prob_of_each_token_are_those_of_its_row(
@@ -27,10 +28,12 @@ def test_mask_advantage_and_log_prob_of_each_token_are_those_of_its_row(
 
     assert set(seen) == {row.id for row in load.rows}
     for row in load.rows:
-        own, mask = seen[row.id], row.loss_mask
-        assert own["mask"].tolist() == mask.tolist()
+        completion = slice(row.prompt_length, None)
+        own, mask = seen[row.id].numbers, row.loss_mask[completion]
+        assert seen[row.id].token_ids.tolist() == row.token_ids[completion].tolist()
+        assert seen[row.id].loss_mask.tolist() == mask.tolist()
         assert own["advantage"] == pytest.approx(np.where(mask, row.advantages, 0.0))
-        expected = np.where(mask, row.log_probs_rollout, 0.0)
+        expected = np.where(mask, row.log_probs_rollout[completion], 0.0)
         assert own["log_prob"] == pytest.approx(expected, abs=SAME)
         assert not own["log_ratio"].any()
         if mask.sum() > 1:
@@ -44,13 +47,11 @@ def test_after_several_steps_the_ratio_is_that_of_the_last_pass(
 
     load, seen = learned(build_model, make_load, training)
 
-    moved = [
-        seen[row.id]["log_ratio"]
-        - np.where(row.loss_mask, seen[row.id]["log_prob"] - row.log_probs_rollout, 0.0)
-        for row in load.rows
-    ]
-    assert all(np.abs(one).max() < 10 * SAME for one in moved)
-    assert all(np.abs(seen[row.id]["log_ratio"]).max() > 0 for row in load.rows)
+    for row in load.rows:
+        own, old = seen[row.id], row.log_probs_rollout[row.prompt_length :]
+        ratio = np.where(own.loss_mask, own.numbers["log_prob"] - old, 0.0)
+        assert own.numbers["log_ratio"] == pytest.approx(ratio, abs=10 * SAME)
+        assert np.abs(own.numbers["log_ratio"]).max() > 0
 
 
 def test_no_more_rows_are_kept_than_may_be(

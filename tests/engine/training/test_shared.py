@@ -21,13 +21,13 @@ from tests.engine.training.processes import on_ranks
 from transformers import PreTrainedModel, Qwen2Config
 
 from coloop.algorithms.batch import Batch, Sequence, collate, completion_sequence, split_units
-from coloop.algorithms.batch.passes import prompts_of
+from coloop.algorithms.batch.passes import tokens_of
 from coloop.algorithms.recipes import recipe_of
 from coloop.algorithms.recipes.protocol import Needs
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
 from coloop.workers.cpu import slabs as slabs_of_texts
-from coloop.workers.cpu.slabs import Shared, shared
+from coloop.workers.cpu.slabs import shared
 from coloop.workers.training import Adapter, Ranks, SingleBackend, TrainBatch
 from coloop.workers.training import forward as forwards
 from coloop.workers.training.adapters import add_adapter
@@ -87,10 +87,10 @@ def shared_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Tokens of each batch that was read as a row of slabs."""
     found: list[int] = []
 
-    def watched(batch: Batch, *, is_whole: bool) -> Shared | None:
+    def watched(batch: Batch, *, is_whole: bool) -> Any:
         row = shared(batch, is_whole=is_whole)
         if row is not None:
-            found.append(row.layout.tokens)
+            found.append(row[0]["input_ids"].numel())
         return row
 
     monkeypatch.setattr(forwards, "shared", watched)
@@ -214,8 +214,8 @@ def test_a_model_that_cannot_reads_rows(why: str, shared_rows: list[int]) -> Non
     tokens.outputs(batch)
 
     assert shared_rows == []
-    lengths = batch.lengths()
-    assert tokens.split(lengths, prompts_of(batch)) == tokens.split(lengths)
+    units, lengths = range(batch.size), batch.lengths()
+    assert tokens.split(units, lengths, batch) == tokens.split(units, lengths)
 
 
 @pytest.mark.parametrize("fields", [{}, {"micro_batch": 3}, {"mini_batch": 5}])
@@ -258,9 +258,9 @@ def taught_over(ranks: Ranks) -> list[tuple[dict[str, torch.Tensor], int]]:
     training = training_section(optimizer={"name": "sgd"}, lr=1.0, backend="fsdp2")
     found = []
     for is_spread in (True, False):
-        seen: list[Shared] = []
+        seen: list[Any] = []
 
-        def watched(batch: Batch, *, is_whole: bool, seen: list[Shared] = seen) -> Shared | None:
+        def watched(batch: Batch, *, is_whole: bool, seen: list[Any] = seen) -> Any:
             row = shared(batch, is_whole=is_whole)
             seen.extend([] if row is None else [row])
             return row
@@ -314,18 +314,16 @@ def test_prompts_are_told_by_their_tokens() -> None:
     rows = rows_of_groups()
     batch = collate(rows)
 
-    prompts = prompts_of(batch)
-
     by_number: dict[int, set[str]] = {}
-    for row, number in zip(rows, prompts.numbers, strict=True):
+    for row, number in zip(rows, batch.prompts.tolist(), strict=True):
         by_number.setdefault(number, set()).add(row.group)
     assert sorted(map(sorted, by_number.values())) == [["0"], ["1"], ["2"], ["3"], ["4"]]
-    assert prompts.lengths == [row.prompt_length for row in rows]
-    assert prompts.read([0, 1], batch.lengths()) <= sum(batch.lengths()[:2])
+    assert batch.prompt_lengths.tolist() == [row.prompt_length for row in rows]
+    assert tokens_of([[0, 1]], batch.lengths(), batch)[0] <= sum(batch.lengths()[:2])
     same = collate([replace(rows[0], id="twin", group="other"), rows[0]])
-    assert prompts_of(same).numbers == [0, 0]
+    assert same.prompts.tolist() == [0, 0]
     untrained = replace(rows[0], loss_mask=[False] * len(rows[0].token_ids))
-    assert prompts_of(collate([untrained])).lengths == [len(rows[0].token_ids)]
+    assert collate([untrained]).prompt_lengths.tolist() == [len(rows[0].token_ids)]
 
 
 @pytest.mark.parametrize("tokens", [24, 60, 1000])
@@ -334,27 +332,27 @@ def test_rows_that_begin_alike_stand_together_within_the_limits(
     tokens: int, most_rows: int | None
 ) -> None:
     batch = collate(rows_of_groups())
-    lengths, prompts = batch.lengths(), prompts_of(batch)
+    lengths, prompts = batch.lengths(), batch.prompts.tolist()
 
-    parts = split_units(lengths, prompts, rows=most_rows, tokens=tokens)
+    parts = split_units(range(batch.size), lengths, batch, rows=most_rows, tokens=tokens)
 
     order = [unit for part in parts for unit in part]
     assert sorted(order) == list(range(batch.size))
-    numbers = [prompts.numbers[unit] for unit in order]
+    numbers = [prompts[unit] for unit in order]
     assert len(list(groupby(numbers))) == len(GROUPS)
     for part in parts:
         assert most_rows is None or len(part) <= most_rows
-        assert len(part) == 1 or prompts.read(part, lengths) <= tokens
+        assert len(part) == 1 or tokens_of([part], lengths, batch)[0] <= tokens
 
 
 def test_ranks_have_whole_groups_where_that_is_less_to_read() -> None:
     batch = collate(rows_of_groups())
-    lengths, prompts = batch.lengths(), prompts_of(batch)
+    lengths, prompts = batch.lengths(), batch.prompts.tolist()
 
-    shares = shares_of(lengths, 2, prompts)
-    numbers = [{prompts.numbers[unit] for unit in share} for share in shares]
-    one_group = [unit for unit, number in enumerate(prompts.numbers) if number == 0]
-    halves = shares_of([lengths[unit] for unit in one_group], 2, prompts.of(one_group))
+    shares = shares_of(range(batch.size), lengths, 2, batch)
+    numbers = [{prompts[unit] for unit in share} for share in shares]
+    one_group = [unit for unit, number in enumerate(prompts) if number == 0]
+    halves = shares_of(one_group, lengths, 2, batch)
 
     assert sorted(unit for share in shares for unit in share) == list(range(batch.size))
     assert not numbers[0] & numbers[1]

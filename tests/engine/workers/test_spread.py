@@ -38,7 +38,7 @@ def home_of(ranks: Ranks, seed: int, *, is_spread: bool) -> FrozenModel:
 
 
 def scores(home: FrozenModel, rows: int = len(ROWS)) -> list[list[float]]:
-    found = home.score(ROWS[:rows], "log_probs", temperature=0.7, hooks=Hooks())
+    found = home.scorer.score(ROWS[:rows], "log_probs", temperature=0.7, hooks=Hooks())
     return [one.tolist() for one in found]
 
 

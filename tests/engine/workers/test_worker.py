@@ -220,7 +220,9 @@ def in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         TokenModel,
         "split",
-        lambda _, lengths, __=None, rows=None: split_units(lengths, rows=rows, tokens=16),
+        lambda _, units, lengths, __=None, rows=None: split_units(
+            units, lengths, rows=rows, tokens=16
+        ),
     )
 
 

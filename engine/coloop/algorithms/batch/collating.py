@@ -16,6 +16,7 @@ from coloop.algorithms.batch.padded import Batch, PairBatch
 from coloop.algorithms.batch.sequences import TOKEN_FIELDS, Pair, Sequence, Unit
 
 _BY_TOKEN = ("loss_mask", *TOKEN_FIELDS)
+NO_TOKEN = -1
 
 
 def collate(sequences: Many[Sequence], *, reads: Collection[str] | None = None) -> Batch:
@@ -28,22 +29,26 @@ def collate(sequences: Many[Sequence], *, reads: Collection[str] | None = None) 
     masks = [sequence.loss_mask for sequence in sequences]
     loss_mask = _pad(masks, sizes, width, False, torch.bool)
     fields = [name for name in TOKEN_FIELDS if reads is None or name in reads]
-    own = {name: [getattr(one, name) for one in sequences] for name in fields}
+    own = {name: [getattr(row, name) for row in sequences] for name in fields}
     by_token = {
         name: _token_numbers(values, sizes, width, loss_mask)
         for name, values in own.items()
         if _is_given(sequences, name, values)
     }
+    token_ids = _pad([row.token_ids for row in sequences], sizes, width, 0, torch.long)
+    prompts, prompt_lengths = _prompts_of(token_ids, loss_mask, lengths)
     names = [name for name in _names(sequences) if reads is None or name in reads]
-    named = {name: [one.numbers.get(name) for one in sequences] for name in names}
+    named = {name: [row.numbers.get(name) for row in sequences] for name in names}
     return Batch(
         ids=tuple(sequence.id for sequence in sequences),
         groups=tuple(sequence.group for sequence in sequences),
-        token_ids=_pad([one.token_ids for one in sequences], sizes, width, 0, torch.long),
+        token_ids=token_ids,
         attention_mask=torch.arange(width)[None, :] < lengths[:, None],
         loss_mask=loss_mask,
         row_weights=torch.tensor([sequence.weight for sequence in sequences]),
         row_counts=torch.tensor([sequence.count for sequence in sequences]),
+        prompts=prompts,
+        prompt_lengths=prompt_lengths,
         numbers={
             name: _row_or_token_numbers(values, sizes, width, loss_mask)
             for name, values in named.items()
@@ -58,7 +63,7 @@ def collate_pairs(pairs: Many[Pair]) -> PairBatch:
     """Pairs as one batch; both sides are padded to the longest side of all."""
     sides = [pair.chosen for pair in pairs] + [pair.rejected for pair in pairs]
     named = {name: [pair.numbers.get(name) for pair in pairs] for name in _names(pairs)}
-    extra = [one for pair in pairs for one in pair.extra]
+    extra = [text for pair in pairs for text in pair.extra]
     return PairBatch(
         sides=collate(sides),
         probability=torch.tensor([pair.probability for pair in pairs]),
@@ -72,6 +77,18 @@ def collate_pairs(pairs: Many[Pair]) -> PairBatch:
         },
         extra=collate(extra) if extra else None,
     )
+
+
+def _prompts_of(token_ids: Tensor, loss_mask: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """`prompts` and `prompt_lengths` of a batch: numbers count from 0 in the order of the rows."""
+    if not len(lengths):
+        return lengths, lengths
+    ids, mask = token_ids.numpy(), loss_mask.numpy()
+    prompt_lengths = np.where(mask.any(1), mask.argmax(1), lengths.numpy())
+    begun = np.where(np.arange(ids.shape[1]) < prompt_lengths[:, None], ids, NO_TOKEN)
+    known: dict[bytes, int] = {}
+    prompts = [known.setdefault(row.tobytes(), len(known)) for row in begun]
+    return torch.tensor(prompts), torch.from_numpy(prompt_lengths)
 
 
 def _choices(sequences: Many[Sequence]) -> Tensor | None:
@@ -140,6 +157,6 @@ def _pad(
     """Each row in its first places, one number in all of them. (B, width)."""
     full = torch.full((len(rows), width), filler, dtype=dtype)
     view = full.numpy()
-    for place, (row, length) in enumerate(zip(rows, lengths, strict=True)):
-        view[place, :length] = row
+    for index, (row, length) in enumerate(zip(rows, lengths, strict=True)):
+        view[index, :length] = row
     return full

@@ -37,11 +37,11 @@ def columns_of(items: tuple[Unit, ...]) -> Columns | None:
     for name in NAMES:
         own = [state[name] for state in states]
         first = own[0] if own else None
-        if all(one is first for one in own):
+        if all(value is first for value in own):
             shared[name] = first
         elif type(first) is np.ndarray and _are_short(own, first.dtype):
             whole = np.concatenate(own)
-            arrays[name] = whole.tobytes(), whole.dtype.str, [len(one) for one in own]
+            arrays[name] = whole.tobytes(), whole.dtype.str, [len(value) for value in own]
         else:
             values[name] = own
     return Columns(rows=len(items), values=values, shared=shared, arrays=arrays)
@@ -54,18 +54,18 @@ def items_of(columns: Columns) -> tuple[Sequence, ...]:
         **{name: repeat(value, columns.rows) for name, value in columns.shared.items()},
         **{name: _apart(*column) for name, column in columns.arrays.items()},
     }
-    found = []
+    sequences = []
     for row in zip(*(by_name[name] for name in NAMES), strict=True):
-        one = object.__new__(Sequence)  # all arrays are what they were
-        vars(one).update(zip(NAMES, row, strict=True))
-        found.append(one)
-    return tuple(found)
+        sequence = object.__new__(Sequence)  # all arrays are what they were
+        vars(sequence).update(zip(NAMES, row, strict=True))
+        sequences.append(sequence)
+    return tuple(sequences)
 
 
 def _are_short(own: list[Any], dtype: np.dtype[Any]) -> bool:
     return all(
-        type(one) is np.ndarray and one.dtype == dtype and one.nbytes <= LONGEST_BYTES
-        for one in own
+        type(array) is np.ndarray and array.dtype == dtype and array.nbytes <= LONGEST_BYTES
+        for array in own
     )
 
 

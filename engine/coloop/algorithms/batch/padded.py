@@ -24,6 +24,9 @@ class Batch:
     loss_mask: Tensor  # (B, T) bool, true on trained tokens; never at position 0
     row_weights: Tensor  # (B,) float32
     row_counts: Tensor  # (B,) float32
+    prompts: Tensor
+    """(B,) long: rows with one number have the same tokens before the first that each trains."""
+    prompt_lengths: Tensor  # (B,) long: tokens of that beginning; all of a row that trains none
     log_probs_rollout: Tensor | None = None  # (B, T) float32, as the five below
     log_probs_old: Tensor | None = None
     log_probs_reference: Tensor | None = None
@@ -49,6 +52,10 @@ class Batch:
         lengths: list[int] = self.attention_mask.sum(1).tolist()
         return lengths
 
+    def begin_alike(self, rows: Sequence[int]) -> bool:
+        """Whether any two of these rows begin alike."""
+        return len(set(self.prompts[list(rows)].tolist())) < len(rows)
+
     def select(self, rows: Sequence[int]) -> "Batch":
         """These rows in this order, with padding that none of them needs cut off."""
         index = torch.as_tensor(list(rows), dtype=torch.long, device=self.token_ids.device)
@@ -68,21 +75,21 @@ class Batch:
 
     def given(self, name: str) -> Tensor | None:
         """Numbers of the rows by their name, wherever they stand."""
-        found: Tensor | None = (
+        numbers: Tensor | None = (
             getattr(self, name) if name in TOKEN_FIELDS else self.numbers.get(name)
         )
-        return found
+        return numbers
 
-    def with_numbers(self, found: Mapping[str, Tensor]) -> "Batch":
+    def with_numbers(self, numbers: Mapping[str, Tensor]) -> "Batch":
         """The same with these numbers, each in its field or by its name."""
-        own: dict[str, Any] = {name: found[name] for name in found if name in TOKEN_FIELDS}
-        named = {name: found[name] for name in found if name not in TOKEN_FIELDS}
+        own: dict[str, Any] = {name: numbers[name] for name in numbers if name in TOKEN_FIELDS}
+        named = {name: numbers[name] for name in numbers if name not in TOKEN_FIELDS}
         return replace(self, **own, numbers={**self.numbers, **named})
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> "Batch":
-        tensors = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         changed: dict[str, Any] = {
-            name: change(t) for name, t in tensors.items() if isinstance(t, Tensor)
+            name: change(value) for name, value in values.items() if isinstance(value, Tensor)
         }
         named = {name: change(tensor) for name, tensor in self.numbers.items()}
         return replace(self, **changed, numbers=named)
@@ -134,10 +141,10 @@ class PairBatch:
         """Numbers of the pairs by their name, or of their sides (2P, T)."""
         return self.numbers[name] if name in self.numbers else self.sides.given(name)
 
-    def with_numbers(self, found: Mapping[str, Tensor]) -> "PairBatch":
+    def with_numbers(self, numbers: Mapping[str, Tensor]) -> "PairBatch":
         """The same with these numbers: (P,) of pairs, (2P, T) of their sides."""
-        of_sides = {name: tensor for name, tensor in found.items() if tensor.dim() == 2}
-        of_pairs = {name: tensor for name, tensor in found.items() if tensor.dim() == 1}
+        of_sides = {name: tensor for name, tensor in numbers.items() if tensor.dim() == 2}
+        of_pairs = {name: tensor for name, tensor in numbers.items() if tensor.dim() == 1}
         sides = self.sides.with_numbers(of_sides)
         return replace(self, sides=sides, numbers={**self.numbers, **of_pairs})
 

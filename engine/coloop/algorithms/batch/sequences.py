@@ -144,10 +144,10 @@ class Sequence:
         }
         return replace(self, **arrays, numbers=numbers)
 
-    def with_numbers(self, found: Mapping[str, Numbers | float]) -> "Sequence":
+    def with_numbers(self, numbers: Mapping[str, Numbers | float]) -> "Sequence":
         """The same with these numbers, each in its field or by its name."""
-        own: dict[str, Any] = {name: found[name] for name in found if name in TOKEN_FIELDS}
-        named = {name: found[name] for name in found if name not in TOKEN_FIELDS}
+        own: dict[str, Any] = {name: numbers[name] for name in numbers if name in TOKEN_FIELDS}
+        named = {name: numbers[name] for name in numbers if name not in TOKEN_FIELDS}
         return replace(self, **own, numbers={**self.numbers, **named})
 
     def with_ids(
@@ -177,9 +177,9 @@ def completion_sequence(
     unknown = fields.keys() - _DEFAULTS.keys()
     if unknown:
         raise TypeError(f"a sequence has no {', '.join(sorted(unknown))}")
-    found = object.__new__(Sequence)  # all arrays are what `Sequence` would make of them
-    vars(found).update(_DEFAULTS, **fields | whole, id=id)
-    return found
+    sequence = object.__new__(Sequence)  # all arrays are what `Sequence` would make of them
+    vars(sequence).update(_DEFAULTS, **fields | whole, id=id)
+    return sequence
 
 
 def completion_sequences(
@@ -206,19 +206,19 @@ def completion_sequences(
         "prompt_length": [len(one) for one in before],
     }
     for name in fields.keys() & TOKEN_FIELDS:
-        given = [place for place, one in enumerate(fields[name]) if not _is_one(one)]
+        given = [index for index, one in enumerate(fields[name]) if not _is_one(one)]
         if given:
-            parts = [numbers_of(fields[name][place]) for place in given]
-            whole = _behind([of_prompts[place][0] for place in given], parts)
+            parts = [numbers_of(fields[name][index]) for index in given]
+            whole = _behind([of_prompts[index][0] for index in given], parts)
             columns[name] = _with(fields[name], given, whole)
     names = (*columns,)
-    found = []
+    sequences = []
     for row in zip(*columns.values(), strict=True):
         one = object.__new__(Sequence)  # all arrays are what `Sequence` would make of them
         vars(one).update(_DEFAULTS, numbers={})
         vars(one).update(zip(names, row, strict=True))
-        found.append(one)
-    return tuple(found)
+        sequences.append(one)
+    return tuple(sequences)
 
 
 def _is_one(value: Any) -> bool:
@@ -226,16 +226,16 @@ def _is_one(value: Any) -> bool:
 
 
 def _with(values: Many[Any], places: Many[int], others: Many[Any]) -> list[Any]:
-    found = list(values)
-    for place, one in zip(places, others, strict=True):
-        found[place] = one
-    return found
+    replaced = list(values)
+    for index, other in zip(places, others, strict=True):
+        replaced[index] = other
+    return replaced
 
 
 def _behind(before: Many[NDArray[Any]], after: Many[NDArray[Any]]) -> list[NDArray[Any]]:
     """Each part of `after` behind its part of `before`; by type, parts of one array."""
     pairs = list(zip(before, after, strict=True))
-    if len({one.dtype for one in after}) != 1:
+    if len({part.dtype for part in after}) != 1:
         return [joined(pair) for pair in pairs]
     whole = joined([part for pair in pairs for part in pair])
     sizes = [len(first) + len(second) for first, second in pairs]
@@ -252,7 +252,7 @@ def _whole(
     before, after = ids_of(prompt_ids), ids_of(completion_ids)
     trained = np.ones(len(after), dtype=np.bool_) if loss_mask is None else mask_of(loss_mask)
     nothing, never = _of_prompt(len(before))
-    found: dict[str, Any] = {
+    whole: dict[str, Any] = {
         "token_ids": joined((before, after)),
         "loss_mask": joined((never, trained)),
         "prompt_length": len(before),
@@ -265,8 +265,8 @@ def _whole(
         own = fields.get(name)
         if own is not None:
             is_one = isinstance(own, _SCALAR)
-            found[name] = own if is_one else joined((nothing, numbers_of(own)))
-    return found
+            whole[name] = own if is_one else joined((nothing, numbers_of(own)))
+    return whole
 
 
 _SCALAR = (float, int)
@@ -315,7 +315,7 @@ class Pair:
             self,
             chosen=change(self.chosen),
             rejected=change(self.rejected),
-            extra=tuple(change(one) for one in self.extra),
+            extra=tuple(change(text) for text in self.extra),
         )
 
 

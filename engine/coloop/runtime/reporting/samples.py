@@ -20,11 +20,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.tables import Row, Table
 from coloop.runtime.checkpoints.storage import Storage
 from coloop.runtime.run_files.events import SampleEvent
 from coloop.runtime.schedule.calls import Unrolled
-from coloop.workers.messages import TaughtRow
+from coloop.workers.messages import LearnReply, TaughtBy
 
 FOLDER = "samples"
 ROWS_IN_EVENT = 6
@@ -33,7 +36,7 @@ EVENT_TEXT = 400
 INTERVAL_SECONDS = 2.0
 DIGITS = 6
 """Significant ones of a number of a token."""
-FLAGS = ("mask", "clipped")
+FLAGS = ("clipped",)
 """Numbers of tokens that are yes or no."""
 
 
@@ -43,23 +46,23 @@ class Samples:
 
     folder: Path
     storage: Storage | None = None
-    _left_out: tuple[int, Unrolled, Sequence[TaughtRow]] | None = field(default=None, init=False)
+    _left_out: tuple[int, Unrolled, Sequence[LearnReply]] | None = field(default=None, init=False)
     """The last step, where it came too soon after another."""
 
     def __post_init__(self) -> None:
         self._written_at = -INTERVAL_SECONDS
 
     def of_step(
-        self, step: int, unrolled: Unrolled, taught: Sequence[TaughtRow] = ()
+        self, step: int, unrolled: Unrolled, replies: Sequence[LearnReply] = ()
     ) -> SampleEvent | None:
         """The step's rows, where some time has passed since the last ones.
 
         Args:
-            taught: some of them as the losses of the step saw them.
+            replies: of the step's updates, with some rows as the losses saw them.
         """
         is_soon = time.monotonic() - self._written_at < INTERVAL_SECONDS
-        self._left_out = (step, unrolled, taught) if is_soon else None
-        return None if is_soon else self._shown(step, unrolled, taught)
+        self._left_out = (step, unrolled, replies) if is_soon else None
+        return None if is_soon else self._shown(step, unrolled, replies)
 
     def of_last(self) -> SampleEvent | None:
         """The rows of the last step, where they have not been shown: what a run ends with."""
@@ -67,7 +70,7 @@ class Samples:
         return None if last is None else self._shown(*last)
 
     def _shown(
-        self, step: int, unrolled: Unrolled, taught: Sequence[TaughtRow]
+        self, step: int, unrolled: Unrolled, replies: Sequence[LearnReply]
     ) -> SampleEvent | None:
         written = _written(unrolled)
         if not written:
@@ -75,9 +78,14 @@ class Samples:
         self._written_at = time.monotonic()
         scored = [table for table in unrolled.tables.values() if table.scores is not None]
         writers = {row.id: node for node, row in written}
-        shown = [row for row in taught if row.row in writers]
-        shown.sort(key=lambda row: row.role != writers[row.row])  # first by who wrote it
-        tokens = [_token_line(writers[row.row], row, scored) for row in shown]
+        tokens = [
+            _token_line(writers[row.id], by, row, pieces, scored)
+            for reply in replies
+            for by, own in reply.taught.items()
+            for row, pieces in zip(own, reply.pieces[by], strict=True)
+            if row.id in writers
+        ]
+        tokens.sort(key=lambda line: line["by"] != line["node"])  # first by who wrote it
         rows = _rows(written, scored, {line["id"] for line in tokens})
         name = f"{FOLDER}/step-{step}"
         path = self._write(f"{name}.jsonl", rows)
@@ -175,28 +183,37 @@ def _scores(ids: set[str], tables: Sequence[Table]) -> dict[str, dict[str, float
     }
 
 
-def _token_line(node: str, taught: TaughtRow, tables: Sequence[Table]) -> dict[str, Any]:
+def _token_line(
+    node: str,
+    by: TaughtBy,
+    row: TokenSequence,
+    pieces: Sequence[str],
+    tables: Sequence[Table],
+) -> dict[str, Any]:
+    role, port, algorithm = by
     numbers = {
         name: [
-            bool(one) if name in FLAGS else float(f"{one:.{DIGITS}g}") for one in values.tolist()
+            bool(number) if name in FLAGS else float(f"{number:.{DIGITS}g}")
+            for number in np.asarray(values).tolist()
         ]
-        for name, values in taught.numbers.items()
+        for name, values in row.numbers.items()
     }
-    size = len(taught.token_ids)
+    size = len(row.token_ids)
     rewards = {
-        table.scorer: [score.get(place) for place in range(size)]
+        table.scorer: [score.get(index) for index in range(size)]
         for table in tables
-        if table.scorer and isinstance(score := (table.scores or {}).get(taught.row), dict)
+        if table.scorer and isinstance(score := (table.scores or {}).get(row.id), dict)
     }
     return {
-        "id": taught.row,
+        "id": row.id,
         "node": node,
-        "by": taught.role,
-        "port": taught.port,
-        "algorithm": taught.algorithm,
-        "ids": list(taught.token_ids),
-        "pieces": list(taught.pieces),
+        "by": role,
+        "port": port,
+        "algorithm": algorithm,
+        "ids": row.token_ids.tolist(),
+        "pieces": list(pieces),
         **numbers,
+        "mask": row.loss_mask.tolist(),
         **({"rewards": rewards} if rewards else {}),
     }
 

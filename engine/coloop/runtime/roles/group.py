@@ -87,7 +87,7 @@ class GroupRole(Role):
             },
             alerts=alerts,
             is_idle=reply.samples == 0,
-            taught=reply.taught,
+            reply=reply,
         )
 
     def _staleness(self, items: Items, version: int) -> dict[str, dict[str, float]]:

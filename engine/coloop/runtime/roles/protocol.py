@@ -17,7 +17,7 @@ from coloop.plan.types import PhasePlan
 from coloop.sandbox.process import Sandbox
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage import Lineage
-from coloop.workers.messages import TaughtRow
+from coloop.workers.messages import LearnReply
 from coloop.workers.worker_group import WorkerGroup
 
 N = TypeVar("N")
@@ -142,8 +142,8 @@ class Outcome:
     """By (node, port), what nodes that it called wrote meanwhile."""
     is_idle: bool = False
     """Learn and write: the stage brought its goal no nearer."""
-    taught: Sequence[TaughtRow] = ()
-    """Learn: a few rows as the losses saw them."""
+    reply: LearnReply | None = None
+    """Learn: what the workers say of the update."""
 
 
 class Role:

@@ -281,7 +281,9 @@ class RanksCall:
                 raise ranks.chosen(errors)
             if tick is not None and ranks.size > 1:
                 tick(Poll(done=0, total=0, unit="", rank_seconds=tuple(seconds)))
-            answer: R = MERGES[name]([answers[rank] for rank in range(ranks.size)])
+            answer: R = answers[0]
+            if name in MERGES:
+                answer = MERGES[name]([answers[rank] for rank in range(ranks.size)])
             return answer
 
 

@@ -14,7 +14,7 @@ from torch.distributed.tensor import DTensor
 
 from coloop.workers.cpu.lean_attention import ATTENTION
 from coloop.workers.cpu.lean_block import BlockShape, BlockWeights, run_block
-from coloop.workers.cpu.slabs import Layout, Slab
+from coloop.workers.cpu.slabs import Slab
 from coloop.workers.training.ranks import TENSOR
 
 FAMILIES = frozenset({"llama", "mistral", "qwen2", "qwen3"})
@@ -62,15 +62,15 @@ class Lean:
             scale=attention.scaling,
         )
 
-    def takes(self, layout: Layout) -> bool:
-        """Whether the block, as it is now, reads a row of these slabs."""
+    def takes(self, tokens: int) -> bool:
+        """Whether the block, as it is now, reads slabs of texts of up to so many tokens."""
         window = getattr(self._config, "sliding_window", None)
         norm: Any = self.block.input_layernorm
         return bool(
             _has_matrices(self.block)
             and norm.weight.dtype in TYPES
             and self._config._attn_implementation in KINDS
-            and (window is None or layout.reach <= window)
+            and (window is None or tokens <= window)
         )
 
     def __call__(
@@ -79,17 +79,16 @@ class Lean:
         attention_mask: Tensor | None = None,
         past_key_values: Any = None,
         position_embeddings: tuple[Tensor, Tensor] | None = None,
-        layout: Layout | None = None,
+        slabs: tuple[Slab, ...] | None = None,
         **rest: Any,
     ) -> Tensor:
-        """`layout`: of one row of slabs; None: rows of texts, as the family reads them."""
+        """`slabs`: of one row; None: rows of texts, as the family reads them."""
         rows, tokens, _ = hidden_states.shape
-        whole = layout or Layout((Slab(runs=rows, tokens=tokens),), tokens)
-        is_plain = layout is not None or (
-            attention_mask is None and past_key_values is None and self.takes(whole)
+        is_plain = slabs is not None or (
+            attention_mask is None and past_key_values is None and self.takes(tokens)
         )
         if not (is_plain and position_embeddings is not None and hidden_states.dtype in TYPES):
-            assert layout is None, "a row of slabs is only for blocks that take it"
+            assert slabs is None, "a row of slabs is only for blocks that take it"
             return self._plain(
                 self.block,
                 hidden_states,
@@ -103,9 +102,10 @@ class Lean:
         compute = weights.query.dtype
         if torch.is_autocast_enabled("cpu"):
             compute = torch.get_autocast_dtype("cpu")
+        slabs = slabs or (Slab(runs=rows, tokens=tokens),)
         half = self._shape.head_width // 2
         turns = torch.complex(*(part[..., :half].float() for part in position_embeddings))
-        return run_block(hidden_states, turns, whole, weights, self._shape, compute)
+        return run_block(hidden_states, turns, slabs, weights, self._shape, compute)
 
 
 def _is_plain(block: nn.Module, config: Any) -> bool:

@@ -6,7 +6,7 @@ M tokens, H heads, K key-value heads, G = H / K, D head width; of a slab N runs 
 others, L = P + C.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +16,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from coloop.workers.cpu.slabs import Layout, Prefix, Slab
+from coloop.workers.cpu.slabs import Slab, in_row
 
 STRETCH = 64
 """Tokens that attend at once: those behind a stretch are no work for it."""
@@ -32,7 +32,7 @@ and 110 µs in float32 against 54 and 29 µs)."""
 
 
 def attend(
-    turned: Tensor, value: Tensor, layout: Layout, *, heads: int, scale: float
+    turned: Tensor, value: Tensor, slabs: Sequence[Slab], *, heads: int, scale: float
 ) -> tuple[Tensor, list[Tensor]]:
     """What each token mixes of the values it sees, (M, H D), and what `attend_backward` needs.
 
@@ -41,21 +41,21 @@ def attend(
         value: (M, K, D), in the type of the products.
     """
     kv_heads, width = value.shape[1:]
-    is_kept = _keeps_shares(layout, heads)
+    is_kept = _keeps_shares(slabs, heads)
     mixed: list[Tensor] = []
     kept: list[Tensor] = []
     keys: list[Tensor] = []
     values: list[Tensor] = []
-    for _, slab, place in layout.parts():
-        own = turned[place]
+    for _, slab, span in in_row(slabs):
+        own = turned[span]
         query = _by_key(own[:, :heads], slab, kv_heads, value.dtype)
         key = _by_key(own[:, heads:], slab, kv_heads, value.dtype)
-        held = _by_key(value[place], slab, kv_heads, value.dtype)
+        held = _by_key(value[span], slab, kv_heads, value.dtype)
         keys.append(key)
         values.append(held)
-        if slab.prefix is not None:
-            key = _behind(keys[slab.prefix.slab], key, slab.prefix, kv_heads)
-            held = _behind(values[slab.prefix.slab], held, slab.prefix, kv_heads)
+        if slab.behind is not None:
+            key = _behind(keys[slab.behind], key, slab, kv_heads)
+            held = _behind(values[slab.behind], held, slab, kv_heads)
         parts = []
         kept += [query, key, held]
         for start, end in _stretches(slab.tokens):
@@ -70,7 +70,7 @@ def attend(
 def attend_backward(
     into: Tensor,
     kept: Iterable[Tensor],
-    layout: Layout,
+    slabs: Sequence[Slab],
     *,
     heads: int,
     scale: float,
@@ -81,31 +81,32 @@ def attend_backward(
     and `into_value` (M, K, D)."""
     kv_heads, width = into_value.shape[1:]
     group = heads // kv_heads
-    saved, is_kept = iter(kept), _keeps_shares(layout, heads)
-    found = []
-    for slab in layout.slabs:
+    saved, is_kept = iter(kept), _keeps_shares(slabs, heads)
+    kept_of = []
+    for slab in slabs:
         query, key, value = next(saved), next(saved), next(saved)
         shares = [next(saved) if is_kept else None for _ in _stretches(slab.tokens)]
-        found.append((query, key, value, shares))
+        kept_of.append((query, key, value, shares))
     wide = into_turned.dtype
     later: dict[int, tuple[Tensor, Tensor]] = {}
-    for number, slab, place in reversed(list(layout.parts())):
-        query, key, value, shares = found[number]
-        own = _by_key(into[place].view(-1, heads, width), slab, kv_heads, into.dtype)
+    for number, slab, span in reversed(list(in_row(slabs))):
+        query, key, value, shares = kept_of[number]
+        own = _by_key(into[span].view(-1, heads, width), slab, kv_heads, into.dtype)
         of_query, of_key, of_value = _backward(own, shares, query, key, value, slab, scale)
-        if slab.prefix is not None:
-            _add_behind(later, layout, slab.prefix, of_key, of_value, wide)
+        if slab.behind is not None:
+            runs = slabs[slab.behind].runs
+            _add_behind(later, runs, slab, of_key, of_value, wide)
             of_key, of_value = (part[:, slab.before :] for part in (of_key, of_value))
         elif number in later:
             of_key, of_value = (
                 part + more for part, more in zip((of_key, of_value), later[number], strict=True)
             )
-        sides = torch.unflatten(into_turned[place], 0, (slab.runs, slab.tokens))
+        sides = torch.unflatten(into_turned[span], 0, (slab.runs, slab.tokens))
         sides[:, :, :heads].view(slab.runs, slab.tokens, kv_heads, group, width).copy_(
             of_query.view(slab.runs, kv_heads, slab.tokens, group, width).transpose(1, 2)
         )
         sides[:, :, heads:] = torch.unflatten(of_key, 0, (-1, kv_heads)).transpose(1, 2)
-        torch.unflatten(into_value[place], 0, (slab.runs, slab.tokens)).copy_(
+        torch.unflatten(into_value[span], 0, (slab.runs, slab.tokens)).copy_(
             torch.unflatten(of_value, 0, (-1, kv_heads)).transpose(1, 2)
         )
 
@@ -117,8 +118,9 @@ def _stretches(tokens: int) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], tokens], strict=True))
 
 
-def _keeps_shares(layout: Layout, heads: int) -> bool:
-    return heads * layout.seen <= SHARES_KEPT
+def _keeps_shares(slabs: Sequence[Slab], heads: int) -> bool:
+    shares = sum(slab.runs * slab.tokens * (slab.before + slab.tokens) for slab in slabs)
+    return heads * shares <= SHARES_KEPT
 
 
 def _shares(query: Tensor, key: Tensor, slab: Slab, start: int, end: int, scale: float) -> Tensor:
@@ -126,8 +128,8 @@ def _shares(query: Tensor, key: Tensor, slab: Slab, start: int, end: int, scale:
     own, sees = query[:, start * group : end * group], key[:, :seen].transpose(1, 2)
     scores = _product(own, sees, scale)
     scores[:, :, slab.before + start :] += _ahead(end - start, group, scores.dtype)
-    if slab.prefix is not None and slab.prefix.unseen is not None:
-        unseen = slab.prefix.unseen[:, None].to(scores.dtype)
+    if slab.unseen is not None:
+        unseen = slab.unseen[:, None].to(scores.dtype)
         scores.view(slab.runs, -1, seen)[:, :, : slab.before] += unseen
     return _softmax(scores)
 
@@ -139,9 +141,9 @@ def _ahead(tokens: int, group: int, dtype: torch.dtype) -> Tensor:
     return ahead.repeat_interleave(group, 0)
 
 
-def _product(one: Tensor, other: Tensor, scale: float) -> Tensor:
-    nothing = one.new_empty(())
-    return torch.baddbmm(nothing, one, other, beta=0, alpha=scale)
+def _product(left: Tensor, right: Tensor, scale: float) -> Tensor:
+    nothing = left.new_empty(())
+    return torch.baddbmm(nothing, left, right, beta=0, alpha=scale)
 
 
 def _is_narrow(shares: Tensor, limit: int) -> bool:
@@ -165,8 +167,8 @@ def _softmax_backward(into: Tensor, shares: Tensor) -> Tensor:
         return torch.addcmul(scores, wide, scores.sum(-1, keepdim=True), value=-1).to(shares.dtype)
     if _is_narrow(shares, NARROW_BACK):
         return _softmax_backward(into.float(), shares.float()).to(shares.dtype)
-    found: Tensor = torch.ops.aten._softmax_backward_data(into, shares, -1, shares.dtype)
-    return found
+    gradient: Tensor = torch.ops.aten._softmax_backward_data(into, shares, -1, shares.dtype)
+    return gradient
 
 
 def _backward(
@@ -204,30 +206,33 @@ def _backward(
     )
 
 
-def _behind(before: Tensor, own: Tensor, prefix: Prefix, kv_heads: int) -> Tensor:
+def _behind(before: Tensor, own: Tensor, slab: Slab, kv_heads: int) -> Tensor:
     """Keys or values (N K, C, D) behind those of the runs that they see: (N K, L, D)."""
-    seen = torch.unflatten(before, 0, (-1, kv_heads)).index_select(0, prefix.runs)
+    assert slab.sees is not None
+    seen = torch.unflatten(before, 0, (-1, kv_heads)).index_select(0, slab.sees)
     return torch.cat([seen.flatten(0, 1), own], 1)
 
 
 def _add_behind(
     later: dict[int, tuple[Tensor, Tensor]],
-    layout: Layout,
-    prefix: Prefix,
+    runs: int,
+    slab: Slab,
     into_key: Tensor,
     into_value: Tensor,
     wide: torch.dtype,
 ) -> None:
-    """Gradients of the keys and values that a slab stands behind, summed over its runs."""
-    runs, width = layout.slabs[prefix.slab].runs, into_key.shape[-1]
-    kv_heads = into_key.shape[0] // len(prefix.runs)
-    if prefix.slab not in later:
-        shape = (runs, kv_heads, prefix.tokens, width)
+    """Gradients of the keys and values that a slab stands behind, summed over its runs. `runs`: of
+    the slab before."""
+    assert slab.behind is not None
+    assert slab.sees is not None
+    kv_heads, width = into_key.shape[0] // slab.runs, into_key.shape[-1]
+    if slab.behind not in later:
+        shape = (runs, kv_heads, slab.before, width)
         sums = torch.zeros(shape, dtype=wide), torch.zeros(shape, dtype=wide)
-        later[prefix.slab] = sums[0].flatten(0, 1), sums[1].flatten(0, 1)
-    for total, part in zip(later[prefix.slab], (into_key, into_value), strict=True):
-        seen = torch.unflatten(part[:, : prefix.tokens], 0, (-1, kv_heads)).to(wide)
-        torch.unflatten(total, 0, (runs, kv_heads)).index_add_(0, prefix.runs, seen)
+        later[slab.behind] = sums[0].flatten(0, 1), sums[1].flatten(0, 1)
+    for total, part in zip(later[slab.behind], (into_key, into_value), strict=True):
+        seen = torch.unflatten(part[:, : slab.before], 0, (-1, kv_heads)).to(wide)
+        torch.unflatten(total, 0, (runs, kv_heads)).index_add_(0, slab.sees, seen)
 
 
 def _by_key(heads: Tensor, slab: Slab, kv_heads: int, dtype: torch.dtype) -> Tensor:

@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn.functional import silu
 
 from coloop.workers.cpu.lean_attention import attend, attend_backward
-from coloop.workers.cpu.slabs import Layout
+from coloop.workers.cpu.slabs import Slab
 
 INNER_KEPT = 1 << 19
 """Largest inner product (M F) that is kept rather than computed again; 1 MiB in bfloat16."""
@@ -69,7 +69,7 @@ class LeanBlock(torch.autograd.Function):
         turns: Tensor,
         compute: torch.dtype,
         shape: BlockShape,
-        layout: Layout,
+        slabs: tuple[Slab, ...],
         *given: Tensor | None,
     ) -> Tensor:
         weights = BlockWeights(*given)  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ class LeanBlock(torch.autograd.Function):
             straight, scale_heads = _normed(turning, head_norm, shape.epsilon, wide, wide)
         turned = _turned(straight, turns).view(-1, turning_heads, shape.head_width)
         value = flat.view(-1, turning_heads + shape.kv_heads, shape.head_width)[:, turning_heads:]
-        mixed, kept = attend(turned, value, layout, heads=shape.heads, scale=shape.scale)
+        mixed, kept = attend(turned, value, slabs, heads=shape.heads, scale=shape.scale)
         output = weights.output.to(compute)
         between = _added(x, mixed, output)
         if weights.output_bias is not None:
@@ -113,7 +113,7 @@ class LeanBlock(torch.autograd.Function):
             inner = passed.mul_(up)
         y = _added(between, inner, down)
 
-        ctx.shape, ctx.compute, ctx.size, ctx.layout = shape, compute, hidden.shape, layout
+        ctx.shape, ctx.compute, ctx.size, ctx.slabs = shape, compute, hidden.shape, slabs
         ctx.given = [weight is not None for weight in given]
         ctx.save_for_backward(
             *(weight for weight in given if weight is not None),
@@ -134,7 +134,7 @@ class LeanBlock(torch.autograd.Function):
 def run_block(
     hidden: Tensor,
     turns: Tensor,
-    layout: Layout,
+    slabs: tuple[Slab, ...],
     weights: BlockWeights,
     shape: BlockShape,
     compute: torch.dtype,
@@ -143,12 +143,12 @@ def run_block(
 
     Args:
         turns: (1 or B, T, D / 2) complex, the rotation of each position.
-        layout: of all B T tokens.
+        slabs: of all B T tokens.
         compute: type of the products.
     """
     with torch.autocast("cpu", enabled=False):
-        said: Tensor = LeanBlock.apply(hidden, turns, compute, shape, layout, *weights)  # type: ignore[no-untyped-call]
-        return said
+        states: Tensor = LeanBlock.apply(hidden, turns, compute, shape, slabs, *weights)  # type: ignore[no-untyped-call]
+        return states
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -164,7 +164,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     rows, tokens, width = ctx.size
     turning_heads = shape.heads + shape.kv_heads
     wide = scale_in.dtype
-    found: dict[str, Tensor] = {}
+    gradients: dict[str, Tensor] = {}
     late = grad.reshape(-1, width)
 
     # y = between + (silu(gate) · up) down
@@ -173,24 +173,24 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         passed = silu(gate)
     inner = late_c @ down  # (M, F)
     into_up = inner * passed
-    found["down"] = late_c.t() @ (passed.mul_(up) if product is None else product)
+    gradients["down"] = late_c.t() @ (passed.mul_(up) if product is None else product)
     into_gate = torch.ops.aten.silu_backward(inner.mul_(up), gate)
     del passed, product, inner
     if normed_out is None:
         normed_out = _normed_again(between, scale_out, weights.norm_out, compute)
-    found["gate"], found["up"] = into_gate.t() @ normed_out, into_up.t() @ normed_out
+    gradients["gate"], gradients["up"] = into_gate.t() @ normed_out, into_up.t() @ normed_out
     into_normed = torch.addmm(into_gate @ gate_in, into_up, up_in)
     del into_gate, into_up
-    into_between, found["norm_out"] = _norm_backward(
+    into_between, gradients["norm_out"] = _norm_backward(
         into_normed.to(wide), between, scale_out, weights.norm_out
     )
     into_between += late
 
     # between = x + mixed output
     late_c = into_between.to(compute)
-    found["output"] = late_c.t() @ mixed
+    gradients["output"] = late_c.t() @ mixed
     if weights.output_bias is not None:
-        found["output_bias"] = into_between.sum(0)
+        gradients["output_bias"] = into_between.sum(0)
     into_turning = torch.empty((rows, tokens, turning_heads, shape.head_width), dtype=wide)
     into_flat = torch.empty(
         (rows * tokens, turning_heads + shape.kv_heads, shape.head_width), dtype=compute
@@ -198,7 +198,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     attend_backward(
         late_c @ output,
         saved,
-        ctx.layout,
+        ctx.slabs,
         heads=shape.heads,
         scale=shape.scale,
         into_turned=into_turning.view(-1, turning_heads, shape.head_width),
@@ -207,24 +207,24 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     _turn_back(into_turning, turns)
     if scale_heads is not None:
         into_turning, by_head = _head_norm_backward(into_turning, turning, scale_heads, head_norm)
-        found["query_norm"], found["key_norm"] = _norms_apart(by_head, shape)
+        gradients["query_norm"], gradients["key_norm"] = _norms_apart(by_head, shape)
     into_flat[:, :turning_heads] = into_turning.view(-1, turning_heads, shape.head_width)
     into_flat = into_flat.view(rows * tokens, -1)
     if weights.query_bias is not None:
         parts = _apart(into_flat.sum(0, dtype=wide), shape)
-        found |= zip(("query_bias", "key_bias", "value_bias"), parts, strict=True)
+        gradients |= zip(("query_bias", "key_bias", "value_bias"), parts, strict=True)
     if normed_in is None:
         normed_in = _normed_again(x, scale_in, weights.norm_in, compute)
     parts = _apart((into_flat.t() @ normed_in).to(weights.query.dtype), shape)
-    found |= zip(("query", "key", "value"), parts, strict=True)
-    into_x, found["norm_in"] = _norm_backward(
+    gradients |= zip(("query", "key", "value"), parts, strict=True)
+    into_x, gradients["norm_in"] = _norm_backward(
         (into_flat @ joined).to(wide), x, scale_in, weights.norm_in
     )
     into_x += into_between
 
     needed = ctx.needs_input_grad[5:]
     by_weight = (
-        found[name].to(weight.dtype) if weight is not None and is_needed else None
+        gradients[name].to(weight.dtype) if weight is not None and is_needed else None
         for name, weight, is_needed in zip(BlockWeights._fields, weights, needed, strict=True)
     )
     return into_x.to(x.dtype).view(ctx.size), None, None, None, None, *by_weight

@@ -9,7 +9,7 @@ its slab stands behind, so what many texts begin with is read once.
 M tokens of all slabs; N runs of a slab, C tokens of each; P tokens of the runs they stand behind.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,59 +19,34 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from coloop.algorithms.batch import Batch
-from coloop.algorithms.batch.passes import prompts_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prefix:
-    slab: int  # number of an earlier slab, which itself stands behind nothing
-    runs: Tensor  # (N,) the run of it that each run sees
-    tokens: int  # P of them
-    unseen: Tensor | None = None
-    """(N, P) float32, -inf on padding of these runs, else 0; None: there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slab:
     """Runs of tokens, one below the other."""
 
-    runs: int
-    tokens: int
-    prefix: Prefix | None = None
-
-    @property
-    def before(self) -> int:
-        """P, tokens that its runs stand behind."""
-        return 0 if self.prefix is None else self.prefix.tokens
-
-    @property
-    def seen(self) -> int:
-        """Places that its tokens look at together, those ahead of them included."""
-        return self.runs * self.tokens * (self.before + self.tokens)
+    runs: int  # N
+    tokens: int  # C
+    behind: int | None = None
+    """Number of an earlier slab, which itself stands behind nothing; None: behind nothing."""
+    before: int = 0  # P, tokens of that slab's runs
+    sees: Tensor | None = None  # (N,) the run of that slab that each run sees
+    unseen: Tensor | None = None
+    """(N, P) float32, -inf on padding of the runs that are seen, else 0; None: there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    slabs: tuple[Slab, ...]
-    reach: int
+def in_row(slabs: Sequence[Slab]) -> Iterator[tuple[int, Slab, slice]]:
+    """Each slab with its number and where it lies in the row."""
+    start = 0
+    for number, slab in enumerate(slabs):
+        end = start + slab.runs * slab.tokens
+        yield number, slab, slice(start, end)
+        start = end
 
-    @property
-    def tokens(self) -> int:
-        """M, padding included."""
-        return sum(slab.runs * slab.tokens for slab in self.slabs)
 
-    @property
-    def seen(self) -> int:
-        """Places that all tokens look at together."""
-        return sum(slab.seen for slab in self.slabs)
-
-    def parts(self) -> Iterator[tuple[int, Slab, slice]]:
-        """Each slab with its number and its place in the row."""
-        start = 0
-        for number, slab in enumerate(self.slabs):
-            end = start + slab.runs * slab.tokens
-            yield number, slab, slice(start, end)
-            start = end
+def tokens_in(slabs: Sequence[Slab]) -> int:
+    """M, padding included."""
+    return sum(slab.runs * slab.tokens for slab in slabs)
 
 
 # Texts that begin alike as one row of slabs, in which what they begin with is read once.
@@ -90,135 +65,103 @@ SLAB_TOKENS = 64
 Numbers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
-    """A batch as one row of slabs."""
-
-    token_ids: Tensor  # (1, M)
-    positions: Tensor  # (1, M)
-    layout: Layout
-    places: Tensor
-    """(B, T) where in the row each token lies that is read; anything for others."""
-
-    def inputs(self) -> dict[str, Any]:
-        """What a model reads; the mask of four dimensions tells it to make none."""
-        return {
-            "input_ids": self.token_ids,
-            "position_ids": self.positions,
-            "attention_mask": torch.ones(1, 1, 1, 1, dtype=torch.bool),
-            "layout": self.layout,
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Runs:
-    """Tokens of rows that lie in one slab, in its order."""
-
-    rows: Numbers
-    starts: Numbers
-    sizes: Numbers
-
-    @property
-    def width(self) -> int:
-        return int(self.sizes.max())
-
-
-def shared(batch: Batch, *, is_whole: bool) -> Shared | None:
+def shared(batch: Batch, *, is_whole: bool) -> tuple[dict[str, Any], Tensor] | None:
     """The batch as a row of slabs where that is less to read, else None. `is_whole`: texts are read
-    to their last tokens, not to the last one trained."""
-    mask, lengths = batch.loss_mask.numpy(), np.asarray(batch.lengths())
-    width = mask.shape[1]
+    to their last tokens, not to the last one trained.
+
+    Returns what a model reads, and where in the row each token lies that is read (B, T); anything
+    for others.
+    """
+    ids, mask, lengths = batch.token_ids.numpy(), batch.loss_mask.numpy(), batch.lengths()
+    rows, width = mask.shape
     last = np.where(mask.any(1), width - 1 - mask[:, ::-1].argmax(1), 0)
-    ends = lengths if is_whole else last
-    prompts = prompts_of(batch)
-    numbers = np.asarray(prompts.numbers)
-    is_shared = (np.bincount(numbers)[numbers] > 1) & (ends > 0)
-    firsts = np.where(is_shared, np.asarray(prompts.lengths), 0)
-    heads = np.flatnonzero(is_shared)[np.unique(numbers[is_shared], return_index=True)[1]]
+    ends = np.asarray(lengths) if is_whole else last
+    prompts, prompt_lengths = _renumbered(batch.prompts.numpy()), batch.prompt_lengths.numpy()
+    is_shared = (np.bincount(prompts)[prompts] > 1) & (ends > 0)
+    heads = np.flatnonzero(is_shared)[np.unique(prompts[is_shared], return_index=True)[1]]
     alone = np.flatnonzero(~is_shared)
+    firsts = np.where(is_shared, prompt_lengths, 0)  # first token of each row behind what is shared
 
-    rows = np.concatenate([heads, alone])
-    sizes = np.concatenate([np.asarray(prompts.lengths)[heads], ends[alone]]).astype(np.int64)
-    before = _cut(rows, np.zeros_like(rows), sizes)
-    behind: list[tuple[int, _Runs]] = []
-    slab_of, run_of = np.full(len(prompts.numbers), -1), np.zeros(len(prompts.numbers), np.int64)
-    for number, runs in enumerate(before):
-        own = np.isin(runs.rows, heads)
-        slab_of[numbers[runs.rows[own]]] = number
-        run_of[numbers[runs.rows[own]]] = np.flatnonzero(own)
-        after = np.flatnonzero(is_shared & (slab_of[numbers] == number))
-        behind += [(number, one) for one in _cut(after, firsts[after], ends[after] - firsts[after])]
-    slabs = [Slab(runs=len(runs.rows), tokens=runs.width) for runs in before]
-    for number, runs in behind:
-        prefix = _prefix(number, before[number], run_of[numbers[runs.rows]])
-        slabs.append(Slab(runs=len(runs.rows), tokens=runs.width, prefix=prefix))
-    layout = Layout(tuple(slabs), int(lengths.max()))
+    begins = np.where(is_shared, prompt_lengths, ends)
+    slabs: list[Slab] = []
+    members: list[Numbers] = []  # by slab, the row of each run
+    for runs in _cut(np.concatenate([heads, alone]), begins):
+        slabs.append(Slab(runs=len(runs), tokens=int(begins[runs].max())))
+        members.append(runs)
+    for number, runs in enumerate(members[:]):
+        run_of = np.full(rows, -1)  # by prompt
+        is_head = is_shared[runs]
+        run_of[prompts[runs[is_head]]] = np.flatnonzero(is_head)
+        after = np.flatnonzero(is_shared & (run_of[prompts] >= 0))
+        for own in _cut(after, ends - firsts):
+            tokens = int((ends - firsts)[own].max())
+            slabs.append(_slab_behind(number, begins[runs], run_of[prompts[own]], tokens))
+            members.append(own)
     read = width if is_whole else width - 1
-    if not slabs or layout.tokens + SLAB_TOKENS * (len(slabs) - 1) >= len(mask) * read:
+    if not slabs or tokens_in(slabs) + SLAB_TOKENS * (len(slabs) - 1) >= rows * read:
         return None
-    all_runs = [*before, *(runs for _, runs in behind)]
-    return _laid(batch, layout, all_runs, numbers, firsts, heads)
 
-
-def _cut(rows: Numbers, starts: Numbers, sizes: Numbers) -> list[_Runs]:
-    order = np.argsort(-sizes, kind="stable")
-    order = order[sizes[order] > 0]
-    cuts, padded = [0], 0
-    for place, size in enumerate(sizes[order].tolist()):
-        padded += int(sizes[order[cuts[-1]]]) - size
-        if padded > SLAB_TOKENS:
-            cuts.append(place)
-            padded = 0
-    return [
-        _Runs(rows=rows[part], starts=starts[part], sizes=sizes[part])
-        for part in np.split(order, cuts[1:])
-        if len(part)
-    ]
-
-
-def _prefix(number: int, runs: _Runs, seen: Numbers) -> Prefix:
-    unseen = None
-    sizes = runs.sizes[seen]
-    if (sizes < runs.width).any():
-        is_padding = torch.arange(runs.width) >= torch.from_numpy(sizes)[:, None]
-        unseen = torch.zeros(is_padding.shape).masked_fill_(is_padding, -torch.inf)
-    return Prefix(slab=number, runs=torch.from_numpy(seen), tokens=runs.width, unseen=unseen)
-
-
-def _laid(
-    batch: Batch,
-    layout: Layout,
-    all_runs: list[_Runs],
-    numbers: Numbers,
-    firsts: Numbers,
-    heads: Numbers,
-) -> Shared:
-    ids = batch.token_ids.numpy()
-    rows, width = ids.shape
-    own, prompt = np.zeros(rows, np.int64), np.zeros(len(numbers), np.int64)
+    own_start, prompt_start = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
     token_ids, positions = [], []
-    start = 0
-    for number, runs in enumerate(all_runs):
-        columns = np.minimum(runs.starts[:, None] + np.arange(runs.width), width - 1)
-        token_ids.append(ids[runs.rows[:, None], columns].ravel())
-        positions.append(columns.ravel())
-        begins = start + np.arange(len(runs.rows)) * runs.width
-        if layout.slabs[number].prefix is None:
-            is_head = np.isin(runs.rows, heads)
-            prompt[numbers[runs.rows[is_head]]] = begins[is_head]
-            own[runs.rows[~is_head]] = begins[~is_head]
+    for number, slab, place in in_row(slabs):
+        runs = members[number]
+        start_of_runs = place.start + np.arange(slab.runs) * slab.tokens
+        if slab.behind is None:
+            starts = np.zeros(slab.runs, np.int64)
+            is_head = is_shared[runs]
+            prompt_start[prompts[runs[is_head]]] = start_of_runs[is_head]
+            own_start[runs[~is_head]] = start_of_runs[~is_head]
         else:
-            own[runs.rows] = begins
-        start += columns.size
+            starts = firsts[runs]
+            own_start[runs] = start_of_runs
+        columns = np.minimum(starts[:, None] + np.arange(slab.tokens), width - 1)
+        token_ids.append(ids[runs[:, None], columns].ravel())
+        positions.append(columns.ravel())
     columns = np.arange(width)
     places = np.where(
         columns < firsts[:, None],
-        prompt[numbers][:, None] + columns,
-        (own - firsts)[:, None] + columns,
+        prompt_start[prompts][:, None] + columns,
+        (own_start - firsts)[:, None] + columns,
     )
-    return Shared(
-        token_ids=torch.from_numpy(np.concatenate(token_ids))[None],
-        positions=torch.from_numpy(np.concatenate(positions))[None],
-        layout=layout,
-        places=torch.from_numpy(places),
+    inputs = {
+        "input_ids": torch.from_numpy(np.concatenate(token_ids))[None],
+        "position_ids": torch.from_numpy(np.concatenate(positions))[None],
+        "attention_mask": torch.ones(1, 1, 1, 1, dtype=torch.bool),  # it makes none
+        "slabs": tuple(slabs),
+    }
+    return inputs, torch.from_numpy(places)
+
+
+def _renumbered(prompts: Numbers) -> Numbers:
+    """Numbers from 0 in the order of the rows."""
+    _, first, numbers = np.unique(prompts, return_index=True, return_inverse=True)
+    return first.argsort().argsort()[numbers]
+
+
+def _cut(rows: Numbers, sizes: Numbers) -> list[Numbers]:
+    """Rows, the longest first, in as many slabs as pay. `sizes`: by row."""
+    order = rows[np.argsort(-sizes[rows], kind="stable")]
+    order = order[sizes[order] > 0]
+    cuts, padded = [0], 0
+    for index, size in enumerate(sizes[order].tolist()):
+        padded += int(sizes[order[cuts[-1]]]) - size
+        if padded > SLAB_TOKENS:
+            cuts.append(index)
+            padded = 0
+    return [runs for runs in np.split(order, cuts[1:]) if len(runs)]
+
+
+def _slab_behind(number: int, sizes: Numbers, sees: Numbers, tokens: int) -> Slab:
+    """A slab behind that of a number, whose runs have these sizes."""
+    before, unseen = int(sizes.max()), None
+    if (sizes[sees] < before).any():
+        is_padding = torch.arange(before) >= torch.from_numpy(sizes[sees])[:, None]
+        unseen = torch.zeros(is_padding.shape).masked_fill_(is_padding, -torch.inf)
+    return Slab(
+        runs=len(sees),
+        tokens=tokens,
+        behind=number,
+        before=before,
+        sees=torch.from_numpy(sees),
+        unseen=unseen,
     )

@@ -9,22 +9,16 @@ from collections.abc import Callable
 from functools import partial
 
 from coloop.workers.sync.checksums import ChecksumVerifier, checksum_of_engine, checksum_of_model
-from coloop.workers.sync.files import FilesChannel, LocalChannel
+from coloop.workers.sync.files import FilesChannel
 from coloop.workers.sync.group import GroupChannel
-from coloop.workers.sync.protocol import (
-    MeetingChannel,
-    WeightChannel,
-    WeightChecksum,
-    WeightTransfer,
-)
+from coloop.workers.sync.protocol import WeightChannel, WeightChecksum, WeightTransfer
 
-MEETINGS: dict[str, Callable[..., MeetingChannel]] = {
+MEETINGS: dict[str, Callable[..., GroupChannel]] = {
     "gloo": partial(GroupChannel, "gloo"),
     "nccl": partial(GroupChannel, "nccl"),
 }
 """Those whose ends are at work at the same time."""
 CHANNELS: dict[str, Callable[..., WeightChannel]] = {
-    "local": LocalChannel,
     "files": FilesChannel,
     **MEETINGS,
 }
@@ -36,7 +30,6 @@ __all__ = [
     "ChecksumVerifier",
     "FilesChannel",
     "GroupChannel",
-    "LocalChannel",
     "WeightChannel",
     "WeightChecksum",
     "WeightTransfer",

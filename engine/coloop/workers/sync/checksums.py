@@ -15,10 +15,12 @@ from torch import Tensor
 
 from coloop.errors import WeightsNotUpdated
 from coloop.workers.fingerprint import fingerprint
-from coloop.workers.sync.protocol import Proof, WeightChecksum, WeightReceiver, Weights
+from coloop.workers.sync.protocol import Proof, WeightChecksum, Weights
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+    from coloop.workers.rollout import RolloutEngine
 
 Probe = tuple[tuple[int, ...], ...]
 Part = Literal["all", "bits", "scores", "nothing"]  # of what an end says
@@ -67,7 +69,7 @@ def checksum_of_model(
 
 
 def checksum_of_engine(
-    engine: WeightReceiver, probe: Probe, *, part: Part = "all"
+    engine: RolloutEngine, probe: Probe, *, part: Part = "all"
 ) -> WeightChecksum:
     """What a rollout engine says of its weights; `part`: `bits`: these alone."""
     bits = engine.fingerprint()

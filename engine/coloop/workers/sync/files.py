@@ -103,30 +103,3 @@ def _room(place: Path) -> int:
         return shutil.disk_usage(place).free
     except OSError:
         return 0
-
-
-# Weights within one process, read and cast from the source when the transfer is opened.
-
-
-class LocalChannel:
-    def send(
-        self,
-        weights: Weights,
-        *,
-        version: int,
-        dtype: torch.dtype | None = None,
-        size_bytes: int | None = None,
-    ) -> WeightTransfer:
-        if size_bytes is None:
-            weights = list(weights)
-            size_bytes = sum(bytes_of(weight, dtype or weight.dtype) for _, weight in weights)
-        place = [(weights, dtype)]
-        return WeightTransfer(channel="local", version=version, place=place, size_bytes=size_bytes)
-
-    def receive(self, transfer: WeightTransfer) -> Opened:
-        for weights, dtype in transfer.place:
-            for name, weight in weights:
-                yield name, weight.detach().to(dtype or weight.dtype)
-
-    def forget(self, transfer: WeightTransfer) -> None:
-        transfer.place.clear()

@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 logger = logging.getLogger(__name__)
@@ -32,17 +31,6 @@ class TransferFolders:
         """`roots`: the best first; missing ones are left out."""
         self._roots = roots
         self._open: list[tuple[Path, IO[bytes]]] | None = None
-
-    def __enter__(self) -> TransferFolders:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def paths(self) -> list[Path]:

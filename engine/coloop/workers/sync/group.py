@@ -209,7 +209,8 @@ class _End:
 
 
 class GroupChannel:
-    """A `MeetingChannel` for the life of its process; its ends stay connected between transfers."""
+    """A `WeightChannel` whose ends work at the same time: `send` says where they meet, `deliver`
+    transfers. It lives as long as its process; its ends stay connected between transfers."""
 
     def __init__(
         self, kind: str = "gloo", *, device: str | None = None, bucket_bytes: int | None = None
@@ -224,7 +225,7 @@ class GroupChannel:
         self._invited: tuple[str, int, int] = ("", 0, 1)
 
     def invite(self, ends: str, round: int, receivers: int) -> None:
-        """Who the next `send` is for: `ends` with this one, and the `round` of their meetings."""
+        """Who the next `send` is for: `ends` with this one; `round` grows with a new process."""
         self._invited = ends, round, receivers
 
     def send(
@@ -245,6 +246,7 @@ class GroupChannel:
         return WeightTransfer(channel=self._kind, version=version, place=end.place, size_bytes=0)
 
     def deliver(self, transfer: WeightTransfer) -> None:
+        """Give the weights to all receivers; raises `WeightsNotUpdated` where one lacks them."""
         weights, dtype = self._sending.pop(transfer.version)
         end = self._ends[transfer.place.ends]
         with self._whole_or_left(end, transfer):

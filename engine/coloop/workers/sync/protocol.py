@@ -9,37 +9,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+if TYPE_CHECKING:
+    from coloop.workers.rollout import RolloutEngine
+
 Weights = Iterable[tuple[str, Tensor]]  # under the names of the Hugging Face model
 Opened = Generator[tuple[str, Tensor], None, None]  # the weights of a transfer as they are read
-
-
-class WeightReceiver(Protocol):
-    """What a channel needs of a rollout engine."""
-
-    @property
-    def version(self) -> int: ...
-
-    @property
-    def dtype(self) -> torch.dtype: ...
-
-    def load_weights(self, weights: Weights, version: int) -> None: ...
-
-    def score(self, sequences: Sequence[Sequence[int]], temperature: float = 1.0) -> Any:
-        """Log-prob of every token given those before it; the first of a sequence is 0."""
-
-    def fingerprint(self) -> int | None: ...
-
-    def held_weights(self) -> Iterable[tuple[str, Tensor]]:
-        """What it holds, under the names of the Hugging Face model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +61,13 @@ class Proof:
     """Of the weights at both ends; None where the engine cannot tell its own."""
 
 
-def completed(part: Weights, holder: WeightReceiver) -> Iterator[tuple[str, Tensor]]:
+def completed(part: Weights, holder: RolloutEngine) -> Iterator[tuple[str, Tensor]]:
     """All weights of who has got a part of them: those, and the others as it holds them."""
     came = set()
     for name, weight in part:
         came.add(name)
         yield name, weight
-    yield from ((name, one) for name, one in holder.held_weights() if name not in came)
+    yield from ((name, weight) for name, weight in holder.held_weights() if name not in came)
 
 
 class WeightChannel(Protocol):
@@ -113,19 +96,6 @@ class WeightChannel(Protocol):
 
     def forget(self, transfer: WeightTransfer) -> None:
         """Nobody wants the transfer any more: nothing of it is left behind."""
-
-
-class MeetingChannel(WeightChannel, Protocol):
-    """A channel whose ends work at the same time, for the life of their processes: `send` says
-    where they meet, `deliver` transfers."""
-
-    def invite(self, ends: str, round: int, receivers: int) -> None:
-        """Who the next `send` is for: `ends` with the sender; `round` grows with a new process."""
-
-    def deliver(self, transfer: WeightTransfer) -> None:
-        """Give the weights to all receivers; raises `WeightsNotUpdated` where one lacks them."""
-
-    def close(self) -> None: ...
 
 
 # Weights in portions: a transfer never holds more than one portion twice.

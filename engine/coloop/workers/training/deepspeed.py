@@ -19,10 +19,10 @@ from coloop.spec.training import Optimizer, Training
 from coloop.workers.training.adapters import Adapter, LearningAdapter, names_of
 from coloop.workers.training.forward import TOKENS_AT_ONCE, TokenModel
 from coloop.workers.training.learner import Learner
-from coloop.workers.training.optimizers import GroupOptimizer
 from coloop.workers.training.ranks import ALONE, Ranks
+from coloop.workers.training.shards import blend
 from coloop.workers.training.single import token_model
-from coloop.workers.training.states import Keep, blend, everything
+from coloop.workers.training.states import Keep, ModelStates, everything
 
 OPTIMIZERS = ("adamw", "lion")
 """Those whose step is one of the flat parts that ZeRO makes of the weights."""
@@ -75,11 +75,10 @@ class DeepSpeedBackend(Learner):
         super().__init__(tokens, states, adapted, group=group, ranks=ranks)
 
 
-class ZeroStates:
-    """States in DeepSpeed's engine; see `ModelStates`."""
+class ZeroStates(ModelStates):
+    """States in DeepSpeed's engine."""
 
     is_whole = False
-    is_in_step = True
 
     def __init__(
         self, tokens: TokenModel, training: Training, dtypes: Dtypes, ranks: Ranks
@@ -91,11 +90,9 @@ class ZeroStates:
         if tokens.device.type == "cpu":
             # What it would compile for a CPU is a sum over shared memory, which gloo has.
             deepspeed.ops.__dict__["__compatible_ops__"] = {}
-        self._model = tokens.model
-        self._section = training.optimizer
+        super().__init__(tokens.model, training.optimizer)
         self._stage = training.zero_stage or STAGE
         self._ranks = ranks
-        self._optimizer = GroupOptimizer(self._model, self._section)
         self._torch = self._optimizer.only
         self._sizes = [len(group["params"]) for group in self._torch.param_groups]
         self._trained = [p for group in self._torch.param_groups for p in group["params"]]
@@ -229,8 +226,8 @@ class ZeroStates:
         with deepspeed.zero.GatheredParameters([parameter], enabled=self._stage == 3):
             return parameter.detach().clone()
 
-    def _kept(self, whole: Tensor) -> Tensor:
-        return whole.to("cpu") if self._ranks.is_first else torch.empty(0)
+    def _kept(self, tree: Any) -> Any:
+        return tree.to("cpu") if self._ranks.is_first else torch.empty(0)
 
     def _put(self, parameter: Tensor, value: Tensor) -> None:
         shape = getattr(parameter, "ds_shape", parameter.shape)

@@ -27,7 +27,7 @@ from torch.distributed.tensor import DTensor
 from torch.utils.checkpoint import checkpoint
 
 from coloop.algorithms.batch import Batch, split_units
-from coloop.algorithms.batch.passes import Prompts, pack
+from coloop.algorithms.batch.passes import pack, tokens_of
 from coloop.algorithms.masks import wide
 from coloop.algorithms.recipes.protocol import ModelOutputs, Needs
 from coloop.errors import BackendMissing
@@ -37,7 +37,8 @@ from coloop.spec.table_sizes import loss_chunk
 from coloop.spec.training import Training
 from coloop.workers.cpu.lean import learn_lean
 from coloop.workers.cpu.lean_attention import attend_by_products
-from coloop.workers.cpu.slabs import Layout, shared
+from coloop.workers.cpu.slabs import shared
+from coloop.workers.messages import AtOnce
 from coloop.workers.training import packing
 from coloop.workers.training.fused import (
     PLAIN,
@@ -200,8 +201,8 @@ class TokenModel:
         meant = device or device_of(model)
         self.model, self._meant = model, device
         self.options = options or ForwardOptions()
-        self._last: tuple[int, int, bool] | None = None
-        """Most rows and tokens of a micro-batch, and whether rows were counted."""
+        self._last: AtOnce | None = None
+        self._counts_rows: bool | None = None  # in that micro-batch; None before the first
         self._most_rows = self._most_tokens = sys.maxsize
         attend_by_products(model, self.options.autocast, meant)
         self._lean = learn_lean(model) if meant.type == "cpu" else []
@@ -234,40 +235,46 @@ class TokenModel:
         return 0 if head is None else head.out_features
 
     def split(
-        self, lengths: Sequence[int], prompts: Prompts | None = None, *, rows: int | None = None
+        self,
+        units: Sequence[int],
+        lengths: Sequence[int],
+        batch: Batch | None = None,
+        *,
+        rows: int | None = None,
     ) -> list[list[int]]:
-        """Units of these lengths in micro-batches of `rows`, else of as many as fit. `prompts`:
-        what they begin with, read once in a micro-batch where that can be."""
-        is_padded = self.options.packing == "none"
-        if prompts is not None and not (prompts.are_shared and self._reads_shared(max(lengths))):
-            prompts = None
+        """These units in micro-batches of `rows`, else of as many as fit. `batch`: what its rows
+        begin with is read once in a micro-batch where that can be."""
+        if not units:
+            return []
+        is_padded, tokens = self.options.packing == "none", None
+        longest = max(lengths[unit] for unit in units)
+        if batch is not None and not (batch.begin_alike(units) and self._reads_shared(longest)):
+            batch = None
+        self._counts_rows = rows is not None
         if rows is not None:
             rows = min(rows, self._most_rows)
-            parts = split_units(lengths, prompts, rows=rows, is_padded=is_padded)
         else:
             tokens = min(self.options.tokens_at_once, self._most_tokens)
-            parts = split_units(lengths, prompts, tokens=tokens, is_padded=is_padded)
-        if parts:
-            sizes = [_tokens(part, lengths, prompts, is_padded=is_padded) for part in parts]
-            self._last = max(map(len, parts)), max(sizes), rows is not None
+        parts = split_units(units, lengths, batch, rows=rows, tokens=tokens, is_padded=is_padded)
+        sizes = tokens_of(parts, lengths, batch, is_padded=is_padded)
+        self._last = AtOnce(rows=max(map(len, parts)), tokens=max(sizes))
         return parts
 
     def _reads_shared(self, reach: int) -> bool:
         """Whether its blocks read a row of slabs of texts of up to so many tokens."""
         is_meant = self.options.packing == "none" and bool(self._lean) and self.net.is_apart
-        return is_meant and all(block.takes(Layout((), reach)) for block in self._lean)
+        return is_meant and all(block.takes(reach) for block in self._lean)
 
-    def at_once(self) -> tuple[int, int] | None:
+    def at_once(self) -> AtOnce | None:
         """Most rows and most tokens of a micro-batch when rows were split last."""
-        return None if self._last is None else self._last[:2]
+        return self._last
 
-    def narrow(self, rows: int, tokens: int) -> None:
+    def narrow(self, at_once: AtOnce) -> None:
         """Bound micro-batches from here on, by what was counted (rows or tokens), else both."""
-        counts_rows = None if self._last is None else self._last[2]
-        if counts_rows is not False:
-            self._most_rows = max(rows, 1)
-        if counts_rows is not True:
-            self._most_tokens = max(tokens, 1)
+        if self._counts_rows is not False:
+            self._most_rows = max(at_once.rows, 1)
+        if self._counts_rows is not True:
+            self._most_tokens = max(at_once.tokens, 1)
 
     def outputs(
         self,
@@ -321,9 +328,9 @@ class TokenModel:
         assert ends is not None
         heat, chunk = _heat_of_tokens(temperature, rows), self._chunk_size()
         with self._precision():
-            said = self.call(inputs, ends[rows], choices.flatten(), heat, "none", chunk)[0]
-        assert said is not None
-        return said.view(choices.shape)
+            log_probs = self.call(inputs, ends[rows], choices.flatten(), heat, "none", chunk)[0]
+        assert log_probs is not None
+        return log_probs.view(choices.shape)
 
     def touched(self) -> Tensor:
         """A number in which every weight takes part, from a text of two tokens."""
@@ -331,8 +338,8 @@ class TokenModel:
         places = torch.zeros(1, dtype=torch.long, device=self.device)
         targets = places if has_words(self.model) else None
         scores = bool(score_heads(self.model))
-        said = self.call({"input_ids": ids}, places, targets, 1.0, "none", 1, scores)
-        return torch.stack([one.sum() for one in said if one is not None]).sum()
+        read = self.call({"input_ids": ids}, places, targets, 1.0, "none", 1, scores)
+        return torch.stack([numbers.sum() for numbers in read if numbers is not None]).sum()
 
     def _check_heads(self, needs: Needs, node: str) -> None:
         name = type(self.model).__name__
@@ -355,17 +362,17 @@ class TokenModel:
         `is_whole`: last tokens are read as well. `back`: tokens before each trained one."""
         width = batch.token_ids.shape[1]
         last = batch.attention_mask.sum(1) - 1
-        slabs = shared(batch, is_whole=is_whole) if self._reads_shared(width) else None
-        if slabs is not None:
-            last_places = slabs.places.gather(1, last[:, None]).squeeze(1)
-            return slabs.inputs(), slabs.places.flatten()[places - back], last_places
+        row = shared(batch, is_whole=is_whole) if self._reads_shared(width) else None
+        if row is not None:
+            inputs, where = row
+            return inputs, where.flatten()[places - back], where.gather(1, last[:, None]).squeeze(1)
         if self.options.packing == "rows":
             return self._packed_rows(batch, places, back)
         if self.options.packing == "varlen":
             lengths = batch.lengths()
             starts = torch.tensor([0, *lengths], device=places.device).cumsum(0)
-            row = packing.inputs_of(batch.token_ids[batch.attention_mask], lengths)
-            return row, starts[places // width] + places % width - back, starts[1:] - 1
+            inputs = packing.inputs_of(batch.token_ids[batch.attention_mask], lengths)
+            return inputs, starts[places // width] + places % width - back, starts[1:] - 1
         # The last position predicts nothing that is known, so it is computed for scores alone.
         read = width if is_whole else width - 1
         before = places // width * read + places % width - back
@@ -377,15 +384,14 @@ class TokenModel:
         self, batch: Batch, places: Tensor, back: int
     ) -> tuple[dict[str, Any], Tensor, Tensor | None]:
         lengths = batch.lengths()
-        packed = pack(batch, row_tokens=self.options.packed_row_tokens or max(lengths))
-        inputs = {"input_ids": packed.token_ids, "position_ids": packed.position_ids}
+        inputs, where = pack(batch, row_tokens=self.options.packed_row_tokens or max(lengths))
         device = batch.token_ids.device
-        found = packed.places.to(device)  # (B, T)
+        where = where.to(device)  # (B, T)
         last = torch.tensor(lengths, device=device)[:, None] - 1
         return (
             {name: tensor.to(device) for name, tensor in inputs.items()},
-            found.flatten()[places] - back,
-            found.gather(1, last).squeeze(1),
+            where.flatten()[places] - back,
+            where.gather(1, last).squeeze(1),
         )
 
     def _check_packs(self) -> None:
@@ -407,7 +413,7 @@ class TokenModel:
             row, turned = (self._said_of_two(both) for both in (ids, other))
         is_half = not {apart.dtype, self.options.autocast}.isdisjoint(HALVES)
         near = (HALF_NEAR if is_half else NEAR) * float(wide(apart).norm())
-        if not all(float((wide(one) - wide(apart)).norm()) <= near for one in (row, turned)):
+        if not all(float((wide(states) - wide(apart)).norm()) <= near for states in (row, turned)):
             raise BackendMissing(
                 f"{type(self.model).__name__} lets packed sequences see each other; "
                 "set `training.packing: false`"
@@ -435,15 +441,6 @@ class TokenModel:
             return self.options.loss_chunk
         vocabulary = vocabulary_of(self.model)  # type: ignore[arg-type]
         return loss_chunk(vocabulary, on_cpu=(self._meant or self.device).type == "cpu")
-
-
-def _tokens(
-    part: Sequence[int], lengths: Sequence[int], prompts: Prompts | None, *, is_padded: bool
-) -> int:
-    if prompts is not None:
-        return prompts.read(part, lengths)
-    own = [lengths[unit] for unit in part]
-    return len(own) * max(own) if is_padded else sum(own)
 
 
 def _entropy_mode(needs: Needs) -> EntropyMode:
@@ -552,7 +549,7 @@ def _linear(head: nn.Linear, states: Tensor, finish: Finish) -> Tensor | OwnLogi
 def _scored(parts: Parts, states: Tensor, node: str | None) -> Tensor:
     """(n, H) -> (n, C) in float32, whatever products are computed in: it costs nothing here."""
     weights: list[Tensor] = [head.weight for head in parts.scored(node)]
-    held = [one.to_local() if isinstance(one, DTensor) else one for one in weights]  # each whole
+    held = [own.to_local() if isinstance(own, DTensor) else own for own in weights]  # each whole
     weight = held[0] if len(held) == 1 else torch.cat(held)
     with torch.autocast(states.device.type, enabled=False):
         return torch.nn.functional.linear(wide(states), wide(weight))

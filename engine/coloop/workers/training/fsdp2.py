@@ -20,6 +20,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from coloop.errors import BackendMissing
 from coloop.models.build import DTYPES
@@ -30,17 +31,9 @@ from coloop.workers.training.adapters import Adapter, LearningAdapter, names_of,
 from coloop.workers.training.forward import TOKENS_AT_ONCE, TokenModel, device_of
 from coloop.workers.training.learner import Learner
 from coloop.workers.training.ranks import ALONE, TENSOR, Ranks
-from coloop.workers.training.shards import (
-    blend_parts,
-    gathered,
-    give,
-    let_go,
-    part_of,
-    spread,
-    whole,
-)
+from coloop.workers.training.shards import gathered, give, let_go, part_of, spread, whole
 from coloop.workers.training.single import token_model
-from coloop.workers.training.states import Keep, ModelStates, WholeStates, autocast_of, everything
+from coloop.workers.training.states import Keep, ModelStates, autocast_of, everything
 from coloop.workers.training.tensor import split_layers
 
 
@@ -114,7 +107,7 @@ class Fsdp2Backend(Learner):
         super().__init__(tokens, states, adapted, group=group, ranks=ranks)
 
 
-class ShardedStates(WholeStates):
+class ShardedStates(ModelStates):
     """Each rank holds a part of every weight."""
 
     is_whole = False
@@ -164,16 +157,13 @@ class ShardedStates(WholeStates):
         let_go(self.groups)
         yield from gathered(super().weights(keep))
 
-    @torch.no_grad()
     def replace(self, weights: Mapping[str, Tensor]) -> None:
         let_go(self.groups)
-        for name, parameter in self._model.named_parameters():
-            if name in weights:
-                parameter.copy_(part_of(weights[name], parameter))
+        super().replace(weights)
 
     def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
         let_go(self.groups)
-        return blend_parts(dict(self._model.named_parameters()), given, ema)
+        return super().blend(given, ema)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         own = self._model.state_dict()
@@ -184,42 +174,23 @@ class ShardedStates(WholeStates):
     def _kept(self, tree: Any) -> Any:
         """A tree with each tensor whole on the first rank's CPU; other ranks keep none."""
         let_go(self.groups)
-        leaves = list(_leaves(tree))
-        numbered = enumerate(leaves)
-        is_first = self._ranks.is_first
+        leaves, layout = tree_flatten(tree)
+        numbered, is_first = enumerate(leaves), self._ranks.is_first
         put = {
             number: leaf.to("cpu") if isinstance(leaf, Tensor) else leaf
             for number, leaf in gathered(numbered, is_wanted=is_first)
         }
-        return _rebuilt(tree, iter([put.get(number) for number in range(len(leaves))]))
+        return tree_unflatten([put.get(number) for number in range(len(leaves))], layout)
 
     def load_optimizer_state(self, state: Mapping[str, Any]) -> None:
         self._optimizer.load_state_dict(state, place=part_of)
-
-
-def _leaves(tree: Any) -> Iterator[Any]:
-    if isinstance(tree, Mapping):
-        tree = tree.values()
-    elif not isinstance(tree, list | tuple):
-        yield tree
-        return
-    for one in tree:
-        yield from _leaves(one)
-
-
-def _rebuilt(tree: Any, leaves: Iterator[Any]) -> Any:
-    if isinstance(tree, Mapping):
-        return {key: _rebuilt(one, leaves) for key, one in tree.items()}
-    if isinstance(tree, list | tuple):
-        return type(tree)([_rebuilt(one, leaves) for one in tree])
-    return next(leaves)
 
 
 NUMBERS_AT_ONCE = 1 << 24
 """Of a sum over ranks, which are there a second time meanwhile; a larger weight goes alone."""
 
 
-class ReplicaStates(WholeStates):
+class ReplicaStates(ModelStates):
     """Every rank holds all states; gradients are summed once per step. A sum over ranks has the
     same bits on all of them, so weights never need to be compared."""
 

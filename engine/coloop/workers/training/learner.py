@@ -33,15 +33,23 @@ from coloop.algorithms.recipes.rows import own_tokens
 from coloop.data.seeds import derive_seed
 from coloop.errors import CheckpointError, StopRequested
 from coloop.spec.training import Training
+from coloop.workers.messages import LearnReply
 from coloop.workers.training.adapters import LearningAdapter
 from coloop.workers.training.forward import TokenModel, set_training
 from coloop.workers.training.meter import Meter
 from coloop.workers.training.optimizers import learning_rate
-from coloop.workers.training.protocol import Hooks, UpdateFailed, UpdateReport
+from coloop.workers.training.protocol import Hooks, UpdateFailed
 from coloop.workers.training.ranks import ALONE, Ranks, Step, passes_of, plan_steps
 from coloop.workers.training.scorer import ScoresTexts
 from coloop.workers.training.states import ModelStates
-from coloop.workers.training.train_batch import Seen, SeenTokens, TrainBatch, collated, together
+from coloop.workers.training.train_batch import (
+    Seen,
+    SeenTokens,
+    TrainBatch,
+    collated,
+    taught_rows,
+    together,
+)
 
 STATE_VERSION = 1
 STOPPED = "stopped before the first optimizer step of an update"
@@ -107,14 +115,14 @@ class Learner(ScoresTexts):
         *,
         seed: int,
         hooks: Hooks | None = None,
-    ) -> UpdateReport:
+    ) -> LearnReply:
         """Learn from all loads; the policy before is the old one of rows that were not prepared.
         Raises `StopRequested` before the first optimizer step (nothing has changed; afterwards the
         update is completed), `UpdateFailed` on a loss that is not finite."""
         self.has_stepped = False
-        prepared, skipped = self._prepare(loads)
+        prepared = self._prepare(loads)
         if not prepared:
-            return UpdateReport(metrics={}, rows=0, tokens=0, optimizer_steps=0, skipped=skipped)
+            return LearnReply(metrics={}, samples=0, tokens=0)
         rate = learning_rate(training.optimizer, done=self._phase_done, total=self._phase_total)
         steps = plan_steps(
             [load.size for load in prepared],
@@ -139,12 +147,12 @@ class Learner(ScoresTexts):
         self.updates += 1
         self._phase_done += 1
         self._adapt_kl(run)
-        return self._report(run, len(steps), skipped)
+        return self._reply(run)
 
     def evaluate(
         self, loads: Sequence[TrainBatch], training: Training, *, hooks: Hooks | None = None
-    ) -> UpdateReport:
-        prepared, skipped = self._prepare(loads)
+    ) -> LearnReply:
+        prepared = self._prepare(loads)
         everything: Step = [list(range(load.size)) for load in prepared]
         run = _Run(prepared, [everything], hooks or Hooks(), self._ranks)
         self._follow(training)
@@ -153,7 +161,7 @@ class Learner(ScoresTexts):
             losses, is_stopped = self._learn_step(run, everything, training)
         self._check_step(losses, self._ranks.any_of, is_stopped=is_stopped, number=0)
         run.put_together(1)
-        return self._report(run, 0, skipped)
+        return self._reply(run)
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         """Each weight whole, by its Hugging Face name, one at a time in memory."""
@@ -209,15 +217,9 @@ class Learner(ScoresTexts):
     def _follow(self, training: Training) -> None:
         self._tokens.options = replace(self._tokens.options, loss_chunk=training.loss_chunk)
 
-    def _prepare(self, loads: Sequence[TrainBatch]) -> tuple[list[TrainBatch], dict[str, int]]:
-        prepared = []
-        skipped: dict[str, int] = {}
-        for load in loads:
-            ready = collated(load, self._kl)
-            skipped[load.role] = skipped.get(load.role, 0) + len(load.rows) - ready.size
-            if ready.size:
-                prepared.append(ready)
-        return prepared, skipped
+    def _prepare(self, loads: Sequence[TrainBatch]) -> list[TrainBatch]:
+        every = (collated(load, self._kl) for load in loads)
+        return [load for load in every if load.size]
 
     @contextmanager
     def _learning(self, seed: int) -> Iterator[None]:
@@ -292,9 +294,8 @@ class Learner(ScoresTexts):
         is_in_step: bool = True,
     ) -> list[list[int]]:
         split = partial(self._tokens.split, rows=training.micro_batch)
-        return passes_of(
-            self._ranks, rows, load.lengths, split, load.prompts, is_in_step=is_in_step
-        )
+        batch = load.batch if isinstance(load.batch, Batch) else None  # of pairs sides are apart
+        return passes_of(self._ranks, rows, load.lengths, split, batch, is_in_step=is_in_step)
 
     def _take_step(
         self, run: _Run, number: int, step: Step, training: Training, rate: float
@@ -307,9 +308,7 @@ class Learner(ScoresTexts):
             run.has_stepped = self.has_stepped = was_changed
             raise UpdateFailed(
                 f"the gradient of {self.group!r} is {float(norm)} in optimizer step {number} of "
-                f"update {self.updates}; this step was skipped",
-                self.group,
-                step=number,
+                f"update {self.updates}; this step was skipped"
             )
         return norm
 
@@ -367,14 +366,14 @@ class Learner(ScoresTexts):
         shortest = min(range(load.size), key=lambda row: load.lengths[row])
         part = load.batch.select([shortest]).to(self._tokens.device)
         outputs = self._tokens.outputs(part.sequences, load.needs, node=load.role)
-        said = [
+        read = [
             *(outputs.log_probs, outputs.values, outputs.scores),
             *(outputs.steps, outputs.choices),
         ]
         nothing = [
-            torch.where(torch.ones_like(one, dtype=torch.bool), 0.0, one).sum()
-            for one in said
-            if one is not None and one.requires_grad
+            torch.where(torch.ones_like(numbers, dtype=torch.bool), 0.0, numbers).sum()
+            for numbers in read
+            if numbers is not None and numbers.requires_grad
         ]
         if nothing:
             self._states.backward(torch.stack(nothing).sum())
@@ -406,10 +405,7 @@ class Learner(ScoresTexts):
         raise UpdateFailed(
             f"the loss of {role}.{port} is {value} in optimizer step {number} of update "
             f"{self.updates} of {self.group!r}, rows {', '.join(rows)}...; this step was skipped",
-            self.group,
             role,
-            port,
-            number,
         )
 
     def _adapt_kl(self, run: _Run) -> None:
@@ -420,16 +416,10 @@ class Learner(ScoresTexts):
                 run.meter.add(load.role, "kl/coefficient", controller.coefficient, 1.0)
                 controller.observe(measured, load.settings.kl, samples=load.size)
 
-    def _report(self, run: _Run, steps: int, skipped: Mapping[str, int]) -> UpdateReport:
+    def _reply(self, run: _Run) -> LearnReply:
         rows, tokens = _counted(run.loads)
-        return UpdateReport(
-            metrics=run.meter.read(),
-            rows=rows,
-            tokens=tokens,
-            optimizer_steps=steps,
-            skipped=skipped,
-            seen=run.shown,
-        )
+        taught = taught_rows(run.loads, run.shown)
+        return LearnReply(metrics=run.meter.read(), samples=rows, tokens=tokens, taught=taught)
 
 
 def _counted(loads: Iterable[TrainBatch]) -> tuple[int, int]:
@@ -482,7 +472,7 @@ class _Run:
         """What a recipe shows of one micro-batch. Of a role that learns from scores, entropy and KL
         are those of the texts that are scored: alerts and controllers look at what it writes."""
         if load.port != "rewards" and load.role in self._rewarded:
-            kept = {name: one for name, one in output.metrics.items() if name not in OF_WORDS}
+            kept = {name: value for name, value in output.metrics.items() if name not in OF_WORDS}
             output = replace(output, metrics=kept)
         self.meter.add_output(load.role, output)
 
@@ -560,13 +550,14 @@ class Dropout:
 
     def _recompute(self) -> None:
         """Blocks with recomputed activations, which would drop by themselves in training mode."""
-        found = [one for one in self._model.modules() if getattr(one, "gradient_checkpointing", 0)]
-        configs = {id(one.config): one.config for one in found if hasattr(one, "config")}
-        for owner in (*found, *configs.values()):
+        modules = self._model.modules()
+        blocks = [block for block in modules if getattr(block, "gradient_checkpointing", 0)]
+        configs = {id(block.config): block.config for block in blocks if hasattr(block, "config")}
+        for owner in (*blocks, *configs.values()):
             for name, value in _shares(owner):
                 self._kept.append((owner, name, value))
                 setattr(owner, name, 0.0)
-        for module in found:
+        for module in blocks:
             object.__setattr__(module, "training", True)
 
 

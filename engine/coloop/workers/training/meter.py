@@ -32,10 +32,10 @@ class Meter:
         before = self._maxima.get((role, name))
         self._maxima[role, name] = value if before is None else torch.maximum(before, value)
 
-    def add_explained(self, role: str, name: str, truth: Tensor, said: Tensor) -> None:
+    def add_explained(self, role: str, name: str, truth: Tensor, prediction: Tensor) -> None:
         """One more part (N,) of a truth, and what was said of it."""
         truth = truth.double()
-        left = truth - said.double()
+        left = truth - prediction.double()
         both = torch.stack([truth, left])  # (2, N)
         sums = torch.stack([both.sum(1), both.square().sum(1)], dim=1).flatten()
         self._add_moments((role, name), torch.cat([sums.new_tensor([truth.numel()]), sums]))
@@ -49,8 +49,8 @@ class Meter:
             self.add(role, name, total, count)
         for name, value in output.maxima.items():
             self.add_maximum(role, name, value)
-        for name, (truth, said) in output.explained.items():
-            self.add_explained(role, name, truth, said)
+        for name, (truth, prediction) in output.explained.items():
+            self.add_explained(role, name, truth, prediction)
 
     def told(self) -> Told:
         """What was collected so far, in numbers that can be sent."""
@@ -67,20 +67,20 @@ class Meter:
                 whole.add(role, name, total, count)
             for (role, name), value in own_maxima.items():
                 whole.add_maximum(role, name, torch.tensor(value, dtype=torch.float64))
-            for key, found in own_moments.items():
-                whole._add_moments(key, torch.tensor(found, dtype=torch.float64))
+            for key, moments in own_moments.items():
+                whole._add_moments(key, torch.tensor(moments, dtype=torch.float64))
         return whole
 
     def read(self) -> dict[str, dict[str, float]]:
-        found: dict[str, dict[str, float]] = {}
+        metrics: dict[str, dict[str, float]] = {}
         for (role, name), (total, count) in self._sums.items():
             divided = float(total) / float(count) if float(count) != 0.0 else 0.0
-            found.setdefault(role, {})[name] = divided
+            metrics.setdefault(role, {})[name] = divided
         for (role, name), value in self._maxima.items():
-            found.setdefault(role, {})[name] = float(value)
+            metrics.setdefault(role, {})[name] = float(value)
         for (role, name), moments in self._explained.items():
-            found.setdefault(role, {})[name] = _share_explained(*moments.tolist())
-        return found
+            metrics.setdefault(role, {})[name] = _share_explained(*moments.tolist())
+        return metrics
 
     def mean(self, role: str, name: str) -> float | None:
         """One mean so far, None where nothing was added."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import torch
@@ -21,7 +20,8 @@ from torch import Tensor
 from torch._C._distributed_c10d import FileStore, HashStore, Store, TCPStore
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from coloop.algorithms.batch.passes import Prompts
+from coloop.algorithms.batch import Batch
+from coloop.algorithms.batch.passes import tokens_of
 from coloop.errors import PlacementTimeout
 
 DEADLINE_SECONDS = 600.0  # longest wait for another rank where nothing else is said
@@ -70,9 +70,9 @@ class Ranks:
         """Of each flag whether it is so on any rank."""
         if self.size == 1:
             return list(flags)
-        told = torch.tensor(flags, dtype=torch.int32)
-        dist.all_reduce(told, op=dist.ReduceOp.MAX)
-        return [bool(one) for one in told.tolist()]
+        counts = torch.tensor(flags, dtype=torch.int32)
+        dist.all_reduce(counts, op=dist.ReduceOp.MAX)
+        return [bool(count) for count in counts.tolist()]
 
     def summed(self, numbers: Tensor) -> Tensor:
         """The sum over the parts of a tensor on the CPU."""
@@ -85,9 +85,9 @@ class Ranks:
         """What is given for each part, in their order; anything that pickle takes."""
         if self.size == 1:
             return [value]
-        found: list[Any] = [None] * self.size
-        dist.all_gather_object(found, value if self.speaks else None)
-        return found[:: self.tensor]
+        values: list[Any] = [None] * self.size
+        dist.all_gather_object(values, value if self.speaks else None)
+        return values[:: self.tensor]
 
     def mesh(self, device_type: str) -> DeviceMesh:
         """For torch's sharding, `data` by `tensor` where ranks share layers."""
@@ -167,12 +167,12 @@ def _store(ranks: Ranks, rendezvous: str | None, timeout: timedelta) -> Store:
         if ranks.size > 1:
             raise ValueError(f"{ranks.size} ranks need a place to meet")
         return HashStore()
-    kind, _, place = rendezvous.partition("://")
+    kind, _, address = rendezvous.partition("://")
     if kind == "file":
-        return FileStore(place, ranks.size)
+        return FileStore(address, ranks.size)
     if kind != "tcp":
         raise ValueError(f"{rendezvous!r} is neither tcp://host:port nor file:///path")
-    host, _, port = place.rpartition(":")
+    host, _, port = address.rpartition(":")
     return TCPStore(
         host,
         int(port),
@@ -187,68 +187,63 @@ def _store(ranks: Ranks, rendezvous: str | None, timeout: timedelta) -> Store:
 # shares of all. Where passes are collective, all make as many, maybe empty ones. Rows that begin
 # alike stay together.
 
-Split = Callable[[Sequence[int], Prompts | None], list[list[int]]]
-"""Units of given lengths, and what they begin with, in micro-batches."""
+Split = Callable[[Sequence[int], Sequence[int], Batch | None], list[list[int]]]
+"""Units in micro-batches, as `split_units`."""
 
 
 def passes_of(
     ranks: Ranks,
-    places: Sequence[int],
+    units: Sequence[int],
     lengths: Sequence[int],
     split: Split,
-    prompts: Prompts | None = None,
+    batch: Batch | None = None,
     *,
     is_in_step: bool = True,
 ) -> list[list[int]]:
-    """This rank's micro-batches, as places; [] for a pass without rows.
+    """This rank's micro-batches of a step's units; [] for a pass without rows.
 
     Args:
-        places: of the step's units in their load.
-        lengths: tokens that each unit fills.
-        prompts: what each unit begins with; None: it does not matter.
+        lengths: tokens that every unit of the batch fills.
+        batch: whose rows may begin alike; None: it does not matter.
         is_in_step: all ranks make as many passes.
     """
-
-    def passes(share: Sequence[int]) -> list[list[int]]:
-        units = [places[one] for one in share]
-        begin = None if prompts is None else prompts.of(units)
-        return [[units[one] for one in part] for part in split([lengths[u] for u in units], begin)]
-
-    begin = None if prompts is None else prompts.of(places)
-    shares = shares_of([lengths[place] for place in places], ranks.parts, begin)
-    own = passes(shares[ranks.part])
+    shares = shares_of(units, lengths, ranks.parts, batch)
+    own = split(shares[ranks.part], lengths, batch)
     if not is_in_step:
         return own
-    most = max(len(own) if part == ranks.part else len(passes(s)) for part, s in enumerate(shares))
+    others = (share for part, share in enumerate(shares) if part != ranks.part)
+    most = max((len(split(share, lengths, batch)) for share in others), default=0)
     return [*own, *([] for _ in range(most - len(own)))]
 
 
-def shares_of(lengths: Sequence[int], size: int, prompts: Prompts | None = None) -> list[list[int]]:
+def shares_of(
+    units: Sequence[int], lengths: Sequence[int], size: int, batch: Batch | None = None
+) -> list[list[int]]:
     """Units of each rank, in order: the longest first, each to the rank with the fewest tokens.
     Units that begin alike go to one rank, unless the fullest would then read more."""
-    everyone = range(len(lengths))
     if size == 1:
-        return [list(everyone)]
-    apart = _dealt([[unit] for unit in everyone], lengths, size)
-    if prompts is None or not prompts.are_shared:
-        return apart
-    alike: dict[int, list[int]] = {}
-    for unit in everyone:
-        alike.setdefault(prompts.numbers[unit], []).append(unit)
-    read = partial(prompts.read, lengths=lengths)
-    together = _dealt(list(alike.values()), lengths, size)
-    return min(together, apart, key=lambda shares: max(map(read, shares)))
+        return [list(units)]
+    apart = _dealt([[unit] for unit in units], lengths, size)
+    if batch is not None and batch.begin_alike(units):
+        alike: dict[int, list[int]] = {}
+        prompts = batch.prompts.tolist()
+        for unit in units:
+            alike.setdefault(prompts[unit], []).append(unit)
+        together = _dealt([*alike.values()], lengths, size)
+        apart = min(together, apart, key=lambda shares: max(tokens_of(shares, lengths, batch)))
+    order = {unit: index for index, unit in enumerate(units)}
+    return [sorted(share, key=order.__getitem__) for share in apart]
 
 
 def _dealt(bundles: list[list[int]], lengths: Sequence[int], size: int) -> list[list[int]]:
     sizes = [sum(lengths[unit] for unit in bundle) for bundle in bundles]
     shares: list[list[int]] = [[] for _ in range(size)]
     filled = [0] * size
-    for number in sorted(range(len(bundles)), key=lambda number: -sizes[number]):
-        least = min(range(size), key=lambda rank: filled[rank])
-        shares[least] += bundles[number]
-        filled[least] += sizes[number]
-    return [sorted(share) for share in shares]
+    for index in sorted(range(len(bundles)), key=lambda index: -sizes[index]):
+        least = min(range(size), key=filled.__getitem__)
+        shares[least] += bundles[index]
+        filled[least] += sizes[index]
+    return shares
 
 
 # Epochs and mini-batches, in an order that a seed decides. Several loads are cut into as many

@@ -9,13 +9,13 @@ from torch import Tensor, nn
 
 from coloop.algorithms.batch import Batch, collate
 from coloop.algorithms.batch import Sequence as TokenSequence
-from coloop.algorithms.batch.passes import prompts_of
 from coloop.algorithms.recipes.protocol import ModelOutputs, Needs
 from coloop.data.arrays import Numbers, numbers_of
 from coloop.errors import StopRequested
 from coloop.models.heads import ONLY
 from coloop.models.waiting import WeightsToCome
 from coloop.spec.heads import Reading
+from coloop.workers.messages import AtOnce
 from coloop.workers.training.forward import (
     CPU_TOKENS_AT_ONCE,
     TOKENS_AT_ONCE,
@@ -26,7 +26,7 @@ from coloop.workers.training.forward import (
 )
 from coloop.workers.training.protocol import Hooks
 from coloop.workers.training.ranks import ALONE, Ranks, passes_of
-from coloop.workers.training.shards import blend_parts, gathered, give, let_go, part_of, spread
+from coloop.workers.training.shards import blend, gathered, give, let_go, replace_parts, spread
 
 NEEDS: Mapping[Reading, Needs] = {
     "log_probs": Needs(),
@@ -79,9 +79,7 @@ class ScoresTexts:
         outputs = self._measure(
             batch,
             NEEDS[reading],
-            passes_of(
-                self._ranks, range(batch.size), lengths, self._tokens.split, prompts_of(batch)
-            ),
+            passes_of(self._ranks, range(batch.size), lengths, self._tokens.split, batch),
             temperature_of=lambda rows: heat,
             before_each=check_stop,
             after_each=advance,
@@ -90,11 +88,9 @@ class ScoresTexts:
         by_text = outputs.scores if outputs.choices is None else outputs.choices
         if by_text is not None:
             return [numbers_of(row) for row in by_text.numpy()]
-        by_token = next(
-            one for one in (outputs.log_probs, outputs.values, outputs.steps) if one is not None
-        )
-        found = by_token.numpy()
-        return [numbers_of(found[row, :length].copy()) for row, length in enumerate(lengths)]
+        by_token = (outputs.log_probs, outputs.values, outputs.steps)
+        numbers = next(read for read in by_token if read is not None).numpy()
+        return [numbers_of(numbers[row, :length].copy()) for row, length in enumerate(lengths)]
 
     def _measure(
         self,
@@ -115,7 +111,7 @@ class ScoresTexts:
             after_each: told how many rows a pass had.
         """
         shape = batch.token_ids.shape
-        found = {
+        measured = {
             "log_probs": torch.zeros(shape) if needs.log_probs else None,
             "values": torch.zeros(shape) if needs.values else None,
             "scores": torch.zeros(shape[0], self._tokens.classes(node)) if needs.scores else None,
@@ -130,24 +126,24 @@ class ScoresTexts:
                 heat = temperature_of(rows or [0])
                 outputs = self._tokens.outputs(part, asked, temperature=heat, node=node)
             if rows:
-                for name, whole in found.items():
+                for name, whole in measured.items():
                     if whole is not None:
-                        said: Tensor = getattr(outputs, name).float().cpu()
-                        whole[rows, : said.shape[1]] = said
+                        read: Tensor = getattr(outputs, name).float().cpu()
+                        whole[rows, : read.shape[1]] = read
                 after_each(len(rows))
         summed: dict[str, Any] = {
             name: None if whole is None else self._ranks.summed(whole)
-            for name, whole in found.items()
+            for name, whole in measured.items()
         }
         return ModelOutputs(**summed)
 
-    def at_once(self) -> tuple[int, int] | None:
-        """Most rows and most tokens of the last micro-batches; None before the first."""
+    def at_once(self) -> AtOnce | None:
+        """What the last micro-batches held; None before the first."""
         return self._tokens.at_once()
 
-    def narrow(self, rows: int, tokens: int) -> None:
+    def narrow(self, at_once: AtOnce) -> None:
         """Bound micro-batches from here on, alike on every rank; results do not change by it."""
-        self._tokens.narrow(rows, tokens)
+        self._tokens.narrow(at_once)
 
 
 class Scorer(ScoresTexts):
@@ -216,15 +212,12 @@ class SpreadScorer(Scorer):
         """Each weight whole, by its Hugging Face name, a portion at a time in memory."""
         let_go(self._groups)
         named = self._tokens.model.named_parameters()
-        yield from gathered((name, one.detach()) for name, one in named)
+        yield from gathered((name, weight.detach()) for name, weight in named)
 
     def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
         let_go(self._groups)
-        return blend_parts(dict(self._tokens.model.named_parameters()), given, ema)
+        return blend(dict(self._tokens.model.named_parameters()), given, ema)
 
-    @torch.no_grad()
     def replace_weights(self, weights: Mapping[str, Tensor]) -> None:
         let_go(self._groups)
-        for name, parameter in self._tokens.model.named_parameters():
-            if name in weights:
-                parameter.copy_(part_of(weights[name], parameter))
+        replace_parts(dict(self._tokens.model.named_parameters()), weights)

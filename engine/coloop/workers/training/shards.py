@@ -14,7 +14,6 @@ from coloop.models.waiting import Place, WeightsToCome
 from coloop.plan.weight_buckets import weight_bucket_bytes
 from coloop.workers.training.forward import Heads, TokenModel, blocks_of
 from coloop.workers.training.ranks import DATA
-from coloop.workers.training.states import blend
 
 Name = TypeVar("Name")
 
@@ -72,9 +71,9 @@ def give(
 def _fill(
     net: Heads, to_come: WeightsToCome, places: Mapping[str, Place], device: torch.device
 ) -> None:
-    waiting = {name for name, one in net.model.named_parameters() if one.is_meta}
+    waiting = {name for name, weight in net.model.named_parameters() if weight.is_meta}
     settle: Any = net._apply
-    settle(lambda one: torch.empty_like(one, device=device) if one.is_meta else one)
+    settle(lambda weight: torch.empty_like(weight, device=device) if weight.is_meta else weight)
     named = dict(net.model.named_parameters())
     for name, weight in to_come.weights() if waiting else ():
         place = places.get(name)
@@ -147,8 +146,8 @@ def part_of(value: Any, held: Tensor) -> Any:
         if placement.is_replicate():
             continue
         parts = torch.chunk(part, mesh.size(dimension), dim=placement.dim)
-        place = mesh.get_local_rank(dimension)
-        part = parts[place] if place < len(parts) else part.narrow(placement.dim, 0, 0)
+        index = mesh.get_local_rank(dimension)
+        part = parts[index] if index < len(parts) else part.narrow(placement.dim, 0, 0)
     local = part.to(held.device, copy=True).contiguous()
     return DTensor.from_local(
         local, mesh, held.placements, run_check=False, shape=held.shape, stride=held.stride()
@@ -156,18 +155,25 @@ def part_of(value: Any, held: Tensor) -> Any:
 
 
 @torch.no_grad()
-def blend_parts(
-    own: Mapping[str, Tensor], given: Iterable[tuple[str, Tensor]], ema: float
-) -> set[str]:
-    """own = ema * own + (1 - ema) * given on each rank's parts; names of those not given."""
-    parts = {name: local_of(weight) for name, weight in own.items()}
-    there = (
-        (name, local_of(part))
-        for name, weight in given
-        if name in own
-        for part in [part_of(weight.detach(), own[name])]
-    )
-    return blend(parts, there, ema)
+def replace_parts(own: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
+    """Whole weights, by name, in place of what ranks have parts of."""
+    for name, weight in own.items():
+        if name in given:
+            weight.copy_(part_of(given[name], weight))
+
+
+@torch.no_grad()
+def blend(own: Mapping[str, Tensor], given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+    """own = ema * own + (1 - ema) * given of what this rank has of each weight; names of those not
+    given."""
+    missing = set(own)
+    for name, weight in given:
+        if name in missing:
+            held = local_of(own[name])
+            other = local_of(part_of(weight.detach(), own[name])).to(held.device, held.dtype)
+            held.mul_(ema).add_(other, alpha=1.0 - ema)
+            missing.discard(name)
+    return missing
 
 
 def _is_plain(value: Any) -> bool:

@@ -18,7 +18,7 @@ from coloop.workers.training.forward import (
 )
 from coloop.workers.training.learner import Learner
 from coloop.workers.training.ranks import ALONE, Ranks
-from coloop.workers.training.states import WholeStates, autocast_of, check_trainable, place_weights
+from coloop.workers.training.states import ModelStates, autocast_of, check_trainable, place_weights
 
 
 def token_model(
@@ -85,7 +85,7 @@ class SingleBackend(Learner):
             is_packed=is_packed,
             adapter=adapter,
         )
-        states = WholeStates(model, training.optimizer)
+        states = ModelStates(model, training.optimizer)
         adapted = None
         if adapter is not None:
             adapted = LearningAdapter(states, adapter, names_of(model))

@@ -1,10 +1,10 @@
 """How a backend holds its model states: weights, gradients and the optimizer's running means.
 
-The update itself is the same everywhere (`learner`). `WholeStates` has all in this process.
+The update itself is the same everywhere (`learner`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from coloop.models.build import DTYPES
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.training import Optimizer
 from coloop.workers.training.optimizers import GroupOptimizer
+from coloop.workers.training.shards import blend, replace_parts
 
 NORM_EPSILON = 1e-6  # beside a norm that a gradient is divided by, as torch has it
 
@@ -25,65 +26,13 @@ def everything(name: str) -> bool:
     return True
 
 
-@torch.no_grad()
-def blend(own: Mapping[str, Tensor], given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
-    missing = set(own)
-    for name, weight in given:
-        if name in missing:
-            other = weight.detach().to(own[name].device, own[name].dtype)
-            own[name].mul_(ema).add_(other, alpha=1.0 - ema)
-            missing.discard(name)
-    return missing
+class ModelStates:
+    """Weights, gradients and running means of one group, all of them in this process; subclasses
+    spread them. All ranks call alike."""
 
-
-class ModelStates(Protocol):
-    """Weights, gradients and running means of one group. All ranks call alike."""
-
-    is_whole: bool  # whether the model still holds all weights, for others to read
-    is_in_step: bool
-    """Whether all ranks make each pass together, not only meet in `sum_up`."""
-
-    def backward(self, loss: Tensor) -> None:
-        """Add the gradient of this rank's share of a step's loss."""
-
-    def sum_up(self, flags: Sequence[bool]) -> list[bool]:
-        """After a step's passes: sum the gradient over ranks; of each flag whether any has it."""
-
-    def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
-        """One optimizer step, clipped to a norm of `clip`; the norm before, no step if not
-        finite."""
-
-    def drop_gradient(self) -> None:
-        """Forget the gradient, and whatever a failed pass has left."""
-
-    def reset_optimizer(self) -> None: ...
-
-    def weights(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
-        """Weights that are asked for, whole, by Hugging Face name, one at a time in memory."""
-
-    def replace(self, weights: Mapping[str, Tensor]) -> None:
-        """Whole weights, by their names, in place of those that are held; running means stay."""
-
-    def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
-        """own = ema * own + (1 - ema) * given, a weight at a time; names that were not given."""
-
-    def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
-        """`model` and `optimizer` as one process would hold them; only the first rank's counts.
-        `has_weights`: else only what is no weight."""
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """What `state_dict` gave on any number of ranks. Raises `KeyError`, `ValueError` or
-        `RuntimeError` where it does not fit."""
-
-    def optimizer_state(self) -> dict[str, Any]: ...
-
-    def load_optimizer_state(self, state: Mapping[str, Any]) -> None:
-        """What `optimizer_state` gave; raises as `load_state_dict`."""
-
-
-class WholeStates:
-    is_whole = True
+    is_whole = True  # whether the model still holds all weights, for others to read
     is_in_step = True
+    """Whether all ranks make each pass together, not only meet in `sum_up`."""
 
     def __init__(self, model: nn.Module, section: Optimizer) -> None:
         self._model = model
@@ -91,12 +40,16 @@ class WholeStates:
         self._optimizer = GroupOptimizer(model, section)
 
     def backward(self, loss: Tensor) -> None:
+        """Add the gradient of this rank's share of a step's loss."""
         loss.backward()  # type: ignore[no-untyped-call]
 
     def sum_up(self, flags: Sequence[bool]) -> list[bool]:
+        """After a step's passes: sum the gradient over ranks; of each flag whether any has it."""
         return list(flags)
 
     def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
+        """One optimizer step, clipped to a norm of `clip`; the norm before, no step if not
+        finite."""
         gradients = [p.grad for p in self._model.parameters() if p.grad is not None]
         norm = self._norm(gradients)
         if torch.isfinite(norm):
@@ -117,30 +70,35 @@ class WholeStates:
             torch._foreach_mul_(gradients, share)
 
     def drop_gradient(self) -> None:
+        """Forget the gradient, and whatever a failed pass has left."""
         self._optimizer.zero_grad()
 
     def reset_optimizer(self) -> None:
         self._optimizer = GroupOptimizer(self._model, self._section)
 
     def weights(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
+        """Weights that are asked for, whole, by Hugging Face name, one at a time in memory."""
         for name, parameter in self._model.named_parameters():
             if keep(name):
                 yield name, parameter.detach()
 
-    @torch.no_grad()
     def replace(self, weights: Mapping[str, Tensor]) -> None:
-        for name, parameter in self._model.named_parameters():
-            if name in weights:
-                parameter.copy_(weights[name])
+        """Whole weights, by their names, in place of those that are held; running means stay."""
+        replace_parts(dict(self._model.named_parameters()), weights)
 
     def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+        """own = ema * own + (1 - ema) * given, a weight at a time; names that were not given."""
         return blend(dict(self._model.named_parameters()), given, ema)
 
     def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
+        """`model` and `optimizer` as one process would hold them; only the first rank's counts.
+        `has_weights`: else only what is no weight."""
         weights = {"model": self._kept(self._model.state_dict())} if has_weights else {}
         return {**weights, "optimizer": self.optimizer_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """What `state_dict` gave on any number of ranks. Raises `KeyError`, `ValueError` or
+        `RuntimeError` where it does not fit."""
         self._model.load_state_dict(state["model"])
         self.load_optimizer_state(state["optimizer"])
 
@@ -151,6 +109,7 @@ class WholeStates:
         return tree
 
     def load_optimizer_state(self, state: Mapping[str, Any]) -> None:
+        """What `optimizer_state` gave; raises as `load_state_dict`."""
         self._optimizer.load_state_dict(state)
 
 

@@ -10,14 +10,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from coloop.algorithms.batch import Batch, Pair, PairBatch, collate, collate_pairs
+from coloop.algorithms.batch import (
+    Batch,
+    Pair,
+    PairBatch,
+    collate,
+    collate_pairs,
+    completion_sequence,
+)
 from coloop.algorithms.batch import Sequence as TokenSequence
-from coloop.algorithms.batch.passes import Prompts, prompts_of
 from coloop.algorithms.batch.sequences import TOKEN_FIELDS
 from coloop.algorithms.recipes.kl_control import KlController
 from coloop.algorithms.recipes.protocol import Needs, Recipe
 from coloop.data.arrays import Numbers, numbers_of
 from coloop.spec.algorithm import ResolvedRewards
+from coloop.workers.messages import TaughtBy
 from coloop.workers.training.forward import effective_temperature
 
 Seen = Mapping[str, Mapping[str, Mapping[str, Numbers]]]
@@ -45,11 +52,9 @@ class TrainBatch:
     tensors: Batch | PairBatch | None = None
     """The rows that have a trained token; None: they are not collated."""
     places: list[int] = field(default_factory=list)
-    """Where these are among the rows."""
+    """Indices of these among the rows."""
     lengths: list[int] = field(default_factory=list)
     """Tokens that each of them fills."""
-    prompts: Prompts | None = None
-    """What each of them begins with; None where they are pairs, whose sides are read together."""
     needs: Needs = field(default_factory=Needs)
 
     @property
@@ -94,19 +99,19 @@ class TrainBatch:
         assert isinstance(self.temperature, float | int)
         return self.temperature
 
-    def give(self, found: Mapping[str, Tensor]) -> None:
+    def give(self, numbers: Mapping[str, Tensor]) -> None:
         """Numbers of the whole batch, as `prepare` gives them."""
-        missing = self.needs.prepares - set(found)
+        missing = self.needs.prepares - set(numbers)
         if missing:
             raise ValueError(f"{self.name}: `prepare` did not return {', '.join(sorted(missing))}")
-        self.tensors = self.batch.with_numbers(found)
+        self.tensors = self.batch.with_numbers(numbers)
 
     def rows_with_prepared(self) -> list[Any]:
         """All rows, with what was prepared for those that teach."""
-        found = {name: self._array_of(name) for name in self.needs.prepares}
+        numbers = {name: self._array_of(name) for name in self.needs.prepares}
         full: list[Any] = list(self.rows)
-        for unit, place in enumerate(self.places):
-            full[place] = _with_numbers(full[place], found, unit, self.size)
+        for unit, index in enumerate(self.places):
+            full[index] = _with_numbers(full[index], numbers, unit, self.size)
         return full
 
     def _array_of(self, name: str) -> NDArray[Any]:
@@ -115,13 +120,12 @@ class TrainBatch:
         return prepared.numpy()
 
 
-def _with_numbers(row: Any, found: Mapping[str, NDArray[Any]], unit: int, size: int) -> Any:
+def _with_numbers(row: Any, numbers: Mapping[str, NDArray[Any]], unit: int, size: int) -> Any:
     """A row, or a pair of `size` pairs, with its part of numbers of the whole batch."""
     if not isinstance(row, Pair):
-        own = {name: _part(numbers[unit], row) for name, numbers in found.items()}
-        return row.with_numbers(own)
-    of_sides = {name: numbers for name, numbers in found.items() if numbers.ndim == 2}
-    of_pair = {name: float(numbers[unit]) for name, numbers in found.items() if numbers.ndim == 1}
+        return row.with_numbers({name: _part(every[unit], row) for name, every in numbers.items()})
+    of_sides = {name: every for name, every in numbers.items() if every.ndim == 2}
+    of_pair = {name: float(every[unit]) for name, every in numbers.items() if every.ndim == 1}
     return replace(
         row,
         chosen=_with_numbers(row.chosen, of_sides, unit, size),
@@ -141,12 +145,12 @@ def collated(load: TrainBatch, controllers: dict[str, KlController]) -> TrainBat
 
     A controller is made for an algorithm that adapts its KL in the loss.
     """
-    places = [place for place, row in enumerate(load.rows) if _has_trained_token(row)]
+    places = [index for index, row in enumerate(load.rows) if _has_trained_token(row)]
     if not places:
         return load
     settings = _with_coefficient(load.name, load.settings, controllers)
     needs = load.recipe.needs(settings)
-    batch = _collate([load.rows[place] for place in places], needs.reads | needs.prepares, needs)
+    batch = _collate([load.rows[index] for index in places], needs.reads | needs.prepares, needs)
     return replace(
         load,
         settings=settings,
@@ -154,7 +158,6 @@ def collated(load: TrainBatch, controllers: dict[str, KlController]) -> TrainBat
         tensors=batch,
         places=places,
         lengths=batch.lengths(),
-        prompts=prompts_of(batch) if isinstance(batch, Batch) else None,
         needs=needs,
     )
 
@@ -163,7 +166,7 @@ def _temperature(given: float | Sequence[float] | Tensor, places: Sequence[int])
     """One number where all these rows were sampled at the same temperature."""
     if isinstance(given, float | int):
         return effective_temperature(given)
-    heats = [effective_temperature(float(given[place])) for place in places]
+    heats = [effective_temperature(float(given[index])) for index in places]
     return heats[0] if len(set(heats)) == 1 else torch.tensor(heats)
 
 
@@ -206,9 +209,6 @@ def _with_coefficient(name: str, settings: Any, controllers: dict[str, KlControl
 
 MOST_ROWS = 16  # of a load
 MOST_TOKENS = 16_384  # of a load's shown rows together, prompts included
-MASK = "mask"  # the number that says which tokens are trained
-
-_Row = dict[str, Tensor]
 
 
 class SeenTokens:
@@ -216,7 +216,7 @@ class SeenTokens:
 
     def __init__(self) -> None:
         self._shown: dict[str, range] = {}  # by load, the units of it that are kept
-        self._found: dict[str, dict[str, _Row]] = {}
+        self._numbers: dict[str, dict[str, dict[str, Tensor]]] = {}
 
     def note(
         self,
@@ -229,18 +229,20 @@ class SeenTokens:
         if not tokens or load.sides != 1:
             return
         shown = self._shown.setdefault(load.name, _first(load.lengths))
-        for place, unit in enumerate(units):
+        kept = self._numbers.setdefault(load.name, {})
+        for row, unit in enumerate(units):
             if unit in shown:
-                length = load.lengths[unit]
-                row = {name: one[place, :length].clone() for name, one in tokens.items()}
-                row[MASK] = batch.loss_mask[place, :length].clone()
-                self._found.setdefault(load.name, {})[batch.ids[place]] = row
+                own = (row, slice(load.lengths[unit]))
+                kept[batch.ids[row]] = {name: seen[own].clone() for name, seen in tokens.items()}
 
     def told(self) -> Seen:
         """What was seen here, in numbers that can be sent."""
         return {
-            name: {row: _numbers(found) for row, found in rows.items()}
-            for name, rows in self._found.items()
+            name: {
+                row: {name: numbers_of(own.float().cpu().numpy()) for name, own in numbers.items()}
+                for row, numbers in rows.items()
+            }
+            for name, rows in self._numbers.items()
         }
 
 
@@ -258,5 +260,28 @@ def _first(lengths: Sequence[int]) -> range:
     return range(int((ends <= MOST_TOKENS).sum()))
 
 
-def _numbers(row: _Row) -> dict[str, Numbers]:
-    return {name: numbers_of(one.float().cpu().numpy()) for name, one in row.items()}
+def taught_rows(
+    loads: Iterable[TrainBatch], seen: Seen
+) -> dict[TaughtBy, tuple[TokenSequence, ...]]:
+    """The completions of the rows that were kept, each as the first algorithm of a port saw it."""
+    taught: dict[TaughtBy, tuple[TokenSequence, ...]] = {}
+    known: set[tuple[str, str, str]] = set()
+    for load in loads:
+        by, numbers = (load.role, load.port, load.settings.name), seen.get(load.name, {})
+        for row in load.rows:
+            key = load.role, load.port, row.id
+            if isinstance(row, TokenSequence) and row.id in numbers and key not in known:
+                known.add(key)
+                taught[by] = (*taught.get(by, ()), _completion(row, numbers[row.id]))
+    return taught
+
+
+def _completion(row: TokenSequence, numbers: Mapping[str, Numbers]) -> TokenSequence:
+    start = row.prompt_length
+    return completion_sequence(
+        id=row.id,
+        prompt_ids=(),
+        completion_ids=row.token_ids[start:],
+        loss_mask=row.loss_mask[start:],
+        numbers={name: own[start:] for name, own in numbers.items()},
+    )
