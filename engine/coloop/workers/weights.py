@@ -88,7 +88,7 @@ class HeldWeights:
         return replace(self.loaded, model=filled(self.loaded.model, here))
 
     def copied(self) -> LoadedModel:
-        return copy_model(self.loaded) if self._is_whole else self.whole()
+        return copy_model(self.whole())
 
     def to_copy(self) -> LoadedModel:
         """The weights for a reader one by one; where ranks hold parts all of them ask."""

@@ -358,3 +358,13 @@ def test_a_layer_that_is_not_there_is_told_with_its_node(tmp_path: Path) -> None
 
     with pytest.raises(ModelUnavailable, match=r"`twin`: `model\.lora\.targets`.*query.*q_proj"):
         make(tmp_path, {**NODES, "twin": {**ACTOR, "model": wrong}})
+
+
+def test_a_copy_of_weights_with_an_adapter_has_memory_of_its_own(tmp_path: Path) -> None:
+    """Who learns all weights of a copy must not move the frozen ones that the adapter has."""
+    host = make(tmp_path)
+
+    copied = host._homes["actor"].weights.copied().model
+
+    theirs = {weight.data_ptr() for weight in copied.parameters()}
+    assert theirs.isdisjoint(places(host, "actor"))
