@@ -128,14 +128,8 @@ class PairBatch:
     def select(self, rows: Sequence[int]) -> "PairBatch":
         """These pairs in this order."""
         index = torch.as_tensor(list(rows), dtype=torch.long, device=self.probability.device)
-        return PairBatch(
-            sides=self.sides.select([*rows, *(row + self.size for row in rows)]),
-            probability=self.probability[index],
-            margin=self.margin[index],
-            row_weights=self.row_weights[index],
-            row_counts=self.row_counts[index],
-            numbers={name: tensor[index] for name, tensor in self.numbers.items()},
-        )
+        sides = self.sides.select([*rows, *(row + self.size for row in rows)])
+        return self._map(lambda tensor: tensor[index], sides=sides, extra=None)
 
     def given(self, name: str) -> Tensor | None:
         """Numbers of the pairs by their name, or of their sides (2P, T)."""
@@ -150,15 +144,16 @@ class PairBatch:
 
     def to(self, device: torch.device | str) -> "PairBatch":
         """The same batch on another device."""
-        return PairBatch(
-            sides=self.sides.to(device),
-            probability=self.probability.to(device),
-            margin=self.margin.to(device),
-            row_weights=self.row_weights.to(device),
-            row_counts=self.row_counts.to(device),
-            numbers={name: tensor.to(device) for name, tensor in self.numbers.items()},
-            extra=None if self.extra is None else self.extra.to(device),
-        )
+        extra = None if self.extra is None else self.extra.to(device)
+        return self._map(lambda tensor: tensor.to(device), sides=self.sides.to(device), extra=extra)
+
+    def _map(self, change: Callable[[Tensor], Tensor], **batches: Batch | None) -> "PairBatch":
+        """The pairs' own tensors changed, beside these batches."""
+        parts: dict[str, Any] = dict(batches)
+        for name in ("probability", "margin", "row_weights", "row_counts"):
+            parts[name] = change(getattr(self, name))
+        numbers = {name: change(tensor) for name, tensor in self.numbers.items()}
+        return replace(self, **parts, numbers=numbers)
 
 
 def _take(tensor: Tensor, index: Tensor, longest: int) -> Tensor:

@@ -20,8 +20,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.tables import Row, Table
 from coloop.runtime.checkpoints.storage import Storage
@@ -194,9 +192,10 @@ def _token_line(
     numbers = {
         name: [
             bool(number) if name in FLAGS else float(f"{number:.{DIGITS}g}")
-            for number in np.asarray(values).tolist()
+            for number in values.tolist()
         ]
         for name, values in row.numbers.items()
+        if not isinstance(values, float)
     }
     size = len(row.token_ids)
     rewards = {

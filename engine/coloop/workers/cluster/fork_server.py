@@ -16,19 +16,6 @@ import threading
 from concurrent.futures import Future, InvalidStateError
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
-from typing import Protocol
-
-
-class RankHandle(Protocol):
-    """The process of a rank, as `subprocess.Popen` has it."""
-
-    def poll(self) -> int | None:
-        """Its exit code; None while it runs."""
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Its exit code, once it has ended; raises `subprocess.TimeoutExpired`."""
-
-    def kill(self) -> None: ...
 
 
 class ForkServer:
@@ -97,7 +84,7 @@ class ForkServer:
 
 
 class ForkedRank:
-    """The process of a rank that was forked from another one; a `RankHandle`."""
+    """The process of a rank that was forked from another one; as `subprocess.Popen`."""
 
     def __init__(self) -> None:
         self.pid: Future[int] = Future()
@@ -147,3 +134,6 @@ class ForkedRank:
     def _ended(self, code: int) -> None:
         with suppress(InvalidStateError):  # it had ended before
             self.code.set_result(code)
+
+
+RankHandle = subprocess.Popen[bytes] | ForkedRank

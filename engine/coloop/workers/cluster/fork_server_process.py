@@ -14,7 +14,6 @@ import sys
 import traceback
 from collections.abc import Iterable
 from multiprocessing.connection import Connection
-from typing import Protocol
 
 from coloop.workers import collecting
 
@@ -22,10 +21,6 @@ with collecting.not_while_loading():
     from coloop.workers.cluster import rank_process
 
 SOCKETS = 2  # of a rank: work and control
-
-
-class Closable(Protocol):
-    def close(self) -> None: ...
 
 
 def main(orders: socket.socket) -> None:
@@ -41,8 +36,8 @@ def main(orders: socket.socket) -> None:
     sys.stdout.flush()
     ranks: dict[int, int] = {}
     selector = selectors.DefaultSelector()
-    for one in (orders, ended):
-        selector.register(one, selectors.EVENT_READ)
+    for watched in (orders, ended):
+        selector.register(watched, selectors.EVENT_READ)
     while True:
         ready = [key.fileobj for key, _ in selector.select()]
         if ended in ready:
@@ -61,7 +56,7 @@ def main(orders: socket.socket) -> None:
             orders.send(pickle.dumps((int(order), "began", pid)))
 
 
-def _copy(sockets: list[int], ours: Iterable[Closable]) -> int:
+def _copy(sockets: list[int], ours: Iterable[socket.socket | selectors.BaseSelector]) -> int:
     pid = os.fork()
     if pid:
         return pid
@@ -69,8 +64,8 @@ def _copy(sockets: list[int], ours: Iterable[Closable]) -> int:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
-        for one in ours:
-            one.close()
+        for resource in ours:
+            resource.close()
         rank_process.serve(*(Connection(number) for number in sockets))
     except BaseException:
         traceback.print_exc()
@@ -92,15 +87,15 @@ def _fresh(sockets: list[int]) -> int:
 
 
 def _ended() -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+    ended: list[tuple[int, int]] = []
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return found
+            return ended
         if not pid:
-            return found
-        found.append((pid, os.waitstatus_to_exitcode(status)))
+            return ended
+        ended.append((pid, os.waitstatus_to_exitcode(status)))
 
 
 if __name__ == "__main__":

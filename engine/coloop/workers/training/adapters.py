@@ -23,13 +23,11 @@ from transformers import PreTrainedModel
 
 from coloop.errors import BackendMissing, ModelUnavailable
 from coloop.models import LoadedModel
-from coloop.models.folder import ADAPTER, FIRST, SECOND, is_moved, is_own, merged, plain_name
+from coloop.models.folder import ADAPTER, EVERY, FIRST, SECOND, is_moved, is_own, merged, plain_name
 from coloop.spec.model import Lora
 from coloop.workers.training.forward import blocks_of
 from coloop.workers.training.shards import blend
 from coloop.workers.training.states import Keep, ModelStates, everything
-
-EVERY = "all-linear"
 
 
 class Adapted(ABC):
