@@ -117,7 +117,7 @@ class Compiler:
             PlanInconsistent: where no order fits.
         """
         spec, flat, step = self._spec, unrolled.flat, unrolled.step
-        phase = flat.phase
+        phase = flat.section
         self._check(step)
         epochs, _ = epochs_of(phase)
         source = unrolled.epochs_source
@@ -125,8 +125,8 @@ class Compiler:
             name=phase.name,
             index=flat.index,
             rounds=flat.rounds,
-            learn=tuple(sorted(f"{node}.{port}" for node, port in unrolled.live)),
-            fill=unrolled.fills,
+            learn=tuple(sorted(f"{node}.{port}" for node, port in flat.live)),
+            fill=flat.fills,
             steps=phase.steps,
             epochs=epochs,
             epochs_of=source if epochs is not None else None,
@@ -197,7 +197,7 @@ def _source(spec: LoopSpec, node: str) -> str:
 
 
 def _ends(flat: FlatPhase, source: str | None) -> str:
-    phase = flat.phase
+    phase = flat.section
     if phase.steps is not None:
         return f"{phase.steps} steps"
     if phase.until is not None:

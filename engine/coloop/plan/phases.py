@@ -5,27 +5,64 @@ round.
 A schedule without phases is one phase, `main`, with every connected teaching port live.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 from coloop.spec.base import as_tuple
+from coloop.spec.diagnostics import Severity
 from coloop.spec.graph import LoopSpec
 from coloop.spec.schedule import EpochsOf, Phase, PhaseActions, PhaseGroup
 
 WHOLE_RUN = "main"
+WHOLE_PATH = "schedule"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatPhase:
-    phase: Phase
+    section: Phase
     path: str
     """Where it is written, e.g. `schedule.phases.1`; `schedule` for one without phases."""
     index: int
     rounds: int
     """How often the groups around it repeat it."""
     overrides: Mapping[str, Any]
+    """Paths and values of its own `set` and of the groups around it."""
+    live: frozenset[tuple[str, str]]
+    """Connected teaching ports (node, port) that it makes live."""
+    fired: int | None = None
+    """The trigger whose `set` is in force, by its number; `None`: none has fired."""
+    is_sure: bool = True
+    """Whether the phase runs so once that trigger has fired: no other sets the same."""
+
+    @property
+    def name(self) -> str:
+        return self.section.name
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a schedule without phases."""
+        return self.path == WHOLE_PATH
+
+    @property
+    def fills(self) -> tuple[str, ...]:
+        """Buffers that it writes: those of `fill` and of `until`."""
+        fill = as_tuple(self.section.fill)
+        return tuple(dict.fromkeys((*fill, *buffers_until_full(self.section))))
+
+    @property
+    def severity(self) -> Severity:
+        """Severity of an error in it: a warning if another trigger may prevent it."""
+        return Severity.ERROR if self.is_sure else Severity.WARNING
+
+    @property
+    def label(self) -> str:
+        """How a message calls it."""
+        label = "the schedule" if self.is_whole else f"phase `{self.name}`"
+        if self.fired is None:
+            return label
+        return f"{label} once trigger {self.fired} has fired{'' if self.is_sure else ' last'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,55 +76,49 @@ class Turn:
 
 def flat_phases(spec: LoopSpec) -> tuple[FlatPhase, ...]:
     """Phases in the order in which they are written."""
-    path = "schedule.phases" if spec.schedule.phases else ""
-    return tuple(_flatten(_items(spec), path, 1, {}, count()))
+    indices = count()
+
+    def flatten(
+        items: Iterable[Phase | PhaseGroup], path: str, rounds: int, overrides: Mapping[str, Any]
+    ) -> Iterator[FlatPhase]:
+        for position, item in enumerate(items):
+            here = f"{path}.{position}"
+            merged = {**overrides, **item.set}
+            if isinstance(item, PhaseGroup):
+                yield from flatten(item.phases, f"{here}.phases", rounds * item.repeat, merged)
+            else:
+                yield FlatPhase(
+                    section=item,
+                    path=here,
+                    index=next(indices),
+                    rounds=rounds,
+                    overrides=merged,
+                    live=_live_ports(spec, item.learn),
+                )
+
+    schedule = spec.schedule
+    if schedule.phases:
+        return tuple(flatten(schedule.phases, "schedule.phases", 1, {}))
+    whole = Phase(name=WHOLE_RUN, steps=schedule.steps, epochs=schedule.epochs, fill=schedule.fill)
+    live = _live_ports(spec, spec.graph.learners())
+    phase = FlatPhase(section=whole, path=WHOLE_PATH, index=0, rounds=1, overrides={}, live=live)
+    return (phase,)
 
 
 def turns(spec: LoopSpec) -> Iterator[Turn]:
     """Phases in the order in which they come, repeats written out."""
-    items = _items(spec)
-    numbers = {id(flat.phase): flat.index for flat in _flatten(items, "", 1, {}, count())}
-    yield from _turns(items, 1, (), numbers)
-
-
-def _items(spec: LoopSpec) -> tuple[Phase | PhaseGroup, ...]:
-    schedule = spec.schedule
-    if schedule.phases:
-        return schedule.phases
-    whole = Phase(
-        name=WHOLE_RUN,
-        steps=schedule.steps,
-        epochs=schedule.epochs,
-        learn=spec.graph.learners(),
-        fill=schedule.fill,
-    )
-    return (whole,)
-
-
-def _flatten(
-    items: tuple[Phase | PhaseGroup, ...],
-    path: str,
-    rounds: int,
-    overrides: Mapping[str, Any],
-    numbers: Iterator[int],
-) -> Iterator[FlatPhase]:
-    for place, item in enumerate(items):
-        here = f"{path}.{place}" if path else "schedule"
-        merged = {**overrides, **item.set}
-        if isinstance(item, PhaseGroup):
-            inner = rounds * item.repeat
-            yield from _flatten(item.phases, f"{here}.phases", inner, merged, numbers)
-        else:
-            yield FlatPhase(
-                phase=item, path=here, index=next(numbers), rounds=rounds, overrides=merged
-            )
+    if not spec.schedule.phases:
+        yield Turn(index=0, round=1)
+        return
+    indices = {id(phase.section): phase.index for phase in flat_phases(spec)}
+    yield from _turns(spec.schedule.phases, 1, (), indices)
 
 
 def _turns(
     items: tuple[Phase | PhaseGroup, ...],
     turn: int,
     actions: tuple[PhaseActions, ...],
-    numbers: Mapping[int, int],
+    indices: Mapping[int, int],
 ) -> Iterator[Turn]:
     pending = actions
     for item in items:
@@ -96,15 +127,15 @@ def _turns(
         if isinstance(item, PhaseGroup):
             for inner in range(1, item.repeat + 1):
                 again = (item.do,) if inner > 1 and item.do is not None else ()
-                yield from _turns(item.phases, inner, own if inner == 1 else again, numbers)
+                yield from _turns(item.phases, inner, own if inner == 1 else again, indices)
         else:
-            yield Turn(index=numbers[id(item)], round=turn, actions=own)
+            yield Turn(index=indices[id(item)], round=turn, actions=own)
 
 
-def live_ports(spec: LoopSpec, phase: Phase) -> frozenset[tuple[str, str]]:
-    """The teaching ports that a phase names; a bare node stands for all of its connected ones."""
+def _live_ports(spec: LoopSpec, learn: Iterable[str]) -> frozenset[tuple[str, str]]:
+    """The teaching ports that `learn` names; a bare node stands for all of its connected ones."""
     live: set[tuple[str, str]] = set()
-    for name in phase.learn:
+    for name in learn:
         node, _, port = name.partition(".")
         connected = spec.graph.teaching_ports(node)
         live.update((node, known) for known in connected if not port or known == port)
@@ -113,11 +144,6 @@ def live_ports(spec: LoopSpec, phase: Phase) -> frozenset[tuple[str, str]]:
 
 def buffers_until_full(phase: Phase) -> tuple[str, ...]:
     return tuple(name.removesuffix(".full") for name in as_tuple(phase.until))
-
-
-def fills_of(phase: Phase) -> tuple[str, ...]:
-    """Buffers that a phase writes: those of `fill` and of `until`."""
-    return tuple(dict.fromkeys((*as_tuple(phase.fill), *buffers_until_full(phase))))
 
 
 def epochs_of(phase: Phase) -> tuple[float | None, str | None]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from coloop.plan.closure import WRITES, Serves
-from coloop.plan.phases import FlatPhase, epochs_of, fills_of, flat_phases, live_ports
+from coloop.plan.phases import FlatPhase, epochs_of, flat_phases
 from coloop.plan.settings import Conditions, Resolved, conditions_here, resolve
 from coloop.plan.settings.rows import steps_of_epochs
 from coloop.plan.settings.survey import PhaseLoad
@@ -32,27 +32,23 @@ UNKNOWN_STEPS = 100
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnrolledPhase:
     flat: FlatPhase
-    live: frozenset[tuple[str, str]]
-    """Its live teaching ports, as (node, port)."""
-    fills: tuple[str, ...]
-    """Buffers that it writes to."""
     step: Step
 
     @property
     def name(self) -> str:
-        return self.flat.phase.name
+        return self.flat.name
 
     @property
     def steps(self) -> int | None:
         """The most steps that it takes over the whole run; None if not known."""
-        each = self.flat.phase.steps or self.flat.phase.max_steps
+        each = self.flat.section.steps or self.flat.section.max_steps
         return each * self.flat.rounds if each else None
 
     @property
     def epochs_source(self) -> str | None:
         """The node that its epochs are passes over: as written, or the only one that loads or reads
         rows."""
-        _, named = epochs_of(self.flat.phase)
+        _, named = epochs_of(self.flat.section)
         nodes = {stage.node for stage in self.step.stages if stage.verb in ("load", "read")}
         return named or (nodes.pop() if len(nodes) == 1 else None)
 
@@ -93,7 +89,7 @@ class Unrolled:
         if (root, conditions) not in self._settings:
             loads = [
                 PhaseLoad(
-                    live=tuple(sorted(phase.live)),
+                    live=tuple(sorted(phase.flat.live)),
                     stages=tuple(stage.name for stage in phase.step.stages),
                     steps=self.expected_steps(phase, root),
                 )
@@ -121,7 +117,7 @@ class Unrolled:
         return steps
 
     def _steps_of_epochs(self, phase: UnrolledPhase, root: Path | None) -> int | None:
-        epochs, _ = epochs_of(phase.flat.phase)
+        epochs, _ = epochs_of(phase.flat.section)
         section = self.spec.nodes.get(phase.epochs_source or "")
         if epochs is None or not isinstance(section, DatasetNode):
             return None
@@ -131,7 +127,10 @@ class Unrolled:
     @cached_property
     def phases(self) -> tuple[UnrolledPhase, ...]:
         """The phases in the order of the spec."""
-        return tuple(self._phase(flat) for flat in flat_phases(self.spec))
+        return tuple(
+            UnrolledPhase(flat=flat, step=self.step(flat.live, flat.fills, flat.overrides))
+            for flat in flat_phases(self.spec)
+        )
 
     def probes(self, overrides: Mapping[str, Any]) -> tuple[ProbePlan, ...]:
         """The evaluations, over the live edges under these overrides; rows are not counted."""
@@ -153,12 +152,6 @@ class Unrolled:
         stages = self._with_readings(step.stages, step.refills, unrolling)
         self.problems += unrolling.problems
         return Step(stages=stages, refills=step.refills, regions=step.regions)
-
-    def _phase(self, flat: FlatPhase) -> UnrolledPhase:
-        live = live_ports(self.spec, flat.phase)
-        fills = fills_of(flat.phase)
-        step = self.step(live, fills, flat.overrides)
-        return UnrolledPhase(flat=flat, live=live, fills=fills, step=step)
 
     def _unrolling(self, overrides: Mapping[str, Any]) -> Unrolling:
         return Unrolling(

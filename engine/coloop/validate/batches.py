@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from math import gcd, isqrt, prod
 from typing import Final
 
+from coloop.plan.phases import FlatPhase
 from coloop.spec.algorithm import algorithm_paths
 from coloop.spec.diagnostics import Diagnostic, Fix, error, warning
 from coloop.spec.groups import DEFAULT_POOL, WeightsGroup
 from coloop.spec.ports import PORTS
 from coloop.spec.row_counts import Count
-from coloop.validate.facts import Facts, PhaseFacts
+from coloop.validate.facts import Facts
 from coloop.validate.numerics import architecture
 
 MOST_TRIED: Final = 2**20
@@ -64,11 +65,11 @@ def mini_batches_cut(facts: Facts) -> Iterator[Diagnostic]:
         yield _uncut(batch, max(known), path, "")
 
 
-def _live(phase: PhaseFacts, group: WeightsGroup) -> list[tuple[str, str]]:
+def _live(phase: FlatPhase, group: WeightsGroup) -> list[tuple[str, str]]:
     return sorted(port for port in phase.live if port[0] in group.members)
 
 
-def _rows_of_group(facts: Facts, phase: PhaseFacts, group: WeightsGroup) -> int | None:
+def _rows_of_group(facts: Facts, phase: FlatPhase, group: WeightsGroup) -> int | None:
     """Rows on which a step of the phase trains this group; None where not known exactly."""
     live = _live(phase, group)
     if not live:
@@ -123,7 +124,7 @@ def streams_hold_whole_groups(facts: Facts) -> Iterator[Diagnostic]:
             )
 
 
-def _rows_to_learn(facts: Facts, phase: PhaseFacts, node: str, port: str) -> Count:
+def _rows_to_learn(facts: Facts, phase: FlatPhase, node: str, port: str) -> Count:
     rule = facts.spec.schedule.learn.get(node)
     if rule is not None and rule.rows is not None:
         return Count(rows=rule.rows, is_exact=True, breakdown=f"`learn.{node}.rows`")
@@ -133,7 +134,7 @@ def _rows_to_learn(facts: Facts, phase: PhaseFacts, node: str, port: str) -> Cou
 
 
 def _indivisible(
-    phase: PhaseFacts, path: str, count: Count, batch: int, shared: Sequence[int]
+    phase: FlatPhase, path: str, count: Count, batch: int, shared: Sequence[int]
 ) -> Diagnostic:
     """
     Args:
@@ -145,7 +146,7 @@ def _indivisible(
     factors = [n for n in divisors(count.rows) if all(r % n == 0 or r <= n for r in others)]
     below = max((n for n in factors if n < batch), default=1)
     above = min((n for n in factors if n > batch), default=count.rows)
-    where = "" if phase.name is None else f" in {phase.label}"
+    where = "" if phase.is_whole else f" in {phase.label}"
     return _nearest(
         path,
         f"a step has {count.rows} rows{breakdown}{where}, which is not a multiple of `mini_batch: "
@@ -192,7 +193,7 @@ def several_steps_have_a_ratio(facts: Facts) -> Iterator[Diagnostic]:
                 break
 
 
-def _why_several(facts: Facts, phase: PhaseFacts, name: str) -> tuple[str, str] | None:
+def _why_several(facts: Facts, phase: FlatPhase, name: str) -> tuple[str, str] | None:
     """Why the rows of this learner are used in several optimizer steps, and the field responsible;
     None where they are not."""
     group = facts.group_of[name].name
@@ -215,7 +216,7 @@ def _why_several(facts: Facts, phase: PhaseFacts, name: str) -> tuple[str, str] 
 
 
 def _unfit(
-    facts: Facts, phase: PhaseFacts, name: str, algorithm: str, reason: str, at: str
+    facts: Facts, phase: FlatPhase, name: str, algorithm: str, reason: str, at: str
 ) -> Diagnostic:
     path = next(p for port, p, _ in algorithm_paths(facts.spec, name) if port == "rewards")
     clipped = Fix.set("Use the clipped loss", f"{path}.loss", "clipped")

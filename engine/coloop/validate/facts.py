@@ -10,14 +10,13 @@ at, and a confined check looks at none outside of it.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from coloop.errors import PresetNotFound, SpecProblem
-from coloop.plan.phases import fills_of, flat_phases, live_ports
+from coloop.plan.phases import FlatPhase, flat_phases
 from coloop.spec import presets
 from coloop.spec.algorithm import (
     Algorithm,
@@ -27,7 +26,7 @@ from coloop.spec.algorithm import (
     reads,
     resolve_rewards_algorithm,
 )
-from coloop.spec.diagnostics import Diagnostic, Fix, Severity, closest
+from coloop.spec.diagnostics import Diagnostic, Fix, closest
 from coloop.spec.graph import Edge, LoopSpec, reach
 from coloop.spec.groups import rollout_of, training_of, weights_groups
 from coloop.spec.lineage import Level, Levels, Lineage, Relation, compute_lineage, relate_pair
@@ -39,45 +38,12 @@ from coloop.spec.ports import PORTS
 from coloop.spec.presets import HardwarePreset
 from coloop.spec.rollout import Rollout
 from coloop.spec.row_counts import Count
-from coloop.spec.schedule import Phase, PhaseActions
+from coloop.spec.schedule import PhaseActions
 from coloop.validate.sources import Glance, glances, leading_out
 
 N = TypeVar("N", bound=BaseNode)
 Port = tuple[str, str]
 """A node and one of its ports."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseFacts:
-    """One phase as it runs; a schedule without phases is one phase without a name."""
-
-    name: str | None
-    path: str
-    """Where it is written, e.g. `schedule.phases.1`."""
-    section: Phase
-    overrides: Mapping[str, Any]
-    """Paths and values of its own `set` and of the groups around it."""
-    live: frozenset[Port]
-    """Connected teaching ports that it makes live."""
-    fills: tuple[str, ...]
-    """Buffers that it writes: those of `fill` and of `until`."""
-    fired: int | None = None
-    """The trigger whose `set` is in force, by its number; `None`: none has fired."""
-    is_sure: bool = True
-    """Whether the phase runs so once that trigger has fired: no other sets the same."""
-
-    @property
-    def severity(self) -> Severity:
-        """Severity of an error in it: a warning if another trigger may prevent it."""
-        return Severity.ERROR if self.is_sure else Severity.WARNING
-
-    @property
-    def label(self) -> str:
-        """How a message calls it."""
-        label = "the schedule" if self.name is None else f"phase `{self.name}`"
-        if self.fired is None:
-            return label
-        return f"{label} once trigger {self.fired} has fired{'' if self.is_sure else ' last'}"
 
 
 class Facts:
@@ -121,7 +87,7 @@ class Facts:
         self.teaching_ports_of = cache(spec.graph.teaching_ports)
         """The connected teaching ports of one node, in the order of the port table."""
         self._leading_out = cache(leading_out)
-        self._counts: dict[int, tuple[PhaseFacts, RowCounts]] = {}
+        self._counts: dict[int, tuple[FlatPhase, RowCounts]] = {}
         """By the phase's identity; a phase that is kept here keeps its own."""
 
     def columns_of(self, dataset: str, *, everywhere: bool = False) -> frozenset[str]:
@@ -165,7 +131,7 @@ class Facts:
 
         return set(reach(starts, givers))
 
-    def is_dead(self, edge: Edge, phase: PhaseFacts | None = None) -> bool:
+    def is_dead(self, edge: Edge, phase: FlatPhase | None = None) -> bool:
         """Whether the edge is dead in the phase; without one, in every phase."""
         if phase is None:
             return self.spec.graph.is_dead_throughout(edge)
@@ -186,7 +152,7 @@ class Facts:
         """Paths that an anneal or a trigger changes, in one spelling."""
         return frozenset(map(self.spelled, self.spec.graph.moved_paths))
 
-    def values_in(self, phase: PhaseFacts) -> Mapping[str, Any]:
+    def values_in(self, phase: FlatPhase) -> Mapping[str, Any]:
         """What is set in a phase, by paths in one spelling."""
         return self._in_one_spelling(phase.overrides)
 
@@ -199,7 +165,7 @@ class Facts:
     def _in_one_spelling(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         return {self.spelled(path): value for path, value in values.items()}
 
-    def whole_number(self, phase: PhaseFacts, path: str, own: Any) -> Any:
+    def whole_number(self, phase: FlatPhase, path: str, own: Any) -> Any:
         """What stands at a path in a phase; `own` where that sets no whole number, which is told
         elsewhere."""
         value = self.values_in(phase).get(path, own)
@@ -275,21 +241,10 @@ class Facts:
     # ---- time
 
     @cached_property
-    def phases(self) -> tuple[PhaseFacts, ...]:
+    def phases(self) -> tuple[FlatPhase, ...]:
         """All phases in the order they are written; that of a schedule without any names nothing in
         `learn`."""
-        is_whole = not self.spec.schedule.phases
-        return tuple(
-            PhaseFacts(
-                name=None if is_whole else flat.phase.name,
-                path=flat.path,
-                section=flat.phase.model_copy(update={"learn": ()}) if is_whole else flat.phase,
-                overrides=flat.overrides,
-                live=live_ports(self.spec, flat.phase),
-                fills=fills_of(flat.phase),
-            )
-            for flat in flat_phases(self.spec)
-        )
+        return flat_phases(self.spec)
 
     @cached_property
     def phase_names(self) -> tuple[str, ...]:
@@ -303,7 +258,7 @@ class Facts:
         fires = [(f"schedule.triggers.{i}.do", one.do) for i, one in enumerate(schedule.triggers)]
         return (*starts, *fires)
 
-    def counts(self, phase: PhaseFacts, stand_ins: Mapping[str, Count] | None = None) -> RowCounts:
+    def counts(self, phase: FlatPhase, stand_ins: Mapping[str, Count] | None = None) -> RowCounts:
         """Rows of every table in one phase, where those of some nodes are known otherwise."""
         if stand_ins is None and (counted := self._counts.get(id(phase))) is not None:
             return counted[1]

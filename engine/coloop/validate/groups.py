@@ -7,6 +7,7 @@ no known size here, but rows that are grouped by their own writer are each alone
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from coloop.plan.phases import FlatPhase
 from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.base import as_tuple
 from coloop.spec.diagnostics import Diagnostic, error
@@ -16,7 +17,7 @@ from coloop.spec.lineage import Level, Relation, ancestors
 from coloop.spec.nodes import DatasetNode, FilterNode, ToolNode
 from coloop.spec.row_counts import NONE
 from coloop.spec.shaping import AccuracyBand, NonzeroVariance, Rule
-from coloop.validate.facts import Facts, PhaseFacts
+from coloop.validate.facts import Facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class GroupSize:
     hint: str
 
 
-def smallest_groups(facts: Facts, name: str, phase: PhaseFacts) -> GroupSize | None:
+def smallest_groups(facts: Facts, name: str, phase: FlatPhase) -> GroupSize | None:
     """The greatest size of the learner's groups in a phase; `None` where it is not certain."""
     credit = getattr(facts.nodes[name], "credit", None)
     rollout = facts.rollout(name)
@@ -75,14 +76,14 @@ def smallest_groups(facts: Facts, name: str, phase: PhaseFacts) -> GroupSize | N
     return size
 
 
-def stretches(facts: Facts) -> Iterator[PhaseFacts]:
+def stretches(facts: Facts) -> Iterator[FlatPhase]:
     """The phases, and then what becomes of each where a trigger sets how much is written: the
     values that it sets last; those last where another trigger may set others before."""
     yield from facts.phases
     yield from sorted(_after_triggers(facts), key=lambda phase: not phase.is_sure)
 
 
-def _after_triggers(facts: Facts) -> Iterator[PhaseFacts]:
+def _after_triggers(facts: Facts) -> Iterator[FlatPhase]:
     paths = {completions_path(name) for name in facts.nodes}
     sets = facts.trigger_values
     for number, trigger in enumerate(facts.spec.schedule.triggers):
@@ -106,14 +107,14 @@ def completions_path(name: str) -> str:
     return f"nodes.{name}.rollout.completions_per_prompt"
 
 
-def completions(facts: Facts, name: str, phase: PhaseFacts) -> int:
+def completions(facts: Facts, name: str, phase: FlatPhase) -> int:
     """What a writer writes for a prompt in a phase."""
     rollout = facts.rollout(name)
     written = 1 if rollout is None else rollout.completions_per_prompt
     return int(facts.whole_number(phase, completions_path(name), written))
 
 
-def _is_asked_once(facts: Facts, name: str, phase: PhaseFacts) -> bool:
+def _is_asked_once(facts: Facts, name: str, phase: FlatPhase) -> bool:
     """Whether what a writer writes for a row it writes to one prompt: who asks a policy behind a
     tool again in one text, or with several parts of an answer, has all that it wrote as one group.
     """
@@ -126,7 +127,7 @@ def _is_asked_once(facts: Facts, name: str, phase: PhaseFacts) -> bool:
     return not any(isinstance(tool, ToolNode) and tool.pack is not None for tool in tools)
 
 
-def why_alone(facts: Facts, name: str, by: Iterable[str], phase: PhaseFacts) -> str | None:
+def why_alone(facts: Facts, name: str, by: Iterable[str], phase: FlatPhase) -> str | None:
     """Why each row at a filter is alone in what a rule of it takes as its group; `None` where that
     is not certain."""
     levels = facts.lineage.input_levels(name)
@@ -134,7 +135,7 @@ def why_alone(facts: Facts, name: str, by: Iterable[str], phase: PhaseFacts) -> 
     return None if None in reasons else " and ".join(sorted(filter(None, reasons))) or None
 
 
-def _why_apart(facts: Facts, level: Level, by: frozenset[str], phase: PhaseFacts) -> str | None:
+def _why_apart(facts: Facts, level: Level, by: frozenset[str], phase: FlatPhase) -> str | None:
     writer, node = level.node, facts.nodes.get(level.node)
     if isinstance(node, DatasetNode) and not level.parents and not node.unfold:
         return None if by else f"rows of `{writer}` share no common input"
@@ -196,7 +197,7 @@ def some_groups_pass(facts: Facts) -> Iterator[Diagnostic]:
                 break
 
 
-def _of_phase(facts: Facts, name: str, phase: PhaseFacts) -> Diagnostic | None:
+def _of_phase(facts: Facts, name: str, phase: FlatPhase) -> Diagnostic | None:
     cut = _cuts_all(facts, name, phase)
     if cut is None:
         return None
@@ -218,7 +219,7 @@ def _of_phase(facts: Facts, name: str, phase: PhaseFacts) -> Diagnostic | None:
     return None
 
 
-def _cuts_all(facts: Facts, name: str, phase: PhaseFacts) -> tuple[int, Rule, str] | None:
+def _cuts_all(facts: Facts, name: str, phase: FlatPhase) -> tuple[int, Rule, str] | None:
     """The rule of a filter that cuts every row in a phase, and why; rows at `spare` pass by it."""
     node = facts.nodes[name]
     assert isinstance(node, FilterNode)
@@ -269,7 +270,7 @@ def groups_have_several_scores(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _edges_from_above(
-    facts: Facts, name: str, full: ResolvedRewards, phase: PhaseFacts
+    facts: Facts, name: str, full: ResolvedRewards, phase: FlatPhase
 ) -> list[Edge]:
     """The edges that pay a learner in a phase, where each pays all rows of a group alike."""
     credit = getattr(facts.nodes[name], "credit", None)
@@ -292,7 +293,7 @@ def _edges_from_above(
 
 
 def _finding(
-    facts: Facts, name: str, full: ResolvedRewards, phase: PhaseFacts, edges: list[Edge]
+    facts: Facts, name: str, full: ResolvedRewards, phase: FlatPhase, edges: list[Edge]
 ) -> Diagnostic:
     labels = " and ".join(f"`{edge.label}`" for edge in edges)
     scored = {level for edge in edges for level in facts.lineage.edge_levels(edge)}

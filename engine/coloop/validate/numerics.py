@@ -5,6 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from coloop.plan.phases import FlatPhase
 from coloop.plan.refusals import TREES
 from coloop.plan.settings.architecture import Architecture, UnknownArchitecture
 from coloop.plan.settings.facts import architecture_of, origin_of
@@ -24,7 +25,7 @@ from coloop.spec.nodes import (
 from coloop.spec.nodes.search import branches
 from coloop.spec.rollout import Turns
 from coloop.spec.search import Expand
-from coloop.validate.facts import Facts, PhaseFacts
+from coloop.validate.facts import Facts
 from coloop.validate.groups import completions
 
 SANE_RATES: Final[Mapping[str, tuple[float, float]]] = {
@@ -290,7 +291,7 @@ def budgets_hold_a_search(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _too_little(
-    facts: Facts, phase: PhaseFacts, name: str, node: SearchNode, policy: str
+    facts: Facts, phase: FlatPhase, name: str, node: SearchNode, policy: str
 ) -> dict[str, tuple[int, int, str]]:
     """By limit what is wanted of it at least in a phase, what it is, and why that is too little."""
     missed: dict[str, tuple[int, int, str]] = {}
@@ -303,7 +304,7 @@ def _too_little(
 
 
 def _least(
-    facts: Facts, phase: PhaseFacts, name: str, node: SearchNode, policy: str
+    facts: Facts, phase: FlatPhase, name: str, node: SearchNode, policy: str
 ) -> Iterator[tuple[str, int, str]]:
     """Limits, the least of each with which anything is found, and why."""
     rollout = rollout_of(facts.spec, policy)

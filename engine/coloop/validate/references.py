@@ -7,6 +7,7 @@ other rules.
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
+from coloop.plan.phases import FlatPhase
 from coloop.spec.base import as_tuple, texts_in
 from coloop.spec.diagnostics import Diagnostic, did_you_mean, error
 from coloop.spec.lineage import Level, Levels
@@ -15,7 +16,7 @@ from coloop.spec.paths import check_path
 from coloop.spec.ports import PORTS
 from coloop.spec.schedule import EpochsOf
 from coloop.spec.shaping import GROUP_RULES
-from coloop.validate.facts import Facts, PhaseFacts, a, corrections
+from coloop.validate.facts import Facts, a, corrections
 from coloop.validate.metrics import check_metric
 
 GROUP_WORDS: Final = frozenset({"prompt", "role", "round"})
@@ -251,14 +252,14 @@ def schedule_names_phases(facts: Facts) -> Iterator[Diagnostic]:
         yield from _check_phases(facts, f"schedule.triggers.{index}.in", as_tuple(trigger.in_))
     seen: set[str] = set()
     for phase in facts.phases:
-        if phase.name is not None and phase.name in seen:
+        if not phase.is_whole and phase.name in seen:
             yield error(
                 "structure.duplicate_phase",
                 f"{phase.path}.name",
                 f"two phases are named `{phase.name}`",
                 "give each phase a unique name; use `repeat` to run a phase again",
             )
-        seen.add(phase.name or "")
+        seen.add(phase.name)
 
 
 def paths_name_values(facts: Facts) -> Iterator[Diagnostic]:
@@ -287,7 +288,7 @@ def metrics_exist(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _check_learn(
-    facts: Facts, phase: PhaseFacts, at: str, item: str, connected: Sequence[str]
+    facts: Facts, phase: FlatPhase, at: str, item: str, connected: Sequence[str]
 ) -> Iterator[Diagnostic]:
     node, _, port = item.partition(".")
     ports = facts.teaching_ports_of(node)

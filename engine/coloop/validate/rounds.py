@@ -9,6 +9,7 @@ text failed.
 
 from collections.abc import Collection, Iterator, Mapping
 
+from coloop.plan.phases import FlatPhase
 from coloop.spec.builtins import TurnAllocation
 from coloop.spec.diagnostics import Diagnostic, Fix, error, warning
 from coloop.spec.graph import Edge
@@ -19,7 +20,7 @@ from coloop.spec.nodes import FilterNode, RewardNode
 from coloop.spec.ports import HANDLES, PORTS
 from coloop.spec.refills import Region, followers, regions_of
 from coloop.validate.edges import edge_value, removal
-from coloop.validate.facts import Facts, PhaseFacts
+from coloop.validate.facts import Facts
 
 LARGEST_TREE = 1_000_000
 """Ends of one conversation; more than that no machine of the presets writes in a step."""
@@ -247,7 +248,7 @@ def refills_are_sound(facts: Facts) -> Iterator[Diagnostic]:
     yield from findings.values()
 
 
-def _refills_of_phase(facts: Facts, phase: PhaseFacts) -> Iterator[Diagnostic]:
+def _refills_of_phase(facts: Facts, phase: FlatPhase) -> Iterator[Diagnostic]:
     givers = _givers(facts, phase)
     rounds = [region.nodes for region in facts.walk.regions]
     regions = regions_of(facts.spec, givers, rounds)
@@ -286,7 +287,7 @@ def _refills_of_phase(facts: Facts, phase: PhaseFacts) -> Iterator[Diagnostic]:
             )
 
 
-def _givers(facts: Facts, phase: PhaseFacts | None) -> dict[str, list[str]]:
+def _givers(facts: Facts, phase: FlatPhase | None) -> dict[str, list[str]]:
     """By node, those whose rows it works on; in a phase without those of dead edges."""
     givers: dict[str, list[str]] = {name: [] for name in facts.nodes}
     for edge in facts.walk.forward_edges:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from coloop.errors import SpecProblem
-from coloop.plan.phases import buffers_until_full
+from coloop.plan.phases import FlatPhase, buffers_until_full
 from coloop.spec.algorithm import compares_groups
 from coloop.spec.base import as_tuple
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, closest, error, warning
@@ -14,7 +14,7 @@ from coloop.spec.nodes import BufferNode, EvaluateNode
 from coloop.spec.paths import apply_overrides, check_path
 from coloop.spec.schedule import EpochsOf
 from coloop.validate import next_steps
-from coloop.validate.facts import Facts, PhaseFacts
+from coloop.validate.facts import Facts
 
 
 def teaching_ports_come_alive(facts: Facts) -> Iterator[Diagnostic]:
@@ -46,7 +46,7 @@ def phases_have_goals(facts: Facts) -> Iterator[Diagnostic]:
     for phase in facts.phases:
         if phase.live or phase.fills or phase.section.learn:
             continue
-        where = "schedule" if phase.name is None else f"{phase.path}.learn"
+        where = phase.path if phase.is_whole else f"{phase.path}.learn"
         if measures:
             yield warning(
                 "learning.measures_only",
@@ -221,7 +221,7 @@ def _misspelt_ports(facts: Facts) -> set[str]:
     return meant
 
 
-def _sources_of(facts: Facts, phase: PhaseFacts) -> list[str]:
+def _sources_of(facts: Facts, phase: FlatPhase) -> list[str]:
     """The nearest datasets and buffers behind what a phase learns or fills."""
     starts = [
         edge.source.node
@@ -233,7 +233,7 @@ def _sources_of(facts: Facts, phase: PhaseFacts) -> list[str]:
     return [name for name in facts.nodes if name in nearest_sources(facts, phase, starts)]
 
 
-def nearest_sources(facts: Facts, phase: PhaseFacts, starts: list[str]) -> set[str]:
+def nearest_sources(facts: Facts, phase: FlatPhase, starts: list[str]) -> set[str]:
     """Datasets and buffers behind these nodes, those that stand behind another apart."""
     kinds = facts.walk.kinds
 
@@ -368,7 +368,7 @@ def _differs_in_groups(facts: Facts, name: str, by: str) -> bool:
     )
 
 
-def _why_it_stays_empty(facts: Facts, phase: PhaseFacts, name: str) -> str | None:
+def _why_it_stays_empty(facts: Facts, phase: FlatPhase, name: str) -> str | None:
     edges = [e for e in facts.walk.into(name) if e.target.port != "seed"]
     if not edges:
         return "nothing is connected to it"
@@ -381,7 +381,7 @@ def _why_it_stays_empty(facts: Facts, phase: PhaseFacts, name: str) -> str | Non
     return None
 
 
-def _why_it_stays_below(facts: Facts, phase: PhaseFacts, name: str, node: BufferNode) -> str | None:
+def _why_it_stays_below(facts: Facts, phase: FlatPhase, name: str, node: BufferNode) -> str | None:
     steps = phase.section.max_steps
     if steps is None:
         return None

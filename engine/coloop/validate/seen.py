@@ -8,6 +8,7 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from coloop.plan.phases import FlatPhase
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.builtins import Weighted
 from coloop.spec.diagnostics import Diagnostic, Fix, Severity, error, warning
@@ -19,7 +20,7 @@ from coloop.validate import columns
 from coloop.validate import columns as column_names
 from coloop.validate.columns import fields_name_columns, score_fields, texts_are_there_to_read
 from coloop.validate.edges import removal
-from coloop.validate.facts import Facts, PhaseFacts, Rule, rules_of
+from coloop.validate.facts import Facts, Rule, rules_of
 from coloop.validate.references import ROW_GIVERS
 
 UNKNOWN: Final = "structure.unknown_column"
@@ -126,7 +127,7 @@ def sums_have_a_weight(facts: Facts) -> Iterator[Diagnostic]:
             )
 
 
-def _pays_alone(facts: Facts, name: str, phase: PhaseFacts) -> bool:
+def _pays_alone(facts: Facts, name: str, phase: FlatPhase) -> bool:
     """Whether a live port learns from this scorer and no other."""
     for port in phase.live:
         edges = [one for one in facts.walk.into(*port) if not facts.is_dead(one, phase)]
@@ -135,7 +136,7 @@ def _pays_alone(facts: Facts, name: str, phase: PhaseFacts) -> bool:
     return False
 
 
-def _weighs_nothing(facts: Facts, name: str, phase: PhaseFacts) -> bool:
+def _weighs_nothing(facts: Facts, name: str, phase: FlatPhase) -> bool:
     """Whether every weight is 0 in a phase, and nothing moves one."""
     source, path = getattr(facts.nodes[name], "source", None), _path(name)
     if not isinstance(source, Weighted) or path in facts.moved_paths:
