@@ -1,9 +1,13 @@
 """Loops for the estimate's tests."""
 
 import copy
+from types import SimpleNamespace
 
 import pytest
 
+from coloop.plan.settings.architecture import count_parameters
+from coloop.plan.settings.engines import Engine
+from coloop.plan.settings.weights import Precision
 from coloop.spec.io import from_dict
 
 GRPO = {
@@ -58,6 +62,26 @@ def loop_of(document):
     parsed = from_dict(document)
     assert parsed.spec is not None, parsed.diagnostics
     return parsed.spec
+
+
+def engine_of(arch, *, length=4096, sequences=256, tensor_parallel=1, weight_bytes=2.0, compute=2):
+    """An engine by itself, of weights of which the sizes are known and nothing else."""
+    precision = Precision(
+        compute_bytes=compute, master_bytes=4, frozen_bytes=2, engine_bytes=weight_bytes
+    )
+    return Engine(
+        weights=SimpleNamespace(arch=arch, count=count_parameters(arch), precision=precision),
+        pool=SimpleNamespace(places=tensor_parallel),
+        writers=("actor",),
+        kind="vllm",
+        tensor_parallel=tensor_parallel,
+        max_sequences=sequences,
+        utilization=None,
+        rows=0.0,
+        length=length,
+        new=length,
+        is_colocated=True,
+    )
 
 
 def parts_of(gpu, part, node=None):

@@ -9,11 +9,12 @@ up.
 import re
 
 import pytest
+from tests.engine.estimate.conftest import engine_of
 from tests.engine.measurements import Measurements
 
 from coloop.errors import PresetNotFound
 from coloop.plan.settings.architecture import architecture_from_config, count_parameters
-from coloop.plan.settings.serving import ServingSetup, serve_from_budget
+from coloop.plan.settings.serving import serve_from_budget
 from coloop.plan.settings.training import (
     TrainingStep,
     forward_bytes,
@@ -204,28 +205,16 @@ GENERATE = _rows("QwenLM/Qwen3", quantity="peak_gib")
 def test_a_peak_of_plain_generation_is_within_the_band(row):
     arch = _architecture(row)
     length = int(row["seq_len"])
-    setup = _serving(arch, length=length, sequences=1)
+    engine = engine_of(arch, length=length, sequences=1)
     at_once = "printed GB" in row["notes"] and "input 1 " not in row["notes"]
     prefill = length * forward_bytes(arch) if at_once else 0.0  # later versions read in parts
 
-    peak = (setup.weights + length * setup.token_bytes + prefill) / GIB
+    peak = (engine.weight_bytes + length * engine.token_bytes + prefill) / GIB
 
     assert 0.85 <= float(row["value"]) / peak <= 1.3
 
 
 LOGGED = [row for row in _rows("vllm", "llm-d", "mellea", "Qwen3#") if _is_known(row)]
-
-
-def _serving(arch, *, length=16_000, sequences=256, tensor_parallel=1, weight_bytes=2.0):
-    return ServingSetup(
-        arch=arch,
-        parameters=count_parameters(arch),
-        weight_bytes=weight_bytes,
-        compute_bytes=2,
-        sequence_length=length,
-        max_sequences=sequences,
-        tensor_parallel=tensor_parallel,
-    )
 
 
 def _served(row):
@@ -235,7 +224,7 @@ def _served(row):
     tensor_parallel = int(re.sub(r"\D", "", row["strategy"]) or 1)
     found = re.search(r"util ([\d.]+)", row["notes"])
     large = "H100" in row["gpu"]
-    setup = _serving(
+    engine = engine_of(
         arch,
         tensor_parallel=tensor_parallel,
         weight_bytes=weight,
@@ -243,7 +232,7 @@ def _served(row):
         length=int((re.search(r"max_model_len (\d+)", row["notes"]) or ["", "16000"])[1]),
     )
     total = USABLE_GIB.get(row["gpu"], 79.15)
-    return setup, serve_from_budget(setup, budget=float(found[1] if found else 0.9) * total * GIB)
+    return engine, serve_from_budget(engine, float(found[1] if found else 0.9) * total * GIB)
 
 
 WEIGHTS = [row for row in LOGGED if row["quantity"] == "weights_gib" and row["gpu"] != "n/s"]
@@ -257,9 +246,9 @@ REFUSED = [row for row in LOGGED if row["quantity"] == "oom"]
 
 @pytest.mark.parametrize("row", WEIGHTS, ids=[row["id"] for row in WEIGHTS])
 def test_weights_in_an_engine_are_within_the_band(row):
-    setup, _ = _served(row)
+    engine, _ = _served(row)
 
-    assert 0.85 <= float(row["value"]) / (setup.weights / GIB) <= 1.3
+    assert 0.85 <= float(row["value"]) / (engine.weight_bytes / GIB) <= 1.3
 
 
 @pytest.mark.parametrize("row", CACHES, ids=[row["id"] for row in CACHES])
@@ -278,7 +267,7 @@ def test_a_logged_cache_is_within_the_band(row):
 @pytest.mark.parametrize("row", REFUSED, ids=[row["id"] for row in REFUSED])
 def test_an_engine_that_refused_to_start_is_flagged(row):
     length = 32_000 if "32000" in row["notes"] else int(row["seq_len"] or 16_000)
-    setup, serving = _served(row)
+    engine, serving = _served(row)
 
     assert serving.tokens < length
-    assert setup.arch.layers > 0
+    assert engine.weights.arch.layers > 0

@@ -1,25 +1,17 @@
 """The cache of a rollout engine against the logs of real ones."""
 
 import pytest
+from tests.engine.estimate.conftest import engine_of
 
-from coloop.plan.settings.architecture import architecture_from_config, count_parameters
-from coloop.plan.settings.serving import ServingSetup, serve_from_budget, serve_static
+from coloop.plan.settings.architecture import architecture_from_config
+from coloop.plan.settings.serving import serve_from_budget, serve_static
 from coloop.spec import presets
 
 GIB = 2**30
 
 
-def _setup(model, *, length=4096, sequences=256, tensor_parallel=1, weight_bytes=2.0):
-    arch = architecture_from_config(presets.architecture(model))
-    return ServingSetup(
-        arch=arch,
-        parameters=count_parameters(arch),
-        weight_bytes=weight_bytes,
-        compute_bytes=2,
-        sequence_length=length,
-        max_sequences=sequences,
-        tensor_parallel=tensor_parallel,
-    )
+def _engine(model, **options):
+    return engine_of(architecture_from_config(presets.architecture(model)), **options)
 
 
 @pytest.mark.parametrize(
@@ -34,29 +26,29 @@ def _setup(model, *, length=4096, sequences=256, tensor_parallel=1, weight_bytes
 def test_the_cache_is_what_the_budget_leaves(
     model, tensor_parallel, budget_gib, sequences, cache_gib
 ):
-    setup = _setup(model, sequences=sequences, tensor_parallel=tensor_parallel)
+    engine = _engine(model, sequences=sequences, tensor_parallel=tensor_parallel)
 
-    serving = serve_from_budget(setup, budget=budget_gib * GIB)
+    serving = serve_from_budget(engine, budget_gib * GIB)
 
     assert serving.kv_cache / GIB == pytest.approx(cache_gib, rel=0.04)
 
 
 def test_the_cache_is_counted_in_whole_blocks():
-    serving = serve_from_budget(_setup("qwen3-0.6b"), budget=40 * GIB)
+    serving = serve_from_budget(_engine("qwen3-0.6b"), 40 * GIB)
 
     assert serving.tokens % 16 == 0
     assert serving.tokens == pytest.approx(serving.kv_cache / 114_688, abs=16)
 
 
 def test_weights_beyond_the_budget_leave_nothing():
-    serving = serve_from_budget(_setup("qwen2.5-72b"), budget=0.9 * 79.18 * GIB)
+    serving = serve_from_budget(_engine("qwen2.5-72b"), 0.9 * 79.18 * GIB)
 
     assert (serving.kv_cache, serving.tokens, serving.sequences) == (0.0, 0, 0)
 
 
 def test_the_static_cache_holds_every_sequence_at_full_length():
-    setup = _setup("tiny-qwen3", length=64, sequences=32)
-    serving = serve_static(setup, prefill_tokens=32 * 16, has_graphs=False)
+    engine = _engine("tiny-qwen3", length=64, sequences=32)
+    serving = serve_static(engine, prefill_tokens=32 * 16, has_graphs=False)
 
     assert serving.tokens == 32 * 64
     assert serving.kv_cache == 32 * 64 * 512
@@ -64,7 +56,9 @@ def test_the_static_cache_holds_every_sequence_at_full_length():
 
 
 def test_graphs_hold_what_one_step_computes_beside_the_rest():
-    setup = _setup("qwen3-0.6b", length=64, sequences=32)
-    found = [serve_static(setup, prefill_tokens=512, has_graphs=has) for has in (False, True)]
+    engine = _engine("qwen3-0.6b", length=64, sequences=32)
+    found = [serve_static(engine, prefill_tokens=512, has_graphs=has) for has in (False, True)]
 
-    assert found[1].workspace - found[0].workspace == 32 * setup.arch.vocab_size * (2 + 4 + 4)
+    assert found[1].workspace - found[0].workspace == 32 * engine.weights.arch.vocab_size * (
+        2 + 4 + 4
+    )

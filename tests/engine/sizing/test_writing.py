@@ -1,9 +1,11 @@
 """Times of writing against published throughput, where the table of measurements is at hand."""
 
+import dataclasses
 import math
 import re
 
 import pytest
+from tests.engine.estimate.conftest import engine_of
 from tests.engine.measurements import Measurements
 
 from coloop.errors import PresetNotFound
@@ -12,7 +14,7 @@ from coloop.plan.settings.architecture import (
     count_parameters,
     kv_bytes_per_token,
 )
-from coloop.plan.settings.cores import WritingLoad, writing_seconds
+from coloop.plan.settings.serving import writing_seconds
 from coloop.spec import presets
 from coloop.spec.table_sizes import TableSize
 
@@ -40,32 +42,22 @@ def _rows(task):
     ]
 
 
-def _load(row, *, rows, most):
-    """An engine that holds as many rows at once as its cache allows, `most` at the most."""
-    arch = architecture_from_config(presets.architecture(_model(row)))
-    count, gpu = count_parameters(arch), presets.gpu_facts(GPUS[row["gpu"]])
+def _error(row, *, rows, most):
+    """Of an engine that holds as many rows at once as its cache allows, `most` at the most."""
+    arch, facts = architecture_from_config(presets.architecture(_model(row))), GPUS[row["gpu"]]
+    count, gpu = count_parameters(arch), presets.gpu_facts(facts)
     width, tensor = WIDTHS[row["precision"]], int(row["n_gpus"])
     prompt, written = float(row["seq_len_or_isl"]), float(row["osl"])
     cache = 0.9 * gpu.usable_bytes - width * count.total / tensor
     fitting = cache / (kv_bytes_per_token(arch, 1, tensor) * width * (prompt + written / 2))
-    return WritingLoad(
-        arch=arch,
-        count=count,
-        width=width,
-        cache_width=width,
-        texts=TableSize(rows=rows, prompt=prompt, written=written, written_max=written),
-        at_once=max(min(rows, most, fitting), 1.0),
-        tensor_parallel=tensor,
-        bandwidth=gpu.bandwidth,
-        flops=gpu.bf16_flops * (2 if width == 1 else 1),
-        link=gpu.link_bandwidth,
+    engine = engine_of(arch, tensor_parallel=tensor, weight_bytes=width, compute=width)
+    seconds, _ = writing_seconds(
+        engine,
+        dataclasses.replace(gpu, bf16_flops=gpu.bf16_flops * (2 if width == 1 else 1)),
+        TableSize(rows=rows, prompt=prompt, written=written, written_max=written),
+        max(min(rows, most, fitting), 1.0),
     )
-
-
-def _error(row, **options):
-    load = _load(row, **options)
-    seconds, _ = writing_seconds(load)
-    return math.log(load.texts.rows * load.texts.written / seconds / float(row["tok_s_total"]))
+    return math.log(rows * written / seconds / float(row["tok_s_total"]))
 
 
 SATURATED = _rows("gen_max_throughput")

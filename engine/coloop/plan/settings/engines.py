@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from coloop.plan.settings.architecture import kv_bytes_per_token
 from coloop.plan.settings.machine import Outline, PoolShare
 from coloop.plan.settings.settings import ROWS_AT_ONCE, Channel, EnginePlan
 from coloop.plan.settings.weights import Weights
@@ -43,6 +44,18 @@ class Engine:
     @property
     def copies(self) -> int:
         return max(self.pool.places // self.tensor_parallel, 1)
+
+    @property
+    def weight_bytes(self) -> float:
+        """Bytes of the weights on one GPU."""
+        weights = self.weights
+        return weights.precision.engine_bytes * weights.count.total / self.tensor_parallel
+
+    @property
+    def token_bytes(self) -> float:
+        """Bytes of cache for one token on one GPU."""
+        compute = self.weights.precision.compute_bytes
+        return kv_bytes_per_token(self.weights.arch, compute, self.tensor_parallel, self.length)
 
     @property
     def at_once(self) -> int:

@@ -8,7 +8,7 @@ and says in which stages it is there; the peak is exactly the sum of the parts o
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil, floor
-from typing import Any, Literal
+from typing import Literal
 
 from coloop.plan.settings.architecture import Architecture
 from coloop.plan.settings.cores import PACKED_BYTES, PACKED_TOKENS
@@ -18,7 +18,6 @@ from coloop.plan.settings.machine import PoolShare
 from coloop.plan.settings.serving import (
     PREFILL_TOKENS,
     Serving,
-    ServingSetup,
     asleep_bytes,
     library_bytes,
     serve_from_budget,
@@ -121,7 +120,7 @@ class _Layout:
             for update in self._updates.values()
         )
         host += sum(
-            _setup(engine).weights * engine.tensor_parallel * engine.copies
+            engine.weight_bytes * engine.tensor_parallel * engine.copies
             for pool in self._survey.machine.pools.values()
             for engine in self._engines(pool)
             if self._sleeps[engine.weights.name, pool.name] == "weights"
@@ -187,7 +186,7 @@ class _Layout:
                 yield Claim(name, "optimizer", states.optimizer, stages, first)
         for engine in self._engines(pool):
             if self._sleeps[engine.weights.name, pool.name] != "weights":
-                yield Claim(engine.writers[0], "weights", _setup(engine).weights, stages)
+                yield Claim(engine.writers[0], "weights", engine.weight_bytes, stages)
 
     def _is_scored_with(self, weights: Weights) -> bool:
         """Whether a member uses the weights without writing: then they rest beside any engine's."""
@@ -203,8 +202,8 @@ class _Layout:
         """What an engine gives back while others work in its pool, where somebody learns there."""
         if not engine.is_colocated:
             return None
-        setup, survey = _setup(engine), self._survey
-        cache = engine.at_once * engine.length * setup.token_bytes
+        survey = self._survey
+        cache = engine.at_once * engine.length * engine.token_bytes
         value: Sleep | None = "weights"
         reason = "GPU memory is used for learning meanwhile; its weights wait in host memory"
         if engine.kind == "vllm" and not engine.pool.gpus:
@@ -214,7 +213,7 @@ class _Layout:
         elif not engine.pool.gpus:
             value, reason = "cache", f"{cache / MIB:.0f} MiB are free while its pool learns"
         elif engine.kind == "torch":
-            share = setup.weights / survey.machine.usable_bytes(engine.pool)
+            share = engine.weight_bytes / survey.machine.usable_bytes(engine.pool)
             if share < LEAST_WEIGHTS_SHARE:
                 value, reason = "cache", "its weights are too small to be worth moving"
         survey.decide(f"nodes.{engine.writers[0]}.sleep", value, reason)
@@ -222,12 +221,11 @@ class _Layout:
 
     def _writing(self, engine: Engine, stages: tuple[str, ...], rest: float) -> Iterator[Claim]:
         survey, pool = self._survey, engine.pool
-        setup = _setup(engine)
         written = self._written_stages(engine, stages)
         node = engine.writers[0]
         if engine.kind != "vllm":
             serving = serve_static(
-                setup,
+                engine,
                 prefill_tokens=min(PREFILL_TOKENS, engine.at_once * engine.length),
                 has_graphs=bool(pool.gpus),
             )
@@ -242,9 +240,9 @@ class _Layout:
             yield Claim(node, "activations", serving.workspace, written)
             return
         visible = survey.machine.visible_bytes(pool)
-        share = self._engine_share(engine, setup, rest, visible)
+        share = self._engine_share(engine, rest, visible)
         self._shares[engine.weights.name, pool.name] = share
-        serving = serve_from_budget(setup, budget=share * visible)
+        serving = serve_from_budget(engine, share * visible)
         self._servings[node] = serving
         tensor = engine.tensor_parallel
         if not engine.is_colocated:
@@ -279,18 +277,18 @@ class _Layout:
                 own.add(f"{node}.evaluate")
         return tuple(stage for stage in stages if stage in own)
 
-    def _engine_share(
-        self, engine: Engine, setup: ServingSetup, rest: float, visible: int
-    ) -> float:
+    def _engine_share(self, engine: Engine, rest: float, visible: int) -> float:
         """Share of a GPU that vLLM may hold: as the loop says, else what it needs and the pool
         leaves."""
         survey = self._survey
         if engine.utilization is not None:
             return engine.utilization
-        cache = engine.max_sequences * engine.length * setup.token_bytes
-        workspace = serve_from_budget(setup, budget=0.0).workspace
-        needs = setup.weights + workspace + library_bytes(engine.tensor_parallel) + 1.02 * cache
-        beside = rest if engine.is_colocated else rest - setup.weights
+        cache = engine.max_sequences * engine.length * engine.token_bytes
+        workspace = serve_from_budget(engine, 0.0).workspace
+        needs = (
+            engine.weight_bytes + workspace + library_bytes(engine.tensor_parallel) + 1.02 * cache
+        )
+        beside = rest if engine.is_colocated else rest - engine.weight_bytes
         usable = survey.machine.usable_bytes(engine.pool)
         percent = floor(100 * (usable - beside) / visible)
         if engine.is_colocated:
@@ -393,20 +391,6 @@ def largest_weight(arch: Architecture) -> int:
     experts of a layer are one."""
     experts = 2 * arch.moe.experts * arch.moe.ffn if arch.moe is not None else 0
     return arch.hidden_size * max(arch.vocab_size, arch.ffn, experts)
-
-
-def _setup(engine: Engine) -> ServingSetup:
-    weights = engine.weights
-    compute: Any = weights.precision.compute_bytes
-    return ServingSetup(
-        arch=weights.arch,
-        parameters=weights.count,
-        weight_bytes=weights.precision.engine_bytes,
-        compute_bytes=compute,
-        sequence_length=engine.length,
-        max_sequences=engine.at_once,
-        tensor_parallel=engine.tensor_parallel,
-    )
 
 
 def packed_bytes(engine: Engine) -> float:

@@ -1,21 +1,25 @@
-"""Memory of writing: weights, key-value cache and workspace of one rollout engine on one GPU.
+"""Memory and time of writing with one rollout engine: weights, key-value cache and workspace on one
+GPU, and seconds on GPUs; those on a processor are in `cores`.
 
 vLLM reserves a share of the GPU and gives its cache what is left of it; the torch engine holds a
 static cache for the sequences that it writes at once. Both are exact arithmetic over logged runs,
-but for the workspace, whose coefficient of the sampler is a reading of six logs. Knows no roles,
-stages or specs.
+but for the workspace, whose coefficient of the sampler is a reading of six logs.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
-from coloop.plan.settings.architecture import Architecture, ParameterCount, kv_bytes_per_token
+from coloop.plan.settings.architecture import kv_bytes_per_token
+from coloop.plan.settings.engines import Engine
 from coloop.plan.settings.training import forward_bytes
+from coloop.spec.presets import DeviceFacts
+from coloop.spec.table_sizes import TableSize
 
 GIB = 2**30
 BLOCK = 16
 """Tokens in one block of vLLM's cache."""
 PREFILL_TOKENS = 8192
-"""Most tokens of prompts that the torch engine reads in one pass."""
+"""Most tokens of prompts that an engine reads in one pass."""
 DRAW_BYTES = 10.0
 """Bytes per sequence and word of a draw of the torch engine: logits of 16 bits, in float32, and
 their log-probs."""
@@ -40,72 +44,38 @@ class Serving:
         return self.weights + self.workspace + self.kv_cache
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingSetup:
-    """Everything that an engine's memory depends on."""
-
-    arch: Architecture
-    parameters: ParameterCount
-    weight_bytes: float
-    """Bytes of one parameter."""
-    compute_bytes: int
-    sequence_length: int
-    """Prompt and completion at their longest."""
-    max_sequences: int
-    tensor_parallel: int = 1
-
-    @property
-    def weights(self) -> float:
-        """Bytes of the weights on one GPU."""
-        return self.weight_bytes * self.parameters.total / self.tensor_parallel
-
-    @property
-    def token_bytes(self) -> float:
-        """Bytes of cache for one token on one GPU."""
-        return kv_bytes_per_token(
-            self.arch, self.compute_bytes, self.tensor_parallel, self.sequence_length
-        )
-
-
-def serve_from_budget(
-    setup: ServingSetup,
-    *,
-    budget: float,
-    batched_tokens: int = 8192,
-) -> Serving:
+def serve_from_budget(engine: Engine, budget: float) -> Serving:
     """vLLM: the cache gets what weights, workspace and the library leave of `budget` bytes."""
-    workspace = max(
-        SAMPLER_BYTES * setup.max_sequences * setup.arch.vocab_size,
-        batched_tokens
-        * forward_bytes(
-            setup.arch,
-            compute_bytes=setup.compute_bytes,
-            tensor_parallel=setup.tensor_parallel,
-        ),
+    weights, tensor = engine.weights, engine.tensor_parallel
+    token = forward_bytes(
+        weights.arch, compute_bytes=weights.precision.compute_bytes, tensor_parallel=tensor
     )
-    left = budget - setup.weights - workspace - library_bytes(setup.tensor_parallel)
-    tokens = int(left // (BLOCK * setup.token_bytes)) * BLOCK if left > 0 else 0
+    sampler = SAMPLER_BYTES * engine.at_once * weights.arch.vocab_size
+    workspace = max(sampler, PREFILL_TOKENS * token)
+    left = budget - engine.weight_bytes - workspace - library_bytes(tensor)
+    tokens = int(left // (BLOCK * engine.token_bytes)) * BLOCK if left > 0 else 0
     return Serving(
-        weights=setup.weights,
+        weights=engine.weight_bytes,
         workspace=workspace,
         kv_cache=max(left, 0.0),
         tokens=max(tokens, 0),
-        sequences=max(min(setup.max_sequences, tokens // max(setup.sequence_length, 1)), 0),
+        sequences=max(min(engine.at_once, tokens // max(engine.length, 1)), 0),
     )
 
 
-def serve_static(setup: ServingSetup, *, prefill_tokens: int, has_graphs: bool) -> Serving:
-    """The torch engine: room for `max_sequences` of full length, and one prefill at a time; the
+def serve_static(engine: Engine, *, prefill_tokens: int, has_graphs: bool) -> Serving:
+    """The torch engine: room for `at_once` sequences of full length, and one prefill at a time; the
     CUDA graphs of its steps hold what one step computes beside that."""
-    tokens = setup.max_sequences * setup.sequence_length
-    logits = DRAW_BYTES * setup.max_sequences * setup.arch.vocab_size
-    prefill = prefill_tokens * forward_bytes(setup.arch, compute_bytes=setup.compute_bytes)
+    arch, compute = engine.weights.arch, engine.weights.precision.compute_bytes
+    tokens = engine.at_once * engine.length
+    logits = DRAW_BYTES * engine.at_once * arch.vocab_size
+    prefill = prefill_tokens * forward_bytes(arch, compute_bytes=compute)
     return Serving(
-        weights=setup.weights,
+        weights=engine.weight_bytes,
         workspace=max(prefill, logits) + (logits if has_graphs else 0.0),
-        kv_cache=tokens * setup.token_bytes,
+        kv_cache=tokens * engine.token_bytes,
         tokens=tokens,
-        sequences=setup.max_sequences,
+        sequences=engine.at_once,
     )
 
 
@@ -117,3 +87,78 @@ def library_bytes(tensor_parallel: int) -> float:
 def asleep_bytes(tensor_parallel: int) -> float:
     """What stays on the GPU while vLLM sleeps."""
     return (0.8 if tensor_parallel == 1 else 2.4) * GIB
+
+
+# How long an engine on GPUs takes to write: a roofline over the tokens of many rows.
+#
+# Two ends: with many rows the memory or the arithmetic is busy all the time; with few, or with
+# one very long row, the time is that row's length times the least time of one token. Checked
+# against published throughput of saturated engines and of single rows.
+
+BANDWIDTH_SHARE = 0.85
+COMPUTE_SHARE = 0.40
+OVERLAP = 0.75
+"""Of the smaller of compute and bandwidth, this much is not hidden behind the larger."""
+SINGLE_BANDWIDTH_SHARE = 0.73
+"""Reached by one row alone."""
+COLLECTIVE_SECONDS = 1.0e-5
+"""Least time of a sum over a tensor group."""
+TOKEN_FLOOR_SECONDS = {"vllm": 0.0032, "torch": 0.008}
+"""Least time of one token of a row, whatever the model."""
+
+
+FP8_GAIN = 1.8
+"""How much faster products in fp8 are than in bfloat16, as engines reach it."""
+
+
+def writing_seconds(
+    engine: Engine, gpu: DeviceFacts, texts: TableSize, at_once: float
+) -> tuple[float, Literal["compute", "bandwidth", "latency"]]:
+    """Time until every row is written, and what holds it back.
+
+    Args:
+        texts: what one copy of the engine writes.
+        at_once: rows of them that it writes at once.
+    """
+    if not texts.rows:
+        return 0.0, "latency"
+    gpus, arch, count = engine.tensor_parallel, engine.weights.arch, engine.weights.count
+    precision = engine.weights.precision
+    context = texts.prompt + texts.written / 2
+    # with fewer key heads than GPUs, several GPUs keep the same ones
+    cached = kv_bytes_per_token(arch, 1, gpus, int(context)) * precision.compute_bytes * gpus
+    bandwidth = gpu.bandwidth * gpus
+    gain = FP8_GAIN if precision.has_fp8_products else 1.0
+    flops = COMPUTE_SHARE * gpu.bf16_flops * gain * gpus
+    weights = precision.engine_bytes * _read_parameters(engine, at_once)
+    memory = (weights + at_once * context * cached) / (BANDWIDTH_SHARE * bandwidth)
+    compute = 2 * count.active * at_once / flops
+    collective = _collective_seconds(engine, gpu, at_once)
+    step = max(memory, compute) + OVERLAP * min(memory, compute) + collective
+    prompt = texts.prompt * 2 * count.active / flops
+    steady = texts.rows * (texts.written * step / at_once + prompt)
+    row = precision.engine_bytes * count.decoded + context * cached
+    alone = row / (SINGLE_BANDWIDTH_SHARE * bandwidth)
+    floor = TOKEN_FLOOR_SECONDS.get(engine.kind, TOKEN_FLOOR_SECONDS["vllm"])
+    latency = texts.written_max * (floor + alone)
+    if latency >= steady:
+        return latency, "latency"
+    return steady, "bandwidth" if memory >= compute else "compute"
+
+
+def _read_parameters(engine: Engine, at_once: float) -> float:
+    """Parameters that one step reads: of sparse layers every expert that some row uses."""
+    count, moe = engine.weights.count, engine.weights.arch.moe
+    if moe is None:
+        return count.decoded
+    unused: float = (1 - moe.active_experts / moe.experts) ** at_once
+    return count.decoded + (count.total - count.active) * (1 - unused)
+
+
+def _collective_seconds(engine: Engine, gpu: DeviceFacts, at_once: float) -> float:
+    """Two sums over the tensor group in every layer."""
+    if engine.tensor_parallel == 1:
+        return 0.0
+    arch = engine.weights.arch
+    moved = 2 * at_once * arch.hidden_size * 2
+    return 2 * arch.layers * (COLLECTIVE_SECONDS + moved / gpu.link_bandwidth)

@@ -14,18 +14,17 @@ from coloop.plan.settings.cores import (
     LAYER_SECONDS,
     SLOWER_AROUND,
     Core,
-    WritingLoad,
     learned_seconds,
     pass_seconds,
     stepped_seconds,
     synced_seconds,
-    writing_seconds,
     written_seconds,
 )
 from coloop.plan.settings.engines import Engine
 from coloop.plan.settings.learning import Update, update_in
 from coloop.plan.settings.machine import PoolShare
 from coloop.plan.settings.memory import Memory, packed_bytes
+from coloop.plan.settings.serving import writing_seconds
 from coloop.plan.settings.survey import PhaseLoad, Survey
 from coloop.plan.settings.training import HALF
 from coloop.plan.settings.weights import WHOLE, Weights
@@ -37,8 +36,6 @@ from coloop.spec.training import Checkpointing
 Bound = Literal["compute", "bandwidth", "latency", "network", "driver", "service"]
 """What holds a stage back."""
 
-FP8_GAIN = 1.8
-"""How much faster products in fp8 are than in bfloat16, as engines reach it."""
 SMALL_BATCH_SHARE = 0.6
 """Trainers of rollouts reach this much of what dense training does: short rows, padding, small
 batches.
@@ -125,26 +122,13 @@ class Clock:
         return _timed(seconds, table.rows, written, bound)
 
     def _gpu_writing(self, engine: Engine, table: TableSize) -> tuple[float, Bound]:
-        gpu, weights = self._survey.machine.preset, engine.weights
         rows = table.rows / engine.copies
         serving = self._memory.servings.get(engine.writers[0])
         context = max(table.prompt + table.written / 2, 1.0)
         fitting = serving.tokens / context if serving is not None else rows
+        at_once = max(min(engine.max_sequences, fitting, rows), 1.0)
         return writing_seconds(
-            WritingLoad(
-                arch=weights.arch,
-                count=weights.count,
-                width=weights.precision.engine_bytes,
-                cache_width=weights.precision.compute_bytes,
-                product_gain=FP8_GAIN if weights.precision.has_fp8_products else 1.0,
-                texts=replace(table, rows=rows),
-                at_once=max(min(engine.max_sequences, fitting, rows), 1.0),
-                tensor_parallel=engine.tensor_parallel,
-                bandwidth=gpu.bandwidth,
-                flops=gpu.bf16_flops,
-                link=gpu.link_bandwidth,
-                engine=engine.kind,
-            )
+            engine, self._survey.machine.preset, replace(table, rows=rows), at_once
         )
 
     def _cpu_writing(self, engine: Engine, table: TableSize) -> float:
