@@ -14,7 +14,6 @@ from coloop.cli.check import UNREADABLE, checked_spec, print_run_check
 from coloop.cli.output import complain, console, gib, print_json, rate, seconds, table_of
 from coloop.data.files.marks import write_whole
 from coloop.plan.cost import Estimate, Explanation
-from coloop.plan.cost.advice import unknown_hint
 from coloop.plan.cost.relaxing import BudgetResult
 from coloop.plan.cost.report import GpuEstimate
 from coloop.plan.cost.solving import fit, solve
@@ -91,7 +90,7 @@ def _print_estimate(out: Console, estimate: Estimate) -> None:
         names = " and ".join(gap.nodes)
         out.print(
             f"[bold yellow]unknown[/]: {escape(names)} ({escape(gap.reason)}; "
-            f"{escape(unknown_hint(gap))})"
+            f"{escape(gap.hint)})"
         )
     if estimate.step_seconds is None:
         _print_missing(out, estimate)
@@ -267,7 +266,7 @@ def _print_changes(out: Console, fitted: BudgetResult) -> None:
     unknown = fitted.after.estimate.unknown
     if unknown:
         for gap in unknown:
-            text = f"{' and '.join(gap.nodes)} ({gap.reason}; {unknown_hint(gap)})"
+            text = f"{' and '.join(gap.nodes)} ({gap.reason}; {gap.hint})"
             out.print(f"[bold yellow]unknown[/]: {escape(text)}")
         out.print("[bold yellow]not known[/]: cannot tell whether it fits")
         return

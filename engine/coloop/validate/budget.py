@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from coloop.plan.cost import Estimate, estimate
-from coloop.plan.cost.advice import unknown_hint
 from coloop.plan.cost.report import GpuEstimate
 from coloop.plan.run_check import check_run, refused_words
 from coloop.plan.settings.rows import rows_of
@@ -88,7 +87,7 @@ def _models_are_known(prediction: Estimate, root: Path | None) -> Iterator[Diagn
             at,
             f"the size of the model of `{one.node}`{also} is not known, so neither are memory and "
             f"time of what uses it: {one.reason}",
-            unknown_hint(one),
+            one.hint,
             *(Fix.set(f"Use {name}", at, name) for name in meant),
         )
     for guess in prediction.guessed:

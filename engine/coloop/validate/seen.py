@@ -17,14 +17,13 @@ from coloop.spec.lineage.columns import Columns
 from coloop.spec.names import shared
 from coloop.spec.nodes import DatasetNode, EvaluateNode, RewardNode
 from coloop.validate import columns
-from coloop.validate import columns as column_names
 from coloop.validate.columns import fields_name_columns, score_fields, texts_are_there_to_read
 from coloop.validate.edges import removal
 from coloop.validate.facts import Facts, Rule, rules_of
 from coloop.validate.references import ROW_GIVERS
 
 UNKNOWN: Final = "structure.unknown_column"
-NAME_RULES: Final = rules_of(column_names)
+NAME_RULES: Final = rules_of(columns)
 WITHOUT_DEFAULT: Final = (fields_name_columns, texts_are_there_to_read)
 """Rules for places that want a value in every row; in a text an absent one is empty."""
 
@@ -34,9 +33,9 @@ def columns_were_seen(facts: Facts) -> Iterator[Diagnostic]:
     parts = {name: seen for name, seen in facts.glances.items() if not seen.is_whole}
     if not parts:
         return
-    columns = {name: facts.columns_of(name) for name in facts.glances}
+    seen_columns = {name: facts.columns_of(name) for name in facts.glances}
     looked = ", ".join(f"{seen.rows:,} rows of `{name}`" for name, seen in parts.items())
-    for finding in _new_findings(facts, columns, NAME_RULES):
+    for finding in _new_findings(facts, seen_columns, NAME_RULES):
         yield _as_warning(finding, "data.unseen_column", f"{finding.message} in {looked}")
 
 
@@ -49,8 +48,8 @@ def columns_are_in_every_row(facts: Facts) -> Iterator[Diagnostic]:
     }
     if not lacking:
         return
-    columns = {name: facts.columns_of(name, everywhere=True) for name in facts.glances}
-    for finding in _new_findings(facts, columns, WITHOUT_DEFAULT):
+    common = {name: facts.columns_of(name, everywhere=True) for name in facts.glances}
+    for finding in _new_findings(facts, common, WITHOUT_DEFAULT):
         for (name, column), lack in lacking.items():
             if f"`{column}`" not in finding.message:
                 continue
@@ -62,14 +61,16 @@ def columns_are_in_every_row(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _new_findings(
-    facts: Facts, columns: Mapping[str, frozenset[str]], rules: Iterable[Rule]
+    facts: Facts, known_columns: Mapping[str, frozenset[str]], rules: Iterable[Rule]
 ) -> Iterator[Diagnostic]:
-    known = {(one.path, one.message) for rule in NAME_RULES for one in rule(facts)}
-    other = Facts(facts.spec, facts.root, is_confined=facts.is_confined, known_columns=columns)
+    known = {(finding.path, finding.message) for rule in NAME_RULES for finding in rule(facts)}
+    other = Facts(
+        facts.spec, facts.root, is_confined=facts.is_confined, known_columns=known_columns
+    )
     for rule in rules:
-        for one in rule(other):
-            if one.code == UNKNOWN and (one.path, one.message) not in known:
-                yield one
+        for finding in rule(other):
+            if finding.code == UNKNOWN and (finding.path, finding.message) not in known:
+                yield finding
 
 
 def _as_warning(finding: Diagnostic, code: str, message: str) -> Diagnostic:
@@ -130,7 +131,7 @@ def sums_have_a_weight(facts: Facts) -> Iterator[Diagnostic]:
 def _pays_alone(facts: Facts, name: str, phase: FlatPhase) -> bool:
     """Whether a live port learns from this scorer and no other."""
     for port in phase.live:
-        edges = [one for one in facts.walk.into(*port) if not facts.is_dead(one, phase)]
+        edges = [edge for edge in facts.walk.into(*port) if not facts.is_dead(edge, phase)]
         if edges and {edge.source.node for edge in edges} == {name}:
             return True
     return False
@@ -152,7 +153,7 @@ def _named(facts: Facts, name: str) -> set[str]:
     """Scorers that a reward names, in whatever phase."""
     named = {word for _, word in score_fields(facts.nodes[name])}
     sets = (*map(facts.values_in, facts.phases), *facts.trigger_values)
-    return named.union(*(one.get(_path(name), ()) for one in sets))
+    return named.union(*(values.get(_path(name), ()) for values in sets))
 
 
 def _path(name: str) -> str:
@@ -178,10 +179,9 @@ def probes_bring_what_is_read(facts: Facts) -> Iterator[Diagnostic]:
             continue
         region = facts.walk.downstream(replaced) & facts.walk.upstream(name)
         if before is None:
-            before = {_key(one) for one in _findings(facts)}
+            before = {_key(finding) for finding in _findings(facts)}
         for finding in _findings(_with_rows(facts, replaced, given)):
-            place = _node_of(facts, finding)
-            if place in region and _key(finding) not in before:
+            if _node_of(facts, finding) in region and _key(finding) not in before:
                 message = f"in the evaluation `{name}`: {finding.message}"
                 rows = facts.walk.into(name, "rows")[0].source.node
                 hint = f"give the rows of `{rows}` the columns of `{replaced}`"
@@ -228,8 +228,8 @@ def _node_of(facts: Facts, finding: Diagnostic) -> str | None:
     """The node that a finding is about; nothing for what is learned, which a probe does not run."""
     if finding.node is not None or finding.field is None:
         return finding.node
-    number = finding.field.removeprefix("edges.").partition(".")[0]
-    target = facts.spec.edges[int(number)].target if number.isdigit() else None
+    index = finding.field.removeprefix("edges.").partition(".")[0]
+    target = facts.spec.edges[int(index)].target if index.isdigit() else None
     if target is None or (target.node, target.port) in facts.teaching_ports:
         return None
     return target.node

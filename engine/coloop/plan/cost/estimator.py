@@ -4,13 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from coloop.plan.cost.advice import (
-    advise,
-    missing_times,
-    starved_engines,
-    starved_words,
-    unknown_in,
-)
 from coloop.plan.cost.report import (
     Estimate,
     Explanation,
@@ -23,8 +16,9 @@ from coloop.plan.cost.report import (
     StageEstimate,
     UnknownModel,
 )
+from coloop.plan.settings.engines import Engine
 from coloop.plan.settings.facts import origin_of
-from coloop.plan.settings.memory import Memory, Part, PoolMemory, peak_of
+from coloop.plan.settings.memory import Memory, Part, PoolMemory, peak_of, totals_of
 from coloop.plan.settings.survey import PhaseLoad, Survey
 from coloop.plan.settings.throughput import Clock
 from coloop.plan.types import Stage
@@ -38,6 +32,7 @@ from coloop.spec.graph import LoopSpec
 # Knows times and orders only.
 
 DRIVER = ""
+GIB = 2**30
 
 
 def spans_of(
@@ -112,7 +107,7 @@ def explain(
         memory_band=MEMORY_BAND,
         time_band=TIME_BAND_CPU if survey.machine.is_cpu else TIME_BAND_GPU,
         host_bytes=round(memory.host_bytes),
-        advice=advise(survey, memory, estimated),
+        advice=_advise(survey, memory, estimated),
         stages_in={
             phase.name: tuple(times.stages_in(phase, load))
             for phase, load in zip(phases, survey.phases, strict=True)
@@ -129,7 +124,7 @@ class _Times:
         self.spec, self.survey, self.memory = spec, survey, memory
         self._clock = Clock(survey, memory)
         self.of_stages = {stage: self._clock.time(stage) for stage in survey.stages}
-        self._missing = dict(missing_times(survey, memory))
+        self._missing = dict(_missing_times(survey, memory))
         """By stage without a time, why."""
 
     def stage(self, name: str, load: PhaseLoad | None = None) -> StageEstimate:
@@ -248,8 +243,9 @@ def _unknown(spec: LoopSpec, survey: Survey) -> Iterator[UnknownModel]:
 def _gpus(survey: Survey, memory: Memory, held: PoolMemory) -> Iterator[GpuEstimate]:
     pool = held.pool
     usable = survey.machine.usable_bytes(pool)
-    starved = next(starved_engines(survey, memory, pool.name), None)
-    unknown = unknown_in(survey, pool.name)
+    engines = (engine for engine in survey.engines if engine.pool.name == pool.name)
+    starved = next((engine for engine in engines if _is_starved(memory, engine)), None)
+    unknown = [name for name in survey.unknown if pool.name in survey.pools_of_unknown(name)]
 
     def values(*, is_first: bool) -> dict[str, Any]:
         stage, peak = peak_of(held, is_first=is_first)
@@ -261,7 +257,7 @@ def _gpus(survey: Survey, memory: Memory, held: PoolMemory) -> Iterator[GpuEstim
             "peak_bytes": sum(part.bytes for part in parts if stage in part.stages),
             "peak_stage": stage,
             "fits": peak <= usable and starved is None,
-            "reason": starved_words(memory, starved) if starved else None,
+            "reason": _starved_words(memory, starved) if starved else None,
             "parts": parts,
         }
         if unknown:
@@ -285,3 +281,109 @@ def _parts(memory: PoolMemory, is_first: bool) -> Iterator[PartEstimate]:
             sums[key] = sums.get(key, 0.0) + claim.bytes
     for (node, part, stages), size in sums.items():
         yield PartEstimate(node=node, part=part, bytes=round(size), stages=stages)
+
+
+# The cheapest ways to make a loop fit or to relieve its bottleneck, in words.
+
+
+def _advise(survey: Survey, memory: Memory, estimate: Estimate) -> tuple[str, ...]:
+    """A few sentences, the most useful first."""
+    return tuple(dict.fromkeys((*_to_fit(estimate), *_to_be_faster(survey, memory, estimate))))
+
+
+def _to_fit(estimate: Estimate) -> Iterator[str]:
+    for gpu in estimate.gpus:
+        if gpu.fits is not False or gpu.peak_bytes is None:
+            continue
+        over = (gpu.peak_bytes - gpu.usable_bytes) / GIB
+        largest = _largest_part(gpu)
+        if over <= 0:
+            yield f"pool {gpu.pool}: {gpu.reason}"
+        elif largest is not None:
+            yield (
+                f"pool {gpu.pool}: {gpu.peak_stage} needs {over:.1f} GiB too much; most of it is "
+                f"{largest}"
+            )
+
+
+def _largest_part(gpu: GpuEstimate) -> str | None:
+    there = [part for part in gpu.parts if gpu.peak_stage in part.stages]
+    if not there:
+        return None
+    part = max(there, key=lambda p: p.bytes)
+    return f"{part.part.replace('_', ' ')} of {part.node} ({part.bytes / GIB:.1f} GiB)"
+
+
+def _to_be_faster(survey: Survey, memory: Memory, estimate: Estimate) -> Iterator[str]:
+    if not estimate.bottleneck:
+        return
+    node, verb = estimate.bottleneck.rsplit(".", 1)
+    stage = next(s for s in estimate.stages if s.stage == estimate.bottleneck)
+    name = estimate.bottleneck
+    if verb == "generate":
+        engine = survey.engine_of(node)
+        if stage.bound == "latency":
+            yield (
+                f"{name} waits for its longest completions: lower `max_new_tokens`, or use more "
+                "rows a step"
+            )
+        elif engine is not None and engine.rows > engine.max_sequences * engine.copies:
+            yield f"{name} generates in several waves: raise `rollout.max_num_seqs`"
+        elif stage.bound == "bandwidth":
+            yield f"{name} is bound by memory bandwidth: more rows at once cost little"
+    if verb == "learn" and (update := memory.updates.get(node)) is not None:
+        if stage.bound == "network":
+            yield f"{name} waits for weights to be transferred: raise `training.micro_batch`"
+        elif update.settings.gradient_checkpointing and not survey.machine.is_cpu:
+            yield (
+                f"{name} computes activations twice: it is faster without "
+                "`gradient_checkpointing`, if that fits"
+            )
+        elif update.work.passes > 1:
+            passes = f"{update.work.passes:g} times"
+            yield f"{name} passes over its rows {passes}: use fewer `training.epochs`"
+    if stage.bound == "service":
+        yield f"{name} waits for a service: raise its concurrency"
+
+
+# Stages that have no time, and pools that have no peak: because a model is not known, or because
+# what would run does not fit.
+
+
+def _missing_times(survey: Survey, memory: Memory) -> Iterator[tuple[str, str]]:
+    """Stages without a time, each with the reason in words."""
+    over: dict[str, str] = {}
+    for pool in memory.pools:
+        usable = survey.machine.usable_bytes(pool.pool)
+        for stage, size in totals_of(pool.claims, pool.stages, is_first=True).items():
+            if size > usable:
+                over[stage] = (
+                    f"it does not fit: {size / GIB:.1f} of {usable / GIB:.1f} GiB of "
+                    f"`{pool.pool.name}`"
+                )
+    for stage in survey.stages:
+        group = survey.unknown_group(stage)
+        if group is not None:
+            yield stage, f"the model of `{group}` is not known"
+        elif stage in over:
+            yield stage, over[stage]
+        else:
+            for engine in survey.engines_in(stage):
+                if _is_starved(memory, engine):
+                    yield stage, _starved_words(memory, engine)
+                    break
+
+
+def _is_starved(memory: Memory, engine: Engine) -> bool:
+    """Whether an engine's cache has no room for one text of full length: vLLM does not start."""
+    serving = memory.servings.get(engine.writers[0])
+    return serving is not None and serving.tokens < engine.length
+
+
+def _starved_words(memory: Memory, engine: Engine) -> str:
+    """What an engine that cannot start lacks."""
+    serving = memory.servings[engine.writers[0]]
+    return (
+        f"the engine of `{engine.writers[0]}` has a cache of {serving.tokens:,} tokens, and a text "
+        f"may have {engine.length:,}"
+    )

@@ -11,6 +11,10 @@ from pydantic import Field
 from coloop.plan.settings.memory import Part
 from coloop.plan.settings.settings import Decision, Note, Planned
 from coloop.plan.settings.throughput import Bound
+from coloop.spec.presets import known_models
+
+KNOWN_EACH = 12
+"""Of the known ids every so many are named as examples."""
 
 
 class PartEstimate(Planned):
@@ -96,6 +100,19 @@ class UnknownModel(Planned):
     """Names of known models that look like it, the nearest first."""
     nodes: tuple[str, ...]
     """Every node whose weights are that model's, itself included."""
+
+    @property
+    def hint(self) -> str:
+        """How to make the model known."""
+        near = " or ".join(self.suggestions)
+        if self.field == "model.architecture":
+            return f"did you mean {near}?" if near else "use one of the known architectures"
+        if self.field == "model.run":
+            return "the run's folder has it: estimates come with the first steps"
+        give = "save the model's `config.json` in a folder and give that folder as `path`"
+        if near:
+            return f"did you mean {near}? Otherwise {give}"
+        return f"{give}, or use a known id, such as {', '.join(known_models()[::KNOWN_EACH])}"
 
 
 class GuessedModel(Planned):
