@@ -15,7 +15,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "BaseNode": ("spec/groups.py", "spec/lineage/lineage.py"),
     "Edge": (
         *("spec/graph.py", "spec/lineage/lineage.py", "spec/lineage/walk.py"),
-        "plan/regions.py",
+        "plan/stages.py",
     ),
     "Hardware": ("plan/compile.py", "spec/placement.py", "plan/settings/machine.py"),
     "Pool": ("plan/compile.py",),
@@ -77,7 +77,7 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "Gather": ("spec/lineage/lineage.py",),
     "Fill": (
-        "plan/regions.py",
+        "plan/stages.py",
         "runtime/roles/filter.py",
         "spec/nodes/filter.py",
         "spec/refills.py",

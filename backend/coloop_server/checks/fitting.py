@@ -5,8 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from coloop.plan.cost.backends import advise_backends
-from coloop.plan.cost.placing import place
+from coloop.plan.cost.placing import advise_backends, place
 from coloop.plan.cost.solving import Solution, Solved, solve
 from coloop.plan.cost.ways import Way, ways_of
 from coloop.plan.run_check import refused_because, refused_words

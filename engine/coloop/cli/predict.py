@@ -89,8 +89,7 @@ def _print_estimate(out: Console, estimate: Estimate) -> None:
     for gap in estimate.unknown:
         names = " and ".join(gap.nodes)
         out.print(
-            f"[bold yellow]unknown[/]: {escape(names)} ({escape(gap.reason)}; "
-            f"{escape(gap.hint)})"
+            f"[bold yellow]unknown[/]: {escape(names)} ({escape(gap.reason)}; {escape(gap.hint)})"
         )
     if estimate.step_seconds is None:
         _print_missing(out, estimate)

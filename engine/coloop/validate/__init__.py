@@ -3,7 +3,7 @@
 A family of rules is a file; its public functions `(Facts) -> Iterator[Diagnostic]` are the rules.
 To add a check: a code in `diagnostics.CODES`, a rule, a wrong loop in the tests.
 
-    spec -> Facts (walk, lineage, phases, groups) -> edges, structure, ... -> Report -> estimate
+    spec -> Facts (walk, lineage, phases, groups) -> structure, rounds, ... -> Report -> estimate
     ------------> memory.over_budget
 
 Invariants: no rule raises on a half-drawn loop; each problem is reported once; a fix that is
@@ -18,11 +18,8 @@ from coloop.plan.unrolled import Unrolled
 from coloop.spec.diagnostics import Diagnostic, Report, Severity
 from coloop.spec.graph import LoopSpec
 from coloop.validate import (
-    algorithms,
-    batches,
     columns,
     data,
-    edges,
     groups,
     learning,
     metrics,
@@ -45,9 +42,9 @@ from coloop.validate.seen import tables_are_there_to_measure
 from coloop.validate.tried import with_tried_fixes
 
 FAMILIES = (
-    *(edges, structure, rounds, references, metrics, data, texts, user_code),
-    *(columns, seen, settings, weights, algorithms, learning, groups, taught, schedule),
-    *(batches, numerics, placement),
+    *(structure, rounds, references, metrics, data, texts, user_code),
+    *(columns, seen, settings, weights, learning, groups, taught, schedule),
+    *(numerics, placement),
 )
 RULES = tuple(rule for family in FAMILIES for rule in rules_of(family))
 

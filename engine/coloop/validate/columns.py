@@ -26,9 +26,9 @@ from coloop.spec.nodes import (
 from coloop.spec.paths import find
 from coloop.spec.ports import PortType
 from coloop.spec.tools import OWN_CALLS
-from coloop.validate.edges import types_of
 from coloop.validate.facts import Facts
 from coloop.validate.references import GROUP_WORDS, named_nodes
+from coloop.validate.structure import types_of
 from coloop.validate.texts import (
     TextNames,
     all_code_of,

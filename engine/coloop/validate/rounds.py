@@ -19,8 +19,8 @@ from coloop.spec.lineage.walk import ALWAYS_CONCAT, multiplied, name_of
 from coloop.spec.nodes import FilterNode, RewardNode
 from coloop.spec.ports import HANDLES, PORTS
 from coloop.spec.refills import Region, followers, regions_of
-from coloop.validate.edges import edge_value, removal
 from coloop.validate.facts import Facts
+from coloop.validate.structure import edge_value, removal
 
 LARGEST_TREE = 1_000_000
 """Ends of one conversation; more than that no machine of the presets writes in a step."""

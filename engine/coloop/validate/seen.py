@@ -18,9 +18,9 @@ from coloop.spec.names import shared
 from coloop.spec.nodes import DatasetNode, EvaluateNode, RewardNode
 from coloop.validate import columns
 from coloop.validate.columns import fields_name_columns, score_fields, texts_are_there_to_read
-from coloop.validate.edges import removal
 from coloop.validate.facts import Facts, Rule, rules_of
 from coloop.validate.references import ROW_GIVERS
+from coloop.validate.structure import removal
 
 UNKNOWN: Final = "structure.unknown_column"
 NAME_RULES: Final = rules_of(columns)

@@ -6,8 +6,7 @@ import pytest
 from tests.engine.estimate.conftest import build
 
 from coloop.plan.cost import estimate
-from coloop.plan.cost.backends import advise_backends
-from coloop.plan.cost.placing import place
+from coloop.plan.cost.placing import advise_backends, place
 from coloop.plan.cost.solving import fit, solve
 from coloop.plan.cost.ways import ways_of
 from coloop.plan.run_check import check_run
