@@ -15,6 +15,7 @@ from tests.engine.measurements import Measurements
 from coloop.errors import PresetNotFound
 from coloop.plan.settings.architecture import architecture_from_config, count_parameters
 from coloop.plan.settings.serving import serve_from_budget
+from coloop.plan.settings.settings import UpdateSettings
 from coloop.plan.settings.training import (
     TrainingStep,
     forward_bytes,
@@ -111,7 +112,7 @@ def _measured_in_fms(row):
         shards=world,
         tokens=int(row["micro_batch"]) * int(row["seq_len"]),
         sequence_length=int(row["seq_len"]),
-        checkpointing=True,
+        settings=UpdateSettings(backend="fsdp2", gradient_checkpointing=True),
         logits_bytes=0.0 if liger else (8.1 if kernels else 14.7),
         trains_all=not rank,
         residual_bytes=4 if rank and (upcast or baseline_upcast) else 2,
@@ -146,10 +147,13 @@ def _measured_in_prime(row):
         shards=world,
         tokens=tokens,
         sequence_length=int(row["seq_len"]),
-        checkpointing=True,
+        settings=UpdateSettings(
+            backend="fsdp2",
+            gradient_checkpointing=True,
+            loss_chunk=tokens - 1 if in_parts else None,
+        ),
         kernels="fused",
         logits_bytes=copies * part,
-        loss_chunk=tokens - 1 if in_parts else None,
         trains_all=not rank,
     )
 

@@ -10,6 +10,7 @@ import dataclasses
 import pytest
 
 from coloop.plan.settings.architecture import architecture_from_config, count_parameters
+from coloop.plan.settings.settings import UpdateSettings
 from coloop.plan.settings.training import TrainingStep, peak_instant, step_instants
 from coloop.plan.settings.weights import Precision, compute_states
 from coloop.spec import presets
@@ -31,7 +32,12 @@ def _step(model="qwen2.5-7b", *, world=8, batch=1, length=4096, layers=None, **o
         shards=world,
         precision=options.pop("precision", FP32_MASTER),
     )
-    settings = {"checkpointing": True, **options}
+    settings = UpdateSettings(
+        backend="fsdp2",
+        gradient_checkpointing=options.pop("checkpointing", True),
+        reshard_after_forward=options.pop("reshard", True),
+        loss_chunk=options.pop("loss_chunk", None),
+    )
     return TrainingStep(
         arch=arch,
         parameters=count,
@@ -40,7 +46,8 @@ def _step(model="qwen2.5-7b", *, world=8, batch=1, length=4096, layers=None, **o
         shards=world,
         tokens=batch * length,
         sequence_length=length,
-        **settings,
+        settings=settings,
+        **options,
     )
 
 

@@ -295,19 +295,12 @@ def _step(weights: Weights, settings: UpdateSettings, work: UpdateWork, rows: in
         shards=weights.shards,
         tokens=ceil(work.longest.tokens(rows * work.sides)),
         sequence_length=ceil(work.length_max),
-        checkpointing=settings.gradient_checkpointing,
+        settings=settings,
         compute_bytes=weights.precision.compute_bytes,
         has_logits=weights.has_logits,
-        loss_chunk=settings.loss_chunk,
         logits_bytes=LOSS_BYTES[weights.precision.compute_bytes],
         trains_all=weights.trains_all,
-        reshard=settings.reshard_after_forward,
-        tensor_parallel=settings.tensor_parallel,
-        pipeline_parallel=settings.pipeline_parallel,
-        context_parallel=settings.context_parallel,
-        expert_parallel=settings.expert_parallel,
         accumulates=work.per_place > rows,
-        offloads_states=settings.offload == "all",
     )
 
 

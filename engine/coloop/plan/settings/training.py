@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from coloop.plan.settings.architecture import Architecture, ParameterCount
+from coloop.plan.settings.settings import UpdateSettings
 from coloop.plan.settings.weights import WHOLE, ModelStates, Scheme
-from coloop.spec.training import Checkpointing
 
 # What a layer keeps for its backward pass, and what the logits cost.
 #
@@ -145,25 +145,16 @@ class TrainingStep:
     tokens: int
     """Tokens of one micro-batch on one GPU, padding included."""
     sequence_length: int
-    checkpointing: Checkpointing
+    settings: UpdateSettings
     compute_bytes: int = 2
     has_logits: bool = True
     """Critics and classifiers give one number a position: no vocabulary."""
     logits_bytes: float = CROSS_ENTROPY_BYTES
-    loss_chunk: int | None = None
-    """Tokens whose logits are alive at once."""
     kernels: Kernels = "eager"
     eager_attention: bool = False
     residual_bytes: int | None = None
     trains_all: bool = True
     """False for adapters: no gradient of whole matrices."""
-    reshard: bool = True
-    offloads_states: bool = False
-    """Weights rest on the host: what is used comes over layer by layer."""
-    tensor_parallel: int = 1
-    pipeline_parallel: int = 1
-    context_parallel: int = 1
-    expert_parallel: int = 1
     accumulates: bool = False
     """Whether gradients of earlier micro-batches are there from the start."""
 
@@ -190,12 +181,12 @@ def peak_instant(step: TrainingStep) -> Instant:
 
 
 def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
-    arch, count, states = step.arch, step.parameters, step.states
-    tp = step.tensor_parallel
+    arch, count, states, settings = step.arch, step.parameters, step.states, step.settings
+    tp, checkpointing = settings.tensor_parallel, settings.gradient_checkpointing
     sharded = step.scheme not in (*WHOLE, "zero0")
-    tokens = step.tokens / step.context_parallel
-    layers = arch.layers / step.pipeline_parallel
-    in_flight = step.pipeline_parallel  # micro-batches that the first pipeline stage holds
+    tokens = step.tokens / settings.context_parallel
+    layers = arch.layers / settings.pipeline_parallel
+    in_flight = settings.pipeline_parallel  # micro-batches that the first pipeline stage holds
 
     layer = layer_bytes(
         arch,
@@ -211,16 +202,17 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
         True: per_layer,
         "selective": HALF * layer + (1 - HALF) * per_layer,
         "offload": per_layer,
-    }[step.checkpointing]
-    kept_layers = min(layers, OFFLOADED_AHEAD) if step.checkpointing == "offload" else layers
+    }[checkpointing]
+    kept_layers = min(layers, OFFLOADED_AHEAD) if checkpointing == "offload" else layers
     kept = kept_layers * kept_per_layer * in_flight
-    workspace = WORKSPACE * layer if step.checkpointing else (WORKSPACE - 1) * layer
+    workspace = WORKSPACE * layer if checkpointing else (WORKSPACE - 1) * layer
     final_norm = 8 * arch.hidden_size * tokens
 
-    gathers = step.scheme in ("fsdp2", "zero3") or step.offloads_states
+    # weights that rest on the host come over layer by layer
+    gathers = step.scheme in ("fsdp2", "zero3") or settings.offload == "all"
     wide = step.compute_bytes if gathers else 0
     embedding = count.embedding / tp
-    experts = tp if step.expert_parallel == 1 else step.expert_parallel
+    experts = tp if settings.expert_parallel == 1 else settings.expert_parallel
     one_layer = _shared(count.layer, _routed_layer(arch, count), tp, experts)
     here = _shared(count.total, count.routed, tp, experts)
     full_gradient = step.compute_bytes if gathers and step.trains_all else 0
@@ -229,7 +221,7 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
 
     summed = states.gradients if step.accumulates else 0.0
 
-    head_tokens = min(tokens, step.loss_chunk or tokens)
+    head_tokens = min(tokens, settings.loss_chunk or tokens)
     logits = final_norm
     gathered_head = 0.0
     if step.has_logits:
@@ -237,7 +229,7 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
         gathered_head = wide * embedding
         if head_tokens < tokens and step.trains_all:  # the head's gradient grows meanwhile
             gathered_head += (full_gradient or 2) * embedding
-    unsharded = 0.0 if step.reshard else wide * (here - embedding)
+    unsharded = 0.0 if settings.reshard_after_forward else wide * (here - embedding)
 
     instants = [
         Instant(
@@ -284,11 +276,11 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
 
 def offloaded_bytes(step: TrainingStep) -> float:
     """Inputs of layers that rest in the host's memory, for one GPU."""
-    if step.checkpointing != "offload":
+    if step.settings.gradient_checkpointing != "offload":
         return 0.0
     residual = step.residual_bytes or step.compute_bytes
     per_layer = checkpoint_bytes(step.arch, residual_bytes=residual)
-    return per_layer * step.arch.layers * step.tokens / step.context_parallel
+    return per_layer * step.arch.layers * step.tokens / step.settings.context_parallel
 
 
 def _shared(parameters: float, routed: float, tensor: int, experts: int) -> float:
