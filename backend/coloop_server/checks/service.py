@@ -12,8 +12,8 @@ from coloop.plan.batch_breakdown import batch_breakdowns
 from coloop.plan.cost import Explanation, explain
 from coloop.plan.explain import probe_line, update_line
 from coloop.plan.run_check import check_run
-from coloop.plan.settings import Resolved
 from coloop.plan.settings.machine import Machine
+from coloop.plan.settings.resolver import Resolved
 from coloop.plan.types import Plan, Stage, StageRows
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.changes import diff

@@ -8,20 +8,15 @@ from collections.abc import Iterator
 from math import ceil
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
-from coloop.plan.settings import Resolved
+from coloop.plan.settings.resolver import Resolved
+from coloop.plan.settings.settings import Planned
 from coloop.plan.types import Learner, PhasePlan, Plan, Rows, Update
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import rollout_of, training_of
 from coloop.spec.paths import apply_overrides
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-
-class BatchCount(_Value):
+class BatchCount(Planned):
     """One number."""
 
     name: str
@@ -36,7 +31,7 @@ class BatchCount(_Value):
     """What that number is: `completions a prompt`."""
 
 
-class BatchBreakdown(_Value):
+class BatchBreakdown(Planned):
     """A learner's batch in one phase."""
 
     node: str

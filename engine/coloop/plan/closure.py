@@ -125,7 +125,6 @@ class Goals:
     teaching: frozenset[tuple[str, str]] = frozenset()
     """Live (node, port)."""
     fills: frozenset[str] = frozenset()
-    """Buffers being written."""
     wanted: frozenset[tuple[str, str]] = frozenset()
     """Ports (node, output) that something outside the step reads, e.g. a probe."""
 
@@ -158,7 +157,6 @@ class Closure:
     _waiting: list[StageKey] = field(default_factory=list, init=False)
 
     def of(self, goals: Goals) -> dict[StageKey, Found]:
-        """Everything that the goals need."""
         for node, port in sorted(goals.teaching):
             if node in self.spec.nodes:
                 self._teach(node, port)

@@ -10,8 +10,9 @@ from coloop.plan.closure import GIVES
 from coloop.plan.explain import explain
 from coloop.plan.phases import FlatPhase, buffers_until_full, epochs_of
 from coloop.plan.rows import rows_of, with_rows
-from coloop.plan.settings import Conditions, Resolved
 from coloop.plan.settings.machine import Machine
+from coloop.plan.settings.processor import Conditions
+from coloop.plan.settings.resolver import Resolved
 from coloop.plan.stages import Step
 from coloop.plan.types import (
     PhasePlan,

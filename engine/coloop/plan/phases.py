@@ -58,7 +58,6 @@ class FlatPhase:
 
     @property
     def label(self) -> str:
-        """How a message calls it."""
         label = "the schedule" if self.is_whole else f"phase `{self.name}`"
         if self.fired is None:
             return label

@@ -187,7 +187,6 @@ def _runs(refills: Iterable[Refill]) -> int:
 
 
 def as_rows(count: Count) -> Rows:
-    """A count as the plan says it."""
     return Rows(most=count.whole, least=count.least, text=str(count), breakdown=count.breakdown)
 
 

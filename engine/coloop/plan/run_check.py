@@ -48,7 +48,6 @@ class RunCheck:
         return f"valid, but {refused_words(self.refusals)}" if self.refusals else None
 
     def to_json(self) -> dict[str, Any]:
-        """The same for programs."""
         refusals = [one.model_dump(mode="json", exclude_none=True) for one in self.refusals]
         return {"runs": not refusals, "refusals": refusals}
 

@@ -312,7 +312,6 @@ class Unrolling:
         return (node, *sorted(region.nodes if region is not None else ()))
 
     def sources_of(self, ports: Iterable[tuple[str, str]]) -> tuple[Stage, ...]:
-        """Everything that these output ports need."""
         return self.stages(Goals(wanted=frozenset(ports)))
 
     def live_edges(self, node: str, port: str) -> list[Edge]:

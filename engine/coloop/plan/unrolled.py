@@ -13,7 +13,8 @@ from typing import Any
 
 from coloop.plan.closure import WRITES, Serves
 from coloop.plan.phases import FlatPhase, epochs_of, flat_phases
-from coloop.plan.settings import Conditions, Resolved, conditions_here, resolve
+from coloop.plan.settings.processor import Conditions, conditions_here
+from coloop.plan.settings.resolver import Resolved, resolve
 from coloop.plan.settings.rows import steps_of_epochs
 from coloop.plan.settings.survey import PhaseLoad
 from coloop.plan.stages import Goals, Step, Unrolling
@@ -126,7 +127,6 @@ class Unrolled:
 
     @cached_property
     def phases(self) -> tuple[UnrolledPhase, ...]:
-        """The phases in the order of the spec."""
         return tuple(
             UnrolledPhase(flat=flat, step=self.step(flat.live, flat.fills, flat.overrides))
             for flat in flat_phases(self.spec)

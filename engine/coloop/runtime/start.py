@@ -18,7 +18,7 @@ from coloop.errors import (
 )
 from coloop.plan.compile import compile_plan
 from coloop.plan.run_check import check_runs
-from coloop.plan.settings import conditions_here
+from coloop.plan.settings.processor import conditions_here
 from coloop.plan.types import Plan
 from coloop.runtime.assembly import build_session
 from coloop.runtime.checkpoints.checkpoint import list_checkpoints

@@ -32,9 +32,9 @@ from coloop.validate.structure import types_of
 from coloop.validate.texts import (
     TextNames,
     all_code_of,
+    compiled,
     names_in_function,
     names_in_text,
-    regex_groups,
     texts_of,
 )
 
@@ -72,8 +72,8 @@ def texts_name_columns(facts: Facts) -> Iterator[Diagnostic]:
     """Names in Jinja texts are columns or scores that every part of the rows can give."""
     for name, node in facts.nodes.items():
         tables = [] if isinstance(node, ToolNode) else tables_of_texts(facts, name, node)
-        for place in texts_of(node) if tables else ():
-            at, names = f"nodes.{name}.{place.field}", names_in_text(place.content)
+        for snippet in texts_of(node) if tables else ():
+            at, names = f"nodes.{name}.{snippet.field}", names_in_text(snippet.content)
             yield from _check_text(facts, at, names, tables)
             library = arriving_tables(facts, name, "library") or tables
             for word in sorted(names.columns_of_others):
@@ -84,11 +84,11 @@ def tools_name_arguments(facts: Facts) -> Iterator[Diagnostic]:
     """Texts of tools name the answer, and the groups of the calls that they answer."""
     for name, node in facts.of(ToolNode):
         known = {"value", *call_arguments(facts, name)}
-        for place in texts_of(node):
-            for word in sorted(names_in_text(place.content).bare - known):
+        for snippet in texts_of(node):
+            for word in sorted(names_in_text(snippet.content).bare - known):
                 yield error(
                     "structure.unknown_column",
-                    f"nodes.{name}.{place.field}",
+                    f"nodes.{name}.{snippet.field}",
                     f"`{word}` is not available here: a tool's text has `value` and the groups of "
                     "calls",
                     did_you_mean(word, sorted(known)),
@@ -99,11 +99,11 @@ def functions_name_columns(facts: Facts) -> Iterator[Diagnostic]:
     """Parameters of user functions are columns or scores that some part of the rows can give."""
     for name, node in facts.nodes.items():
         tables = own_tables(facts, name)
-        for place in all_code_of(facts, node) if tables else ():
-            if place.function is None:
+        for snippet in all_code_of(facts, node) if tables else ():
+            if snippet.function is None:
                 continue
-            own, at = RESERVED[place.function], f"nodes.{name}.{place.field}"
-            for word in names_in_function(place.content, place.function).parameters:
+            own, at = RESERVED[snippet.function], f"nodes.{name}.{snippet.field}"
+            for word in names_in_function(snippet.content, snippet.function).parameters:
                 if word not in own:
                     yield from _check_name(facts, at, word, tables, what="parameter", besides=own)
 
@@ -409,7 +409,8 @@ def call_arguments(facts: Facts, name: str) -> set[str]:
         if isinstance(node, ToolNode):
             is_wrapper = bool(facts.walk.into(tool, "tools"))
             call = node.call or (None if is_wrapper else OWN_CALLS.get(node.type))
-            groups |= regex_groups(call) if call is not None else frozenset()
+            pattern = None if call is None else compiled(call)
+            groups |= pattern.groupindex.keys() if isinstance(pattern, re.Pattern) else set()
     return groups
 
 
@@ -478,13 +479,14 @@ def mappings(facts: Facts, dataset: str, missing: Iterable[str]) -> tuple[Fix, .
         return ()
     return tuple(
         Fix(
-            title="Use " + " and ".join(f"{own[place]} as {word}" for word, own in guesses.items()),
+            title="Use "
+            + " and ".join(f"{own[rank]} as {word}" for word, own in guesses.items()),
             changes=tuple(
-                Change(op="set", path=f"nodes.{dataset}.columns.{word}", value=own[place])
+                Change(op="set", path=f"nodes.{dataset}.columns.{word}", value=own[rank])
                 for word, own in guesses.items()
             ),
         )
-        for place in range(min(len(own) for own in guesses.values()))
+        for rank in range(min(len(own) for own in guesses.values()))
     )
 
 

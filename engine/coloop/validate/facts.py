@@ -178,7 +178,6 @@ class Facts:
         return frozenset((n, port) for n in self.learners for port in self.teaching_ports_of(n))
 
     def algorithms(self, node: str, port: str) -> tuple[Algorithm, ...]:
-        """What a node does with a teaching port."""
         return self.algorithms_of(node).get(port, ())
 
     @cached_property

@@ -246,7 +246,6 @@ READ_AS: Final = {
     "steps": "a score per step",
     "choices": "the probability of its labels",
 }
-"""What a model is read for, in words."""
 FIRST: Final[dict[type[Section], str]] = {RewardsAlgorithm: "grpo", PreferenceAlgorithm: "dpo"}
 """Of algorithms with many names, the one that a hint gives as an example."""
 

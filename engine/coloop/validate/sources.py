@@ -54,8 +54,6 @@ ProblemIn = Callable[[PlacedRows], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """Rows without a column."""
-
     rows: int
     line: int | None
     """Where the first of them stands, counted from 1; None where the lines before are not read."""
@@ -68,8 +66,6 @@ class Lack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance:
-    """What a look into a file shows."""
-
     columns: frozenset[str] | None = None
     """Columns that some row has, or `None` where they are not known."""
     lacking: Mapping[str, Lack] = field(default_factory=dict)
@@ -78,8 +74,6 @@ class Glance:
     """Rows that were looked at; 0 where the format itself names the columns."""
     is_whole: bool = False
     """Whether every row was looked at, or the format names the columns."""
-    is_outside: bool = False
-    """Whether the path, or what it holds, leads out of the folder, where that is not allowed."""
     is_missing: bool = False
     is_empty: bool = False
     problem: str | None = None
@@ -116,7 +110,7 @@ def leading_out(root: Path, path: str) -> str | None:
 def glance_at(source: FileSource, root: Path, *, is_confined: bool = False) -> Glance:
     """Look into a file, or remember what was seen when it was last looked into."""
     if is_confined and leading_out(root, source.path) is not None:
-        return Glance(is_outside=True)
+        return Glance()
     path = root / os.path.expanduser(source.path)
     try:
         facts = path.stat()
@@ -189,13 +183,12 @@ def glances(spec: LoopSpec, root: Path | None, *, is_confined: bool = False) -> 
     """By dataset node: what its file shows, where its columns can be seen."""
     if root is None:
         return {}
-    found: dict[str, Glance] = {}
-    for name, node in spec.nodes.items():
-        if isinstance(node, DatasetNode) and isinstance(node.source, FileSource):
-            glance = glance_at(node.source, root, is_confined=is_confined)
-            if glance.columns is not None:
-                found[name] = glance
-    return found
+    looks = {
+        name: glance_at(node.source, root, is_confined=is_confined)
+        for name, node in spec.nodes.items()
+        if isinstance(node, DatasetNode) and isinstance(node.source, FileSource)
+    }
+    return {name: glance for name, glance in looks.items() if glance.columns is not None}
 
 
 @lru_cache(maxsize=256)

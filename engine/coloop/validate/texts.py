@@ -66,7 +66,6 @@ class FunctionNames:
 
 @lru_cache(maxsize=2048)
 def names_in_text(text: str) -> TextNames:
-    """Names that a Jinja text reads."""
     try:
         tree = environment().parse(text)
         environment().compile(text)
@@ -193,38 +192,22 @@ def _binds(statement: ast.stmt, name: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def regex_problem(pattern: str) -> tuple[str | None, int]:
-    """Why a regular expression cannot be read, and how many groups it has."""
-    if (too_large := why_too_large(pattern)) is not None:
-        return too_large, 0
+def compiled(pattern: str) -> re.Pattern[str] | str:
+    """A regular expression, or why it cannot be read."""
     try:
-        return None, _compiled(pattern).groups
+        with warnings.catch_warnings():
+            # of sets in sets (`[[:digit:]]`), which what applies it knows
+            warnings.simplefilter("ignore", FutureWarning)
+            return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        return str(error), 0
-
-
-@lru_cache(maxsize=1024)
-def regex_groups(pattern: str) -> frozenset[str]:
-    """Named groups of a regular expression; none where it cannot be read."""
-    try:
-        return frozenset(_compiled(pattern).groupindex)
-    except (re.error, OverflowError, RecursionError):
-        return frozenset()
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """A regular expression; of sets in sets (`[[:digit:]]`), which what applies it knows, no
-    warning."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        return re.compile(pattern)
+        return str(error)
 
 
 ENVIRONMENT_METHODS: Final = ("reset", "step")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Snippet:
     """A text, a piece of code or a pattern, and where it is written."""
 
     field: str
@@ -237,11 +220,11 @@ class Place:
     """The file that the content was read from, as the loop names it."""
 
 
-def texts_of(node: Node) -> Iterator[Place]:
+def texts_of(node: Node) -> Iterator[Snippet]:
     """Every Jinja text of a node."""
     for field, text, marks in texts_in(node):
         if marks.get("x-reference") == "template":
-            yield Place(field=field, content=text)
+            yield Snippet(field=field, content=text)
 
 
 FUNCTION_OF: Final = {"template": "write", "reward": "reward", "filter": "keep"}
@@ -249,14 +232,14 @@ FUNCTION_OF: Final = {"template": "write", "reward": "reward", "filter": "keep"}
 environment."""
 
 
-def codes_of(node: Node) -> Iterator[Place]:
+def codes_of(node: Node) -> Iterator[Snippet]:
     """Every piece of Python of a node that defines a function, or the class of an environment."""
     for field, text, marks in texts_in(node):
         if marks.get("x-widget") == "code":
-            yield Place(field=field, content=text, function=FUNCTION_OF.get(node.kind))
+            yield Snippet(field=field, content=text, function=FUNCTION_OF.get(node.kind))
 
 
-def all_code_of(facts: Facts, node: Node) -> Iterator[Place]:
+def all_code_of(facts: Facts, node: Node) -> Iterator[Snippet]:
     """The same, with files of the user's Python that can be read from here."""
     yield from codes_of(node)
     for field, file, path in code_paths_of(facts, node):
@@ -264,7 +247,7 @@ def all_code_of(facts: Facts, node: Node) -> Iterator[Place]:
             content = text_of(path, path.name)
         except (OSError, ValueError):
             continue
-        yield Place(field=field, content=content, function=FUNCTION_OF.get(node.kind), file=file)
+        yield Snippet(field=field, content=content, function=FUNCTION_OF.get(node.kind), file=file)
 
 
 def code_paths_of(facts: Facts, node: Node) -> Iterator[tuple[str, str, Path]]:
@@ -279,26 +262,26 @@ GROUPS: Final = {"step_verdicts": 2, "numbers": 2, "pattern": 0, "call": 0}
 """By field, groups that its regular expression must have; others one."""
 
 
-def patterns_of(node: Node) -> Iterator[Place]:
+def patterns_of(node: Node) -> Iterator[Snippet]:
     """Every regular expression of a node, with the groups that it needs."""
     parsed = node.parse if isinstance(node, TemplateNode) else {}
     for field, text, marks in texts_in(node):
         if field.removeprefix("parse.") in parsed:
-            yield Place(field=field, content=text, groups=1)
+            yield Snippet(field=field, content=text, groups=1)
         elif marks.get("x-widget") == "regex":
             groups = GROUPS.get(field.rpartition(".")[2], 1)
-            yield Place(field=field, content=text, groups=groups)
+            yield Snippet(field=field, content=text, groups=groups)
 
 
 def texts_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
     for name, node in facts.nodes.items():
-        for place in texts_of(node):
-            names = names_in_text(place.content)
+        for snippet in texts_of(node):
+            names = names_in_text(snippet.content)
             if names.problem is not None:
-                line = f" in line {names.line}" if names.line and "\n" in place.content else ""
+                line = f" in line {names.line}" if names.line and "\n" in snippet.content else ""
                 yield error(
                     "text.template_syntax",
-                    f"nodes.{name}.{place.field}",
+                    f"nodes.{name}.{snippet.field}",
                     f"invalid template{line}: {names.problem}",
                     "write columns as `{{ ... }}`, conditions and loops as `{% ... %}`",
                     text_line=names.line,
@@ -321,33 +304,33 @@ def chat_templates_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
 
 def codes_define_their_function(facts: Facts) -> Iterator[Diagnostic]:
     for name, node in facts.nodes.items():
-        for place in all_code_of(facts, node):
+        for snippet in all_code_of(facts, node):
             read = (
-                methods_in_class(place.content, "Environment", ENVIRONMENT_METHODS)
-                if place.function is None
-                else names_in_function(place.content, place.function)
+                methods_in_class(snippet.content, "Environment", ENVIRONMENT_METHODS)
+                if snippet.function is None
+                else names_in_function(snippet.content, snippet.function)
             )
             if read.problem is not None:
-                yield _code_problem(name, place, read)
+                yield _code_problem(name, snippet, read)
 
 
 def patterns_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
     for name, node in facts.nodes.items():
-        for place in patterns_of(node):
-            problem, groups = regex_problem(place.content)
-            if problem is not None:
+        for snippet in patterns_of(node):
+            pattern = why_too_large(snippet.content) or compiled(snippet.content)
+            if isinstance(pattern, str):
                 yield error(
                     "text.pattern",
-                    f"nodes.{name}.{place.field}",
-                    f"`{place.content}` is not a valid regular expression: {problem}",
+                    f"nodes.{name}.{snippet.field}",
+                    f"`{snippet.content}` is not a valid regular expression: {pattern}",
                     "escape literal characters with a backslash",
                 )
-            elif groups < place.groups:
-                wanted = "a group" if place.groups == 1 else f"{place.groups} groups"
+            elif pattern.groups < snippet.groups:
+                wanted = "a group" if snippet.groups == 1 else f"{snippet.groups} groups"
                 yield error(
                     "text.pattern_groups",
-                    f"nodes.{name}.{place.field}",
-                    f"`{place.content}` has {groups or 'no'} groups, but needs {wanted}",
+                    f"nodes.{name}.{snippet.field}",
+                    f"`{snippet.content}` has {pattern.groups or 'no'} groups, but needs {wanted}",
                     "put the part to extract in parentheses: `answer: (\\d+)`",
                 )
 
@@ -357,7 +340,8 @@ def calls_have_their_arguments(facts: Facts) -> Iterator[Diagnostic]:
         if node.call is None or node.type not in ARGUMENTS:
             continue
         argument = ARGUMENTS[node.type]
-        if regex_problem(node.call)[0] is None and f"(?P<{argument}>" not in node.call:
+        is_readable = not why_too_large(node.call) and not isinstance(compiled(node.call), str)
+        if is_readable and f"(?P<{argument}>" not in node.call:
             yield error(
                 "text.pattern_groups",
                 f"nodes.{name}.call",
@@ -366,27 +350,27 @@ def calls_have_their_arguments(facts: Facts) -> Iterator[Diagnostic]:
             )
 
 
-def _code_problem(node: str, place: Place, read: FunctionNames) -> Diagnostic:
+def _code_problem(node: str, snippet: Snippet, read: FunctionNames) -> Diagnostic:
     problem, line = read.problem or "", read.line
-    is_long = place.file is not None or "\n" in place.content
+    is_long = snippet.file is not None or "\n" in snippet.content
     where = f" in line {line}" if line and is_long else ""
-    if where and place.file is not None and read.column:
+    if where and snippet.file is not None and read.column:
         where += f", column {read.column}"
-    code = "the code" if place.file is None else f"`{place.file}`"
+    code = "the code" if snippet.file is None else f"`{snippet.file}`"
     if read.is_syntax:
-        lines = place.content.splitlines()
+        lines = snippet.content.splitlines()
         text = lines[line - 1].strip() if line and line <= len(lines) else ""
         message = f"{code} does not compile{where}: {problem}"
         hint = f"fix the line `{text}`, or the one before it" if text else None
     else:
         message = f"{code} {problem}" if problem.startswith("defines") else problem
-        hint = f"write `def {place.function}(...)`" if place.function else None
-        if place.function is None:
+        hint = f"write `def {snippet.function}(...)`" if snippet.function else None
+        if snippet.function is None:
             hint = "write `class Environment` with `reset(self, row)` and `step(self, text)`"
     return error(
         "text.code_syntax" if read.is_syntax else "text.code_function",
-        f"nodes.{node}.{place.field}",
+        f"nodes.{node}.{snippet.field}",
         message,
         hint,
-        text_line=None if place.file is not None else line,
+        text_line=None if snippet.file is not None else line,
     )

@@ -39,7 +39,6 @@ class _Code:
     """Code of a node, with the modules beside its file."""
 
     at: str
-    """Path of the field."""
     file: str | None = None
     """As the loop names it; None of code in the loop."""
     folder: Path | None = None
@@ -120,8 +119,8 @@ def _shown(file: str | None) -> str:
 def _codes(facts: Facts) -> Iterator[_Code]:
     for name, node in facts.nodes.items():
         is_reward = node.kind == "reward"
-        for place in codes_of(node):
-            at, read = f"nodes.{name}.{place.field}", CodeFile(place.content, {})
+        for snippet in codes_of(node):
+            at, read = f"nodes.{name}.{snippet.field}", CodeFile(snippet.content, {})
             yield _Code(at=at, read=read, is_reward=is_reward)
         for field, file, path in code_paths_of(facts, node):
             try:

@@ -3,8 +3,7 @@
 from typing import Any
 
 from coloop.plan.compile import compile_plan
-from coloop.plan.settings import Conditions
-from coloop.plan.settings.processor import Processor
+from coloop.plan.settings.processor import Conditions, Processor
 from coloop.plan.types import Plan
 from coloop.spec.diagnostics import Change
 from coloop.spec.io import parse, patch

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coloop.plan.settings import Begun
+from coloop.plan.settings.processor import Begun
 from coloop.runtime.checkpoints.pinned_settings import (
     DECIDED_ANEW,
     MACHINE_FILE,

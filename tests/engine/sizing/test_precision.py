@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from coloop.plan.compile import compile_plan
-from coloop.plan.settings import Begun, Conditions
-from coloop.plan.settings.processor import Processor
+from coloop.plan.settings.processor import Begun, Conditions, Processor
 from coloop.plan.settings.throughput import Clock
 from coloop.plan.types import Plan
 from coloop.plan.unrolled import Unrolled

@@ -8,8 +8,7 @@ import pytest
 
 from coloop.plan.compile import compile_plan
 from coloop.plan.run_check import check_machine
-from coloop.plan.settings import Begun, Conditions
-from coloop.plan.settings.processor import Processor
+from coloop.plan.settings.processor import Begun, Conditions, Processor
 from coloop.plan.types import Plan
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.graph import LoopSpec

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tests.bench.grpo.work import NEW_TOKENS, PROMPTS, SAMPLES, SIZES
 
-from coloop.plan.settings import Conditions, Resolved
-from coloop.plan.settings.processor import Processor
+from coloop.plan.settings.processor import Conditions, Processor
+from coloop.plan.settings.resolver import Resolved
 from coloop.plan.settings.throughput import Clock
 from coloop.plan.unrolled import Unrolled
 from coloop.spec import presets

@@ -6,8 +6,8 @@ import pytest
 
 from coloop.errors import BackendMissing
 from coloop.plan.compile import compile_plan
-from coloop.plan.settings import Conditions, conditions_here, processor
-from coloop.plan.settings.processor import Processor
+from coloop.plan.settings import processor
+from coloop.plan.settings.processor import Conditions, Processor, conditions_here
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.workers.rollout import check_engine, vllm_engine

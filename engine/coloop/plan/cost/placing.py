@@ -49,7 +49,6 @@ class Home:
     nodes: tuple[str, ...]
     """Owners of the weights that are held there."""
     writers: tuple[str, ...]
-    """Nodes that write there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +61,6 @@ class Placement:
     fits: bool
     over_bytes: int
     text: str
-    """In words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +75,6 @@ class Placing:
     reason: str
     tried: int
     seconds: float
-    """How long that took."""
 
 
 def place(
@@ -130,7 +127,6 @@ def place(
 
 
 def _why_none(now: Explanation, gpus: int, tried: int) -> str:
-    """Why no placement is suggested, where none is."""
     if now.estimate.unknown:
         return f"the model of {now.estimate.unknown[0].node} is not known"
     if not gpus:
@@ -363,7 +359,6 @@ class BackendAdvice:
     backend: Backend
     """As the loop says, else as the compiler chooses."""
     is_said: bool
-    """Whether the loop says it."""
     advised: Backend
     reason: str
     options: tuple[BackendOption, ...]

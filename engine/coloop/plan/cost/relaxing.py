@@ -54,7 +54,6 @@ class Prices:
         """How many variants were priced."""
 
     def of(self, spec: LoopSpec) -> Explanation:
-        """The cost of one variant."""
         self.asked += 1
         first = spec is self.unrolled.spec
         return explain(spec, self.unrolled if first else self.unrolled.again(spec), root=self.root)
@@ -255,7 +254,6 @@ class BudgetResult:
 
     @property
     def fits(self) -> bool:
-        """Whether every GPU fits now."""
         return self.after.estimate.fits
 
     @property

@@ -56,7 +56,6 @@ class Solved(FitChange):
 class Solution(BudgetResult):
     changes: tuple[Solved, ...]
     tried: int
-    """Variants that were priced."""
 
 
 def solve(

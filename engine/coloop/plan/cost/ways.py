@@ -21,7 +21,6 @@ from coloop.spec.solvable import SECTIONS, is_solvable
 
 Touches = Literal["lock", "budget", "hardware", "learning"]
 MOST_HARDWARE = 4
-"""Hardware presets that are tried."""
 HALVINGS = 3
 MOST_CLOSER = 4
 """Ways that are named where none fits."""
@@ -35,7 +34,6 @@ class Way:
     title: str
     reason: str
     unlocks: tuple[str, ...]
-    """Locks that go."""
     changes: tuple[Solved, ...]
     """Everything that changes in the loop, from what it says now."""
     step_seconds: float | None

@@ -6,17 +6,3 @@ what it decided. Needs no torch; no file is opened but under a `root` that the c
 those in which the system describes the processor. Works on half-drawn loops: what is not known is
 left out.
 """
-
-from coloop.plan.settings.processor import Begun, Conditions, conditions_here
-from coloop.plan.settings.resolver import Resolved, resolve
-from coloop.plan.settings.settings import Decision, UpdateSettings
-
-__all__ = [
-    "Begun",
-    "Conditions",
-    "Decision",
-    "Resolved",
-    "UpdateSettings",
-    "conditions_here",
-    "resolve",
-]

@@ -111,7 +111,6 @@ class ParameterCount:
     head: int
     """The output matrix where it is one of its own; 0 where it is tied."""
     layer: int
-    """The largest layer."""
     routed: int = 0
     """Those of the experts among which a router chooses."""
 

@@ -114,7 +114,6 @@ def learned_seconds(
 
 
 def stepped_seconds(core: Core, trainable: float) -> float:
-    """An optimizer step of so many parameters."""
     return (UPDATE_SECONDS + trainable * PARAMETER_SECONDS) * core.crowding
 
 
@@ -153,5 +152,4 @@ def written_seconds(
 
 
 def synced_seconds(total: float) -> float:
-    """So many new parameters for an engine in the same process."""
     return SYNC_SECONDS + total * SYNC_PARAMETER_SECONDS

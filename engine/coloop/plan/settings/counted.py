@@ -26,6 +26,11 @@ from coloop.plan.settings.architecture import (
 
 USUAL_WIDTHS = {"qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128}
 """Of latent attention, where a config does not give them."""
+COUNTED = (
+    *("model_type", "vocab_size", "hidden_size", "layers", "heads", "kv_heads", "head_dim", "ffn"),
+    *("qkv_bias", "qk_norm", "max_positions", "attention_layers"),
+)
+"""Fields of an architecture that the model itself says."""
 MOST_SECONDS = 300
 """That building a model may take: transformers is loaded first."""
 
@@ -46,37 +51,22 @@ def counted_architecture(config: Mapping[str, Any], name: str) -> Architecture:
         raise UnknownArchitecture(f"the model of {name!r} is not built here: {failed}") from failed
     if "error" in facts:
         raise UnknownArchitecture(f"the model of {name!r} cannot be built: {facts['error']}")
-    said = {k: v for k, v in (config.get("text_config") or config).items() if v}
+    written = {k: v for k, v in (config.get("text_config") or config).items() if v}
     window = facts["window"] or (None, 0)
     return Architecture(
+        **{field: facts[field] for field in COUNTED},
         name=name,
-        model_type=facts["model_type"],
-        vocab_size=facts["vocab_size"],
-        hidden_size=facts["hidden_size"],
-        layers=facts["layers"],
-        heads=facts["heads"],
-        kv_heads=facts["kv_heads"],
-        head_dim=facts["head_dim"],
-        ffn=facts["ffn"],
         tied=not facts["head"],
-        qkv_bias=facts["qkv_bias"],
         output_bias=False,
         mlp_bias=False,
-        qk_norm=facts["qk_norm"],
         norms_per_layer=facts["norms"],
-        max_positions=facts["max_positions"],
         moe=_mixture(facts),
-        latent=latent_attention({**USUAL_WIDTHS, **said}),
+        latent=latent_attention({**USUAL_WIDTHS, **written}),
         sliding_window=window[0],
         sliding_layers=window[1],
-        attention_layers=facts["attention_layers"],
         is_exact=True,
         counted=ParameterCount(
-            total=facts["total"],
-            active=facts["active"],
-            embedding=facts["embedding"],
-            head=facts["head"],
-            layer=facts["layer"],
+            **{field: facts[field] for field in ("total", "active", "embedding", "head", "layer")},
             routed=int(facts["experts"]["parameters"]) if facts["experts"] else 0,
         ),
     )

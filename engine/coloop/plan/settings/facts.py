@@ -45,7 +45,10 @@ def architecture_of(model: Any, root: Path | None = None) -> Architecture:
     """The architecture that a `model` section names by itself; raises `UnknownArchitecture`."""
     match model:
         case ScratchModel():
-            return _from_preset(model.architecture)
+            try:
+                return _preset_architecture(model.architecture)
+            except PresetNotFound as missing:
+                raise UnknownArchitecture(str(missing)) from missing
         case PretrainedModel():
             found = _from_folder(model.path, root) or _from_known_id(model.path)
             if found is None:
@@ -162,13 +165,6 @@ def _adapted_shapes(arch: Architecture, lora: Lora) -> dict[str, tuple[int, int]
         for name, shape in shapes.items()
         if any(name == target or target.endswith(name) for target in asked)
     }
-
-
-def _from_preset(name: str) -> Architecture:
-    try:
-        return _preset_architecture(name)
-    except PresetNotFound as missing:
-        raise UnknownArchitecture(str(missing)) from missing
 
 
 @lru_cache(maxsize=256)

@@ -27,7 +27,6 @@ from coloop.spec.table_sizes import TableSize, logits_at_once, loss_chunk
 from coloop.spec.training import Checkpointing
 
 Port = tuple[str, str]
-"""Node and teaching port."""
 
 SPARE = 0.92
 """Share of the room that decisions may use: an estimate is no measurement."""
@@ -104,8 +103,6 @@ class _Texts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateWork:
-    """What an update learns."""
-
     sequences: float
     """Texts learned in one run of the stage, repeats of epochs and updates apart."""
     sides: int

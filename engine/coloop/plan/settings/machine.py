@@ -16,10 +16,16 @@ from coloop.plan.settings.processor import Conditions, Processor
 from coloop.plan.settings.settings import CPU_TOKENS_AT_ONCE, TOKENS_AT_ONCE, Decision, Note
 from coloop.spec import presets
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import WeightsGroup, holding_pool, owner_of, weights_groups, writing_pools
+from coloop.spec.groups import (
+    DEFAULT_POOL,
+    WeightsGroup,
+    holding_pool,
+    owner_of,
+    weights_groups,
+    writing_pools,
+)
 from coloop.spec.presets import HardwarePreset
 
-MAIN = "main"
 NODE_LINK_BYTES_PER_SECOND = 50e9
 """Between machines, for each GPU: NDR400."""
 
@@ -137,20 +143,20 @@ def lay_out(
 
 def _pools(spec: LoopSpec, preset: HardwarePreset, workers: int) -> dict[str, PoolShare]:
     written = spec.hardware.pools
-    if not written:
-        count = preset.gpus or workers
-        whole = PoolShare(name=MAIN, gpus=preset.gpus, workers=count, share=1.0, threads=1)
-        return {MAIN: whole}
-    if preset.gpus:
+    counts = {DEFAULT_POOL: preset.gpus or workers}
+    if written and preset.gpus:
         counts = {name: pool.gpus or pool.workers or 1 for name, pool in written.items()}
-        return {
-            name: PoolShare(name=name, gpus=count, workers=count, share=1.0, threads=1)
-            for name, count in counts.items()
-        }
-    counts = {name: pool.workers or pool.gpus or 1 for name, pool in written.items()}
+    elif written:
+        counts = {name: pool.workers or pool.gpus or 1 for name, pool in written.items()}
     total = sum(counts.values())
     return {
-        name: PoolShare(name=name, gpus=0, workers=count, share=count / total, threads=1)
+        name: PoolShare(
+            name=name,
+            gpus=count if preset.gpus else 0,
+            workers=count,
+            share=1.0 if preset.gpus else count / total,
+            threads=1,
+        )
         for name, count in counts.items()
     }
 

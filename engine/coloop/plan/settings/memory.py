@@ -46,7 +46,6 @@ Part = Literal[
     "transfer",
     "overhead",
 ]
-"""What bytes are for."""
 GIB = 2**30
 MIB = 2**20
 LEAST_CACHE_BYTES = 64 * 2**20
@@ -104,7 +103,6 @@ class _Layout:
         self._shares: dict[tuple[str, str], float] = {}
         self._sleeps: dict[tuple[str, str], Sleep | None] = {}
         self._stages_of: dict[str, list[str]] = {name: [] for name in survey.machine.pools}
-        self._runs: dict[str, tuple[str, ...]] = {}
         for stage in survey.stages:
             if (pool := survey.pool_of(stage)) is not None:
                 self._stages_of[pool.name].append(stage)

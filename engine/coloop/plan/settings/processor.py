@@ -40,7 +40,6 @@ OWN_GROUPS = Path("/proc/self/cgroup")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processor:
     cores: int
-    """That may be used."""
     has_bf16: bool
     """Whether it has instructions for products in bfloat16, and may use them."""
     reason: str

@@ -144,11 +144,17 @@ the memory wants more than a tenth of the time. On two cores, with texts of 128 
 PATH = "hardware.pools"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Trial:
-    workers: int
     survey: Survey
-    memory: Memory
+
+    @property
+    def workers(self) -> int:
+        return next(iter(self.survey.machine.pools.values())).workers
+
+    @cached_property
+    def memory(self) -> Memory:
+        return compute_memory(self.survey)
 
     @cached_property
     def step_seconds(self) -> float:
@@ -194,27 +200,27 @@ def settle(
     Args:
         survey_of: the loop over so many processes.
     """
-    alone = _trial(survey_of(1))
+    alone = Trial(survey_of(1))
     if not alone.survey.machine.is_cpu or spec.hardware.pools:
         return alone, None
     if conditions.begun is not None and conditions.begun.workers is not None:
         workers = conditions.begun.workers
-        chosen = alone if workers == 1 else _trial(survey_of(workers))
+        chosen = alone if workers == 1 else Trial(survey_of(workers))
         return chosen, _decision(workers, "as at the start of the run")
     against = _against(alone, conditions)
     if against is not None:
         return alone, _decision(1, against)
     tried = [alone]
     for workers in _numbers(alone):
-        trial = _trial(survey_of(workers))
+        trial = Trial(survey_of(workers))
         if trial.fits and trial.seconds < WORTH * tried[-1].seconds:
             tried.append(trial)
     if len(tried) == 1:
-        return alone, _decision(1, _why_alone(alone, _trial(survey_of(_numbers(alone)[0]))))
+        return alone, _decision(1, _why_alone(alone, Trial(survey_of(_numbers(alone)[0]))))
     chosen = tried[-1]
     reason = (
-        f"a step is predicted to take {_said(alone.step_seconds)} in one process and "
-        f"{_said(chosen.step_seconds)} in {chosen.workers}"
+        f"a step is predicted to take {_shown(alone.step_seconds)} in one process and "
+        f"{_shown(chosen.step_seconds)} in {chosen.workers}"
     )
     return chosen, _decision(chosen.workers, reason)
 
@@ -222,11 +228,6 @@ def settle(
 def _decision(workers: int, reason: str) -> Decision:
     value = "one process" if workers == 1 else f"{workers} processes"
     return Decision(path=PATH, value=value, reason=reason)
-
-
-def _trial(survey: Survey) -> Trial:
-    pool = next(iter(survey.machine.pools.values()))
-    return Trial(workers=pool.workers, survey=survey, memory=compute_memory(survey))
 
 
 def _numbers(alone: Trial) -> Sequence[int]:
@@ -277,16 +278,16 @@ def _why_alone(alone: Trial, several: Trial) -> str:
     if not several.fits:
         return f"{several.workers} would not fit into memory"
     times = (
-        f"a step is predicted to take {_said(alone.step_seconds)} in it and "
-        f"{_said(several.step_seconds)} in {several.workers}"
+        f"a step is predicted to take {_shown(alone.step_seconds)} in it and "
+        f"{_shown(several.step_seconds)} in {several.workers}"
     )
     gained = alone.steps * (alone.step_seconds - several.step_seconds)
     if several.seconds < alone.seconds:
         return f"{times}: too little for {several.workers} times the memory"
     if gained > 0:
-        return f"{times}: {alone.steps} steps gain {_said(gained)}, and starting takes about 6 s"
+        return f"{times}: {alone.steps} steps gain {_shown(gained)}, and starting takes about 6 s"
     return times
 
 
-def _said(seconds: float) -> str:
+def _shown(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 100 else f"{seconds:.2g} s"

@@ -62,7 +62,6 @@ def sample_file(source: FileSource, columns: Mapping[str, str], root: Path | Non
 
 
 def sample_rows(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> Sample:
-    """Of rows that are at hand, all of them."""
     known = list(rows)
     prompt = columns.get("prompt", "prompt")
     answers = [columns.get(name, name) for name in ANSWERS]

@@ -42,7 +42,6 @@ class PhaseLoad:
     live: tuple[tuple[str, str], ...]
     """Teaching ports (node, port)."""
     stages: tuple[str, ...]
-    """Names of its stages."""
     steps: int = 1
     """That are to be expected of it over the whole run."""
 
@@ -114,7 +113,6 @@ class Survey(Outline):
         return RowCounts(lineage, overrides={}, lengths=lengths, is_characters=is_characters)
 
     def _note_rows(self, name: str, node: DatasetNode, found: Lengths) -> None:
-        """What is assumed of a dataset."""
         if found.is_assumed:
             what = f"the lengths of {node.source.type} rows are not known"
             message = f"{what}: {round(found.texts.prompt_max)} tokens assumed"

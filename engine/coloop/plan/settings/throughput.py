@@ -34,7 +34,6 @@ from coloop.spec.table_sizes import TableSize
 from coloop.spec.training import Checkpointing
 
 Bound = Literal["compute", "bandwidth", "latency", "network", "driver", "service"]
-"""What holds a stage back."""
 
 SMALL_BATCH_SHARE = 0.6
 """Trainers of rollouts reach this much of what dense training does: short rows, padding, small

@@ -3,15 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from coloop.plan.settings.architecture import Architecture, count_parameters
+from coloop.plan.settings.architecture import Architecture
 from coloop.plan.settings.facts import resolve_architecture
 from coloop.plan.settings.machine import Outline, PoolShare
 from coloop.plan.settings.settings import PLAIN_FAMILIES, States, UpdateSettings
-from coloop.plan.settings.weights import Base, Precision, compute_states
+from coloop.plan.settings.weights import Base, Precision, compute_states, count_of
 from coloop.spec.adapters import standing_of
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.groups import training_of
-from coloop.spec.heads import head_of_group
 from coloop.spec.training import Backend, Offload
 
 # What runs the updates of each group that learns, and where its model states lie.
@@ -87,8 +86,7 @@ def _whole_bytes(outline: Outline, owner: str) -> float:
     arch, _ = resolve_architecture(spec, owner, outline.root)
     if arch is None:
         return 0.0
-    has_logits = head_of_group(spec, outline.groups[owner].members) == "words"
-    count = count_parameters(arch, "language_model" if has_logits else "score")
+    _, count = count_of(outline, owner, arch)
     is_adapter = standing_of(spec, owner) is not None
     return compute_states(
         total=count.total,
@@ -208,8 +206,7 @@ class Updates:
         path = f"nodes.{owner}.training.zero_stage"
         resting = 0.0
         if arch is not None:
-            has_logits = head_of_group(spec, self.outline.groups[owner].members) == "words"
-            count = count_parameters(arch, "language_model" if has_logits else "score")
+            _, count = count_of(self.outline, owner, arch)
             resting = (4 + 14 / max(pool.places, 1)) * count.total
         if resting < 0.4 * self.outline.machine.usable_bytes(pool):
             return self.outline.decide(path, 2, "whole weights fit on each GPU")

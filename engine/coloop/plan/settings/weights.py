@@ -4,7 +4,7 @@ Knows one group at a time, and its settings as they were decided elsewhere.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from coloop.plan.settings.architecture import Architecture, ParameterCount, count_parameters
@@ -61,7 +61,6 @@ class Precision:
     engine_bytes: float
     """Of the copy that a rollout engine writes with."""
     has_fp8_products: bool = False
-    """Whether the engine's products are in fp8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,14 +152,9 @@ def compute_states(
 
 def sum_states(parts: Iterable[ModelStates]) -> ModelStates:
     """Of several blocks of one model on the same GPU."""
-    found = list(parts)
-    return ModelStates(
-        weights=sum(one.weights for one in found),
-        gradients=sum(one.gradients for one in found),
-        optimizer=sum(one.optimizer for one in found),
-        step_temporary=sum(one.step_temporary for one in found),
-        host=sum(one.host for one in found),
-    )
+    blocks = list(parts)
+    names = [field.name for field in fields(ModelStates)]
+    return ModelStates(**{name: sum(getattr(block, name) for block in blocks) for name in names})
 
 
 def _zero(
@@ -281,8 +275,7 @@ def weigh(
         base: what they stand on, where they are an adapter.
     """
     group, training = outline.groups[owner], training_of(outline.spec, owner)
-    has_logits = head_of_group(outline.spec, group.members) == "words"
-    count = count_parameters(arch, "language_model" if has_logits else "score")
+    has_logits, count = count_of(outline, owner, arch)
     total, trainable = _sizes(outline, owner, arch, count, has_logits, base)
     precision = _precision(outline, owner, count, dtypes, is_adapter=base is not None)
     scheme, pool = _scheme_of(update), outline.home_of(owner)
@@ -330,6 +323,12 @@ def weigh(
         update=update,
         states=states,
     )
+
+
+def count_of(outline: Outline, owner: str, arch: Architecture) -> tuple[bool, ParameterCount]:
+    """Whether a group's model ends in words, and its parameters."""
+    has_logits = head_of_group(outline.spec, outline.groups[owner].members) == "words"
+    return has_logits, count_parameters(arch, "language_model" if has_logits else "score")
 
 
 def _sizes(

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from coloop.data.files.marks import write_whole
-from coloop.plan.settings import Begun
-from coloop.plan.settings.processor import processor_here
+from coloop.plan.settings.processor import Begun, processor_here
 from coloop.plan.types import Plan, PoolPlan, WeightsPlan
 from coloop.runtime.run_files.event_file import EVENT_FILE, lines_of
 from coloop.runtime.run_files.events import EditRequest
