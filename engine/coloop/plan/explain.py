@@ -31,7 +31,7 @@ def stage_line(stages: Iterable[Stage], rows: Iterable[StageRows] = ()) -> str:
 
 def update_line(update: Update) -> str:
     """Who trains in an update: together, or one after another."""
-    learners = [_learner(one) for one in update.learners]
+    learners = [_learner(learner) for learner in update.learners]
     if update.is_joint:
         return f"{update.stage}: one joint update of {' and '.join(learners)}"
     return f"{update.stage}: {', then '.join(learners)}"
@@ -45,7 +45,9 @@ def probe_line(probe: ProbePlan) -> str:
     if loads:
         place = f" instead of {probe.instead_of}" if probe.instead_of else ""
         counts = {one.stage: one.rows.text for one in probe.rows}
-        rows = " and ".join(f"{counts.get(one.name, '?')} rows of {one.node}" for one in loads)
+        rows = " and ".join(
+            f"{counts.get(stage.name, '?')} rows of {stage.node}" for stage in loads
+        )
         parts.append(f"loads {rows}{place}")
     elif not probe.stages and not probe.of:
         parts.append("reads the step's own tables")
@@ -120,8 +122,8 @@ def _base(weights: WeightsPlan) -> str:
 def _writing_homes(weights: WeightsPlan) -> str:
     """Which engines write with the weights, and in which pool where it is not theirs."""
     engines = [
-        one.engine if one.pool == weights.pool else f"{one.engine} in pool {one.pool}"
-        for one in weights.engines
+        engine.engine if engine.pool == weights.pool else f"{engine.engine} in pool {engine.pool}"
+        for engine in weights.engines
     ]
     return f", generates with {' and '.join(engines)}" if engines else ""
 

@@ -160,7 +160,9 @@ class _Counting:
 
     def _passes_of(self, stage: Stage) -> int:
         refills = _runs(refill for refill in self._refills if stage.name in refill.stages)
-        return refills * prod(one.rounds for one in self._regions if stage.name in one.stages)
+        return refills * prod(
+            region.rounds for region in self._regions if stage.name in region.stages
+        )
 
     def _passes_over(self) -> Callable[[Edge], int]:
         """How often at most what an edge brings is repeated before its reader sees it: slices run
@@ -173,10 +175,10 @@ class _Counting:
 
         def passes(edge: Edge) -> int:
             givers, read_by = self._givers_of(edge), readers.get(edge.key, set())
-            holding = [one for one in self._refills if not givers.isdisjoint(one.stages)]
-            if any(read_by <= set(one.stages) for one in holding):
+            holding = [refill for refill in self._refills if not givers.isdisjoint(refill.stages)]
+            if any(read_by <= set(refill.stages) for refill in holding):
                 return 1
-            return _runs(one for one in holding if one.filter != edge.source.node)
+            return _runs(refill for refill in holding if refill.filter != edge.source.node)
 
         return passes
 

@@ -48,7 +48,7 @@ class RunCheck:
         return f"valid, but {refused_words(self.refusals)}" if self.refusals else None
 
     def to_json(self) -> dict[str, Any]:
-        refusals = [one.model_dump(mode="json", exclude_none=True) for one in self.refusals]
+        refusals = [refusal.model_dump(mode="json", exclude_none=True) for refusal in self.refusals]
         return {"runs": not refusals, "refusals": refusals}
 
 
@@ -62,7 +62,7 @@ def check_run(
 
 def refused_words(refusals: Sequence[Diagnostic]) -> str:
     """The reasons for a refusal in one sentence, the same everywhere. No flag overrides them."""
-    return refused_because(*(one.message for one in refusals))
+    return refused_because(*(refusal.message for refusal in refusals))
 
 
 def refused_because(*messages: str) -> str:
@@ -222,7 +222,7 @@ def _touches(spec: LoopSpec, finding: Diagnostic, nodes: set[str | None]) -> boo
 
 def _together(group: list[Diagnostic]) -> Diagnostic:
     first, *others = group
-    nodes = list(dict.fromkeys(f"`{one.node}`" for one in others if one.node is not None))
+    nodes = list(dict.fromkeys(f"`{other.node}`" for other in others if other.node is not None))
     if not nodes:
         return first
     message = f"{first.message} (`{first.node}`, {', '.join(nodes)})"

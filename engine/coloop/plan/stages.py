@@ -64,7 +64,8 @@ class Slices:
             if giver not in region.nodes or region in mine:
                 continue
             shares = any(
-                giver in one.nodes and region.filter not in self.waits[one.filter] for one in mine
+                giver in slice_.nodes and region.filter not in self.waits[slice_.filter]
+                for slice_ in mine
             )
             if not shares:
                 found.append(region.filter)
@@ -458,7 +459,7 @@ def in_order(
         within: the regions that hold a key, outermost first.
     """
     circles: list[tuple[Hashable, ...]] = []
-    waits = {key: {one for one in others if one in before} for key, others in before.items()}
+    waits = {key: {other for other in others if other in before} for key, others in before.items()}
     keys = _ordered(list(before), waits, within, rank, 0, circles)
     return Order(keys=keys, circles=tuple(circles))
 

@@ -220,7 +220,7 @@ class WeightsPlan(Planned):
     @property
     def is_elsewhere(self) -> bool:
         """Whether a service has them, and nothing of them is here."""
-        return bool(self.engines) and all(one.engine == "remote" for one in self.engines)
+        return bool(self.engines) and all(engine.engine == "remote" for engine in self.engines)
 
     @property
     def follows_adapter(self) -> bool:

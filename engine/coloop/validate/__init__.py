@@ -77,8 +77,8 @@ def validate(
     if strict:
         error = {"severity": Severity.ERROR}
         findings = [
-            one.model_copy(update=error) if one.severity is Severity.WARNING else one
-            for one in findings
+            finding.model_copy(update=error) if finding.severity is Severity.WARNING else finding
+            for finding in findings
         ]
     return Report(diagnostics=tuple(findings))
 

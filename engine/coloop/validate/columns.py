@@ -479,8 +479,7 @@ def mappings(facts: Facts, dataset: str, missing: Iterable[str]) -> tuple[Fix, .
         return ()
     return tuple(
         Fix(
-            title="Use "
-            + " and ".join(f"{own[rank]} as {word}" for word, own in guesses.items()),
+            title="Use " + " and ".join(f"{own[rank]} as {word}" for word, own in guesses.items()),
             changes=tuple(
                 Change(op="set", path=f"nodes.{dataset}.columns.{word}", value=own[rank])
                 for word, own in guesses.items()

@@ -184,11 +184,11 @@ class Facts:
     def rewards(self) -> tuple[tuple[str, ResolvedRewards], ...]:
         """Learners from rewards, with their algorithms completed by the presets."""
         return tuple(
-            (name, resolve_rewards_algorithm(one))
+            (name, resolve_rewards_algorithm(entry))
             for name in self.learners
             if (name, "rewards") in self.teaching_ports
-            for one in self.algorithms(name, "rewards")
-            if isinstance(one, RewardsAlgorithm)
+            for entry in self.algorithms(name, "rewards")
+            if isinstance(entry, RewardsAlgorithm)
         )
 
     def rewarded_levels(self, node: str) -> Levels:
@@ -209,7 +209,9 @@ class Facts:
 
     def buffers_in(self, levels: Iterable[Level]) -> list[str]:
         """Buffers that some of the levels come out of, by name."""
-        return sorted({one.node for one in levels if self.walk.kinds.get(one.node) == "buffer"})
+        return sorted(
+            {level.node for level in levels if self.walk.kinds.get(level.node) == "buffer"}
+        )
 
     def read_by(self, node: str, port: str) -> frozenset[str]:
         """What the algorithms of a teaching port read besides: `reference`, `values`, `prior`."""

@@ -204,7 +204,7 @@ def _of_phase(facts: Facts, name: str, phase: FlatPhase) -> Diagnostic | None:
     number, rule, reason = cut
     counts = facts.counts(phase, {name: NONE})
     for node, port in sorted(phase.live):
-        edges = [one for one in facts.walk.into(node, port) if not facts.is_dead(one, phase)]
+        edges = [edge for edge in facts.walk.into(node, port) if not facts.is_dead(edge, phase)]
         if edges and all(counts.of_edge(edge).rows == 0 for edge in edges):
             return error(
                 "learning.group_of_one",
@@ -278,7 +278,7 @@ def _edges_from_above(
         return []
     if (name, "rewards") not in phase.live or credit is None or credit.group_by or credit.rounds:
         return []
-    edges = [one for one in facts.walk.into(name, "rewards") if not facts.is_dead(one, phase)]
+    edges = [edge for edge in facts.walk.into(name, "rewards") if not facts.is_dead(edge, phase)]
     if facts.lineage.region_of(name) is not None and any(edge.aggregate for edge in edges):
         return []  # what rises does so from later rounds as well, which stand below the row
     own = facts.lineage.own_levels(name)

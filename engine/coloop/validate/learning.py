@@ -504,7 +504,7 @@ def dropout_is_for_texts(facts: Facts) -> Iterator[Diagnostic]:
             shares = dropout_in(config_in(begins.path, facts.root) or {})
         if (lora := getattr(model, "lora", None)) is not None and lora.dropout:
             shares["lora.dropout"] = lora.dropout
-        ports = [port for one in group.members for port in facts.teaching_ports_of(one)]
+        ports = [port for member in group.members for port in facts.teaching_ports_of(member)]
         if not shares or training is None or training.dropout is not None:
             continue
         if all(port == "demonstrations" for port in ports):
@@ -544,7 +544,7 @@ def companions_are_there(facts: Facts) -> Iterator[Diagnostic]:
             )
     for name in facts.learners:
         givers = [edge.source.node for edge in facts.walk.into(name, "pairs")]
-        is_online = any(one.name == "online_dpo" for one in facts.algorithms(name, "pairs"))
+        is_online = any(entry.name == "online_dpo" for entry in facts.algorithms(name, "pairs"))
         if givers and is_online and name not in facts.walk.upstream(*givers):
             yield notice(
                 "learning.companion",

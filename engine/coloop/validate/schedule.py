@@ -343,7 +343,7 @@ def balance_leaves_groups_whole(facts: Facts) -> Iterator[Diagnostic]:
         by = node.balance.by
         edges = facts.walk.out_of(name, "scores")
         learners = {edge.target.node for edge in edges if edge.target.port == "rewards"}
-        comparing = sorted(one for one in learners if compares_groups(facts.spec, one))
+        comparing = sorted(learner for learner in learners if compares_groups(facts.spec, learner))
         if by not in facts.nodes or not comparing or not _differs_in_groups(facts, name, by):
             continue
         yield error(

@@ -92,7 +92,7 @@ def labels_begin_with_the_greater(facts: Facts) -> Iterator[Diagnostic]:
         if not isinstance(read, Read) or read.labels is None or read.values is None:
             continue
         is_taught = any(
-            isinstance(one, LabelCrossEntropy) for one in facts.algorithms(name, "labels")
+            isinstance(entry, LabelCrossEntropy) for entry in facts.algorithms(name, "labels")
         )
         worth = [read.values.get(label) for label in read.labels]
         if not is_taught or len(worth) != 2 or worth[0] is None or worth[1] is None:

@@ -98,7 +98,7 @@ def _new_errors(
 
 def _errors(findings: Iterable[Diagnostic]) -> "Counter[tuple[str, str | None]]":
     """Edges are named by their places, which a fix may move: code and node tell enough."""
-    return Counter((one.code, one.node) for one in findings if one.is_error)
+    return Counter((finding.code, finding.node) for finding in findings if finding.is_error)
 
 
 def _held_out(facts: Facts) -> frozenset[str]:
@@ -127,9 +127,10 @@ def _datasets(facts: Facts, names: Iterable[str]) -> frozenset[str]:
 def _chosen(tried: Sequence[_Tried]) -> tuple[Fix, ...]:
     """Fixes that resolve most come first; at most a few next steps."""
     steps = sorted(
-        (one for one in tried if _is_step(one.fix)), key=lambda one: (one.errors, one.findings)
+        (trial for trial in tried if _is_step(trial.fix)),
+        key=lambda one: (one.errors, one.findings),
     )
-    others = [one for one in tried if not _is_step(one.fix)]
+    others = [trial for trial in tried if not _is_step(trial.fix)]
     return tuple(one.fix for one in (*steps[:MOST_STEPS], *others))
 
 

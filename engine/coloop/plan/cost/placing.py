@@ -148,7 +148,7 @@ def _candidates(
     yield _changes(spec, groups, {}, {})
     if gpus < 2:
         return
-    writers = [one.name for one in groups if one.trainable and writing_pools(spec, one)]
+    writers = [group.name for group in groups if group.trainable and writing_pools(spec, group)]
     for count in range(2, min(MOST_POOLS, len(units), gpus) + 1):
         for blocks in _partitions(units, count):
             for sizes in _splits(gpus, count):
@@ -163,7 +163,7 @@ def _engines_apart(
     spec: LoopSpec, groups: Sequence[WeightsGroup], gpus: int
 ) -> Iterator[dict[str, Any]]:
     """All that learns in one pool, all that writes in another."""
-    names = tuple(one.name for one in groups)
+    names = tuple(group.name for group in groups)
     for learning, writing in _splits(gpus, 2):
         yield _changes(spec, groups, {DEFAULT_POOL: (learning, names)}, {ENGINES: writing})
 
@@ -262,14 +262,14 @@ def _placement(spec: LoopSpec, cost: Explanation) -> Placement:
                 gpus=size,
                 first=first,
                 nodes=tuple(
-                    one.name
-                    for one in groups
-                    if _known(holding_pool(spec, one), sizes, main) == pool
+                    group.name
+                    for group in groups
+                    if _known(holding_pool(spec, group), sizes, main) == pool
                 ),
                 writers=tuple(
                     writer
-                    for one in groups
-                    for where, writers in writing_pools(spec, one).items()
+                    for group in groups
+                    for where, writers in writing_pools(spec, group).items()
                     if _known(where, sizes, main) == pool
                     for writer in writers
                 ),
@@ -376,7 +376,7 @@ def advise_backends(
         refusal: why a run would not take a loop.
     """
     prices = Prices(spec, root)
-    groups = [one.name for one in weights_groups(spec).values() if one.trainable]
+    groups = [group.name for group in weights_groups(spec).values() if group.trainable]
     return tuple(_advice(spec, group, prices, refusal) for group in groups)
 
 

@@ -71,8 +71,8 @@ class Prices:
 
     def runs_as_well(self, tried: LoopSpec, spec: LoopSpec) -> bool:
         """Whether a run takes of one variant all that it takes of another."""
-        before = {(one.node, one.field) for one in self.refusals(spec)}
-        return all((one.node, one.field) in before for one in self.refusals(tried))
+        before = {(refusal.node, refusal.field) for refusal in self.refusals(spec)}
+        return all((refusal.node, refusal.field) in before for refusal in self.refusals(tried))
 
 
 def relax(
@@ -104,7 +104,7 @@ def with_changes(spec: LoopSpec, changes: Collection[FitChange]) -> LoopSpec | N
     if not changes:
         return spec
     try:
-        return apply_overrides(spec, {one.path: one.new for one in changes})
+        return apply_overrides(spec, {change.path: change.new for change in changes})
     except SpecProblem:
         return None
 
@@ -120,7 +120,7 @@ def is_carried_out(spec: LoopSpec, change: FitChange, explanation: Explanation) 
     if section != "training" or change.new is None:
         return True
     training = training_of(spec, node)
-    decided = {one.path: one.value for one in explanation.decisions}
+    decided = {decision.path: decision.value for decision in explanation.decisions}
     backend = training.backend or decided.get(f"nodes.{node}.training.backend") or "single"
     if any(
         found.field == f"training.{name}" for found in unused_by_backend(node, training, backend)
@@ -155,9 +155,9 @@ def spread_engines(explanation: Explanation) -> Iterator[str]:
 
 def _gpus_of_engines(explanation: Explanation) -> Iterator[tuple[str, int]]:
     """How many GPUs the compiler gives each engine for which the loop does not say it."""
-    for one in explanation.decisions:
-        if one.path.endswith(".rollout.tensor_parallel"):
-            yield one.path, one.value
+    for decision in explanation.decisions:
+        if decision.path.endswith(".rollout.tensor_parallel"):
+            yield decision.path, decision.value
 
 
 def as_it_is(

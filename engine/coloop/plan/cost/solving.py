@@ -100,12 +100,14 @@ def solve(
 
 
 def _with(spec: LoopSpec, changes: Collection[FitChange]) -> LoopSpec:
-    return apply_overrides(spec, {one.path: one.new for one in changes}) if changes else spec
+    return (
+        apply_overrides(spec, {change.path: change.new for change in changes}) if changes else spec
+    )
 
 
 def _kept(spec: LoopSpec, explanation: Explanation, locks: Collection[str]) -> Iterator[FitChange]:
     """Open settings that are locked, written down as they are decided now."""
-    decided = {one.path: one.value for one in explanation.decisions}
+    decided = {decision.path: decision.value for decision in explanation.decisions}
     for path in dict.fromkeys(locks):
         value = decided.get(path)
         if not is_solvable(path) or value is None or value_at(spec, path) is not None:
@@ -185,11 +187,13 @@ def _costed(
 
 def _decided_otherwise(before: Explanation, after: Explanation) -> list[FitChange]:
     """Open settings that are decided otherwise, what costs least by itself last."""
-    old = {one.path: one.value for one in before.decisions}
+    old = {decision.path: decision.value for decision in before.decisions}
     found = [
-        FitChange(path=one.path, old=None, new=None, reason=one.reason)
-        for one in after.decisions
-        if is_solvable(one.path) and one.path in old and old[one.path] != one.value
+        FitChange(path=decision.path, old=None, new=None, reason=decision.reason)
+        for decision in after.decisions
+        if is_solvable(decision.path)
+        and decision.path in old
+        and old[decision.path] != decision.value
     ]
     return sorted(found, key=lambda change: change.path.endswith(".micro_batch"))
 
@@ -238,7 +242,9 @@ def _in_force(path: str, said: Any, explanation: Explanation) -> Any:
     """What runs: as said, else as decided."""
     if said is not None:
         return said
-    return next((one.value for one in explanation.decisions if one.path == path), None)
+    return next(
+        (decision.value for decision in explanation.decisions if decision.path == path), None
+    )
 
 
 # Settings under which a loop stays within its memory, written down.

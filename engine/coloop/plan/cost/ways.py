@@ -97,19 +97,19 @@ def _way(
 ) -> tuple[Way, Solution]:
     wanted = tuple(
         Solved(
-            path=one.path,
-            old=one.old,
-            new=one.new,
-            old_value=one.old,
-            new_value=one.new,
-            reason=one.reason,
+            path=change.path,
+            old=change.old,
+            new=change.new,
+            old_value=change.old,
+            new_value=change.new,
+            reason=change.reason,
             seconds=None,
             is_written=True,
         )
-        for one in asked
+        for change in asked
     )
-    taken = {one.path for one in wanted}
-    changes = tuple(one for one in solution.changes if one.path not in taken)
+    taken = {change.path for change in wanted}
+    changes = tuple(change for change in solution.changes if change.path not in taken)
     return Way(
         touches=touches,
         title=title,
@@ -192,7 +192,7 @@ class _Ways:
         name = hardware.preset_name
         if name is None:
             return
-        names = " and ".join(one.path.split(".")[1] for one in adapters)
+        names = " and ".join(adapter.path.split(".")[1] for adapter in adapters)
         here = presets.hardware(name)
         for other in _larger(here, fixed=bool(hardware.pools))[:MOST_HARDWARE]:
             reason = "more memory for the loop"
@@ -273,9 +273,11 @@ def _short(path: str) -> str:
 def _changed(solution: Solution, path: str | None = None) -> str:
     """What a solution writes at a path, else the first of what it writes."""
     moved = [
-        one
-        for one in solution.changes
-        if one.path.startswith("nodes.") and one.is_written and one.old_value != one.new_value
+        change
+        for change in solution.changes
+        if change.path.startswith("nodes.")
+        and change.is_written
+        and change.old_value != change.new_value
     ]
     first = next((one for one in moved if one.path == path), moved[0] if moved else None)
     if first is None:

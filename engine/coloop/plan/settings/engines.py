@@ -104,7 +104,9 @@ class Engines:
 
     def _kind(self, writers: tuple[str, ...], path: str) -> EngineKind:
         named: EngineKind | None
-        named = next((one.engine for one in self._rollouts(writers) if one.engine), None)
+        named = next(
+            (rollout.engine for rollout in self._rollouts(writers) if rollout.engine), None
+        )
         if named is not None:
             return named
         kind: EngineKind = "vllm"
@@ -117,7 +119,9 @@ class Engines:
 
     def _tensor(self, owner: str, pool: PoolShare, writers: tuple[str, ...], path: str) -> int:
         rollouts = self._rollouts(writers)
-        named = next((one.tensor_parallel for one in rollouts if one.tensor_parallel), None)
+        named = next(
+            (rollout.tensor_parallel for rollout in rollouts if rollout.tensor_parallel), None
+        )
         weights = self.weights.get(owner)
         if named is not None or weights is None:
             return named or 1
@@ -144,7 +148,7 @@ class Engines:
         self, kind: EngineKind, copies: int, writers: tuple[str, ...], path: str
     ) -> int:
         rollouts = self._rollouts(writers)
-        said: list[int] = [one.max_num_seqs for one in rollouts if one.max_num_seqs]
+        said: list[int] = [rollout.max_num_seqs for rollout in rollouts if rollout.max_num_seqs]
         if said:
             return max(said)
         value, reason = ROWS_AT_ONCE, f"{ROWS_AT_ONCE} at most: more at once is no faster"
@@ -171,7 +175,7 @@ class Engines:
         """Whether an engine takes turns with updates in its pool."""
         holding = self.weights[owner].pool.name
         others = [one for one in self.weights.values() if one.pool.name == pool.name]
-        return holding == pool.name and any(one.trains for one in others)
+        return holding == pool.name and any(other.trains for other in others)
 
     def _is_used(self, node: str) -> bool:
         """Whether something reads what the node writes."""
@@ -184,8 +188,8 @@ class Engines:
     def _engine(self, weights: Weights, settings: EnginePlan, writers: tuple[str, ...]) -> Engine:
         pool = self.outline.machine.pool(settings.pool)
         sizes = [self.counts.of(node, "rollouts").mean for node in writers]
-        new = max((one.max_new_tokens for one in self._rollouts(writers)), default=0)
-        shares = (one.gpu_memory_utilization for one in self._rollouts(writers))
+        new = max((rollout.max_new_tokens for rollout in self._rollouts(writers)), default=0)
+        shares = (rollout.gpu_memory_utilization for rollout in self._rollouts(writers))
         return Engine(
             weights=weights,
             pool=pool,

@@ -267,7 +267,7 @@ def _against(alone: Trial, conditions: Conditions) -> str | None:
         return f"each would hold another copy of the frozen weights of {next(iter(survey.bases))}"
     if any(one.engine == "vllm" for one in survey.settings.values()):
         return "vLLM uses all cores by itself"
-    if not alone.steps or not alone.step_seconds or any(one.is_gap for one in survey.notes):
+    if not alone.steps or not alone.step_seconds or any(note.is_gap for note in survey.notes):
         return "the duration of a step is not known here"
     if _shares(survey) < 2:
         return "a step has one prompt, or one row per update"

@@ -206,7 +206,7 @@ class Survey(Outline):
 
     def pools_of_unknown(self, group: str) -> frozenset[str]:
         engines = [one for (owner, _), one in self.settings.items() if owner == group]
-        found = {one.pool for one in engines if one.engine != "remote"}
+        found = {engine.pool for engine in engines if engine.engine != "remote"}
         members = self.groups[group].members
         if group in self.updates or not all(map(self.writes_elsewhere, members)):
             found.add(self.home_of(group).name)
