@@ -7,6 +7,7 @@ brings nothing, a circle ends where it began, and a long chain is no deep call.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 
 from coloop.spec.algorithm import off_policy_of
@@ -76,42 +77,33 @@ class Givers:
     def __init__(self, lineage: Lineage) -> None:
         self._walk = lineage.walk
         self._graph = lineage.spec.graph
-        self._known: dict[tuple[str, str], tuple[StageKey, ...]] = {}
-        self._calls: dict[str, tuple[str, ...]] = {}
+        self.of_port = cache(self._of_port)
+        """The stages that fill an output (node, port)."""
+        self.calls = cache(self._calls)
+        """Nodes that a node calls by handles, and those that these call."""
 
     def of(self, edge: Edge) -> tuple[StageKey, ...]:
         """The stages that fill the output from which an edge leads; none for a handle."""
         return self.of_port(edge.source.node, edge.source.port)
 
-    def of_port(self, node: str, port: str) -> tuple[StageKey, ...]:
-        key = (node, port)
-        if key not in self._known:
-            self._known[key] = tuple(self._find(node, port))
-        return self._known[key]
-
     def nodes_of(self, edge: Edge) -> tuple[str, ...]:
         return tuple(node for node, _ in self.of(edge))
 
-    def calls(self, node: str) -> tuple[str, ...]:
-        """Nodes that a node calls by handles, and those that these call."""
-        if node not in self._calls:
-            called = reach([node], self._callees)
-            self._calls[node] = tuple(name for name in called if name != node)
-        return self._calls[node]
+    def _calls(self, node: str) -> tuple[str, ...]:
+        def callees(name: str) -> list[str]:
+            edges = self._walk.into(name)
+            return [edge.source.node for edge in edges if self._graph.is_handle(edge)]
 
-    def _callees(self, node: str) -> list[str]:
-        edges = self._walk.into(node)
-        return [edge.source.node for edge in edges if self._graph.is_handle(edge)]
+        return tuple(name for name in reach([node], callees) if name != node)
 
-    def _find(self, node: str, port: str) -> Iterable[StageKey]:
+    def _of_port(self, node: str, port: str) -> tuple[StageKey, ...]:
         kind = self._walk.kinds.get(node, "")
         verb = GIVES.get(kind, {}).get(port)
         is_callee = port == "rollouts" and kind in ("actor", "tool")
         inside = self._walk.callers_of(node) if is_callee else ()
-        if verb is not None and (not inside or self._walk.into(node, *READS[kind][verb])):
-            yield node, verb
-        for caller in inside:
-            yield caller, WRITES[self._walk.kinds[caller]]
+        own = verb is not None and (not inside or self._walk.into(node, *READS[kind][verb]))
+        stages = [(node, verb)] if verb is not None and own else []
+        return (*stages, *((caller, WRITES[self._walk.kinds[caller]]) for caller in inside))
 
 
 Serves = Callable[[str, str], frozenset[str]]

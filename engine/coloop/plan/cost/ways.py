@@ -36,12 +36,20 @@ class Way:
     unlocks: tuple[str, ...]
     changes: tuple[Solved, ...]
     """Everything that changes in the loop, from what it says now."""
-    step_seconds: float | None
-    """None: it does not fit yet."""
-    over_bytes: int = 0
-    """By how much the worst GPU is still over with it; 0: it fits."""
+    solution: Solution
+    """What solving finds with it."""
     refusal: str | None = None
     """Why a run would not take what it leads to; None: it would."""
+
+    @property
+    def step_seconds(self) -> float | None:
+        """None: it does not fit yet."""
+        return self.solution.after.estimate.step_seconds
+
+    @property
+    def over_bytes(self) -> int:
+        """By how much the worst GPU is still over with it; 0: it fits."""
+        return 0 if self.solution.fits else self.solution.least_over_bytes
 
 
 Refusal = Callable[[LoopSpec], str | None]
@@ -72,18 +80,17 @@ def ways_of(
         *search.learning_otherwise(),
     ]
     adapters = list(search.adapters())
-    if adapters and not any(solution.fits for _, solution in tried):
+    if adapters and not any(way.solution.fits for way in tried):
         tried += search.on_other_hardware(adapters)
-    tried = [(replace(way, refusal=refusal(found.spec)), found) for way, found in tried]
-    taken = [(way, solution) for way, solution in tried if way.refusal is None]
-    if any(solution.fits for _, solution in taken) or refusal(spec) is None:
+    tried = [replace(way, refusal=refusal(way.solution.spec)) for way in tried]
+    taken = [way for way in tried if way.refusal is None]
+    if any(way.solution.fits for way in taken) or refusal(spec) is None:
         tried = taken
-    fitting = [way for way, solution in tried if solution.fits]
+    fitting = [way for way in tried if way.solution.fits]
     if fitting:
         return tuple(fitting)
-    closer = [
-        way for way, _ in tried if way.over_bytes < failed.least_over_bytes - LEAST_GAIN_BYTES
-    ]
+    least = failed.least_over_bytes - LEAST_GAIN_BYTES
+    closer = [way for way in tried if way.over_bytes < least]
     return tuple(sorted(closer, key=lambda way: way.over_bytes)[:MOST_CLOSER])
 
 
@@ -94,8 +101,8 @@ def _way(
     solution: Solution,
     asked: Collection[FitChange] = (),
     unlocks: tuple[str, ...] = (),
-) -> tuple[Way, Solution]:
-    wanted = tuple(
+) -> Way:
+    wanted = [
         Solved(
             path=change.path,
             old=change.old,
@@ -107,18 +114,17 @@ def _way(
             is_written=True,
         )
         for change in asked
-    )
-    taken = {change.path for change in wanted}
-    changes = tuple(change for change in solution.changes if change.path not in taken)
+    ]
+    paths = {change.path for change in wanted}
+    others = [change for change in solution.changes if change.path not in paths]
     return Way(
         touches=touches,
         title=title,
         reason=reason,
         unlocks=unlocks,
-        changes=(*wanted, *changes),
-        step_seconds=solution.after.estimate.step_seconds,
-        over_bytes=0 if solution.fits else solution.least_over_bytes,
-    ), solution
+        changes=(*wanted, *others),
+        solution=solution,
+    )
 
 
 class _Ways:
@@ -148,7 +154,7 @@ class _Ways:
             locks=self._locks if locks is None else locks,
         )
 
-    def without_locks(self) -> Iterator[tuple[Way, Solution]]:
+    def without_locks(self) -> Iterator[Way]:
         """One lock fewer; where no one is enough, none at all."""
         held = [path for path in dict.fromkeys(self._locks) if is_solvable(path)]
         is_enough = False
@@ -164,7 +170,7 @@ class _Ways:
                 title = f"Remove all {len(held)} locks"
                 yield _way("lock", title, _changed(solution), solution, unlocks=tuple(held))
 
-    def with_more_memory(self) -> Iterator[tuple[Way, Solution]]:
+    def with_more_memory(self) -> Iterator[Way]:
         """The least budget that fits, in percent: less memory never fits where more does not."""
         best: Solution | None = None
         too_little, enough = floor(self._budget * 100), 101
@@ -182,7 +188,7 @@ class _Ways:
             reason = f"{enough}% of each GPU, {size / 2**30:.0f} GiB"
             yield _way("budget", f"Allow {enough}% of the memory", reason, best)
 
-    def on_other_hardware(self, adapters: list[FitChange]) -> Iterator[tuple[Way, Solution]]:
+    def on_other_hardware(self, adapters: list[FitChange]) -> Iterator[Way]:
         """The smallest hardware that has enough: larger GPUs, or more of the same.
 
         Args:
@@ -210,7 +216,7 @@ class _Ways:
             if solution.fits:
                 return
 
-    def learning_otherwise(self) -> Iterator[tuple[Way, Solution]]:
+    def learning_otherwise(self) -> Iterator[Way]:
         """What a person may decide to learn otherwise."""
         for writer in self._failed.after.estimate.rollout:
             path = f"nodes.{writer}.rollout.max_new_tokens"

@@ -1,8 +1,8 @@
 """Which of transformers' model types run: told from a config alone, before anything is loaded.
 
-Every type that has a causal language model runs, but for those that are named here with the reason:
-its tokens see those behind them, it writes to what an encoder has read, or it wants more than text.
-Which types have one is what the installed transformers says itself.
+Every type that has a causal language model runs, but for those that `families.yaml` names with the
+reason: its tokens see those behind them, it writes to what an encoder has read, or it wants more
+than text. Which types have one is what the installed transformers says itself.
 """
 
 import re
@@ -13,47 +13,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-READ_BOTH_WAYS = frozenset(
-    {
-        *("bert", "bert-generation", "big_bird", "camembert", "data2vec-text", "electra", "ernie"),
-        *("megatron-bert", "reformer", "rembert", "roberta", "roberta-prelayernorm", "roc_bert"),
-        *("roformer", "xlm-roberta", "xlm-roberta-xl", "xmod"),
-    }
-)
-"""A token sees those behind it, unless the config says `is_decoder`."""
-NEVER_CAUSAL = frozenset({"cpmant", "xlm", "xlnet"})
-"""A token sees those behind it, whatever the config says."""
-ENCODER_DECODERS = frozenset(
-    {
-        *("bart", "bigbird_pegasus", "blenderbot", "blenderbot-small", "marian", "mbart", "mvp"),
-        *("pegasus", "plbart", "prophetnet", "trocr", "whisper"),
-    }
-)
-INDEXED = frozenset({"axk2", "deepseek_v32", "glm_moe_dsa"})
-"""A token attends to those that an index chooses, which with a cache are others than without."""
-UNPROVEN = frozenset(
-    {
-        *("cohere_compass_text", "dbrx", "dots1", "kimi_linear", "qwen4_exp", "qwen4_exp_text"),
-        *("zamba", "zamba2"),
-    }
-)
-"""Types of which no small model has been run."""
-MORE_THAN_TEXT = {
-    "blt": "bytes in its own patches",
-    "emu3": "images as tokens; its text part has no auto class to load it again",
-    "fuyu": "pictures",
-    "gemma3n": "images and audio",
-    "gemma4_assistant": "the states of the model that it assists",
-    "gemma4_unified_assistant": "the states of the model that it assists",
-    "git": "pictures",
-    "got_ocr2": "pictures",
-    "mllama": "images; its text part has no auto class to load it again",
-    "moshi": "sound",
-    "musicgen": "sound",
-    "musicgen_melody": "sound",
-    "phi4_multimodal": "images and audio",
-}
-"""What a type reads besides text, without which it is not known to run."""
+from coloop.spec.base import load_yaml
+
+FAMILIES: dict[str, dict[str, Any]] = load_yaml(Path(__file__).with_suffix(".yaml"))
+"""By the reason for which they do not run: the `types`, and the `reason` in words."""
 
 _MAPPING = re.compile(r"^MODEL_FOR_CAUSAL_LM_MAPPING_NAMES = .*?^\)", re.MULTILINE | re.DOTALL)
 _TYPE = re.compile(r'^\s+\("([\w.-]+)",\s*"', re.MULTILINE)
@@ -87,26 +50,18 @@ def refusal_of(config: Mapping[str, Any]) -> str | None:
     is_scorer = any(str(name).endswith("ForSequenceClassification") for name in named)
     if not isinstance(kind, str) or "auto_map" in config:
         return None
-    if kind in READ_BOTH_WAYS and not config.get("is_decoder") and not is_scorer:
-        return (
-            f"models of type `{kind}` are encoders: each token attends to later ones, so they can "
-            "neither generate nor give log-probs"
-        )
-    if kind in NEVER_CAUSAL:
-        return (
-            f"in models of type `{kind}` each token attends to later ones, so they cannot generate"
-        )
-    if config.get("is_encoder_decoder", kind in ENCODER_DECODERS):
-        return f"a model of type `{kind}` is an encoder-decoder; a policy must be decoder-only"
-    if kind in MORE_THAN_TEXT:
-        return f"a model of type `{kind}` reads {MORE_THAN_TEXT[kind]}"
-    if kind in INDEXED:
-        return (
-            f"a model of type `{kind}` uses sparse attention with an index: its log-probs of a "
-            "text differ from those it had while generating it"
-        )
-    if kind in UNPROVEN:
-        return f"models of type `{kind}` have not been tested with coloop"
+    family = next((name for name, facts in FAMILIES.items() if kind in facts["types"]), None)
+    if family == "encoders" and (config.get("is_decoder") or is_scorer):
+        family = None
+    if family not in ("encoders", "never_causal"):
+        is_pair = config.get("is_encoder_decoder", family == "encoder_decoders")
+        if is_pair:
+            family = "encoder_decoders"
+        elif family == "encoder_decoders":
+            family = None
+    if family is not None:
+        types, reason = FAMILIES[family]["types"], str(FAMILIES[family]["reason"])
+        return reason.format(kind=kind, reads=types[kind] if isinstance(types, dict) else "")
     known = causal_types()
     if known and kind not in known and not is_scorer:
         return (
@@ -124,10 +79,10 @@ def causal_types() -> frozenset[str]:
         return frozenset()
     file = Path(spec.origin).parent / "models" / "auto" / "modeling_auto.py"
     try:
-        found = _MAPPING.search(file.read_text(encoding="utf-8"))
+        mapping = _MAPPING.search(file.read_text(encoding="utf-8"))
     except OSError:
         return frozenset()
-    return frozenset(_TYPE.findall(found.group())) if found is not None else frozenset()
+    return frozenset(_TYPE.findall(mapping.group())) if mapping is not None else frozenset()
 
 
 def _version() -> str:

@@ -28,7 +28,6 @@ from coloop.spec.groups import WeightsGroup, rollout_of, weights_groups
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.lineage.lineage import lineage_throughout
 from coloop.spec.nodes.dataset import USUAL_ROWS, DatasetNode
-from coloop.spec.training import Backend
 
 CHARACTER_VOCABULARY = 1024
 """Vocabularies up to this size are taken to be of characters."""
@@ -76,7 +75,7 @@ class Survey(Outline):
         """Of every weights group."""
         self.bases = bases_of(spec, self.dtypes, learners.held)
         """Of the groups that are adapters."""
-        self._settling = Updates(
+        self.settling = Updates(
             outline=self, learners=learners, dtypes=self.dtypes, bases=self.bases
         )
         self.updates: dict[str, UpdateSettings] = {}
@@ -124,7 +123,7 @@ class Survey(Outline):
     def _weigh(self, owner: str) -> None:
         """A group of which nothing is known has settings only."""
         arch, note = resolve_architecture(self.spec, owner, self.root)
-        update = self._settling.settle(owner, arch)
+        update = self.settling.settle(owner, arch)
         if self.groups[owner].trainable:
             self.updates[owner] = update
         if arch is None:
@@ -230,12 +229,8 @@ class Survey(Outline):
         return None
 
     def probe_writers(self, node: str) -> tuple[str, ...]:
-        return tuple(one for one in self._probes.get(node, ()) if self.engine_of(one) is not None)
-
-    def spreads_frozen(self, group: str) -> Backend | None:
-        """What spreads weights that do not learn over the GPUs of their pool; None: they are whole
-        in each process."""
-        return self._settling.spreads_frozen(group)
+        nodes = self._probes.get(node, ())
+        return tuple(name for name in nodes if self.engine_of(name) is not None)
 
 
 # What weights compute in on a CPU where the loop does not say it.
