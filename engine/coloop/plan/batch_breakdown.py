@@ -115,7 +115,7 @@ def _rows(phase: PhasePlan, learner: Learner, spec: LoopSpec, rows: int) -> Iter
 
 
 def _rows_at(phase: PhasePlan, stage: str) -> Rows | None:
-    return next((one.rows for one in phase.rows if one.stage == stage), None)
+    return next((counted.rows for counted in phase.rows if counted.stage == stage), None)
 
 
 def _times(before: BatchCount, name: str, by: float, of: str) -> BatchCount:
@@ -147,10 +147,10 @@ def _micro_batches(
     settings = resolved.updates.get(update.group)
     if sized is None or settings is None:
         return None, ""
-    places = max(sized.weights.shards, 1)
+    ranks = max(sized.weights.shards, 1)
     at_once = sized.rows_at_once
-    count = ceil(ceil(rows / places) / at_once) * min(places, ceil(rows))
-    where = "" if places == 1 else f" on each of {places} places"
+    count = ceil(ceil(rows / ranks) / at_once) * min(ranks, ceil(rows))
+    where = "" if ranks == 1 else f" on each of {ranks} places"
     if settings.micro_batch is not None:
         return float(count), ""
     tokens = settings.tokens_at_once

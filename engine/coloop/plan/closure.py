@@ -285,7 +285,7 @@ class Closure:
                     for key in self.givers.of(edge):
                         self._need(key, None)
                 else:
-                    self._bring(entry, [edge], lambda one: self._wanted_of(one, wanted))
+                    self._bring(entry, [edge], lambda source: self._wanted_of(source, wanted))
         entry.edges |= {key: edge for key, edge in known.items() if key not in entry.edges}
 
     def _stays_away(self, node: str, ports: Iterable[str]) -> frozenset[str]:

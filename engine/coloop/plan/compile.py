@@ -145,11 +145,11 @@ class Compiler:
         )
 
     def probes(self, overrides: Mapping[str, Any]) -> tuple[ProbePlan, ...]:
-        found = self._unrolled.probes(overrides)
-        for probe in found:
+        probes = self._unrolled.probes(overrides)
+        for probe in probes:
             for stages in (probe.sources, probe.stages, probe.of_stages):
                 check_stages(self._spec, stages)
-        return found
+        return probes
 
     def _other_probes(self, overrides: Mapping[str, Any]) -> tuple[ProbePlan, ...]:
         """Those that run otherwise than where nothing is overridden."""
@@ -221,15 +221,15 @@ def check_stages(spec: LoopSpec, stages: Sequence[Stage], refills: Sequence[Refi
     Raises:
         PlanInconsistent: with the stages that break it.
     """
-    places = {stage.name: place for place, stage in enumerate(stages)}
-    if len(places) < len(stages):
+    positions = {stage.name: position for position, stage in enumerate(stages)}
+    if len(positions) < len(stages):
         names = sorted({s.name for s in stages if sum(o.name == s.name for o in stages) > 1})
         raise PlanInconsistent(f"planned twice: {', '.join(names)}")
     for stage in stages:
         givers = _givers(spec, stage)
         waits = {*stage.after, *givers, *_ends_of_slices(stage, givers, refills)}
-        for giver in sorted(waits & places.keys()):
-            if places[giver] >= places[stage.name]:
+        for giver in sorted(waits & positions.keys()):
+            if positions[giver] >= positions[stage.name]:
                 raise PlanInconsistent(
                     f"{stage.name} is planned before {giver}, whose rows it needs"
                 )
@@ -240,14 +240,14 @@ def check_stages(spec: LoopSpec, stages: Sequence[Stage], refills: Sequence[Refi
 def _givers(spec: LoopSpec, stage: Stage) -> set[str]:
     """The stages that fill what this one's edges bring."""
     sources = [spec.graph.edge(key) for key in stage.edges]
-    found = set()
+    givers = set()
     for edge in sources:
         if edge is not None:
             source = edge.source
             verb = GIVES[spec.nodes[source.node].kind].get(source.port)
             if verb is not None:
-                found.add(f"{source.node}.{verb}")
-    return found - {stage.name}
+                givers.add(f"{source.node}.{verb}")
+    return givers - {stage.name}
 
 
 def _ends_of_slices(

@@ -41,14 +41,14 @@ def probe_line(probe: ProbePlan) -> str:
     """What a reading loads, whom it lets write and how, and what runs for it."""
     often = "every step" if probe.every == 1 else f"every {probe.every} steps"
     parts = [f"probe {probe.node}, {often}"]
-    loads = [one for one in probe.sources if one.verb in ("load", "read")]
+    loads = [stage for stage in probe.sources if stage.verb in ("load", "read")]
     if loads:
-        place = f" instead of {probe.instead_of}" if probe.instead_of else ""
-        counts = {one.stage: one.rows.text for one in probe.rows}
+        replaced = f" instead of {probe.instead_of}" if probe.instead_of else ""
+        counts = {stage.stage: stage.rows.text for stage in probe.rows}
         rows = " and ".join(
             f"{counts.get(stage.name, '?')} rows of {stage.node}" for stage in loads
         )
-        parts.append(f"loads {rows}{place}")
+        parts.append(f"loads {rows}{replaced}")
     elif not probe.stages and not probe.of:
         parts.append("reads the step's own tables")
     if probe.writers:
@@ -67,19 +67,19 @@ def _writing(probe: ProbePlan) -> str:
     return f"{generate} {several or 'as in a step'}"
 
 
-def _learner(one: Learner) -> str:
-    facts = [", ".join(one.ports), f"{one.rows.text} rows"]
-    if one.every > 1:
-        facts.append(f"every {one.every} steps")
-    if one.after:
-        facts.append(f"after {one.after} steps")
-    if one.updates > 1:
-        facts.append(f"{one.updates} updates")
-    if one.when == "before_score":
+def _learner(learner: Learner) -> str:
+    facts = [", ".join(learner.ports), f"{learner.rows.text} rows"]
+    if learner.every > 1:
+        facts.append(f"every {learner.every} steps")
+    if learner.after:
+        facts.append(f"after {learner.after} steps")
+    if learner.updates > 1:
+        facts.append(f"{learner.updates} updates")
+    if learner.when == "before_score":
         facts.append("before it scores")
-    if one.kept_until is not None:
-        facts.append(f"once {one.kept_until} rows are stored")
-    return f"{one.node} ({'; '.join(facts)})"
+    if learner.kept_until is not None:
+        facts.append(f"once {learner.kept_until} rows are stored")
+    return f"{learner.node} ({'; '.join(facts)})"
 
 
 def _lines(plan: Plan) -> Iterator[str]:

@@ -137,11 +137,11 @@ class _Counting:
         ports = [
             port for port, giver in GIVES[self._spec.nodes[node].kind].items() if giver == verb
         ]
-        found = [self.counts.of(node, port) for port in ports if self._lineage.levels(node, port)]
-        unknown = [count for count in found if count.rows is None]
+        counts = [self.counts.of(node, port) for port in ports if self._lineage.levels(node, port)]
+        unknown = [count for count in counts if count.rows is None]
         if unknown:
             return unknown[0]
-        return max(found, key=lambda count: count.rows or 0, default=NONE)
+        return max(counts, key=lambda count: count.rows or 0, default=NONE)
 
     def _written(self, stage: Stage) -> Count:
         """Rows that come to a buffer; scores that come beside them bring none."""

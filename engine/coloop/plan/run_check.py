@@ -88,8 +88,8 @@ def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
     """Engines, backends, pools and settings of theirs that are not there."""
     several = {pool.name: pool.workers for pool in plan.pools if pool.workers > 1}
     return [
-        *(one for weights in plan.weights for one in _check_weights(spec, weights)),
-        *(one for weights in plan.weights for one in _check_ranks(weights, several)),
+        *(finding for weights in plan.weights for finding in _check_weights(spec, weights)),
+        *(finding for weights in plan.weights for finding in _check_ranks(weights, several)),
     ]
 
 
@@ -202,7 +202,7 @@ def _check_tensor(spec: LoopSpec, name: str, degree: int) -> Iterator[Diagnostic
 
 def _one_per_cause(spec: LoopSpec, findings: list[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Findings without those that follow from others; the same about several nodes is one."""
-    kinds = {one.node for one in findings if one.field == "kind"}
+    kinds = {refused.node for refused in findings if refused.field == "kind"}
     alike: dict[str, list[Diagnostic]] = {}
     for finding in findings:
         follows = finding.node in kinds and finding.field != "kind"

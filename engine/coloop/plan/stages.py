@@ -59,7 +59,7 @@ class Slices:
     def filters_before(self, node: str, verb: str, giver: str) -> list[str]:
         """Filters that a stage waits for because their slices hold what it reads of `giver`."""
         mine = [r for r in self.regions if verb in REPEATED and node in r.nodes]
-        found = []
+        filters = []
         for region in self.regions:
             if giver not in region.nodes or region in mine:
                 continue
@@ -68,8 +68,8 @@ class Slices:
                 for slice_ in mine
             )
             if not shares:
-                found.append(region.filter)
-        return found
+                filters.append(region.filter)
+        return filters
 
     def refill(
         self, spec: LoopSpec, region: Region, stages: Sequence[Stage], once: tuple[str, ...]
@@ -103,7 +103,7 @@ class Slices:
 def slices_of(spec: LoopSpec, givers: NodeGivers, rounds: Iterable[frozenset[str]]) -> Slices:
     """The slices among the nodes that give rows in this step; `rounds` are the nodes that go round
     together."""
-    regions = regions_of(spec, givers, (one & givers.keys() for one in rounds))
+    regions = regions_of(spec, givers, (region & givers.keys() for region in rounds))
     return Slices(regions=regions, waits=followers(regions, givers))
 
 
@@ -151,12 +151,12 @@ class Regions:
             is_concat: whether what comes to a port is put one after another.
         """
         delivering = list(edges)
-        found = []
+        planned = []
         for region in self.rounds:
             name = name_of(region)
             members = tuple(stage.name for stage in stages if name in stage.within)
             branch = next((edge.branch for edge in region.edges if edge.branch), None)
-            found.append(
+            planned.append(
                 Rounds(
                     name=name,
                     edges=tuple(edge.key for edge in region.edges),
@@ -166,7 +166,7 @@ class Regions:
                     branch=branch or "one",
                 )
             )
-        return tuple(found)
+        return tuple(planned)
 
 
 def regions_among(keys: Iterable[StageKey], slices: Slices, lineage: Lineage) -> Regions:
@@ -243,15 +243,15 @@ class Unrolling:
     def __post_init__(self) -> None:
         self._givers = Givers(self.lineage)
         self._forward = frozenset(id(edge) for edge in self.lineage.walk.forward_edges)
-        self._spec_order = {node: place for place, node in enumerate(self.spec.nodes)}
+        self._spec_order = {node: position for position, node in enumerate(self.spec.nodes)}
 
     def step(self, goals: Goals) -> Step:
         closure = self._closure()
-        found = closure.of(goals)
-        edges = _repeated_edges(found)
+        entries = closure.of(goals)
+        edges = _repeated_edges(entries)
         rounds = (region.nodes for region in self.lineage.regions)
-        slices = slices_of(self.spec, self._givers_among(found), rounds)
-        stages, regions = self._ordered(found, slices)
+        slices = slices_of(self.spec, self._givers_among(entries), rounds)
+        stages, regions = self._ordered(entries, slices)
         refills = [
             slices.refill(
                 self.spec,
@@ -261,11 +261,13 @@ class Unrolling:
             )
             for region in slices.regions
         ]
-        places = {stage.name: place for place, stage in enumerate(stages)}
+        positions = {stage.name: position for position, stage in enumerate(stages)}
         return Step(
             stages=stages,
             refills=tuple(
-                sorted((r for r in refills if r.first_pass), key=lambda r: places[r.first_pass[0]])
+                sorted(
+                    (r for r in refills if r.first_pass), key=lambda r: positions[r.first_pass[0]]
+                )
             ),
             regions=regions.planned(stages, edges, closure.is_concat),
         )
@@ -280,15 +282,15 @@ class Unrolling:
         together with others, the others stay away."""
         below = self.below(node)
         closure = self._closure(halt=node, below=below)
-        found = closure.of(Goals(wanted=frozenset(ports)))
-        kept = {key: entry for key, entry in found.items() if key[0] in below and key[0] != node}
-        beside = {key: entry for key, entry in found.items() if key[0] not in below}
+        entries = closure.of(Goals(wanted=frozenset(ports)))
+        kept = {key: entry for key, entry in entries.items() if key[0] in below and key[0] != node}
+        beside = {key: entry for key, entry in entries.items() if key[0] not in below}
         return self._without_slices(kept, closure), self._without_slices(beside, closure)
 
-    def _without_slices(self, found: Mapping[StageKey, Found], closure: Closure) -> Step:
+    def _without_slices(self, entries: Mapping[StageKey, Found], closure: Closure) -> Step:
         """A step in which nothing refills."""
-        stages, regions = self._ordered(found, NO_SLICES)
-        planned = regions.planned(stages, _repeated_edges(found), closure.is_concat)
+        stages, regions = self._ordered(entries, NO_SLICES)
+        planned = regions.planned(stages, _repeated_edges(entries), closure.is_concat)
         return Step(stages=stages, regions=planned)
 
     def below(self, node: str) -> frozenset[str]:
@@ -297,9 +299,9 @@ class Unrolling:
 
         def onward(name: str) -> Iterator[str]:
             edges = [e for e in self.lineage.walk.out_of(name) if id(e) in self._forward]
-            targets = [edge.target.node for edge in edges]
-            for target in (one for one in targets if self.spec.nodes[one].kind != "buffer"):
-                yield from self._going_round(target)
+            for target in (edge.target.node for edge in edges):
+                if self.spec.nodes[target].kind != "buffer":
+                    yield from self._going_round(target)
             for callee in self._givers.calls(name):
                 given = self.lineage.walk.out_of(callee, "rollouts")
                 if any(name in self._givers.nodes_of(edge) for edge in given):
@@ -322,10 +324,10 @@ class Unrolling:
         return Closure(self.spec, self.lineage, self._givers, self.serves, self.groups, halt, below)
 
     def _ordered(
-        self, found: Mapping[StageKey, Found], slices: Slices
+        self, entries: Mapping[StageKey, Found], slices: Slices
     ) -> tuple[tuple[Stage, ...], Regions]:
-        before = self._waits(found, slices)
-        regions = regions_among(found, slices, self.lineage)
+        before = self._waits(entries, slices)
+        regions = regions_among(entries, slices, self.lineage)
         order = in_order(
             before,
             lambda key: regions.within.get(key, ()),
@@ -335,12 +337,12 @@ class Unrolling:
             names = " → ".join(map(".".join, circle))  # type: ignore[arg-type]
             self.problems.append(f"stages depend on each other: {names}")
         self.problems += regions.problems
-        places = {key: place for place, key in enumerate(order.keys)}
+        positions = {key: position for position, key in enumerate(order.keys)}
         stages = tuple(
             self._stage(
                 key,
-                found[key],
-                sorted(before[key], key=places.__getitem__),
+                entries[key],
+                sorted(before[key], key=positions.__getitem__),
                 regions.within.get(key, ()),
             )
             for key in order.keys
@@ -348,33 +350,33 @@ class Unrolling:
         return stages, regions
 
     def _waits(
-        self, found: Mapping[StageKey, Found], slices: Slices
+        self, entries: Mapping[StageKey, Found], slices: Slices
     ) -> dict[StageKey, set[StageKey]]:
         """By stage, those that it stands after."""
-        before: dict[StageKey, set[StageKey]] = {key: set() for key in found}
-        for key, entry in found.items():
+        before: dict[StageKey, set[StageKey]] = {key: set() for key in entries}
+        for key, entry in entries.items():
             for edge in entry.edges.values():
                 for giver in self._givers.of(edge):
-                    if giver in found and giver != key:
+                    if giver in entries and giver != key:
                         before[key].add(giver)
                         repeated = giver[1] in REPEATED
                         filters = slices.filters_before(*key, giver[0]) if repeated else []
                         before[key].update((name, "prepare") for name in filters)
             learn = (self.groups.get(key[0], key[0]), "learn")
-            if key[1] == "credit" and learn in found:
+            if key[1] == "credit" and learn in entries:
                 before[learn].add(key)
             if key[1] == "sync":
                 before[key].add((key[0], "learn"))
             if key[1] in USES_WEIGHTS:
                 for group in self._groups_used(*key):
-                    if (group, "learn") not in found:
+                    if (group, "learn") not in entries:
                         continue
-                    if self._learns_first(key, found[group, "learn"]):
+                    if self._learns_first(key, entries[group, "learn"]):
                         before[key].add((group, "learn"))
                     else:
                         before[group, "learn"].add(key)
             if key[1] == "write":
-                before[key].update(k for k in found if k[1] != "write")
+                before[key].update(k for k in entries if k[1] != "write")
         return before
 
     def _learns_first(self, key: StageKey, learn: Found) -> bool:
@@ -386,7 +388,7 @@ class Unrolling:
 
     def _groups_used(self, node: str, verb: str) -> set[str]:
         """Weights with which a stage writes or scores, those of nodes that it calls included."""
-        return {self.groups.get(one, one) for one in (node, *self._calls(node, verb))}
+        return {self.groups.get(user, user) for user in (node, *self._calls(node, verb))}
 
     def _calls(self, node: str, verb: str) -> tuple[str, ...]:
         is_caller = WRITES.get(self.spec.nodes[node].kind) == verb
@@ -409,9 +411,9 @@ class Unrolling:
             calls=self._calls(node, verb),
         )
 
-    def _givers_among(self, found: Mapping[StageKey, Found]) -> Mapping[str, tuple[str, ...]]:
+    def _givers_among(self, entries: Mapping[StageKey, Found]) -> Mapping[str, tuple[str, ...]]:
         """By node whose stage may be repeated, the nodes whose rows it reads."""
-        repeated = {node: entry for (node, verb), entry in found.items() if verb in REPEATED}
+        repeated = {node: entry for (node, verb), entry in entries.items() if verb in REPEATED}
         return {
             node: tuple(
                 dict.fromkeys(
@@ -425,9 +427,9 @@ class Unrolling:
         }
 
 
-def _repeated_edges(found: Mapping[StageKey, Found]) -> list[Edge]:
+def _repeated_edges(entries: Mapping[StageKey, Found]) -> list[Edge]:
     """What delivers to the stages that may be repeated."""
-    return [e for key, one in found.items() if key[1] in REPEATED for e in one.edges.values()]
+    return [e for key, entry in entries.items() if key[1] in REPEATED for e in entry.edges.values()]
 
 
 # The order of a step: everything after what it waits for, each region of stages in one piece.
@@ -479,9 +481,10 @@ def _ordered(
     pieces: dict[Hashable, list[Key]] = {}
     for key in keys:
         pieces.setdefault(piece_of(key), []).append(key)
-    place = {key: piece for piece, members in pieces.items() for key in members}
+    position = {key: piece for piece, members in pieces.items() for key in members}
     between: dict[Hashable, set[Hashable]] = {
-        piece: {place[one] for key in members for one in before[key] if one in place} - {piece}
+        piece: {position[other] for key in members for other in before[key] if other in position}
+        - {piece}
         for piece, members in pieces.items()
     }
     ranks = {piece: min(rank(key) for key in members) for piece, members in pieces.items()}

@@ -69,25 +69,25 @@ def _memory_is_enough(
 
 def _models_are_known(prediction: Estimate, root: Path | None) -> Iterator[Diagnostic]:
     """The size of every model is known, so that memory and time can be predicted."""
-    for one in prediction.unknown:
-        if not one.found:  # no model is drawn yet: told as such
+    for model in prediction.unknown:
+        if not model.found:  # no model is drawn yet: told as such
             continue
-        if root is None and "/" not in one.found:  # a folder that nobody could look into
+        if root is None and "/" not in model.found:  # a folder that nobody could look into
             continue
-        others = [f"`{node}`" for node in one.nodes if node != one.node]
+        others = [f"`{node}`" for node in model.nodes if node != model.node]
         also = f" and {', '.join(others)}" if others else ""
-        at = f"nodes.{one.node}.{one.field}"
+        at = f"nodes.{model.node}.{model.field}"
         meant = [
             name
-            for name in one.suggestions[:1]
-            if one.field == "model.path" and likeness(one.found, name) >= LIKELY
+            for name in model.suggestions[:1]
+            if model.field == "model.path" and likeness(model.found, name) >= LIKELY
         ]
         yield warning(
             "memory.unknown",
             at,
-            f"the size of the model of `{one.node}`{also} is not known, so neither are memory and "
-            f"time of what uses it: {one.reason}",
-            one.hint,
+            f"the size of the model of `{model.node}`{also} is not known, so neither are memory "
+            f"and time of what uses it: {model.reason}",
+            model.hint,
             *(Fix.set(f"Use {name}", at, name) for name in meant),
         )
     for guess in prediction.guessed:

@@ -93,17 +93,17 @@ def first_problem(facts: Facts, node: DatasetNode, problem_in: ProblemIn) -> str
 def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
     """Files of code and folders of models that are named by a path are there."""
     for at, path, what in _named_paths(facts):
-        place = facts.local(path)
-        if place is None or what == "data":
+        local = facts.local(path)
+        if local is None or what == "data":
             continue
         if (
             what == "model"
             and (path.startswith(("./", "/", "~")) or ".." in Path(path).parts)
-            and not os.path.isdir(place)
+            and not os.path.isdir(local)
         ):
             message = f"model folder `{path}` not found{_where(facts, path)}"
             yield error("data.missing_file", at, message, PUT_THERE)
-        elif what == "code" and not os.path.isfile(place):
+        elif what == "code" and not os.path.isfile(local):
             message = f"file `{path}` not found{_where(facts, path)}"
             yield error("data.missing_file", at, message, PUT_THERE)
 
@@ -128,8 +128,8 @@ def _named_paths(facts: Facts) -> Iterator[tuple[str, str, str]]:
 
 def _check_file(facts: Facts, section: str, source: FileSource) -> Iterator[Diagnostic]:
     at, form = f"{section}.path", f"{section}.format"
-    place = facts.local(source.path)
-    if source.written_as != "text" and place is not None and os.path.isdir(place):
+    local = facts.local(source.path)
+    if source.written_as != "text" and local is not None and os.path.isdir(local):
         yield error(
             "data.unknown_format",
             at,
@@ -320,7 +320,7 @@ class _Schemas:
 
     def __call__(self, rows: PlacedRows) -> str | None:
         seen: set[str] = set()
-        for place, row in rows:
+        for where, row in rows:
             value = row.get(self.column)
             entries = value if self.is_listed and isinstance(value, list) else [value]
             for schema in entries:
@@ -331,7 +331,7 @@ class _Schemas:
                 if len(seen) > MOST_SCHEMAS:
                     return None
                 if (problem := _problem_in_text(text)) is not None:
-                    return f"{place}: the JSON schema in `{self.column}` is invalid: {problem}"
+                    return f"{where}: the JSON schema in `{self.column}` is invalid: {problem}"
         return None
 
 

@@ -204,7 +204,7 @@ class Facts:
         return frozenset(
             level
             for level in own
-            if any(relate_pair(level, one) is not Relation.NONE for one in scored)
+            if any(relate_pair(level, other) is not Relation.NONE for other in scored)
         )
 
     def buffers_in(self, levels: Iterable[Level]) -> list[str]:
@@ -256,7 +256,9 @@ class Facts:
         """Everything that is done when a phase starts or a trigger fires, with its path."""
         schedule = self.spec.schedule
         starts = [(f"{path}.do", item.do) for path, item in schedule.items() if item.do]
-        fires = [(f"schedule.triggers.{i}.do", one.do) for i, one in enumerate(schedule.triggers)]
+        fires = [
+            (f"schedule.triggers.{i}.do", trigger.do) for i, trigger in enumerate(schedule.triggers)
+        ]
         return (*starts, *fires)
 
     def counts(self, phase: FlatPhase, stand_ins: Mapping[str, Count] | None = None) -> RowCounts:

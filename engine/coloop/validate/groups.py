@@ -86,20 +86,21 @@ def stretches(facts: Facts) -> Iterator[FlatPhase]:
 def _after_triggers(facts: Facts) -> Iterator[FlatPhase]:
     paths = {completions_path(name) for name in facts.nodes}
     sets = facts.trigger_values
-    for number, trigger in enumerate(facts.spec.schedule.triggers):
+    for index, trigger in enumerate(facts.spec.schedule.triggers):
         do = trigger.do
-        own = sets[number]
+        own = sets[index]
         written = paths.intersection(own)
         if do.stop or not written:
             continue
-        is_sure = not any(one.get(path, own[path]) != own[path] for one in sets for path in written)
-        named = [
-            place for place, one in enumerate(facts.phases) if one.name in as_tuple(trigger.in_)
+        others = [
+            values for values in sets if any(values.get(p, own[p]) != own[p] for p in written)
         ]
+        in_ = as_tuple(trigger.in_)
+        named = [position for position, phase in enumerate(facts.phases) if phase.name in in_]
         first = min(named, default=0) + do.next_phase
         for phase in facts.phases[first:]:
             values = {**facts.values_in(phase), **own}
-            yield replace(phase, overrides=values, fired=number, is_sure=is_sure)
+            yield replace(phase, overrides=values, fired=index, is_sure=not others)
 
 
 def completions_path(name: str) -> str:
@@ -201,14 +202,14 @@ def _of_phase(facts: Facts, name: str, phase: FlatPhase) -> Diagnostic | None:
     cut = _cuts_all(facts, name, phase)
     if cut is None:
         return None
-    number, rule, reason = cut
+    index, rule, reason = cut
     counts = facts.counts(phase, {name: NONE})
     for node, port in sorted(phase.live):
         edges = [edge for edge in facts.walk.into(node, port) if not facts.is_dead(edge, phase)]
         if edges and all(counts.of_edge(edge).rows == 0 for edge in edges):
             return error(
                 "learning.group_of_one",
-                f"nodes.{name}.keep.{number}",
+                f"nodes.{name}.keep.{index}",
                 f"`{rule.rule}` compares the rows of a group, but in {phase.label} every group has "
                 f"one row ({reason}): `{name}` passes none, and `{node}.{port}` has nothing to "
                 "learn from",
@@ -225,16 +226,16 @@ def _cuts_all(facts: Facts, name: str, phase: FlatPhase) -> tuple[int, Rule, str
     assert isinstance(node, FilterNode)
     if facts.is_connected(name, "spare"):
         return None
-    for number, rule in enumerate(node.keep):
+    for index, rule in enumerate(node.keep):
         if not isinstance(rule, AccuracyBand | NonzeroVariance):
             continue
         if isinstance(rule, AccuracyBand) and _keeps_one(
-            facts, f"nodes.{name}.keep.{number}", rule, facts.values_in(phase)
+            facts, f"nodes.{name}.keep.{index}", rule, facts.values_in(phase)
         ):
             continue
         reason = why_alone(facts, name, as_tuple(rule.by), phase)
         if reason is not None:
-            return number, rule, reason
+            return index, rule, reason
     return None
 
 
@@ -282,10 +283,10 @@ def _edges_from_above(
     if facts.lineage.region_of(name) is not None and any(edge.aggregate for edge in edges):
         return []  # what rises does so from later rounds as well, which stand below the row
     own = facts.lineage.own_levels(name)
-    if not own or not all(one.parents for one in own):
+    if not own or not all(level.parents for level in own):
         return []
     ways = {
-        edge.key: {facts.lineage.match(one, facts.lineage.edge_levels(edge))[0] for one in own}
+        edge.key: {facts.lineage.match(level, facts.lineage.edge_levels(edge))[0] for level in own}
         for edge in edges
     }
     paying = [edge for edge in edges if ways[edge.key] != {Relation.NONE}]
@@ -311,6 +312,6 @@ def _finding(
 
 def _or_wider(scored: set[Level]) -> str:
     """Wider groups, where the scored rows differ within them."""
-    roots = {one for level in scored for one in ancestors(level) if not one.parents} - scored
-    names = sorted({one.node for one in roots})
+    above = {ancestor for level in scored for ancestor in ancestors(level)} - scored
+    names = sorted({ancestor.node for ancestor in above if not ancestor.parents})
     return f", widen the groups (`credit: {{group_by: [{', '.join(names)}]}}`)" if names else ""

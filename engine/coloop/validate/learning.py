@@ -65,7 +65,7 @@ def teaching_ports_have_algorithms(facts: Facts) -> Iterator[Diagnostic]:
             section: Any = getattr(node, "algorithm", None)
             has = ""
             if is_short(section):
-                ports = " and ".join(f"`{one}`" for one in PORTS_OF[type(section)])
+                ports = " and ".join(f"`{served}`" for served in PORTS_OF[type(section)])
                 has = f" (`{section.name}` works at {ports})"
             wanted = _default_algorithm(facts, name, port)
             yield error(
@@ -171,8 +171,8 @@ def one_coefficient_follows(facts: Facts) -> Iterator[Diagnostic]:
     for name in dict.fromkeys(name for name, _ in facts.rewards):
         entries = [full for other, full in facts.rewards if other == name]
         follows = [
-            place
-            for place, full in enumerate(entries)
+            index
+            for index, full in enumerate(entries)
             if full.kl is not None and full.kl.target is not None
         ]
         if len(follows) > 1:
@@ -194,7 +194,7 @@ def _missing_input(
     match algorithm:
         case RewardsAlgorithm() if wanted == "reference":
             because, hint = f"`kl` of `{port}`", "connect a reference, or set `kl: null`"
-            paths = [at for _, at, one in algorithm_paths(facts.spec, name) if one is algorithm]
+            paths = [at for _, at, entry in algorithm_paths(facts.spec, name) if entry is algorithm]
             kl_fixes = [Fix.set("Remove `kl`", f"{at}.kl", None) for at in paths[:1]]
         case RewardsAlgorithm():
             hint = "connect a critic, or use an algorithm with its own baseline (grpo, rloo)"
@@ -270,7 +270,7 @@ def fits(facts: Facts, name: str, port: str, entry: Algorithm) -> bool:
 def _unfit(facts: Facts, name: str, port: str, entry: Algorithm, *, alone: bool) -> Diagnostic:
     field = f"algorithm.{port}"
     names = _fitting(facts, name, port)
-    proposed = " or ".join(f"`{one}`" for one in names)
+    proposed = " or ".join(f"`{fitting}`" for fitting in names)
     fixes: tuple[Fix, ...] = ()
     if alone and len(names) == 1:
         fixes = (Fix.set(f"Use {names[0]}", f"nodes.{name}.{field}", {"name": names[0]}),)
@@ -509,11 +509,11 @@ def dropout_is_for_texts(facts: Facts) -> Iterator[Diagnostic]:
             continue
         if all(port == "demonstrations" for port in ports):
             continue
-        told = ", ".join(f"{name} {value:g}" for name, value in sorted(shares.items()))
+        shown = ", ".join(f"{name} {value:g}" for name, value in sorted(shares.items()))
         yield notice(
             "learning.dropout",
             f"nodes.{group.name}.training.dropout",
-            f"`{group.name}` has dropout ({told}), which is off unless it learns only from "
+            f"`{group.name}` has dropout ({shown}), which is off unless it learns only from "
             "`demonstrations`: its log-probs are compared with those of texts generated without "
             "dropout",
             "`training.dropout: true` keeps it on, `false` turns it off for demonstrations as well",

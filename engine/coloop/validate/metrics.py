@@ -194,11 +194,11 @@ def _is_misspelt_there(probe: EvaluateNode, metric: str) -> bool:
 def _unwritten(facts: Facts, name: str, metric: str) -> str | None:
     """Why a learner that is known never writes a metric that others do."""
     group = facts.groups.get(name)
-    members = [one for one in (group.members if group else (name,)) if one in facts.learners]
+    members = group.members if group else (name,)
     entries = [
         entry
         for member in members
-        for port in facts.spec.graph.teaching_ports(member)
+        for port in facts.teaching_ports_of(member)
         for entry in facts.algorithms(member, port)
     ]
     if not entries or metric not in WRITTEN_BY:

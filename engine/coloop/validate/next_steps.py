@@ -204,8 +204,8 @@ def _edge(source: str, target: str) -> Change:
 
 
 def _free_name(facts: Facts, kind: str) -> str:
-    name, number = kind, 1
+    name, count = kind, 1
     while name in facts.nodes:
-        number += 1
-        name = f"{kind}_{number}"
+        count += 1
+        name = f"{kind}_{count}"
     return name

@@ -366,11 +366,11 @@ def texts_fit_the_model(facts: Facts) -> Iterator[Diagnostic]:
             room = arch.max_positions // 2
             fix = Fix.set(f"Set it to {room}", path, room)
             observed = needed - new
-            told = f" and read {observed} from tools" if observed else ""
+            reading = f" and read {observed} from tools" if observed else ""
             yield error(
                 "numbers.too_long",
                 f"nodes.{name}.rollout.max_new_tokens",
-                f"`{name}` may generate {new} tokens{told}, but the context of its model is "
+                f"`{name}` may generate {new} tokens{reading}, but the context of its model is "
                 f"{arch.max_positions} tokens, including the prompt",
                 "lower `max_new_tokens`, or use a model with a longer context",
                 fix,
@@ -388,10 +388,10 @@ def rates_are_sane(facts: Facts) -> Iterator[Diagnostic]:
         low, high = SANE_RATES[optimizer.name]
         values = {f"nodes.{group.name}": optimizer.lr}
         values |= {p.label: p.overrides[path] for p in facts.phases if path in p.overrides}
-        for place, rate in values.items():
+        for source, rate in values.items():
             if not isinstance(rate, int | float) or low <= rate <= high:
                 continue
-            where = "" if place.startswith("nodes.") else f" in {place}"
+            where = "" if source.startswith("nodes.") else f" in {source}"
             yield warning(
                 "numbers.learning_rate",
                 f"nodes.{group.name}.training.optimizer.lr",

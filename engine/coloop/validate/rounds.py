@@ -144,11 +144,11 @@ def _followed(facts: Facts, region: RoundsRegion) -> list[frozenset[str]]:
     """By round, the nodes of a region that have rows in it."""
     order = [name for name in facts.walk.order if name in region.nodes]
     rounds: list[frozenset[str]] = []
-    for number in range(1, min(region.rounds, ROUNDS_FOLLOWED) + 1):
+    for turn in range(1, min(region.rounds, ROUNDS_FOLLOWED) + 1):
         before = rounds[-1] if rounds else frozenset()
         here: set[str] = set()
         for name in order:
-            if _has_rows(facts, region, name, here, before, is_first=number == 1):
+            if _has_rows(facts, region, name, here, before, is_first=turn == 1):
                 here.add(name)
         rounds.append(frozenset(here))
         if not here:
@@ -270,7 +270,7 @@ def _refills_of_phase(facts: Facts, phase: FlatPhase) -> Iterator[Diagnostic]:
                     f"the refill of `{region.filter}` repeats `{other}`, which has its own `fill`",
                     "keep one of the two, or start this refill after it with `from`",
                 )
-        if any(region.filter in one and not region.nodes <= one for one in rounds):
+        if any(region.filter in nodes and not region.nodes <= nodes for nodes in rounds):
             yield _bad_region(
                 region.filter,
                 f"`{region.filter}` is inside a cycle of rounds, but its refill starts before that "

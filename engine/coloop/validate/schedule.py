@@ -83,8 +83,8 @@ FIRST_LESSONS: dict[ModeName, str] = {
 def _first_lesson(facts: Facts) -> str:
     """A lesson of the loop's mode, at a learner that is there."""
     lesson = FIRST_LESSONS[mode_of(facts.spec)]
-    what, _, place = lesson.partition(" to `")
-    kind, _, port = place.rstrip("`").partition(".")
+    what, _, port_of_kind = lesson.partition(" to `")
+    kind, _, port = port_of_kind.rstrip("`").partition(".")
     name = next((name for name, node in facts.nodes.items() if node.kind == kind), kind)
     return f"{what} to `{name}.{port}`"
 
@@ -186,12 +186,12 @@ def overrides_fit(facts: Facts) -> Iterator[Diagnostic]:
             yield from _check_override(facts, path, value, f"{phase.path}.set.{path}")
     for index, item in enumerate(facts.spec.schedule.anneal):
         for key, value in (("from", item.from_), ("to", item.to)):
-            place = f"schedule.anneal.{index}.{key}"
-            yield from _check_override(facts, item.path, value, place)
+            field = f"schedule.anneal.{index}.{key}"
+            yield from _check_override(facts, item.path, value, field)
     for index, trigger in enumerate(facts.spec.schedule.triggers):
         for path, value in trigger.do.set.items():
-            place = f"schedule.triggers.{index}.do.set.{path}"
-            yield from _check_override(facts, path, value, place)
+            field = f"schedule.triggers.{index}.do.set.{path}"
+            yield from _check_override(facts, path, value, field)
 
 
 def best_is_known(facts: Facts) -> Iterator[Diagnostic]:
@@ -248,7 +248,7 @@ def nearest_sources(facts: Facts, phase: FlatPhase, starts: list[str]) -> set[st
     return {name for name in reach(starts, givers) if kinds[name] in ("dataset", "buffer")}
 
 
-def _check_override(facts: Facts, path: str, value: object, place: str) -> Iterator[Diagnostic]:
+def _check_override(facts: Facts, path: str, value: object, field: str) -> Iterator[Diagnostic]:
     if check_path(facts.spec, path) is not None:
         return
     try:
@@ -257,7 +257,7 @@ def _check_override(facts: Facts, path: str, value: object, place: str) -> Itera
         diagnostic = problem.diagnostics[0]
         if isinstance(diagnostic, Diagnostic):
             message = f"`{path}` cannot be {value!r}: {diagnostic.message}"
-            yield diagnostic.model_copy(update={"message": message, "node": None, "field": place})
+            yield diagnostic.model_copy(update={"message": message, "node": None, "field": field})
 
 
 # Buffers and the phases that fill them: do rows arrive, are they enough, is there a cap; and what

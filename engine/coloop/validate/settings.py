@@ -156,8 +156,8 @@ def _worth(*patterns: str | None) -> str:
     """Values for the words that patterns list, as `=(yes|no)` does: of each the first is the better
     one."""
     listed = [re.search(r"\((\w+(?:\|\w+)+)\)", pattern or "") for pattern in patterns]
-    words = [found[1].split("|") for found in listed if found] or [["right", "wrong"]]
-    worth = {word: int(place == 0) for group in words for place, word in enumerate(group)}
+    words = [match[1].split("|") for match in listed if match] or [["right", "wrong"]]
+    worth = {word: int(index == 0) for group in words for index, word in enumerate(group)}
     return f"{{{', '.join(f'{word}: {value}' for word, value in worth.items())}}}"
 
 

@@ -88,7 +88,7 @@ class Glance:
 def leading_out(root: Path, path: str) -> str | None:
     """What of a path leads out of the folder once links are followed, in words: the path, or an
     entry of the folder that it names; None: nothing does."""
-    bounds, place = root.resolve(), root / os.path.expanduser(path)
+    bounds, target = root.resolve(), root / os.path.expanduser(path)
 
     def admits(entry: Path) -> bool:
         try:
@@ -96,15 +96,15 @@ def leading_out(root: Path, path: str) -> str | None:
         except (OSError, RuntimeError, ValueError):
             return False
 
-    if not admits(place):
+    if not admits(target):
         return f"`{path}`"
     try:
-        entry = entry_outside(place, admits) if place.is_dir() else None
+        entry = entry_outside(target, admits) if target.is_dir() else None
     except TooManyEntries as problem:
         return f"`{path}` contains {problem}, and one of them perhaps"
     except (OSError, ValueError):
         return None
-    return None if entry is None else f"`{path}` contains {entry.relative_to(place)}, which"
+    return None if entry is None else f"`{path}` contains {entry.relative_to(target)}, which"
 
 
 def glance_at(source: FileSource, root: Path, *, is_confined: bool = False) -> Glance:
@@ -139,7 +139,7 @@ def problem_of_rows(
     """What is wrong in the rows of a source up to `CHECKED_BYTES`, or nothing; of a file it is kept
     until the file changes."""
     if isinstance(source, InlineSource):
-        return problem_in((f"row {number}", row) for number, row in enumerate(source.rows, 1))
+        return problem_in((f"row {index}", row) for index, row in enumerate(source.rows, 1))
     path, form = root / os.path.expanduser(source.path), source.written_as
     try:
         facts = path.stat()
@@ -170,12 +170,12 @@ class Values:
     unfold: str | None
 
     def __call__(self, rows: PlacedRows) -> str | None:
-        for place, row in rows:
+        for where, row in rows:
             names = {name: own for name, own in self.columns if own in row}
             try:
                 read_values(row, names, self.unfold)
             except ValueProblem as problem:
-                return f"{place}: {problem}"
+                return f"{where}: {problem}"
         return None
 
 
@@ -256,12 +256,12 @@ def _lines(file: BinaryIO, start: int, length: int) -> Iterator[tuple[bytes, int
     file.seek(start)
     if start:
         file.readline()
-    number = 0
+    line_number = 0
     while file.tell() < start + length and (line := file.readline()):
-        number += 1
-        text = line.removeprefix(BOM_UTF8) if start == 0 and number == 1 else line
+        line_number += 1
+        text = line.removeprefix(BOM_UTF8) if start == 0 and line_number == 1 else line
         if text.strip():
-            yield text, None if start else number
+            yield text, None if start else line_number
 
 
 def _rows_of(lines: Iterator[tuple[bytes, int | None]]) -> Iterator[list[_Row]]:
@@ -272,12 +272,12 @@ def _rows_of(lines: Iterator[tuple[bytes, int | None]]) -> Iterator[list[_Row]]:
         except ValueError:
             rows = []
         if len(rows) != len(some) or not all(isinstance(row, dict) for row in rows):
-            rows = [_read_row(line, number) for line, number in some]
-        yield [(row, number) for row, (_, number) in zip(rows, some, strict=True)]
+            rows = [_read_row(line, line_number) for line, line_number in some]
+        yield [(row, line_number) for row, (_, line_number) in zip(rows, some, strict=True)]
 
 
-def _read_row(line: bytes, number: int | None) -> dict[str, object]:
-    where = "a line" if number is None else f"line {number}"
+def _read_row(line: bytes, line_number: int | None) -> dict[str, object]:
+    where = "a line" if line_number is None else f"line {line_number}"
     try:
         # As text: of bytes, json would guess the encoding.
         row = json.loads(line.decode())

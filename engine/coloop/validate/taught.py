@@ -141,7 +141,7 @@ def pairs_are_sure_where_they_must_be(facts: Facts) -> Iterator[Diagnostic]:
                 yield warning(
                     "learning.soft_pairs",
                     f"nodes.{name}.algorithm",
-                    f"pairs of {', '.join(f'`{one}`' for one in givers)} have a column "
+                    f"pairs of {', '.join(f'`{giver}`' for giver in givers)} have a column "
                     f"`probability` at `{name}.pairs`, but `{entry.name}` treats each pair as "
                     f"certain: {end}",
                     f"{remedy}, or remove the column from the data",
@@ -175,7 +175,7 @@ def _soft_giver(facts: Facts, edge: Edge, seen: frozenset[str]) -> str | None:
         judged = "preference" if node.method == "relabel" else "scores"
         if node.method != "direct" and node.soft is not False and facts.is_connected(name, judged):
             return name
-    givers = (_soft_giver(facts, one, seen | {name}) for one in facts.walk.into(name, "pairs"))
+    givers = (_soft_giver(facts, above, seen | {name}) for above in facts.walk.into(name, "pairs"))
     return next((giver for giver in givers if giver is not None), None)
 
 
@@ -289,11 +289,11 @@ def _giver_of_steps(facts: Facts, edge: Edge, seen: frozenset[str]) -> str | Non
     if name in seen or edge.source.port != "scores" or not hands_on:
         return None
     givers = (
-        _giver_of_steps(facts, one, seen | {name})
-        for one in facts.walk.into(name, "scores")
-        if not facts.is_dead(one)
+        _giver_of_steps(facts, above, seen | {name})
+        for above in facts.walk.into(name, "scores")
+        if not facts.is_dead(above)
     )
-    return next((one for one in givers if one is not None), None)
+    return next((above for above in givers if above is not None), None)
 
 
 def _asks_for_rows(facts: Facts, edge: Edge) -> bool:

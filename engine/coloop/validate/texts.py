@@ -110,14 +110,14 @@ def _accessed(access: nodes.Getattr | nodes.Getitem) -> tuple[str | None, str | 
 
 
 def _columns_of_others(tree: nodes.Template) -> set[str]:
-    found: set[str] = set()
+    columns: set[str] = set()
     for call in tree.find_all(nodes.Call):
         if not isinstance(call.node, nodes.Name) or call.node.name not in TEXT_FUNCTIONS:
             continue
         first = call.args[0] if call.args else None
         if isinstance(first, nodes.Const) and isinstance(first.value, str):
-            found.add(first.value)
-    return found
+            columns.add(first.value)
+    return columns
 
 
 def parsed_code(code: str) -> ast.Module | FunctionNames:
@@ -149,12 +149,12 @@ def names_in_function(code: str, function: str) -> FunctionNames:
     positional = [*arguments.posonlyargs, *arguments.args]
     needed = positional[: len(positional) - len(arguments.defaults)]
     keyword = [
-        one
-        for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        argument
+        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
         if default is None
     ]
     return FunctionNames(
-        parameters=tuple(one.arg for one in (*needed, *keyword)),
+        parameters=tuple(argument.arg for argument in (*needed, *keyword)),
         takes_rest=arguments.kwarg is not None,
         line=made.lineno,
     )

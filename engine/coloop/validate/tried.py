@@ -39,31 +39,30 @@ def with_tried_fixes(
 ) -> list[Diagnostic]:
     """The same findings, each with those of its fixes that help."""
     queue = sorted(
-        (place, number)
-        for number, finding in enumerate(findings)
-        for place in range(len(finding.fixes))
+        (rank, index)
+        for index, finding in enumerate(findings)
+        for rank in range(len(finding.fixes))
     )
     if not queue:
         return list(findings)
     document = to_dict(facts.spec)
     before = _errors(findings)
     held = _held_out(facts)
-    found: dict[int, list[_Tried]] = {}
-    for place, number in queue[:MOST_TRIED]:
-        fix = findings[number].fixes[place]
+    tried: dict[int, list[_Tried]] = {}
+    for rank, index in queue[:MOST_TRIED]:
+        fix = findings[index].fixes[rank]
         after = _applied(facts, document, fix)
         if after is None or held & _learned(after):
             continue
-        told = list(check(after))
-        if _new_errors(before, told, fix):
-            continue
-        trial = _Tried(fix, sum(one.is_error for one in told), len(told))
-        found.setdefault(number, []).append(trial)
+        left = list(check(after))
+        if not _new_errors(before, left, fix):
+            trial = _Tried(fix, sum(finding.is_error for finding in left), len(left))
+            tried.setdefault(index, []).append(trial)
     return [
-        finding.model_copy(update={"fixes": _chosen(found.get(number, []))})
+        finding.model_copy(update={"fixes": _chosen(tried.get(index, []))})
         if finding.fixes
         else finding
-        for number, finding in enumerate(findings)
+        for index, finding in enumerate(findings)
     ]
 
 
@@ -90,10 +89,10 @@ def _columns(facts: Facts, spec: LoopSpec) -> dict[str, frozenset[str]]:
 
 
 def _new_errors(
-    before: "Counter[tuple[str, str | None]]", told: Iterable[Diagnostic], fix: Fix
+    before: "Counter[tuple[str, str | None]]", after: Iterable[Diagnostic], fix: Fix
 ) -> bool:
     drawn_further = _is_step(fix)
-    return any(not (drawn_further and code in UNFINISHED) for code, _ in _errors(told) - before)
+    return any(not (drawn_further and code in UNFINISHED) for code, _ in _errors(after) - before)
 
 
 def _errors(findings: Iterable[Diagnostic]) -> "Counter[tuple[str, str | None]]":
@@ -128,10 +127,10 @@ def _chosen(tried: Sequence[_Tried]) -> tuple[Fix, ...]:
     """Fixes that resolve most come first; at most a few next steps."""
     steps = sorted(
         (trial for trial in tried if _is_step(trial.fix)),
-        key=lambda one: (one.errors, one.findings),
+        key=lambda trial: (trial.errors, trial.findings),
     )
     others = [trial for trial in tried if not _is_step(trial.fix)]
-    return tuple(one.fix for one in (*steps[:MOST_STEPS], *others))
+    return tuple(trial.fix for trial in (*steps[:MOST_STEPS], *others))
 
 
 def _is_step(fix: Fix) -> bool:

@@ -54,7 +54,7 @@ class _Code:
 
     def has_beside(self, name: str) -> bool:
         modules = self.read.modules
-        return name in modules or any(one.startswith(f"{name}.") for one in modules)
+        return name in modules or any(module.startswith(f"{name}.") for module in modules)
 
 
 def code_files_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
@@ -158,7 +158,7 @@ def _nearest(code: _Code, name: str) -> str | None:
     beside = [] if code.folder is None else _modules_in(code.folder)
     first, _, rest = name.partition(".")
     if rest and code.has_beside(first) and code.folder is not None:
-        inner = [f"{first}.{one}" for one in _modules_in(code.folder / first)]
+        inner = [f"{first}.{module}" for module in _modules_in(code.folder / first)]
         return did_you_mean(name, inner)
     installed = {m.name for m in pkgutil.iter_modules(_libraries())} | sys.stdlib_module_names
     others = sorted(name for name in installed if not name.startswith("_"))

@@ -211,20 +211,22 @@ def _comes_without_head(facts: Facts, group: WeightsGroup, name: str) -> bool:
 
 def members_learn_as_often(facts: Facts) -> Iterator[Diagnostic]:
     """Roles that learn on the same weights in one stage say the same of `updates`."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for phase in facts.phases:
         for group in facts.groups.values():
             live = [name for name in group.members if any(name == node for node, _ in phase.live)]
-            said = updates_by_member(facts.spec, live)
-            if len(set(said.values())) < 2 or group.name in told:
+            updates = updates_by_member(facts.spec, live)
+            if len(set(updates.values())) < 2 or group.name in reported:
                 continue
-            told.add(group.name)
-            last = next(name for name in reversed(said) if said[name] != next(iter(said.values())))
-            paths = {name: f"schedule.learn.{name}.updates" for name in said}
+            reported.add(group.name)
+            last = next(
+                name for name in reversed(updates) if updates[name] != next(iter(updates.values()))
+            )
+            paths = {name: f"schedule.learn.{name}.updates" for name in updates}
             yield error(
                 "learning.updates",
                 paths[last],
-                " and ".join(f"`{name}` sets `updates: {count}`" for name, count in said.items())
+                " and ".join(f"`{name}` sets `updates: {count}`" for name, count in updates.items())
                 + f", but they share the weights of `{group.name}` and are trained in one stage",
                 "set the same value for all, or train them in different phases",
                 *(
@@ -234,7 +236,7 @@ def members_learn_as_often(facts: Facts) -> Iterator[Diagnostic]:
                             Change(op="set", path=path, value=count) for path in paths.values()
                         ),
                     )
-                    for count in sorted(set(said.values()))
+                    for count in sorted(set(updates.values()))
                 ),
             )
 
@@ -304,7 +306,7 @@ def adapters_are_narrow(facts: Facts) -> Iterator[Diagnostic]:
         if lora is None or arch is None:
             continue
         widths = adapted_widths(arch, lora)
-        layer, width = min(widths.items(), key=lambda one: one[1], default=("", lora.rank + 1))
+        layer, width = min(widths.items(), key=lambda item: item[1], default=("", lora.rank + 1))
         if lora.rank < width:
             continue
         yield warning(

@@ -90,11 +90,11 @@ def explain(
     phases: list[PhaseEstimate] = []
     main, step_of_parts, most = None, 0.0, (False, -1.0)
     for phase, load in zip(unrolled.phases, survey.phases, strict=True):
-        told, step = times.of_phase(phase, load)
-        phases.append(told)
-        weight = told.step_seconds is None, step * unrolled.expected_steps(phase, root)
+        estimated_phase, step = times.of_phase(phase, load)
+        phases.append(estimated_phase)
+        weight = estimated_phase.step_seconds is None, step * unrolled.expected_steps(phase, root)
         if weight > most:
-            main, step_of_parts, most = told, step, weight
+            main, step_of_parts, most = estimated_phase, step, weight
     known = [phase.seconds for phase in phases if phase.seconds is not None]
     estimated = _estimate(spec, times, main)
     return Explanation(
@@ -250,7 +250,7 @@ def _gpus(survey: Survey, memory: Memory, held: PoolMemory) -> Iterator[GpuEstim
     def values(*, is_first: bool) -> dict[str, Any]:
         stage, peak = peak_of(held, is_first=is_first)
         parts = tuple(_parts(held, is_first))
-        told: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "pool": pool.name,
             "capacity_bytes": survey.machine.capacity_bytes(pool),
             "usable_bytes": usable,
@@ -262,9 +262,9 @@ def _gpus(survey: Survey, memory: Memory, held: PoolMemory) -> Iterator[GpuEstim
         }
         if unknown:
             models = " and ".join(f"`{name}`" for name in unknown)
-            told |= {"peak_bytes": None, "peak_stage": "", "fits": None}
-            told["reason"] = f"the model of {models} is not known"
-        return told
+            facts |= {"peak_bytes": None, "peak_stage": "", "fits": None}
+            facts["reason"] = f"the model of {models} is not known"
+        return facts
 
     first = values(is_first=True)
     others = values(is_first=False) if any(claim.first_only for claim in held.claims) else first

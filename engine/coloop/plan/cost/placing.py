@@ -94,7 +94,7 @@ def place(
     yours = _placement(spec, now)
     gpus = unrolled.settings(root).survey.machine.preset.gpus
     groups = tuple(weights_groups(spec).values())
-    found: list[tuple[float, int, dict[str, Any]]] = []
+    fitting: list[tuple[float, int, dict[str, Any]]] = []
     tried = 0
     for changes in islice(_candidates(spec, groups, gpus), MOST_TRIES):
         tried += 1
@@ -104,9 +104,9 @@ def place(
         except ColoopError:
             continue
         if cost.estimate.fits:
-            found.append((cost.step_of_parts, tried, changes))
+            fitting.append((cost.step_of_parts, tried, changes))
     suggested, taken, reason = None, dict[str, Any](), _why_none(now, gpus, tried)
-    for _, _, changes in sorted(found, key=lambda one: one[:2]):
+    for _, _, changes in sorted(fitting, key=lambda candidate: candidate[:2]):
         other = apply_overrides(spec, changes)
         cost = explain(other, Unrolled(other, unrolled.lineages), root=root)
         gain = now.step_of_parts - cost.step_of_parts
@@ -174,7 +174,7 @@ def _units(spec: LoopSpec, groups: Sequence[WeightsGroup]) -> list[tuple[str, ..
     for group in groups:
         model = model_of(spec.nodes[group.name])
         leader = model.of if isinstance(model, SnapshotModel) else group.name
-        known = any(one.name == leader for one in groups)
+        known = any(other.name == leader for other in groups)
         units.setdefault(leader if known else group.name, []).append(group.name)
     return [tuple(names) for names in units.values()]
 
@@ -192,7 +192,7 @@ def _partitions(
     for size in range(len(rest) - count + 2):
         for chosen in combinations(range(len(rest)), size):
             block = (first, *(rest[index] for index in chosen))
-            others = [one for index, one in enumerate(rest) if index not in chosen]
+            others = [unit for index, unit in enumerate(rest) if index not in chosen]
             for more in _partitions(others, count - 1):
                 yield [block, *more]
 
@@ -200,11 +200,11 @@ def _partitions(
 def _splits(gpus: int, count: int) -> Iterator[tuple[int, ...]]:
     """Ways to divide GPUs, in eighths of all where there are many, the most even first."""
     step = max(gpus // 8, 1)
-    found = [
+    splits = [
         (*(b - a for a, b in zip((0, *cuts), cuts, strict=False)), gpus - cuts[-1])
         for cuts in combinations(range(step, gpus, step), count - 1)
     ]
-    yield from sorted(found, key=lambda sizes: (max(sizes) - min(sizes), sizes))
+    yield from sorted(splits, key=lambda sizes: (max(sizes) - min(sizes), sizes))
 
 
 def _pools(
@@ -239,8 +239,8 @@ def _changes(
 
 def _as_changes(spec: LoopSpec, changes: Mapping[str, Any]) -> Iterator[FitChange]:
     old_pools = {
-        name: {"gpus": one.gpus} if one.gpus else {"workers": one.workers}
-        for name, one in spec.hardware.pools.items()
+        name: {"gpus": pool.gpus} if pool.gpus else {"workers": pool.workers}
+        for name, pool in spec.hardware.pools.items()
     }
     for path, new in changes.items():
         old = old_pools if path == "hardware.pools" else value_at(spec, path)
@@ -292,12 +292,12 @@ def _known(pool: str, sizes: Mapping[str, int], main: str) -> str:
 
 
 def _verbs(cost: Explanation) -> dict[str, float]:
-    phase = next((one for one in cost.phases if one.name == cost.main), None)
-    found: dict[str, float] = {}
+    phase = next((estimated for estimated in cost.phases if estimated.name == cost.main), None)
+    seconds: dict[str, float] = {}
     for stage in phase.stages if phase is not None else ():
         verb = stage.rpartition(".")[2]
-        found[verb] = found.get(verb, 0.0) + cost.stage_of_parts.get(stage, 0.0)
-    return found
+        seconds[verb] = seconds.get(verb, 0.0) + cost.stage_of_parts.get(stage, 0.0)
+    return seconds
 
 
 def _text(homes: Sequence[Home]) -> str:
@@ -324,15 +324,15 @@ def _reason(yours: Placement, suggested: Placement) -> str:
         verb: suggested.verbs.get(verb, 0.0) - yours.verbs.get(verb, 0.0)
         for verb in dict.fromkeys((*yours.verbs, *suggested.verbs))
     }
-    told = [
+    gains = [
         f"{verb} {'+' if gain > 0 else '−'}{abs(gain):.1f} s"
-        for verb, gain in sorted(moved.items(), key=lambda one: one[1])
+        for verb, gain in sorted(moved.items(), key=lambda item: item[1])
         if abs(gain) >= 0.05
     ]
-    told_of = f": {', '.join(told)}" if told else ""
+    shown = f": {', '.join(gains)}" if gains else ""
     if len(suggested.homes) > 1 and yours.text != suggested.text:
-        return f"{suggested.text} work side by side{told_of}"
-    return f"{suggested.text}{told_of}"
+        return f"{suggested.text} work side by side{shown}"
+    return f"{suggested.text}{shown}"
 
 
 # Which backend a learner is advised to use, and what the others would cost.
@@ -384,10 +384,10 @@ def _advice(
     spec: LoopSpec, group: str, prices: Prices, refusal: Callable[[LoopSpec], str | None]
 ) -> BackendAdvice:
     path = f"nodes.{group}.training.backend"
-    said = value_at(spec, path)
-    left_open = spec if said is None else apply_overrides(spec, {path: None})
+    written = value_at(spec, path)
+    left_open = spec if written is None else apply_overrides(spec, {path: None})
     chosen = prices.of(left_open)
-    decision = next((one for one in chosen.decisions if one.path == path), None)
+    decision = next((choice for choice in chosen.decisions if choice.path == path), None)
     advised: Backend = decision.value if decision is not None else "single"
     reason = decision.reason if decision is not None else "nothing else is needed"
     size = chosen.estimate.parameters.get(group)
@@ -398,8 +398,8 @@ def _advice(
     )
     return BackendAdvice(
         node=group,
-        backend=said or advised,
-        is_said=said is not None,
+        backend=written or advised,
+        is_said=written is not None,
         advised=advised,
         reason=f"{weights}{reason}",
         options=tuple(_options(spec, path, prices, refusal)),

@@ -66,8 +66,8 @@ class Prices:
     def refusals_of_answer(self, answer: LoopSpec) -> tuple[Diagnostic, ...]:
         """The same of an answer: in the words of the loop that was asked about, where it is refused
         as well."""
-        found = self.refusals(answer)
-        return (self.refusals(self.unrolled.spec) or found) if found else ()
+        refusals = self.refusals(answer)
+        return (self.refusals(self.unrolled.spec) or refusals) if refusals else ()
 
     def runs_as_well(self, tried: LoopSpec, spec: LoopSpec) -> bool:
         """Whether a run takes of one variant all that it takes of another."""
@@ -86,10 +86,10 @@ def relax(
         worst = worst_of(current)
         if current.estimate.fits or current.estimate.unknown or worst is None:
             break
-        found = _next(spec, current, worst, prices, locks)
-        if found is None:
+        relaxed = _next(spec, current, worst, prices, locks)
+        if relaxed is None:
             break
-        change, spec, current = found
+        change, spec, current = relaxed
         changes.append(change)
     if pins and current.estimate.fits:
         bare = apply_overrides(spec, {pin.path: None for pin in pins})
@@ -123,7 +123,8 @@ def is_carried_out(spec: LoopSpec, change: FitChange, explanation: Explanation) 
     decided = {decision.path: decision.value for decision in explanation.decisions}
     backend = training.backend or decided.get(f"nodes.{node}.training.backend") or "single"
     if any(
-        found.field == f"training.{name}" for found in unused_by_backend(node, training, backend)
+        finding.field == f"training.{name}"
+        for finding in unused_by_backend(node, training, backend)
     ):
         return False
     if name != "tensor_parallel":
@@ -196,11 +197,11 @@ def _next(
         outcome = prices.of(tried)
         if not _is_better(outcome, current, worst) or not prices.runs_as_well(tried, spec):
             continue
-        found = change, tried, outcome
+        relaxed = change, tried, outcome
         if outcome.step_of_parts <= (1 + LITTLE) * current.step_of_parts:
-            return found
-        dear.append(found)
-    return min(dear, key=lambda one: one[2].step_of_parts, default=None)
+            return relaxed
+        dear.append(relaxed)
+    return min(dear, key=lambda candidate: candidate[2].step_of_parts, default=None)
 
 
 def _is_better(outcome: Explanation, current: Explanation, worst: GpuEstimate) -> bool:

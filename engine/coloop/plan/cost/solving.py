@@ -78,24 +78,24 @@ def solve(
     budget = budget_change(spec, prices, budget_gib, budget_fraction)
     kept = list(_kept(spec, before, locks))
     start = _with(spec, [*([budget] if budget else []), *kept])
-    found, changes, after = relax(start, prices, locks)
+    answer, changes, after = relax(start, prices, locks)
     least = most_over(after)
     if after.estimate.fits:
-        found, taken, after = _take_back(found, after, prices, locks)
+        answer, taken, after = _take_back(answer, after, prices, locks)
         changes += taken
         changes = [*kept, *merged(changes)]
     else:  # half of an answer is none: the loop stays as it is
-        found, pins, after = as_it_is(start, before, prices)
+        answer, pins, after = as_it_is(start, before, prices)
         changes, least = [*kept, *pins], min(least, most_over(after))
     written = [change for change in changes if value_at(spec, change.path) != change.new]
     return Solution(
-        spec=found,
+        spec=answer,
         changes=tuple(_costed(spec, budget, written, before, after, prices)),
         before=before,
         after=after,
         tried=prices.asked,
         least_over_bytes=least,
-        refusals=prices.refusals_of_answer(found),
+        refusals=prices.refusals_of_answer(answer),
     )
 
 
@@ -175,7 +175,7 @@ def _costed(
         was = now
     taken = {change.path for change in steps}
     rest = seconds.get(budget.path, 0.0) if budget is not None else 0.0
-    decided = [one for one in _decided_otherwise(before, after) if one.path not in taken]
+    decided = [change for change in _decided_otherwise(before, after) if change.path not in taken]
     shares = _shares(decided, rest, around["from"], around["to"])
     if budget is not None:
         yield _solved(budget, before, after, 0.0 if any(shares.values()) else rest, is_written=True)
@@ -188,14 +188,14 @@ def _costed(
 def _decided_otherwise(before: Explanation, after: Explanation) -> list[FitChange]:
     """Open settings that are decided otherwise, what costs least by itself last."""
     old = {decision.path: decision.value for decision in before.decisions}
-    found = [
+    changes = [
         FitChange(path=decision.path, old=None, new=None, reason=decision.reason)
         for decision in after.decisions
         if is_solvable(decision.path)
         and decision.path in old
         and old[decision.path] != decision.value
     ]
-    return sorted(found, key=lambda change: change.path.endswith(".micro_batch"))
+    return sorted(changes, key=lambda change: change.path.endswith(".micro_batch"))
 
 
 def _shares(
@@ -205,17 +205,17 @@ def _shares(
     several settings of one stage are counted once."""
     was, now = before.stage_of_parts, after.stage_of_parts
     moved = {stage: now[stage] - was[stage] for stage in now if stage in was}
-    found: dict[str, float | None] = {}
+    shares: dict[str, float | None] = {}
     seen: dict[str, str] = {}
     for change in decided:
         _, node, section, _ = change.path.split(".", 3)
         stage = f"{node}.{'learn' if section == 'training' else 'generate'}"
-        found[change.path] = None if stage in seen else moved.get(stage, 0.0)
+        shares[change.path] = None if stage in seen else moved.get(stage, 0.0)
         seen.setdefault(stage, change.path)
-    whole = sum(value for value in found.values() if value is not None)
+    whole = sum(value for value in shares.values() if value is not None)
     if not whole:
-        return {p: None if v is None else 0.0 for p, v in found.items()}
-    return {p: None if v is None else v * seconds / whole for p, v in found.items()}
+        return {p: None if v is None else 0.0 for p, v in shares.items()}
+    return {p: None if v is None else v * seconds / whole for p, v in shares.items()}
 
 
 def _solved(
@@ -238,10 +238,10 @@ def _solved(
     )
 
 
-def _in_force(path: str, said: Any, explanation: Explanation) -> Any:
+def _in_force(path: str, written: Any, explanation: Explanation) -> Any:
     """What runs: as said, else as decided."""
-    if said is not None:
-        return said
+    if written is not None:
+        return written
     return next(
         (decision.value for decision in explanation.decisions if decision.path == path), None
     )

@@ -159,7 +159,7 @@ class _Ways:
         held = [path for path in dict.fromkeys(self._locks) if is_solvable(path)]
         is_enough = False
         for path in held:
-            solution = self._solve(locks=[one for one in held if one != path])
+            solution = self._solve(locks=[lock for lock in held if lock != path])
             if solution is not None and solution.fits:
                 is_enough = True
                 title, reason = f"Unlock {_short(path)}", _changed(solution, path)
@@ -253,7 +253,7 @@ class _Ways:
 def _larger(here: presets.HardwarePreset, *, fixed: bool) -> list[presets.HardwarePreset]:
     """Presets with more memory, the least first: on each GPU, or where pools leave the number of
     GPUs open also in all."""
-    found = []
+    larger = []
     for name in presets.list_hardware():
         other = presets.hardware(name)
         is_alike = other.gpus == here.gpus
@@ -262,8 +262,8 @@ def _larger(here: presets.HardwarePreset, *, fixed: bool) -> list[presets.Hardwa
         is_larger = is_alike and other.usable_bytes > here.usable_bytes
         is_more = other.gpu == here.gpu and other.gpus > here.gpus and not fixed
         if other.gpus and (is_larger or is_more):
-            found.append(other)
-    return sorted(found, key=lambda one: (one.gpus * one.usable_bytes, one.gpus))
+            larger.append(other)
+    return sorted(larger, key=lambda preset: (preset.gpus * preset.usable_bytes, preset.gpus))
 
 
 def _short(path: str) -> str:
@@ -285,7 +285,7 @@ def _changed(solution: Solution, path: str | None = None) -> str:
         and change.is_written
         and change.old_value != change.new_value
     ]
-    first = next((one for one in moved if one.path == path), moved[0] if moved else None)
+    first = next((change for change in moved if change.path == path), moved[0] if moved else None)
     if first is None:
         return "everything else stays as it is"
     return f"{_short(first.path)}: {first.old_value} → {first.new_value}"

@@ -148,9 +148,9 @@ class Engines:
         self, kind: EngineKind, copies: int, writers: tuple[str, ...], path: str
     ) -> int:
         rollouts = self._rollouts(writers)
-        said: list[int] = [rollout.max_num_seqs for rollout in rollouts if rollout.max_num_seqs]
-        if said:
-            return max(said)
+        written: list[int] = [rollout.max_num_seqs for rollout in rollouts if rollout.max_num_seqs]
+        if written:
+            return max(written)
         value, reason = ROWS_AT_ONCE, f"{ROWS_AT_ONCE} at most: more at once is no faster"
         rows = max((self.counts.of(node, "rollouts").mean.rows for node in writers), default=0)
         if kind == "vllm" and rows:
@@ -174,7 +174,7 @@ class Engines:
     def _is_colocated(self, owner: str, pool: PoolShare) -> bool:
         """Whether an engine takes turns with updates in its pool."""
         holding = self.weights[owner].pool.name
-        others = [one for one in self.weights.values() if one.pool.name == pool.name]
+        others = [other for other in self.weights.values() if other.pool.name == pool.name]
         return holding == pool.name and any(other.trains for other in others)
 
     def _is_used(self, node: str) -> bool:

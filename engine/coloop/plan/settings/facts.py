@@ -50,20 +50,20 @@ def architecture_of(model: Any, root: Path | None = None) -> Architecture:
             except PresetNotFound as missing:
                 raise UnknownArchitecture(str(missing)) from missing
         case PretrainedModel():
-            found = _from_folder(model.path, root) or _from_known_id(model.path)
-            if found is None:
+            known = _from_folder(model.path, root) or _from_known_id(model.path)
+            if known is None:
                 raise UnknownArchitecture(
                     f"{model.path!r} is not known: there is no such folder with a config.json, and "
                     "no known model with this id"
                 )
-            return found
+            return known
         case RunModel():
-            found = _from_preset_loop(model.run, model.node)
-            if found is None:
+            known = _from_preset_loop(model.run, model.node)
+            if known is None:
                 raise UnknownArchitecture(
                     f"the weights come from the run {model.run!r}, whose model is not known here"
                 )
-            return found
+            return known
     raise UnknownArchitecture("the weights come from another node")
 
 
@@ -83,10 +83,10 @@ def resolve_architecture(
     try:
         return architecture_of(model, root), None
     except UnknownArchitecture as unknown:
-        field, said = named_by(model)
-        near = presets.like_models(said) if field == "model.path" else ()
+        field, named = named_by(model)
+        near = presets.like_models(named) if field == "model.path" else ()
         return None, Note(
-            message=str(unknown), node=node, field=field, is_gap=True, found=said, near=near
+            message=str(unknown), node=node, field=field, is_gap=True, found=named, near=near
         )
 
 
@@ -133,7 +133,7 @@ def adapter_parameters(arch: Architecture, lora: Lora) -> int:
     blocks = 1 if arch.moe is None else arch.moe.experts + arch.moe.shared_experts
     shapes = _adapted_shapes(arch, lora)
     times = {name: blocks if name in IN_EXPERTS else 1 for name in shapes}
-    return lora.rank * arch.layers * sum(times[name] * sum(one) for name, one in shapes.items())
+    return lora.rank * arch.layers * sum(times[name] * sum(shape) for name, shape in shapes.items())
 
 
 def adapted_widths(arch: Architecture, lora: Lora) -> dict[str, int]:

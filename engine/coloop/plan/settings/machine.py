@@ -182,7 +182,7 @@ class Outline:
         bare, notes = lay_out(spec, conditions.processor, workers)
         self.machine, threads = with_threads(spec, bare, conditions, root)
         self.notes: list[Note] = list(notes)
-        self.decisions: dict[str, Decision] = {one.path: one for one in threads}
+        self.decisions: dict[str, Decision] = {decision.path: decision for decision in threads}
         owned = {node: owner_of(spec, node) for node in spec.nodes}
         self.owners = {node: owner for node, owner in owned.items() if owner is not None}
         """Node to the owner of its weights."""
@@ -248,11 +248,11 @@ def _threads(
 
 def _widths(spec: LoopSpec, machine: Machine, root: Path | None) -> dict[str, float]:
     """The widest model of each pool; nothing of a pool of which a model is not known."""
-    found: dict[str, float] = {}
+    widths: dict[str, float] = {}
     for name, group in weights_groups(spec).items():
         arch, _ = resolve_architecture(spec, name, root)
         for pool in {holding_pool(spec, group), *writing_pools(spec, group)}:
-            place = machine.pool(pool).name
+            home = machine.pool(pool).name
             width = inf if arch is None else arch.hidden_size
-            found[place] = max(found.get(place, 0.0), width)
-    return found
+            widths[home] = max(widths.get(home, 0.0), width)
+    return widths

@@ -134,7 +134,7 @@ class _Layout:
 
     def _pool(self, pool: PoolShare) -> PoolMemory:
         saved = [
-            f"{one.name}.checkpoint" for one in self._weights(pool) if self._is_put_together(one)
+            f"{held.name}.checkpoint" for held in self._weights(pool) if self._is_put_together(held)
         ]
         stages = (*self._stages_of[pool.name], *saved)
         for engine in self._engines(pool):

@@ -83,20 +83,20 @@ def _quota(groups: Path) -> int | None:
         lines = OWN_GROUPS.read_text(encoding="utf-8").splitlines()
     except OSError:
         return None
-    found = []
+    quotas = []
     for line in lines:
-        number, controllers, path = (*line.split(":", 2), "", "")[:3]
-        if number == "0":
-            place, read = groups, _quota_of
+        hierarchy, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if hierarchy == "0":
+            mount, read = groups, _quota_of
         elif "cpu" in controllers.split(","):
-            place, read = groups / controllers, _older_quota_of
+            mount, read = groups / controllers, _older_quota_of
         else:
             continue
-        inner = place / path.lstrip("/")
+        inner = mount / path.lstrip("/")
         for folder in dict.fromkeys((inner, *inner.parents)):
-            if folder == place or place in folder.parents:
-                found.append(read(folder))
-    limits = [one for one in found if one is not None]
+            if folder == mount or mount in folder.parents:
+                quotas.append(read(folder))
+    limits = [limit for limit in quotas if limit is not None]
     return max(1, int(min(limits))) if limits else None
 
 
@@ -124,7 +124,7 @@ def _bf16() -> tuple[bool, str]:
     allowed = os.environ.get(INSTRUCTIONS, "").upper()
     if allowed in WITHOUT_BF16:
         return False, f"{INSTRUCTIONS}={allowed} excludes the instructions for bfloat16"
-    names = " and ".join(sorted(one.upper() for one in there))
+    names = " and ".join(sorted(flag.upper() for flag in there))
     return True, f"this processor has instructions for it ({names})"
 
 

@@ -115,14 +115,14 @@ def _unlimited(name: str, update: UpdateSettings, training: Training) -> Iterato
 def _types(spec: LoopSpec, dtypes: dict[str, Dtypes]) -> Iterator[Decision]:
     """In which types weights are held and computed with, where the loop does not say."""
     for group in weights_groups(spec).values():
-        owner, found = spec.nodes[group.name], dtypes[group.name]
+        owner, types = spec.nodes[group.name], dtypes[group.name]
         field = "training" if group.trainable else "model"
         section = getattr(owner, field, None)
         is_said = getattr(section, "dtype", None) is not None
         has_field = group.trainable or hasattr(section, "dtype")
         if has_field and not is_said:
             path = f"nodes.{group.name}.{field}.dtype"
-            yield Decision(path=path, value=found.compute, reason=found.reason)
+            yield Decision(path=path, value=types.compute, reason=types.reason)
 
 
 # How many processes of a CPU a loop that names no pools gets: those that finish it soonest.
@@ -240,17 +240,17 @@ def _numbers(alone: Trial) -> Sequence[int]:
 
 def _shares(survey: Survey) -> float:
     """How many parts the work of a step has: prompts that are written to, rows of a mini-batch."""
-    found = inf
+    shares = inf
     for engine in survey.engines:
         for node in engine.writers:
             rollout = getattr(survey.spec.nodes[node], "rollout", None)
             each = max(getattr(rollout, "completions_per_prompt", 1), 1)
             rows = survey.counts.of(node, "rollouts").mean.rows
-            found = min(found, rows / each if rows else inf)
+            shares = min(shares, rows / each if rows else inf)
     for weights in survey.weights.values():
         if weights.trains and weights.training.mini_batch is not None:
-            found = min(found, weights.training.mini_batch)
-    return max(found, 1.0)
+            shares = min(shares, weights.training.mini_batch)
+    return max(shares, 1.0)
 
 
 def _against(alone: Trial, conditions: Conditions) -> str | None:
@@ -265,7 +265,7 @@ def _against(alone: Trial, conditions: Conditions) -> str | None:
             return f"`training.backend` of {name} is set, but the number of processes is not"
     if survey.bases:
         return f"each would hold another copy of the frozen weights of {next(iter(survey.bases))}"
-    if any(one.engine == "vllm" for one in survey.settings.values()):
+    if any(engine.engine == "vllm" for engine in survey.settings.values()):
         return "vLLM uses all cores by itself"
     if not alone.steps or not alone.step_seconds or any(note.is_gap for note in survey.notes):
         return "the duration of a step is not known here"

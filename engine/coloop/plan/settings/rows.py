@@ -96,8 +96,10 @@ def _characters(value: Any) -> int:
     """Of a text, of a chat's messages, or of anything else as it is written."""
     if isinstance(value, list):
         return sum(
-            len(str(one.get("content", ""))) if isinstance(one, Mapping) else len(str(one))
-            for one in value
+            len(str(message.get("content", "")))
+            if isinstance(message, Mapping)
+            else len(str(message))
+            for message in value
         )
     return 0 if value is None else len(str(value))
 

@@ -39,10 +39,6 @@ class Serving:
     sequences: int
     """Sequences of full length that run at once."""
 
-    @property
-    def total(self) -> float:
-        return self.weights + self.workspace + self.kv_cache
-
 
 def serve_from_budget(engine: Engine, budget: float) -> Serving:
     """vLLM: the cache gets what weights, workspace and the library leave of `budget` bytes."""

@@ -101,20 +101,22 @@ class Survey(Outline):
         lengths = {}
         for name, node in self.spec.nodes.items():
             if isinstance(node, DatasetNode):
-                found = lengths_of(node, self.root, is_characters=is_characters)
-                texts = lengths[name] = found.texts
-                if found.reason:
+                measured = lengths_of(node, self.root, is_characters=is_characters)
+                texts = lengths[name] = measured.texts
+                if measured.reason:
                     value = f"prompts of {texts.prompt:.0f}, at most {texts.prompt_max:.0f}"
-                    self.decide(f"nodes.{name}.tokens", value, found.reason)
+                    self.decide(f"nodes.{name}.tokens", value, measured.reason)
                 readers = (edge.target for edge in lineage.walk.out_of(name))
-                if {(lineage.walk.kinds[one.node], one.port) for one in readers} - READ_WHOLE:
-                    self._note_rows(name, node, found)
+                if {
+                    (lineage.walk.kinds[reader.node], reader.port) for reader in readers
+                } - READ_WHOLE:
+                    self._note_rows(name, node, measured)
         return RowCounts(lineage, overrides={}, lengths=lengths, is_characters=is_characters)
 
-    def _note_rows(self, name: str, node: DatasetNode, found: Lengths) -> None:
-        if found.is_assumed:
+    def _note_rows(self, name: str, node: DatasetNode, measured: Lengths) -> None:
+        if measured.is_assumed:
             what = f"the lengths of {node.source.type} rows are not known"
-            message = f"{what}: {round(found.texts.prompt_max)} tokens assumed"
+            message = f"{what}: {round(measured.texts.prompt_max)} tokens assumed"
             self.notes.append(Note(message=message, node=name, field="source"))
         if node.rows_per_step is None and node.source.type != "inline":
             message = f"rows of a step are not given: {USUAL_ROWS} assumed"
@@ -204,22 +206,22 @@ class Survey(Outline):
         return None
 
     def pools_of_unknown(self, group: str) -> frozenset[str]:
-        engines = [one for (owner, _), one in self.settings.items() if owner == group]
-        found = {engine.pool for engine in engines if engine.engine != "remote"}
+        engines = [engine for (owner, _), engine in self.settings.items() if owner == group]
+        pools = {engine.pool for engine in engines if engine.engine != "remote"}
         members = self.groups[group].members
         if group in self.updates or not all(map(self.writes_elsewhere, members)):
-            found.add(self.home_of(group).name)
-        return frozenset(found)
+            pools.add(self.home_of(group).name)
+        return frozenset(pools)
 
     def engines_in(self, stage: str) -> tuple[Engine, ...]:
         node, verb = stage.rsplit(".", 1)
         if verb == "evaluate":
-            found = [self.engine_of(writer) for writer in self.probe_writers(node)]
+            engines = [self.engine_of(writer) for writer in self.probe_writers(node)]
         elif verb in ("generate", "score"):
-            found = [self.engine_of(node) or self.search_engine(node)]
+            engines = [self.engine_of(node) or self.search_engine(node)]
         else:
-            found = []
-        return tuple(engine for engine in found if engine is not None)
+            engines = []
+        return tuple(engine for engine in engines if engine is not None)
 
     def search_engine(self, node: str) -> Engine | None:
         """What writes for the policies that a search drives."""
@@ -253,18 +255,18 @@ def usual_dtypes(
         root: folder for relative model paths; without it no file is opened.
     """
     begun = dict(conditions.begun.dtypes) if conditions.begun is not None else {}
-    found: dict[str, Usual] = {}
+    usual: dict[str, Usual] = {}
     for name, group in weights_groups(spec).items():
         if name in begun:
-            found[name] = Usual(dtype=begun[name], reason="as at the start of the run")
+            usual[name] = Usual(dtype=begun[name], reason="as at the start of the run")
         else:
             against = next(_against(spec, group, conditions, root), None)
-            found[name] = (
+            usual[name] = (
                 Usual(dtype="bfloat16", reason=f"bfloat16: {conditions.processor.reason}")
                 if against is None
                 else Usual(dtype="float32", reason=f"float32: {against}")
             )
-    return found
+    return usual
 
 
 def _against(

@@ -80,10 +80,10 @@ class Clock:
         Args:
             phase: in which it runs; None: of a learner, where it learns most.
         """
-        found, pool = self._time(stage, phase), self._survey.pool_of(stage)
+        alone, pool = self._time(stage, phase), self._survey.pool_of(stage)
         if pool is None or pool.gpus or pool.workers == 1 or stage.endswith(".sync"):
-            return found
-        return replace(found, seconds=found.seconds + CPU_CALL_SECONDS * pool.workers)
+            return alone
+        return replace(alone, seconds=alone.seconds + CPU_CALL_SECONDS * pool.workers)
 
     def _time(self, stage: str, phase: PhaseLoad | None) -> StageTime:
         node, verb = stage.rsplit(".", 1)
@@ -233,11 +233,11 @@ class Clock:
     def _cpu_learning(self, update: Update) -> float:
         """Of one process, which has its part of the rows."""
         weights = update.weights
-        core, places = self._core(weights, weights.pool), weights.pool.places
-        tokens = update.work.read * update.work.passes / places
+        core, ranks = self._core(weights, weights.pool), weights.pool.places
+        tokens = update.work.read * update.work.passes / ranks
         micro_batches = tokens / update.settings.tokens_at_once
         if weights.training.micro_batch is not None:
-            rows = update.work.sequences / update.work.sides * update.work.passes / places
+            rows = update.work.sequences / update.work.sides * update.work.passes / ranks
             micro_batches = rows / weights.training.micro_batch
         seconds = learned_seconds(
             core,
@@ -272,11 +272,11 @@ class Clock:
     def _speed(self, weights: Weights, *, recompute: float, is_dense: bool) -> float:
         machine = self._survey.machine
         is_alone = weights.trains and weights.scheme == "single"
-        places = 1 if is_alone else weights.pool.places  # who only reads shares the rows
+        ranks = 1 if is_alone else weights.pool.places  # who only reads shares the rows
         share = machine.preset.training_share * (1.1 - 0.1 * recompute)
         if not is_dense:
             share *= SMALL_BATCH_SHARE
-        return places * machine.preset.bf16_flops * share
+        return ranks * machine.preset.bf16_flops * share
 
     def _summed_seconds(self, update: Update) -> float:
         """States of a layer's tokens are summed over a tensor group: twice forward, twice backward,

@@ -152,18 +152,18 @@ class Updates:
         """Ranks that share each layer while they learn; engines have whole copies beside them."""
         if owner not in self.learners.backends:
             return 1
-        said = training_of(self.outline.spec, owner).tensor_parallel
-        if said is None and backend == "fsdp2" and self.outline.home_of(owner).places > 1:
+        written = training_of(self.outline.spec, owner).tensor_parallel
+        if written is None and backend == "fsdp2" and self.outline.home_of(owner).places > 1:
             path = f"nodes.{owner}.training.tensor_parallel"
             reason = "ranks with whole layers communicate least; engines generate with whole copies"
             return self.outline.decide(path, 1, reason)
-        return said or 1
+        return written or 1
 
     def _packing(self, owner: str, arch: Architecture | None) -> bool:
         """Packing adds nothing to what padded rows need, so memory does not ask for it."""
-        said = training_of(self.outline.spec, owner).packing
-        if said is not None or owner not in self.learners.backends:
-            return bool(said)
+        written = training_of(self.outline.spec, owner).packing
+        if written is not None or owner not in self.learners.backends:
+            return bool(written)
         value = False
         if self.outline.machine.is_cpu:
             reason = (
@@ -179,10 +179,10 @@ class Updates:
         return self.outline.decide(f"nodes.{owner}.training.packing", value, reason)
 
     def _offload(self, owner: str) -> Offload:
-        said = training_of(self.outline.spec, owner).offload
-        is_open = said is None and owner in self.learners.backends
+        written = training_of(self.outline.spec, owner).offload
+        is_open = written is None and owner in self.learners.backends
         if not is_open or self.outline.machine.is_cpu:
-            return said or "none"
+            return written or "none"
         value: Offload = "none"
         path = f"nodes.{owner}.training.offload"
         return self.outline.decide(
@@ -190,9 +190,9 @@ class Updates:
         )
 
     def _reshard(self, owner: str, backend: Backend) -> bool:
-        said = training_of(self.outline.spec, owner).reshard_after_forward
-        if said is not None:
-            return said
+        written = training_of(self.outline.spec, owner).reshard_after_forward
+        if written is not None:
+            return written
         if backend == "fsdp2" and self.learners.states.get(owner) == "spread":
             path = f"nodes.{owner}.training.reshard_after_forward"
             self.outline.decide(path, True, "gathered weights of a layer are freed after it")
@@ -200,9 +200,9 @@ class Updates:
 
     def _zero_stage(self, owner: str, arch: Architecture | None) -> int:
         spec, pool = self.outline.spec, self.outline.home_of(owner)
-        said = training_of(spec, owner).zero_stage
-        if said is not None:
-            return said
+        written = training_of(spec, owner).zero_stage
+        if written is not None:
+            return written
         path = f"nodes.{owner}.training.zero_stage"
         resting = 0.0
         if arch is not None:

@@ -197,22 +197,22 @@ def bases_of(
     """
     groups = weights_groups(spec)
     asked = {name: standing_of(spec, name) for name in groups}
-    standings = {name: one for name, one in asked.items() if one is not None}
-    holders = {one.holder: 0 for one in standings.values()}
-    steps = {**holders, **{name: one.steps for name, one in standings.items()}}
+    standings = {name: standing for name, standing in asked.items() if standing is not None}
+    holders = {standing.holder: 0 for standing in standings.values()}
+    steps = {**holders, **{name: standing.steps for name, standing in standings.items()}}
     keepers: dict[tuple[str, ...], str] = {}
-    found: dict[str, Base] = {}
+    bases: dict[str, Base] = {}
     for name in sorted(steps, key=lambda name: steps[name]):
         holder = standings[name].holder if name in standings else name
         how = backends.get(name, "single")
         spread = f"{how} of {name}" if how == "deepspeed" else how
         held = dtypes[name].matrices, dtypes[name].rest
-        place = holder, holding_pool(spec, groups[name]), *held, spread
-        keeper = keepers.setdefault(place, name)
+        base = holder, holding_pool(spec, groups[name]), *held, spread
+        keeper = keepers.setdefault(base, name)
         if name in standings:
             beside = None if keeper == name else keeper
-            found[name] = Base(lora=standings[name].lora, holder=holder, beside=beside)
-    return found
+            bases[name] = Base(lora=standings[name].lora, holder=holder, beside=beside)
+    return bases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
