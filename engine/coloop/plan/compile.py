@@ -35,7 +35,6 @@ from coloop.spec.groups import (
     writing_pools,
 )
 from coloop.spec.io import content_hash
-from coloop.spec.lineage import Lineages
 from coloop.spec.nodes import model_of
 
 
@@ -59,8 +58,7 @@ def compile_plan(
     """
     if unrolled is None:
         unrolled = Unrolled(spec)
-    lineages, settings = unrolled.lineages, unrolled.settings(root, conditions)
-    compiler = Compiler(spec, lineages, unrolled)
+    settings, compiler = unrolled.settings(root, conditions), Compiler(unrolled)
     plan = Plan(
         name=spec.name,
         spec_hash=content_hash(spec),
@@ -72,19 +70,15 @@ def compile_plan(
         probes=compiler.probes({}),
         decisions=settings.decisions,
     )
-    plan = with_rows(plan, spec, lineages)
+    plan = with_rows(plan, spec, unrolled.lineages)
     return plan.model_copy(update={"explain": explain(plan)})
 
 
 class Compiler:
     """Stages of phases and probes over one spec; the driver asks it again where learners pause."""
 
-    def __init__(
-        self, spec: LoopSpec, lineages: Lineages, unrolled: Unrolled | None = None
-    ) -> None:
-        self._spec = spec
-        self._lineages = lineages
-        self._unrolled = unrolled if unrolled is not None else Unrolled(spec, lineages)
+    def __init__(self, unrolled: Unrolled) -> None:
+        self._spec, self._unrolled = unrolled.spec, unrolled
 
     def unroll(
         self,
@@ -109,7 +103,8 @@ class Compiler:
     def rows(
         self, step: Step, live: Iterable[tuple[str, str]], overrides: Mapping[str, Any]
     ) -> tuple[StageRows, ...]:
-        return rows_of(self._spec, self._lineages.at(overrides), step, live, overrides)
+        lineage = self._unrolled.lineages.at(overrides)
+        return rows_of(self._spec, lineage, step, live, overrides)
 
     def phase(self, unrolled: UnrolledPhase) -> PhasePlan:
         """One phase.

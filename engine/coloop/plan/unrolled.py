@@ -6,12 +6,12 @@ reported in `problems`. Callers decide whether that is an error.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from coloop.plan.closure import WRITES, Serves
+from coloop.plan.closure import WRITES
 from coloop.plan.phases import FlatPhase, epochs_of, flat_phases
 from coloop.plan.settings.processor import Conditions, conditions_here
 from coloop.plan.settings.resolver import Resolved, resolve
@@ -138,7 +138,7 @@ class Unrolled:
         if dead not in self._probes:
             unrolling = self._unrolling(overrides)
             self._probes[dead] = tuple(
-                plan_probe(self.spec, name, unrolling, self._serves_of)
+                plan_probe(name, unrolling)
                 for name, node in self.spec.nodes.items()
                 if isinstance(node, EvaluateNode)
             )
@@ -149,9 +149,9 @@ class Unrolled:
         """The step that trains on these live ports and fills these buffers."""
         unrolling = self._unrolling(overrides)
         step = unrolling.step(Goals(teaching=frozenset(live), fills=frozenset(fills)))
-        stages = self._with_readings(step.stages, step.refills, unrolling)
+        stages = self._with_readings(step, unrolling)
         self.problems += unrolling.problems
-        return Step(stages=stages, refills=step.refills, regions=step.regions)
+        return replace(step, stages=stages)
 
     def _unrolling(self, overrides: Mapping[str, Any]) -> Unrolling:
         return Unrolling(
@@ -177,12 +177,10 @@ class Unrolled:
             return next((pool for pool, writers in pools.items() if node in writers), None)
         return holding_pool(self.spec, group)
 
-    def _with_readings(
-        self, stages: tuple[Stage, ...], refills: tuple[Refill, ...], unrolling: Unrolling
-    ) -> tuple[Stage, ...]:
+    def _with_readings(self, step: Step, unrolling: Unrolling) -> tuple[Stage, ...]:
         """Append the stages without weights that only evaluations of the step's own tables need, if
         the stages that they read from are in the step."""
-        added = list(stages)
+        added = list(step.stages)
         names = {stage.name for stage in added}
         for name, node in self.spec.nodes.items():
             if not isinstance(node, EvaluateNode) or node.instead_of or node.of:
@@ -193,7 +191,7 @@ class Unrolled:
                     for stage in unrolling.sources_of([(edge.source.node, edge.source.port)]):
                         is_light = stage.pool is None and stage.verb in ("score", "prepare")
                         if stage.name not in names and is_light and names.issuperset(stage.after):
-                            added.append(_after_slices(stage, refills))
+                            added.append(_after_slices(stage, step.refills))
                             names.add(stage.name)
         return tuple(added)
 
@@ -221,8 +219,9 @@ SLICED = ("generate", "score", "prepare", "credit")
 """Verbs of the stages that run for a probe; `credit` if the returns of its rows are needed."""
 
 
-def plan_probe(spec: LoopSpec, name: str, unrolling: Unrolling, serves: Serves) -> ProbePlan:
+def plan_probe(name: str, unrolling: Unrolling) -> ProbePlan:
     """The plan of one evaluation, over the live edges of the unrolling."""
+    spec = unrolling.spec
     node = spec.nodes[name]
     assert isinstance(node, EvaluateNode)
     edges = [
@@ -238,7 +237,7 @@ def plan_probe(spec: LoopSpec, name: str, unrolling: Unrolling, serves: Serves) 
         every=node.every,
         instead_of=node.instead_of,
         of=tuple(node.of or ()),
-        of_stages=_serving_stages(node, unrolling, serves),
+        of_stages=_serving_stages(node, unrolling),
         sources=sources,
     )
     if node.instead_of is None:
@@ -274,12 +273,12 @@ def _taught(node: EvaluateNode, unrolling: Unrolling) -> Iterable[Edge]:
         yield from unrolling.live_edges(learner, port)
 
 
-def _serving_stages(node: EvaluateNode, unrolling: Unrolling, serves: Serves) -> tuple[Stage, ...]:
+def _serving_stages(node: EvaluateNode, unrolling: Unrolling) -> tuple[Stage, ...]:
     """Reference stages that the teaching ports named in `of` read."""
     serving = []
     for name in node.of or ():
         learner, _, port = name.partition(".")
-        for reading in serves(learner, port):
+        for reading in unrolling.serves(learner, port):
             serving += [_source(edge) for edge in unrolling.live_edges(learner, reading)]
     if not serving:
         return ()

@@ -7,6 +7,7 @@ from pathlib import Path
 from coloop.plan.closure import READS
 from coloop.plan.compile import Compiler
 from coloop.plan.types import Plan, WeightsPlan
+from coloop.plan.unrolled import Unrolled
 from coloop.runtime.actions import Actions, early_copies
 from coloop.runtime.checkpoints.checkpoint import Checkpoints
 from coloop.runtime.checkpoints.checkpoint_manager import CheckpointManager, pick_up
@@ -94,7 +95,8 @@ def build_session(
     checkpoints = Checkpoints(folder / CHECKPOINTS, spec.run.keep, copies)
 
     probes = Probes(plan, {n: role for n, role in roles.items() if isinstance(role, EvaluateRole)})
-    phase_stages = PhaseStages(lambda: moments.now.spec.schedule.learn, Compiler(spec, lineages))
+    compiler = Compiler(Unrolled(spec, lineages))
+    phase_stages = PhaseStages(lambda: moments.now.spec.schedule.learn, compiler)
     actions = Actions(
         groups, weights, everyone, fields, checkpoints, early_copies(spec, plan, groups)
     )

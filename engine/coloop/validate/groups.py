@@ -5,7 +5,8 @@ no known size here, but rows that are grouped by their own writer are each alone
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from coloop.plan.phases import FlatPhase
 from coloop.spec.algorithm import ResolvedRewards
@@ -20,60 +21,44 @@ from coloop.spec.shaping import AccuracyBand, NonzeroVariance, Rule
 from coloop.validate.facts import Facts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSize:
-    """The greatest size that the groups of a learner can have, and what makes them so small."""
+class GroupOfOne(NamedTuple):
+    """Why every group of a learner has one row."""
 
-    rows: int
     reason: str
     field: str
     hint: str
 
 
-def smallest_groups(facts: Facts, name: str, phase: FlatPhase) -> GroupSize | None:
-    """The greatest size of the learner's groups in a phase; `None` where it is not certain."""
+def groups_of_one(facts: Facts, name: str, phase: FlatPhase) -> GroupOfOne | None:
+    """Why the learner's groups have one row each in a phase; `None` where that is not certain."""
     credit = getattr(facts.nodes[name], "credit", None)
-    rollout = facts.rollout(name)
-    if rollout is None or credit is None:
-        return None
-    if facts.walk.driven.get(name):
+    if facts.rollout(name) is None or credit is None or facts.walk.driven.get(name):
         return None
     if credit.group_by is not None:
-        is_apart = name in credit.group_by and facts.lineage.region_of(name) is None
-        if not is_apart:
+        if name not in credit.group_by or facts.lineage.region_of(name) is not None:
             return None
-        return GroupSize(
-            rows=1,
-            reason=(
-                f"`credit.group_by` names `{name}`, which generated them, "
-                "so each row is its own group"
-            ),
-            field="credit.group_by",
-            hint="name something that several rows share, such as `prompt`, or remove `group_by`",
+        return GroupOfOne(
+            f"`credit.group_by` names `{name}`, which generated them, so each row is its own group",
+            "credit.group_by",
+            "name something that several rows share, such as `prompt`, or remove `group_by`",
         )
     if not _is_asked_once(facts, name, phase):
         return None
-    written = completions(facts, name, phase)
-    size = GroupSize(
-        rows=written,
-        reason="it generates one completion per prompt",
-        field="rollout.completions_per_prompt",
-        hint=(
+    if completions(facts, name, phase) <= 1:
+        return GroupOfOne(
+            "it generates one completion per prompt",
+            "rollout.completions_per_prompt",
             "generate more completions, widen the groups with `credit.group_by`, or set "
-            "`allow_group_of_one`"
-        ),
-    )
-    kept = _kept_of_a_group(facts, name)
-    if kept is not None and kept[1] < written:
-        return GroupSize(
-            rows=kept[1],
-            reason=f"the filter `{kept[0]}` keeps one row per group",
-            field="rewards",
-            hint=(
-                f"let `{kept[0]}` keep more rows with `per_group.max`, or set `allow_group_of_one`"
-            ),
+            "`allow_group_of_one`",
         )
-    return size
+    kept = _kept_of_a_group(facts, name)
+    if kept is None or kept[1] > 1:
+        return None
+    return GroupOfOne(
+        f"the filter `{kept[0]}` keeps one row per group",
+        "rewards",
+        f"let `{kept[0]}` keep more rows with `per_group.max`, or set `allow_group_of_one`",
+    )
 
 
 def stretches(facts: Facts) -> Iterator[FlatPhase]:

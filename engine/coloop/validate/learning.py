@@ -29,7 +29,7 @@ from coloop.spec.nodes import (
 )
 from coloop.validate import next_steps
 from coloop.validate.facts import Facts
-from coloop.validate.groups import completions_path, smallest_groups, stretches
+from coloop.validate.groups import completions_path, groups_of_one, stretches
 from coloop.validate.next_steps import is_short
 
 DEFAULT_ALGORITHMS: Final[Mapping[tuple[str, str], str]] = {
@@ -360,8 +360,8 @@ def groups_are_large_enough(facts: Facts) -> Iterator[Diagnostic]:
         for phase in stretches(facts):
             if (name, "rewards") not in phase.live:
                 continue
-            group = smallest_groups(facts, name, phase)
-            if group is None or group.rows > 1:
+            group = groups_of_one(facts, name, phase)
+            if group is None:
                 continue
             path = completions_path(name)
             is_own = group.field == "rollout.completions_per_prompt" and path not in phase.overrides

@@ -8,10 +8,10 @@ import pytest
 from coloop.plan.compile import Compiler, compile_plan
 from coloop.plan.phases import turns
 from coloop.plan.types import Plan
+from coloop.plan.unrolled import Unrolled
 from coloop.runtime.phases.phase_stages import PhaseStages
 from coloop.runtime.phases.timeline import Timeline, entries_of
 from coloop.spec.graph import LoopSpec
-from coloop.spec.lineage import Lineages
 
 Compiled = Callable[..., Plan]
 
@@ -111,7 +111,7 @@ class NoSources:
 def rhythm(spec: LoopSpec) -> list[list[str]]:
     """Names of the stages of each step of a run."""
     plan = compile_plan(spec)
-    stages = PhaseStages(lambda: spec.schedule.learn, Compiler(spec, Lineages(spec)))
+    stages = PhaseStages(lambda: spec.schedule.learn, Compiler(Unrolled(spec)))
     timeline = Timeline(entries_of(spec, plan), NoSources())
     found = []
     while not timeline.is_over:
@@ -167,7 +167,7 @@ def test_the_rhythm_goes_on_over_phases(loop: Callable[..., LoopSpec]) -> None:
 
 def test_updates_ahead_follow_the_rhythm(loop: Callable[..., LoopSpec]) -> None:
     spec = loop(EDGES, {"steps": 7, "learn": {"actor": {"every": 3, "updates": 2}}}, actor=ACTOR)
-    stages = PhaseStages(lambda: spec.schedule.learn, Compiler(spec, Lineages(spec)))
+    stages = PhaseStages(lambda: spec.schedule.learn, Compiler(Unrolled(spec)))
 
     assert stages.updates_ahead(compile_plan(spec).phases[0], 7) == {"actor": 6}
     assert stages.updates_ahead(compile_plan(spec).phases[0], None) == {}
