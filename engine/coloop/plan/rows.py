@@ -28,6 +28,7 @@ from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.metrics import samples_of
 from coloop.spec.nodes import EvaluateNode
 from coloop.spec.row_counts import NONE, Count, add_up
+from coloop.spec.schedule import LearnRule
 
 Ports = Iterable[tuple[str, str]]
 
@@ -224,14 +225,11 @@ def _learner(
     node: str, live: frozenset[tuple[str, str]], spec: LoopSpec, counting: _Counting
 ) -> Learner:
     ports = tuple(sorted(port for name, port in live if name == node))
-    rule = spec.schedule.learn.get(node)
-    rows = as_rows(counting.taught(node, ports))
-    if rule is None:
-        return Learner(node=node, ports=ports, rows=rows)
+    rule = spec.schedule.learn.get(node) or LearnRule()
     return Learner(
         node=node,
         ports=ports,
-        rows=rows,
+        rows=as_rows(counting.taught(node, ports)),
         every=rule.every,
         after=rule.after,
         updates=rule.updates,

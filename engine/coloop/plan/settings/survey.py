@@ -179,17 +179,10 @@ class Survey(Outline):
     def pool_of(self, stage: str) -> PoolShare | None:
         """Where a stage runs; none for the driver's."""
         node, verb = stage.rsplit(".", 1)
-        if verb == "generate":
-            engine = self.engine_of(node) or self.search_engine(node)
-            return engine.pool if engine is not None else None
-        if verb == "evaluate":
-            return next(
-                (e.pool for n in self.probe_writers(node) if (e := self.engine_of(n))), None
-            )
-        if verb in ("score", "learn", "sync") and (weights := self.weights_of(node)) is not None:
-            judge = self.engine_of(node) if verb == "score" else None
-            return judge.pool if judge is not None else weights.pool
-        return None
+        engines, weights = self.engines_in(stage), self.weights_of(node)
+        if engines:
+            return engines[0].pool
+        return weights.pool if weights is not None and verb in ("score", "learn", "sync") else None
 
     def unknown_group(self, stage: str) -> str | None:
         node, verb = stage.rsplit(".", 1)
