@@ -164,7 +164,7 @@ def _weights_plan(spec: LoopSpec, group: WeightsGroup, settings: Resolved) -> We
         trains=group.trainable,
         source=_source(spec, group.name),
         backend=update.backend if update else settings.survey.settling.spreads_frozen(group.name),
-        dtypes=settings.dtypes[group.name],
+        dtypes=settings.survey.dtypes[group.name],
         base=None if base is None else base.holder,
         beside=None if base is None else base.beside,
         pool=holding_pool(spec, group),

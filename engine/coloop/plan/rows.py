@@ -194,7 +194,8 @@ def as_rows(count: Count) -> Rows:
 
 
 def _with_rows(phase: PhasePlan, spec: LoopSpec, lineage: Lineage) -> PhasePlan:
-    live = _ports(phase.learn)
+    named = (name.partition(".") for name in phase.learn)
+    live = frozenset((node, port) for node, _, port in named)
     counting = _Counting(spec, lineage, Step.of(phase), phase.overrides)
     updates = [
         _update(stage, live, spec, counting) for stage in phase.stages if stage.verb == "learn"
@@ -267,7 +268,3 @@ def samples_of_probe(section: EvaluateNode) -> int | None:
     if section.samples is not None:
         return section.samples
     return max((k for name in section.metrics if (k := samples_of(name)) is not None), default=None)
-
-
-def _ports(names: Iterable[str]) -> frozenset[tuple[str, str]]:
-    return frozenset((node, port) for node, _, port in (name.partition(".") for name in names))

@@ -368,7 +368,8 @@ class Unrolling:
             if key[1] == "sync":
                 before[key].add((key[0], "learn"))
             if key[1] in USES_WEIGHTS:
-                for group in self._groups_used(*key):
+                for user in (key[0], *self._calls(*key)):
+                    group = self.groups.get(user, user)
                     if (group, "learn") not in entries:
                         continue
                     if self._learns_first(key, entries[group, "learn"]):
@@ -385,10 +386,6 @@ class Unrolling:
         rule = self.spec.schedule.learn.get(node)
         is_first = rule is not None and rule.when == "before_score"
         return is_first and verb == "score" and node in learn.members
-
-    def _groups_used(self, node: str, verb: str) -> set[str]:
-        """Weights with which a stage writes or scores, those of nodes that it calls included."""
-        return {self.groups.get(user, user) for user in (node, *self._calls(node, verb))}
 
     def _calls(self, node: str, verb: str) -> tuple[str, ...]:
         is_caller = WRITES.get(self.spec.nodes[node].kind) == verb

@@ -126,7 +126,8 @@ def trees_stay_small(facts: Facts) -> Iterator[Diagnostic]:
     """With `branch: all` every sample goes on; where nothing cuts them there are as many ends as
     completions to the power of the rounds."""
     for region in facts.lineage.regions:
-        cuts = any(_cuts(facts, name) for name in region.nodes)
+        nodes = [facts.nodes[name] for name in region.nodes]
+        cuts = any(n.about.sifts or getattr(n, "code", None) is not None for n in nodes)
         if region.edges[0].branch != "all" or cuts:
             continue
         each = max(multiplied(facts.walk, region).values(), default=1)
@@ -186,11 +187,6 @@ def _is_concat(facts: Facts, name: str) -> bool:
     return section.kind in ALWAYS_CONCAT or getattr(section, "join", None) == "concat"
 
 
-def _cuts(facts: Facts, name: str) -> bool:
-    section = facts.nodes[name]
-    return section.about.sifts or getattr(section, "code", None) is not None
-
-
 # What goes round: illegal circles, handles that call themselves, refills.
 
 
@@ -200,12 +196,13 @@ def graph_has_no_circle(facts: Facts) -> Iterator[Diagnostic]:
     for circle in [*([edge] for edge in own), *_circles(edges)]:
         names = " -> ".join([edge.source.node for edge in circle] + [circle[0].source.node])
         closing = circle[-1]
+        in_rounds = edge_value(closing, rounds=2)
         yield error(
             "structure.cycle",
             facts.place(closing),
             f"a step can never start: {names} wait for one another",
             "a cycle is allowed through a teaching port, a buffer, or an edge with `rounds`",
-            _as_rounds(facts, closing),
+            Fix.set(f"Set two rounds on {closing.label}", facts.place(closing), in_rounds),
             removal(facts, closing),
         )
 
@@ -306,11 +303,6 @@ def _wait_for_each_other(
 
 def _bad_region(name: str, message: str, hint: str) -> Diagnostic:
     return error("structure.fill_region", f"nodes.{name}.fill", message, hint)
-
-
-def _as_rounds(facts: Facts, edge: Edge) -> Fix:
-    value = edge_value(edge, rounds=2)
-    return Fix.set(f"Set two rounds on {edge.label}", facts.place(edge), value)
 
 
 def _circles(edges: list[Edge]) -> Iterator[list[Edge]]:

@@ -56,6 +56,7 @@ def phases_have_goals(facts: Facts) -> Iterator[Diagnostic]:
             )
             continue
         ports = sorted(f"{node}.{port}" for node, port in facts.teaching_ports)
+        lessons = (next_steps.to_lesson(facts, name) for name in facts.nodes)
         yield error(
             "learning.no_goal",
             where,
@@ -63,13 +64,8 @@ def phases_have_goals(facts: Facts) -> Iterator[Diagnostic]:
             "name one of " + ", ".join(f"`{port}`" for port in ports[:3]) + " in `learn`"
             if ports
             else f"connect something to a teaching port, e.g. {_first_lesson(facts)}",
-            *(() if ports else _lessons(facts)),
+            *(() if ports else next((fixes for fixes in lessons if fixes), ())),
         )
-
-
-def _lessons(facts: Facts) -> tuple[Fix, ...]:
-    lessons = (next_steps.to_lesson(facts, name) for name in facts.nodes)
-    return next((fixes for fixes in lessons if fixes), ())
 
 
 FIRST_LESSONS: dict[ModeName, str] = {

@@ -2,7 +2,7 @@
 nothing uses."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from coloop.spec.base import as_tuple
@@ -80,6 +80,7 @@ def edges_join_equal_types(facts: Facts) -> Iterator[Diagnostic]:
             continue
         ports = PORTS[facts.walk.kinds[edge.target.node]].inputs
         fitting = [name for name, port in ports.items() if accepts(port.type, given)]
+        names = ", ".join(f"`{edge.target.node}.{name}`" for name in fitting)
         fixes = [
             _renamed(facts, edge, "target", PortRef(edge.target.node, name)) for name in fitting[:2]
         ]
@@ -87,7 +88,7 @@ def edges_join_equal_types(facts: Facts) -> Iterator[Diagnostic]:
             "structure.type_mismatch",
             facts.place(edge),
             f"`{edge.label}` connects {given} to a port that takes {taken}",
-            _fitting_hint(edge.target.node, fitting, given),
+            f"connect {given} to {names}" if names else f"`{edge.target.node}` takes no {given}",
             *fixes,
             removal(facts, edge),
         )
@@ -185,11 +186,6 @@ def _misplaced(facts: Facts, edge: Edge, option: str, reason: str) -> Diagnostic
         f"remove `{option}`",
         Fix.set(f"Remove `{option}`", facts.place(edge), value),
     )
-
-
-def _fitting_hint(node: str, fitting: Iterable[str], given: PortType) -> str:
-    names = ", ".join(f"`{node}.{name}`" for name in fitting)
-    return f"connect {given} to {names}" if names else f"`{node}` takes no {given}"
 
 
 # Rows that meet in one place: does each of them come once, with one text and one score?

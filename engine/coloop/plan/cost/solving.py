@@ -37,6 +37,7 @@ LEAST_GAIN = 0.002
 MOST_TRIES = 24
 """Variants that are priced to be faster."""
 MOST_ROUNDS = 3
+OPEN_AGAIN = "there is enough memory: if unset, the fastest value is chosen"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +127,10 @@ def _take_back(
     most = prices.asked + MOST_TRIES
     for _ in range(MOST_ROUNDS):
         count = len(changes)
-        for change in _open_again(spec):
-            if change.path in locks or prices.asked >= most:
+        for path, value in solvable_values(spec).items():
+            if path in locks or prices.asked >= most:
                 continue
+            change = FitChange(path=path, old=value, new=None, reason=OPEN_AGAIN)
             tried = with_changes(spec, [change])
             if tried is None:
                 continue
@@ -141,13 +143,6 @@ def _take_back(
         if len(changes) == count:
             break
     return spec, changes, current
-
-
-def _open_again(spec: LoopSpec) -> Iterator[FitChange]:
-    """What may make a step faster where there is room."""
-    reason = "there is enough memory: if unset, the fastest value is chosen"
-    for path, value in solvable_values(spec).items():
-        yield FitChange(path=path, old=value, new=None, reason=reason)
 
 
 def _costed(

@@ -182,7 +182,13 @@ def count_parameters(arch: Architecture, head: str = "language_model") -> Parame
     words.
     """
     if arch.counted is not None:
-        return _with_head(arch.counted, arch.hidden_size, head)
+        if head == "language_model":
+            return arch.counted
+        total, active, own = arch.counted.total, arch.counted.active, arch.counted.head
+        more = arch.hidden_size - own
+        return replace(
+            arch.counted, total=total + more, active=active + more, head=arch.hidden_size
+        )
     h, ffn, experts = arch.hidden_size, arch.ffn, arch.moe
     embedding = arch.vocab_size * h
     own_head = 0 if arch.tied else embedding
@@ -210,13 +216,6 @@ def count_parameters(arch: Architecture, head: str = "language_model") -> Parame
         layer=max(dense if dense_layers else 0, sparse),
         routed=0 if experts is None else sparse_layers * 3 * h * experts.ffn * experts.experts,
     )
-
-
-def _with_head(count: ParameterCount, hidden: int, head: str) -> ParameterCount:
-    if head == "language_model":
-        return count
-    more = hidden - count.head
-    return replace(count, total=count.total + more, active=count.active + more, head=hidden)
 
 
 def kv_bytes_per_token(

@@ -16,7 +16,7 @@ from math import inf
 from pathlib import Path
 
 from coloop.plan.settings.memory import Memory, compute_memory, peak_of
-from coloop.plan.settings.processor import Conditions, conditions_here
+from coloop.plan.settings.processor import Conditions
 from coloop.plan.settings.settings import Decision, EnginePlan, UpdateSettings
 from coloop.plan.settings.survey import PhaseLoad, Survey
 from coloop.plan.settings.throughput import Clock
@@ -33,8 +33,6 @@ class Resolved:
     """Of the weights groups that train, by their names."""
     engines: dict[tuple[str, str], EnginePlan]
     """By weights group and pool."""
-    dtypes: dict[str, Dtypes]
-    """Of every weights group."""
     decisions: tuple[Decision, ...]
     survey: Survey
     memory: Memory
@@ -44,8 +42,8 @@ def resolve(
     spec: LoopSpec,
     phases: Sequence[PhaseLoad],
     probes: Mapping[str, Sequence[str]],
-    root: Path | None = None,
-    conditions: Conditions | None = None,
+    root: Path | None,
+    conditions: Conditions,
 ) -> Resolved:
     """Decides what a loop leaves open.
 
@@ -53,9 +51,7 @@ def resolve(
         phases: what each phase teaches and runs.
         probes: by evaluation, the nodes that run on rows of its own.
         root: folder for relative model paths; without it no file is opened.
-        conditions: None: of a run that begins on this machine.
     """
-    conditions = conditions or conditions_here()
 
     def survey_of(workers: int) -> Survey:
         return Survey(spec, root, phases, probes, conditions, workers)
@@ -75,7 +71,6 @@ def resolve(
     return Resolved(
         updates=updates,
         engines=engines,
-        dtypes=survey.dtypes,
         decisions=tuple(_decisions(spec, survey, memory, processes)),
         survey=survey,
         memory=memory,

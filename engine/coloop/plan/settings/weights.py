@@ -287,7 +287,10 @@ def weigh(
     beside = count.total - _own_head(count, has_logits) if is_elsewhere else 0
     held = precision
     if base is not None and not group.trainable:
-        held = _with_adapter(precision, total - beside, adapter_parameters(arch, base.lora))
+        # An adapter among frozen weights is as wide as one that learns, which it follows.
+        adapter, here = adapter_parameters(arch, base.lora), total - beside
+        frozen = precision.frozen_bytes * (here - adapter) + precision.master_bytes * adapter
+        held = replace(precision, frozen_bytes=frozen / max(here, 1))
     experts = update.expert_parallel * pipeline if update.expert_parallel > 1 else 0
     routed = count.routed if experts and trainable > total / 2 else 0
     blocks = [(total - beside - routed, trainable - routed, tensor * pipeline)]
@@ -373,12 +376,6 @@ def _precision(
 def _own_head(count: ParameterCount, has_logits: bool) -> int:
     """Parameters of a score head, which no two groups share."""
     return 0 if has_logits else count.head
-
-
-def _with_adapter(precision: Precision, total: int, adapter: int) -> Precision:
-    """Of frozen weights an adapter among them is as wide as one that learns, which it follows."""
-    frozen = precision.frozen_bytes * (total - adapter) + precision.master_bytes * adapter
-    return replace(precision, frozen_bytes=frozen / max(total, 1))
 
 
 def _scheme_of(update: UpdateSettings) -> Scheme:
