@@ -10,7 +10,7 @@ from typing import Literal
 
 from coloop.plan.settings.resolver import Resolved
 from coloop.plan.settings.settings import Planned
-from coloop.plan.types import Learner, PhasePlan, Plan, Rows, Update
+from coloop.plan.types import Learner, PhasePlan, Plan, Update
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import rollout_of, training_of
 from coloop.spec.paths import apply_overrides
@@ -97,7 +97,8 @@ def _breakdown(
 
 def _rows(phase: PhasePlan, learner: Learner, spec: LoopSpec, rows: int) -> Iterator[BatchCount]:
     """What leads to the rows that are learned."""
-    written = _rows_at(phase, f"{learner.node}.generate")
+    stage = f"{learner.node}.generate"
+    written = next((counted.rows for counted in phase.rows if counted.stage == stage), None)
     rollout = rollout_of(spec, learner.node)
     if written is None or rollout is None or not written.most:
         yield BatchCount(name="rows", count=rows, sign="", by=1, of="")
@@ -112,10 +113,6 @@ def _rows(phase: PhasePlan, learner: Learner, spec: LoopSpec, rows: int) -> Iter
         yield _times(completions, "rows", rows / written.most, "rows a completion")
     elif rows < written.most:
         yield _by(completions, "rows", written.most / rows, "completions a row that is learned")
-
-
-def _rows_at(phase: PhasePlan, stage: str) -> Rows | None:
-    return next((counted.rows for counted in phase.rows if counted.stage == stage), None)
 
 
 def _times(before: BatchCount, name: str, by: float, of: str) -> BatchCount:

@@ -157,13 +157,10 @@ class Unrolled:
         return Unrolling(
             self.spec,
             self.lineages.at(overrides),
-            serves=self._serves_of,
+            serves=lambda node, port: self._serves.get((node, port), frozenset()),
             pool_of=self._pool_of_stage,
             groups=self._groups,
         )
-
-    def _serves_of(self, node: str, port: str) -> frozenset[str]:
-        return self._serves.get((node, port), frozenset())
 
     def _pool_of_stage(self, node: str, verb: str) -> str | None:
         """The pool in which a stage runs; a sync involves two pools, and runs in the one that holds

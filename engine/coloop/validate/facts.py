@@ -137,6 +137,14 @@ class Facts:
             return self.spec.graph.is_dead_throughout(edge)
         return self.spec.graph.is_dead(edge, phase.overrides)
 
+    def alive(self, node: str, *ports: str, phase: FlatPhase | None = None) -> list[Edge]:
+        """Edges into these ports that are not dead in the phase, or in every phase."""
+        return [edge for edge in self.walk.into(node, *ports) if not self.is_dead(edge, phase)]
+
+    def levels_of(self, edges: Iterable[Edge]) -> Levels:
+        """Levels of the rows that edges bring."""
+        return frozenset[Level]().union(*map(self.lineage.edge_levels, edges))
+
     def has_broken_input(self, node: str) -> bool:
         """Whether an edge ends at a port that the node does not have: some input is meant by it."""
         inputs = PORTS[self.walk.kinds[node]].inputs
@@ -194,12 +202,7 @@ class Facts:
     def rewarded_levels(self, node: str) -> Levels:
         """Levels of the rows that a learner from rewards is credited for: of what it wrote, in this
         step or before a buffer, what some live edge scores."""
-        scored = [
-            level
-            for edge in self.walk.into(node, "rewards")
-            if not self.is_dead(edge)
-            for level in self.lineage.edge_levels(edge)
-        ]
+        scored = self.levels_of(self.alive(node, "rewards"))
         own = self.lineage.own_levels(node)
         return frozenset(
             level

@@ -14,7 +14,7 @@ from coloop.spec.base import as_tuple
 from coloop.spec.diagnostics import Diagnostic, error
 from coloop.spec.graph import Edge
 from coloop.spec.groups import turns_of
-from coloop.spec.lineage import Level, Relation, ancestors
+from coloop.spec.lineage import Level, Levels, Relation, ancestors
 from coloop.spec.nodes import DatasetNode, FilterNode, ToolNode
 from coloop.spec.row_counts import NONE
 from coloop.spec.shaping import AccuracyBand, NonzeroVariance, Rule
@@ -140,9 +140,7 @@ def _why_apart(facts: Facts, level: Level, by: frozenset[str], phase: FlatPhase)
 def _kept_of_a_group(facts: Facts, name: str) -> tuple[str, int] | None:
     """The filter through which all rewards come, and the rows that it keeps of a prompt's group."""
     limits: list[tuple[str, int]] = []
-    for edge in facts.walk.into(name, "rewards"):
-        if facts.is_dead(edge):
-            continue
+    for edge in facts.alive(name, "rewards"):
         limit = _limit_of(facts, edge.source.node, name)
         if limit is None:
             return None
@@ -190,7 +188,7 @@ def _of_phase(facts: Facts, name: str, phase: FlatPhase) -> Diagnostic | None:
     index, rule, reason = cut
     counts = facts.counts(phase, {name: NONE})
     for node, port in sorted(phase.live):
-        edges = [edge for edge in facts.walk.into(node, port) if not facts.is_dead(edge, phase)]
+        edges = facts.alive(node, port, phase=phase)
         if edges and all(counts.of_edge(edge).rows == 0 for edge in edges):
             return error(
                 "learning.group_of_one",
@@ -264,7 +262,7 @@ def _edges_from_above(
         return []
     if (name, "rewards") not in phase.live or credit is None or credit.group_by or credit.rounds:
         return []
-    edges = [edge for edge in facts.walk.into(name, "rewards") if not facts.is_dead(edge, phase)]
+    edges = facts.alive(name, "rewards", phase=phase)
     if facts.lineage.region_of(name) is not None and any(edge.aggregate for edge in edges):
         return []  # what rises does so from later rounds as well, which stand below the row
     own = facts.lineage.own_levels(name)
@@ -282,7 +280,7 @@ def _finding(
     facts: Facts, name: str, full: ResolvedRewards, phase: FlatPhase, edges: list[Edge]
 ) -> Diagnostic:
     labels = " and ".join(f"`{edge.label}`" for edge in edges)
-    scored = {level for edge in edges for level in facts.lineage.edge_levels(edge)}
+    scored = facts.levels_of(edges)
     rows = " and ".join(sorted(f"`{level}`" for level in scored))
     return error(
         "learning.equal_scores",
@@ -295,7 +293,7 @@ def _finding(
     )
 
 
-def _or_wider(scored: set[Level]) -> str:
+def _or_wider(scored: Levels) -> str:
     """Wider groups, where the scored rows differ within them."""
     above = {ancestor for level in scored for ancestor in ancestors(level)} - scored
     names = sorted({ancestor.node for ancestor in above if not ancestor.parents})

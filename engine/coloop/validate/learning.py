@@ -17,7 +17,6 @@ from coloop.spec.algorithm import (
 from coloop.spec.base import Section
 from coloop.spec.diagnostics import Diagnostic, Fix, Severity, error, notice, warning
 from coloop.spec.heads import OF_CLASSES, can_learn, classes_of, head_of, label_words, taught_at
-from coloop.spec.lineage import Levels
 from coloop.spec.model import PretrainedModel
 from coloop.spec.nodes import (
     ActorNode,
@@ -113,15 +112,15 @@ def references_cover_the_rows(facts: Facts) -> Iterator[Diagnostic]:
             ("reference", "learning.reference_elsewhere"),
             ("values", "learning.values_elsewhere"),
         ):
-            given = [
-                lv for e in facts.walk.into(name, wanted) for lv in facts.lineage.edge_levels(e)
-            ]
+            given = facts.levels_of(facts.walk.into(name, wanted))
             if not given:
                 continue
             for port in facts.teaching_ports_of(name):
                 if wanted not in facts.read_by(name, port):
                     continue
-                rows = _taught_levels(facts, name, port)
+                is_rewarded = port == "rewards"
+                taught = () if is_rewarded else facts.walk.into(name, port)
+                rows = facts.rewarded_levels(name) if is_rewarded else facts.levels_of(taught)
                 unseen = rows.difference(given)
                 if unseen:
                     source = facts.walk.into(name, wanted)[0].source.node
@@ -156,13 +155,6 @@ def references_are_read(facts: Facts) -> Iterator[Diagnostic]:
                         if wanted == "reference"
                         else "PPO and VAPO use values; other algorithms have their own baseline",
                     )
-
-
-def _taught_levels(facts: Facts, name: str, port: str) -> Levels:
-    if port == "rewards":
-        return facts.rewarded_levels(name)
-    edges = facts.walk.into(name, port)
-    return frozenset(level for edge in edges for level in facts.lineage.edge_levels(edge))
 
 
 def one_coefficient_follows(facts: Facts) -> Iterator[Diagnostic]:
@@ -472,7 +464,7 @@ def cut_rows_have_no_other_reward(facts: Facts) -> Iterator[Diagnostic]:
         credit = getattr(facts.nodes[name], "credit", None)
         if credit is None or credit.missing == "skip_row":
             continue
-        edges = [edge for edge in facts.walk.into(name, "rewards") if not facts.is_dead(edge)]
+        edges = facts.alive(name, "rewards")
         below = facts.walk.downstream(name)
         ways = {edge.key: facts.walk.upstream(edge.source.node) & below for edge in edges}
         cuts = {cut for cut, node in facts.of(FilterNode) if node.keep or node.per_group}

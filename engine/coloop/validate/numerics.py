@@ -26,7 +26,6 @@ from coloop.spec.nodes import (
 )
 from coloop.spec.nodes.search import branches
 from coloop.spec.ports import PORTS
-from coloop.spec.rollout import Turns
 from coloop.spec.row_counts import Count
 from coloop.spec.search import Expand
 from coloop.validate.facts import Facts
@@ -355,17 +354,16 @@ def texts_fit_the_model(facts: Facts) -> Iterator[Diagnostic]:
         arch, rollout = architecture(facts, name), facts.rollout(name)
         if arch is None or rollout is None:
             continue
-        path = f"nodes.{name}.rollout.max_new_tokens"
+        path, turns = f"nodes.{name}.rollout.max_new_tokens", turns_of(facts.spec, name)
+        observed = (turns.observation_tokens or 0) * turns.answers if turns is not None else 0
         for phase in facts.phases:
             new = phase.overrides.get(path, rollout.max_new_tokens)
             if not isinstance(new, int):
                 continue
-            needed = new + _observed_tokens(turns_of(facts.spec, name))
-            if needed < arch.max_positions:
+            if new + observed < arch.max_positions:
                 continue
             room = arch.max_positions // 2
             fix = Fix.set(f"Set it to {room}", path, room)
-            observed = needed - new
             reading = f" and read {observed} from tools" if observed else ""
             yield error(
                 "numbers.too_long",
@@ -542,12 +540,6 @@ def _known(kind: str, name: str, root: Path | None) -> Architecture | None:
         return architecture_of(PretrainedModel(type="pretrained", path=name), root)
     except (UnknownArchitecture, ValueError):
         return None
-
-
-def _observed_tokens(turns: Turns | None) -> int:
-    if turns is None or turns.observation_tokens is None:
-        return 0
-    return turns.observation_tokens * turns.answers
 
 
 def products_are_of_chances(facts: Facts) -> Iterator[Diagnostic]:

@@ -81,7 +81,13 @@ def groups_name_ancestors(facts: Facts) -> Iterator[Diagnostic]:
             at = f"nodes.{name}.{field}"
             for word in names:
                 if word == "round" and (buffers := _forgetting_rounds(facts, levels)):
-                    yield _no_round(at, field, buffers[0])
+                    yield error(
+                        "structure.group_not_ancestor",
+                        at,
+                        f"`{field}` names `round`, but rows from `{buffers[0]}` no longer have a "
+                        "round: those of all rounds would be one group",
+                        "name `prompt` or `role`",
+                    )
                 if word in GROUP_WORDS or (field == "per_group.by" and word not in facts.nodes):
                     continue
                 if word not in facts.nodes:
@@ -122,16 +128,6 @@ def _forgetting_rounds(facts: Facts, levels: Iterable[Level]) -> list[str]:
         for name in facts.buffers_in(levels)
         if any(facts.lineage.rounds_along(edge) for edge in facts.walk.into(name))
     ]
-
-
-def _no_round(at: str, field: str, buffer: str) -> Diagnostic:
-    return error(
-        "structure.group_not_ancestor",
-        at,
-        f"`{field}` names `round`, but rows from `{buffer}` no longer have a round: those of all "
-        "rounds would be one group",
-        "name `prompt` or `role`",
-    )
 
 
 def _no_ancestor(

@@ -172,7 +172,8 @@ def _has_rows(
         return edge.source.node in (before if edge.rounds else here)
 
     edges = [edge for edge in facts.walk.row_edges(name) if not (is_first and edge.rounds)]
-    is_concat = _is_concat(facts, name)
+    section = facts.nodes[name]
+    is_concat = section.kind in ALWAYS_CONCAT or getattr(section, "join", None) == "concat"
     if is_concat and not is_first:
         renewed = [edge for edge in edges if edge.source.node in region.nodes]
         edges = renewed or edges
@@ -180,11 +181,6 @@ def _has_rows(
         edges = [e for e in facts.walk.score_edges(name) if not (is_first and e.rounds)]
         return bool(edges) and all(map(brings, edges))
     return any(map(brings, edges)) if is_concat else all(map(brings, edges))
-
-
-def _is_concat(facts: Facts, name: str) -> bool:
-    section = facts.nodes[name]
-    return section.kind in ALWAYS_CONCAT or getattr(section, "join", None) == "concat"
 
 
 # What goes round: illegal circles, handles that call themselves, refills.

@@ -222,8 +222,7 @@ def _sources_of(facts: Facts, phase: FlatPhase) -> list[str]:
     starts = [
         edge.source.node
         for node, port in phase.live
-        for edge in facts.walk.into(node, port)
-        if not facts.is_dead(edge, phase)
+        for edge in facts.alive(node, port, phase=phase)
     ]
     starts += [edge.source.node for name in phase.fills for edge in facts.walk.into(name)]
     return [name for name in facts.nodes if name in nearest_sources(facts, phase, starts)]

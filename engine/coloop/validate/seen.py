@@ -130,11 +130,8 @@ def sums_have_a_weight(facts: Facts) -> Iterator[Diagnostic]:
 
 def _pays_alone(facts: Facts, name: str, phase: FlatPhase) -> bool:
     """Whether a live port learns from this scorer and no other."""
-    for port in phase.live:
-        edges = [edge for edge in facts.walk.into(*port) if not facts.is_dead(edge, phase)]
-        if edges and {edge.source.node for edge in edges} == {name}:
-            return True
-    return False
+    edges = (facts.alive(*port, phase=phase) for port in phase.live)
+    return any({edge.source.node for edge in paying} == {name} for paying in edges)
 
 
 def _weighs_nothing(facts: Facts, name: str, phase: FlatPhase) -> bool:

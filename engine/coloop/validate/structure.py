@@ -214,7 +214,7 @@ def buffers_read_one_score(facts: Facts) -> Iterator[Diagnostic]:
     for name, _ in facts.of(BufferNode):
         if not facts.walk.out_of(name, "scores"):
             continue
-        edges = [edge for edge in facts.walk.into(name, "scores") if not facts.is_dead(edge)]
+        edges = facts.alive(name, "scores")
         for other, edge in _clashes(facts, edges, _score_one_row):
             yield error(
                 "lineage.scores_meet",

@@ -288,11 +288,8 @@ def _giver_of_steps(facts: Facts, edge: Edge, seen: frozenset[str]) -> str | Non
     )
     if name in seen or edge.source.port != "scores" or not hands_on:
         return None
-    givers = (
-        _giver_of_steps(facts, above, seen | {name})
-        for above in facts.walk.into(name, "scores")
-        if not facts.is_dead(above)
-    )
+    edges = facts.alive(name, "scores")
+    givers = (_giver_of_steps(facts, above, seen | {name}) for above in edges)
     return next((above for above in givers if above is not None), None)
 
 

@@ -55,7 +55,8 @@ def with_tried_fixes(
         if after is None or held & _learned(after):
             continue
         left = list(check(after))
-        if not _new_errors(before, left, fix):
+        unfinished = UNFINISHED if _is_step(fix) else frozenset()
+        if all(code in unfinished for code, _ in _errors(left) - before):
             trial = _Tried(fix, sum(finding.is_error for finding in left), len(left))
             tried.setdefault(index, []).append(trial)
     return [
@@ -86,13 +87,6 @@ def _columns(facts: Facts, spec: LoopSpec) -> dict[str, frozenset[str]]:
         and isinstance(node := spec.nodes.get(name), DatasetNode)
         and node.source == getattr(facts.nodes[name], "source", None)
     }
-
-
-def _new_errors(
-    before: "Counter[tuple[str, str | None]]", after: Iterable[Diagnostic], fix: Fix
-) -> bool:
-    drawn_further = _is_step(fix)
-    return any(not (drawn_further and code in UNFINISHED) for code, _ in _errors(after) - before)
 
 
 def _errors(findings: Iterable[Diagnostic]) -> "Counter[tuple[str, str | None]]":

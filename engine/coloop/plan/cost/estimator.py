@@ -107,7 +107,9 @@ def explain(
         memory_band=MEMORY_BAND,
         time_band=TIME_BAND_CPU if survey.machine.is_cpu else TIME_BAND_GPU,
         host_bytes=round(memory.host_bytes),
-        advice=_advise(survey, memory, estimated),
+        advice=tuple(
+            dict.fromkeys((*_to_fit(estimated), *_to_be_faster(survey, memory, estimated)))
+        ),
         stages_in={
             phase.name: tuple(times.stages_in(phase, load))
             for phase, load in zip(phases, survey.phases, strict=True)
@@ -284,11 +286,6 @@ def _parts(memory: PoolMemory, is_first: bool) -> Iterator[PartEstimate]:
 
 
 # The cheapest ways to make a loop fit or to relieve its bottleneck, in words.
-
-
-def _advise(survey: Survey, memory: Memory, estimate: Estimate) -> tuple[str, ...]:
-    """A few sentences, the most useful first."""
-    return tuple(dict.fromkeys((*_to_fit(estimate), *_to_be_faster(survey, memory, estimate))))
 
 
 def _to_fit(estimate: Estimate) -> Iterator[str]:

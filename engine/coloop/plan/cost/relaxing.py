@@ -188,9 +188,11 @@ def _next(
     """The first relaxation that helps and costs little; where all that help are dear, the one that
     costs least."""
     dear: list[tuple[FitChange, LoopSpec, Explanation]] = []
-    for change in _relaxations(spec, current, worst):
-        if change.path in locks:
+    for path, new, reason in _values(spec, current, worst):
+        old = value_at(spec, path)
+        if old == new or path in locks:
             continue
+        change = FitChange(path=path, old=old, new=new, reason=reason)
         tried = with_changes(spec, [change])
         if tried is None or not is_carried_out(tried, change, current):
             continue
@@ -268,19 +270,12 @@ class BudgetResult:
         return worst_of(self.after)
 
 
-def _relaxations(spec: LoopSpec, explanation: Explanation, gpu: GpuEstimate) -> Iterator[FitChange]:
-    """What may help at the peak of a GPU, from cheap to dear."""
-    for path, new, reason in _values(spec, explanation, gpu):
-        old = value_at(spec, path)
-        if old != new:
-            yield FitChange(path=path, old=old, new=new, reason=reason)
-
-
 Value = tuple[str, Any, str]
 """A path, what may stand there instead, and why that helps."""
 
 
 def _values(spec: LoopSpec, explanation: Explanation, gpu: GpuEstimate) -> Iterator[Value]:
+    """What may help at the peak of a GPU, from cheap to dear."""
     node, _, verb = gpu.peak_stage.rpartition(".")
     decided = {decision.path: decision.value for decision in explanation.decisions}
     if verb == "learn":

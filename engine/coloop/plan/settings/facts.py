@@ -50,13 +50,13 @@ def architecture_of(model: Any, root: Path | None = None) -> Architecture:
             except PresetNotFound as missing:
                 raise UnknownArchitecture(str(missing)) from missing
         case PretrainedModel():
-            known = _from_folder(model.path, root) or _from_known_id(model.path)
-            if known is None:
+            try:
+                return _from_folder(model.path, root) or _preset_architecture(model.path)
+            except PresetNotFound as missing:
                 raise UnknownArchitecture(
                     f"{model.path!r} is not known: there is no such folder with a config.json, and "
                     "no known model with this id"
-                )
-            return known
+                ) from missing
         case RunModel():
             known = _from_preset_loop(model.run, model.node)
             if known is None:
@@ -170,13 +170,6 @@ def _adapted_shapes(arch: Architecture, lora: Lora) -> dict[str, tuple[int, int]
 @lru_cache(maxsize=256)
 def _preset_architecture(name: str) -> Architecture:
     return architecture_from_config(presets.architecture(name), name)
-
-
-def _from_known_id(name: str) -> Architecture | None:
-    try:
-        return _preset_architecture(name)
-    except PresetNotFound:
-        return None
 
 
 def _from_folder(name: str, root: Path | None) -> Architecture | None:

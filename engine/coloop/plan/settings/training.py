@@ -213,7 +213,9 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
     wide = step.compute_bytes if gathers else 0
     embedding = count.embedding / tp
     experts = tp if settings.expert_parallel == 1 else settings.expert_parallel
-    one_layer = _shared(count.layer, _routed_layer(arch, count), tp, experts)
+    dense = arch.moe.dense_layers if arch.moe is not None else 0
+    routed = count.routed / max(arch.layers - dense, 1) if arch.moe is not None else 0.0
+    one_layer = _shared(count.layer, routed, tp, experts)
     here = _shared(count.total, count.routed, tp, experts)
     full_gradient = step.compute_bytes if gathers and step.trains_all else 0
     reduced = 4 if gathers and step.trains_all and sharded else 0
@@ -286,10 +288,3 @@ def offloaded_bytes(step: TrainingStep) -> float:
 def _shared(parameters: float, routed: float, tensor: int, experts: int) -> float:
     """What is left of parameters on one rank: experts over ranks of their own."""
     return (parameters - routed) / tensor + routed / experts
-
-
-def _routed_layer(arch: Architecture, count: ParameterCount) -> float:
-    """Parameters of the experts of one layer."""
-    if arch.moe is None:
-        return 0.0
-    return count.routed / max(arch.layers - arch.moe.dense_layers, 1)
