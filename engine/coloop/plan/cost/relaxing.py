@@ -120,8 +120,8 @@ def is_carried_out(spec: LoopSpec, change: FitChange, explanation: Explanation) 
     if section != "training" or change.new is None:
         return True
     training = training_of(spec, node)
-    decided = {decision.path: decision.value for decision in explanation.decisions}
-    backend = training.backend or decided.get(f"nodes.{node}.training.backend") or "single"
+    decided = explanation.decided.get(f"nodes.{node}.training.backend")
+    backend = training.backend or decided or "single"
     if any(
         finding.field == f"training.{name}"
         for finding in unused_by_backend(node, training, backend)
@@ -277,7 +277,7 @@ Value = tuple[str, Any, str]
 def _values(spec: LoopSpec, explanation: Explanation, gpu: GpuEstimate) -> Iterator[Value]:
     """What may help at the peak of a GPU, from cheap to dear."""
     node, _, verb = gpu.peak_stage.rpartition(".")
-    decided = {decision.path: decision.value for decision in explanation.decisions}
+    decided = explanation.decided
     if verb == "learn":
         yield from _smaller_updates(spec, f"nodes.{node}.training", decided)
     if verb in ("generate", "score", "evaluate", "sync") or not over_of(gpu):

@@ -6,6 +6,9 @@ others; the command line adds whether a run would take the loop. Everything else
 knowing (assumptions, decisions, phases, how sure it all is) is in `Explanation`.
 """
 
+from functools import cached_property
+from typing import Any
+
 from pydantic import Field
 
 from coloop.plan.settings.memory import Part
@@ -216,3 +219,8 @@ class Explanation(Planned):
     fit with one another, never to be shown."""
     stage_of_parts: dict[str, float] = Field(exclude=True)
     """The same of each stage."""
+
+    @cached_property
+    def decided(self) -> dict[str, Any]:
+        """Values that the loop leaves open, by path."""
+        return {decision.path: decision.value for decision in self.decisions}

@@ -108,9 +108,8 @@ def _with(spec: LoopSpec, changes: Collection[FitChange]) -> LoopSpec:
 
 def _kept(spec: LoopSpec, explanation: Explanation, locks: Collection[str]) -> Iterator[FitChange]:
     """Open settings that are locked, written down as they are decided now."""
-    decided = {decision.path: decision.value for decision in explanation.decisions}
     for path in dict.fromkeys(locks):
-        value = decided.get(path)
+        value = explanation.decided.get(path)
         if not is_solvable(path) or value is None or value_at(spec, path) is not None:
             continue
         change = FitChange(path=path, old=None, new=value, reason="locked at this value")
@@ -182,13 +181,11 @@ def _costed(
 
 def _decided_otherwise(before: Explanation, after: Explanation) -> list[FitChange]:
     """Open settings that are decided otherwise, what costs least by itself last."""
-    old = {decision.path: decision.value for decision in before.decisions}
     changes = [
         FitChange(path=decision.path, old=None, new=None, reason=decision.reason)
         for decision in after.decisions
         if is_solvable(decision.path)
-        and decision.path in old
-        and old[decision.path] != decision.value
+        and before.decided.get(decision.path, decision.value) != decision.value
     ]
     return sorted(changes, key=lambda change: change.path.endswith(".micro_batch"))
 
@@ -225,20 +222,11 @@ def _solved(
         path=change.path,
         old=change.old,
         new=change.new,
-        old_value=_in_force(change.path, change.old, before),
-        new_value=_in_force(change.path, change.new, after),
+        old_value=before.decided.get(change.path) if change.old is None else change.old,
+        new_value=after.decided.get(change.path) if change.new is None else change.new,
         reason=change.reason,
         seconds=seconds,
         is_written=is_written,
-    )
-
-
-def _in_force(path: str, written: Any, explanation: Explanation) -> Any:
-    """What runs: as said, else as decided."""
-    if written is not None:
-        return written
-    return next(
-        (decision.value for decision in explanation.decisions if decision.path == path), None
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from coloop.plan.settings.architecture import Architecture
 from coloop.plan.settings.facts import resolve_architecture
-from coloop.plan.settings.machine import Outline, PoolShare
+from coloop.plan.settings.machine import Outline, PoolShare, Value
 from coloop.plan.settings.settings import PLAIN_FAMILIES, States, UpdateSettings
 from coloop.plan.settings.weights import Base, Precision, compute_states, count_of
 from coloop.spec.adapters import standing_of
@@ -148,15 +148,17 @@ class Updates:
             return None
         return "fsdp2" if self.outline.home_of(owner).gpus > 1 else None
 
+    def _decide(self, owner: str, field: str, value: Value, reason: str) -> Value:
+        return self.outline.decide(f"nodes.{owner}.training.{field}", value, reason)
+
     def _tensor(self, owner: str, backend: Backend) -> int:
         """Ranks that share each layer while they learn; engines have whole copies beside them."""
         if owner not in self.learners.backends:
             return 1
         written = training_of(self.outline.spec, owner).tensor_parallel
         if written is None and backend == "fsdp2" and self.outline.home_of(owner).places > 1:
-            path = f"nodes.{owner}.training.tensor_parallel"
             reason = "ranks with whole layers communicate least; engines generate with whole copies"
-            return self.outline.decide(path, 1, reason)
+            return self._decide(owner, "tensor_parallel", 1, reason)
         return written or 1
 
     def _packing(self, owner: str, arch: Architecture | None) -> bool:
@@ -176,7 +178,7 @@ class Updates:
             reason = "the kernel for texts of different lengths needs 16 bits"
         else:
             value, reason = True, "no token is padding"
-        return self.outline.decide(f"nodes.{owner}.training.packing", value, reason)
+        return self._decide(owner, "packing", value, reason)
 
     def _offload(self, owner: str) -> Offload:
         written = training_of(self.outline.spec, owner).offload
@@ -184,18 +186,16 @@ class Updates:
         if not is_open or self.outline.machine.is_cpu:
             return written or "none"
         value: Offload = "none"
-        path = f"nodes.{owner}.training.offload"
-        return self.outline.decide(
-            path, value, "the fastest; offloading is for GPUs that are too small"
-        )
+        reason = "the fastest; offloading is for GPUs that are too small"
+        return self._decide(owner, "offload", value, reason)
 
     def _reshard(self, owner: str, backend: Backend) -> bool:
         written = training_of(self.outline.spec, owner).reshard_after_forward
         if written is not None:
             return written
         if backend == "fsdp2" and self.learners.states.get(owner) == "spread":
-            path = f"nodes.{owner}.training.reshard_after_forward"
-            self.outline.decide(path, True, "gathered weights of a layer are freed after it")
+            reason = "gathered weights of a layer are freed after it"
+            self._decide(owner, "reshard_after_forward", True, reason)
         return True
 
     def _zero_stage(self, owner: str, arch: Architecture | None) -> int:
@@ -203,11 +203,10 @@ class Updates:
         written = training_of(spec, owner).zero_stage
         if written is not None:
             return written
-        path = f"nodes.{owner}.training.zero_stage"
         resting = 0.0
         if arch is not None:
             _, count = count_of(self.outline, owner, arch)
             resting = (4 + 14 / max(pool.places, 1)) * count.total
         if resting < 0.4 * self.outline.machine.usable_bytes(pool):
-            return self.outline.decide(path, 2, "whole weights fit on each GPU")
-        return self.outline.decide(path, 3, "weights are sharded too")
+            return self._decide(owner, "zero_stage", 2, "whole weights fit on each GPU")
+        return self._decide(owner, "zero_stage", 3, "weights are sharded too")
