@@ -25,7 +25,7 @@ from coloop.cli.output import console, gib, print_json
 from coloop.errors import SettingInvalid
 from coloop.plan.settings.machine import WIDTH_OF_THREAD
 from coloop.plan.settings.processor import Processor, processor_here
-from coloop.plan.settings.survey import LEAST_PARAMETERS
+from coloop.plan.settings.updates import LEAST_PARAMETERS
 from coloop.sandbox.inside.isolation import Isolation
 from coloop.sandbox.process import WORDS, available_isolation
 from coloop.spec.installed import LOADED, PROBLEMS

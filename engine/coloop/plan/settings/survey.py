@@ -8,23 +8,20 @@ that the loop leaves to the compiler are decided on the way, each with its reaso
 want the whole picture (`decide`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from coloop.plan.settings.architecture import count_parameters
 from coloop.plan.settings.engines import Engine, Engines
 from coloop.plan.settings.facts import resolve_architecture
 from coloop.plan.settings.machine import Outline, PoolShare
 from coloop.plan.settings.processor import Conditions, conditions_here
 from coloop.plan.settings.rows import Lengths, lengths_of
 from coloop.plan.settings.settings import Note, UpdateSettings
-from coloop.plan.settings.updates import Updates, settle_learners
-from coloop.plan.settings.weights import Weights, bases_of, weigh
-from coloop.spec.dtypes import Usual, resolve_dtypes
+from coloop.plan.settings.updates import Updates
+from coloop.plan.settings.weights import Weights, weigh
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import WeightsGroup, rollout_of, weights_groups
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.lineage.lineage import lineage_throughout
 from coloop.spec.nodes.dataset import USUAL_ROWS, DatasetNode
@@ -65,19 +62,8 @@ class Survey(Outline):
         super().__init__(spec, root, conditions, workers)
         self.phases = tuple(phases)
         self._probes = probes or {}
-        learners = settle_learners(self)
-        self.dtypes = resolve_dtypes(
-            spec,
-            gpus=self.machine.preset.gpus,
-            backends=learners.held,
-            usual=usual_dtypes(spec, conditions, root) if self.machine.is_cpu else None,
-        )
-        """Of every weights group."""
-        self.bases = bases_of(spec, self.dtypes, learners.held)
-        """Of the groups that are adapters."""
-        self.settling = Updates(
-            outline=self, learners=learners, dtypes=self.dtypes, bases=self.bases
-        )
+        self.settling = Updates(self)
+        self.dtypes, self.bases = self.settling.dtypes, self.settling.bases
         self.updates: dict[str, UpdateSettings] = {}
         """Of the groups that train; what depends on memory is not in it."""
         self.weights: dict[str, Weights] = {}
@@ -226,56 +212,3 @@ class Survey(Outline):
     def probe_writers(self, node: str) -> tuple[str, ...]:
         nodes = self._probes.get(node, ())
         return tuple(name for name in nodes if self.engine_of(name) is not None)
-
-
-# What weights compute in on a CPU where the loop does not say it.
-#
-# Products in bfloat16 with float32 master weights learn as well as float32 (held-out accuracy
-# over five seeds differs by +0.006 ± 0.041, tests/bench/README.md) and take 0.6 of its time,
-# where the processor has instructions for them and products are what takes the time.
-
-LEAST_PARAMETERS = 200_000
-"""Of a model that gains by bfloat16 whatever its texts are like: with 0.2M an update and its
-writing take 0.68 to 0.86 of float32's processor time, with 0.1M 0.75 to 1.04 (tests/bench)."""
-
-
-def usual_dtypes(
-    spec: LoopSpec, conditions: Conditions, root: Path | None = None
-) -> Mapping[str, Usual]:
-    """By weights group, in what it computes on a CPU unless the loop says otherwise.
-
-    Args:
-        root: folder for relative model paths; without it no file is opened.
-    """
-    begun = dict(conditions.begun.dtypes) if conditions.begun is not None else {}
-    usual: dict[str, Usual] = {}
-    for name, group in weights_groups(spec).items():
-        if name in begun:
-            usual[name] = Usual(dtype=begun[name], reason="as at the start of the run")
-        else:
-            against = next(_against(spec, group, conditions, root), None)
-            usual[name] = (
-                Usual(dtype="bfloat16", reason=f"bfloat16: {conditions.processor.reason}")
-                if against is None
-                else Usual(dtype="float32", reason=f"float32: {against}")
-            )
-    return usual
-
-
-def _against(
-    spec: LoopSpec, group: WeightsGroup, conditions: Conditions, root: Path | None
-) -> Iterator[str]:
-    """Why a group does not compute in bfloat16."""
-    arch, _ = resolve_architecture(spec, group.name, root)
-    if arch is None:
-        yield "the size of the model is not known here"
-        return
-    size = count_parameters(arch).active
-    if size < LEAST_PARAMETERS:
-        yield f"a model of {size / 1000000.0:.2g}M parameters gains little from bfloat16"
-    for node in group.members:
-        rollout = rollout_of(spec, node)
-        if rollout is not None and rollout.engine == "vllm":
-            yield "log-probs of vLLM in bfloat16 differ by about 0.01 from those of a learner"
-    if not conditions.processor.has_bf16:
-        yield conditions.processor.reason

@@ -1,16 +1,16 @@
-"""Backend, degrees and habits of each group's updates, as far as memory does not decide them."""
+"""Backend, types, degrees and habits of each group's updates, as far as memory does not decide
+them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from coloop.plan.settings.architecture import Architecture
+from coloop.plan.settings.architecture import Architecture, count_parameters
 from coloop.plan.settings.facts import resolve_architecture
-from coloop.plan.settings.machine import Outline, PoolShare, Value
+from coloop.plan.settings.machine import Outline, Value
 from coloop.plan.settings.settings import PLAIN_FAMILIES, States, UpdateSettings
-from coloop.plan.settings.weights import Base, Precision, compute_states, count_of
+from coloop.plan.settings.weights import Precision, bases_of, compute_states, count_of
 from coloop.spec.adapters import standing_of
-from coloop.spec.dtypes import Dtypes
-from coloop.spec.groups import training_of
+from coloop.spec.dtypes import Usual, resolve_dtypes
+from coloop.spec.groups import WeightsGroup, rollout_of, training_of
 from coloop.spec.training import Backend, Offload
 
 # What runs the updates of each group that learns, and where its model states lie.
@@ -24,94 +24,77 @@ ROOM_FOR_STATES = 0.5
 """Of what a process may hold: engines and passes want the rest."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Learners:
-    backends: dict[str, Backend]
-    states: dict[str, States]
-
-    @property
-    def held(self) -> dict[str, Backend]:
-        """How weights lie in a process: whole ones as those of a process by itself."""
-        return {
+class Updates:
+    def __init__(self, outline: Outline) -> None:
+        self.outline = outline
+        learning = [name for name, group in outline.groups.items() if group.trainable]
+        self.backends = {name: self._backend(name) for name in learning}
+        """Of the groups that learn, as are their states."""
+        self.states = {name: self._states(name) for name in learning}
+        held: dict[str, Backend] = {  # whole weights lie in a process as those of one by itself
             name: "single" if self.states[name] == "whole" else backend
             for name, backend in self.backends.items()
         }
+        self.dtypes = resolve_dtypes(
+            outline.spec,
+            gpus=outline.machine.preset.gpus,
+            backends=held,
+            usual=_usual_dtypes(outline) if outline.machine.is_cpu else None,
+        )
+        """Of every weights group."""
+        self.bases = bases_of(outline.spec, self.dtypes, held)
+        """Of the groups that are adapters."""
 
+    def _backend(self, owner: str) -> Backend:
+        named = training_of(self.outline.spec, owner).backend
+        if named is not None:
+            return named
+        pool = self.outline.home_of(owner)
+        if pool.places > 1:
+            kind = "GPUs" if pool.gpus else "processes"
+            reason = f"the {pool.places} {kind} of its pool learn together"
+            return self._decide(owner, "backend", "fsdp2", reason)
+        return self._decide(owner, "backend", "single", "one process")
 
-def settle_learners(outline: Outline) -> Learners:
-    """Backend and states of every group that learns."""
-    learning = [name for name, group in outline.groups.items() if group.trainable]
-    backends = {name: _backend(outline, name) for name in learning}
-    states = {name: _states(outline, backends, name) for name in learning}
-    return Learners(backends=backends, states=states)
+    def _states(self, owner: str) -> States:
+        """Where the model states of a group that learns lie."""
+        backend, outline = self.backends[owner], self.outline
+        if backend != "fsdp2":
+            return "whole" if backend == "single" else "spread"
+        training, pool = training_of(outline.spec, owner), outline.home_of(owner)
+        size = self._whole_bytes(owner)
+        sharing = sum(outline.home_of(name) is pool for name in self.backends)
+        room = ROOM_FOR_STATES * outline.machine.usable_bytes(pool) / sharing
+        value: States = "spread"
+        if not outline.machine.is_cpu:
+            reason = f"{pool.places} GPUs together have enough memory"
+        elif (training.tensor_parallel or 1) > 1:
+            reason = "processes that split layers hold a part of each"
+        elif training.reshard_after_forward is not None:
+            reason = "`reshard_after_forward` applies to gathered weights"
+        elif size > room:
+            reason = f"unsharded they would take {size / GIB:.1f} GiB in each process"
+        else:
+            value = "whole"
+            reason = "nothing is gathered, and gradients are all-reduced once a step"
+        return outline.decide(f"nodes.{owner}.states", value, reason)
 
-
-def _backend(outline: Outline, owner: str) -> Backend:
-    named = training_of(outline.spec, owner).backend
-    if named is not None:
-        return named
-    pool = outline.home_of(owner)
-    path = f"nodes.{owner}.training.backend"
-    if pool.places > 1:
-        kind = "GPUs" if pool.gpus else "processes"
-        reason = f"the {pool.places} {kind} of its pool learn together"
-        return outline.decide(path, "fsdp2", reason)
-    return outline.decide(path, "single", "one process")
-
-
-def _states(outline: Outline, backends: dict[str, Backend], owner: str) -> States:
-    """Where the model states of a group that learns lie."""
-    backend = backends[owner]
-    if backend != "fsdp2":
-        return "whole" if backend == "single" else "spread"
-    training, pool = training_of(outline.spec, owner), outline.home_of(owner)
-    size = _whole_bytes(outline, owner)
-    value: States = "spread"
-    if not outline.machine.is_cpu:
-        reason = f"{pool.places} GPUs together have enough memory"
-    elif (training.tensor_parallel or 1) > 1:
-        reason = "processes that split layers hold a part of each"
-    elif training.reshard_after_forward is not None:
-        reason = "`reshard_after_forward` applies to gathered weights"
-    elif size > _room(outline, backends, pool):
-        reason = f"unsharded they would take {size / GIB:.1f} GiB in each process"
-    else:
-        value, reason = "whole", "nothing is gathered, and gradients are all-reduced once a step"
-    return outline.decide(f"nodes.{owner}.states", value, reason)
-
-
-def _whole_bytes(outline: Outline, owner: str) -> float:
-    """Model states of a group, all of them in one process, in float32; 0: not known."""
-    spec = outline.spec
-    arch, _ = resolve_architecture(spec, owner, outline.root)
-    if arch is None:
-        return 0.0
-    _, count = count_of(outline, owner, arch)
-    is_adapter = standing_of(spec, owner) is not None
-    return compute_states(
-        total=count.total,
-        trainable=0 if is_adapter else count.total,
-        scheme="replicas",
-        shards=1,
-        precision=FULL,
-        optimizer=training_of(spec, owner).optimizer.name,
-    ).total
-
-
-def _room(outline: Outline, backends: dict[str, Backend], pool: PoolShare) -> float:
-    """Memory of a process for one group that learns in it."""
-    sharing = sum(outline.home_of(name) is pool for name in backends)
-    return ROOM_FOR_STATES * outline.machine.usable_bytes(pool) / sharing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Updates:
-    outline: Outline
-    learners: Learners
-    dtypes: Mapping[str, Dtypes]
-    """Of every weights group."""
-    bases: Mapping[str, Base]
-    """Of the groups that are adapters."""
+    def _whole_bytes(self, owner: str) -> float:
+        """Model states of a group, all of them in one process, in float32; 0: not known."""
+        spec = self.outline.spec
+        arch, _ = resolve_architecture(spec, owner, self.outline.root)
+        if arch is None:
+            return 0.0
+        _, count = count_of(self.outline, owner, arch)
+        is_adapter = standing_of(spec, owner) is not None
+        return compute_states(
+            total=count.total,
+            trainable=0 if is_adapter else count.total,
+            scheme="replicas",
+            shards=1,
+            precision=FULL,
+            optimizer=training_of(spec, owner).optimizer.name,
+        ).total
 
     def settle(self, owner: str, arch: Architecture | None) -> UpdateSettings:
         """Backend and degrees of a group; of frozen weights, how they are spread over their pool.
@@ -120,11 +103,11 @@ class Updates:
             arch: None: not known.
         """
         training = training_of(self.outline.spec, owner)
-        backend = self.learners.backends.get(owner) or self.spreads_frozen(owner) or "single"
+        backend = self.backends.get(owner) or self.spreads_frozen(owner) or "single"
         frozen: States = "spread" if backend == "fsdp2" else "whole"
         return UpdateSettings(
             backend=backend,
-            states=self.learners.states.get(owner, frozen),
+            states=self.states.get(owner, frozen),
             zero_stage=self._zero_stage(owner, arch) if backend == "deepspeed" else None,
             tensor_parallel=self._tensor(owner, backend),
             pipeline_parallel=(training.pipeline_parallel or 1) if backend == "megatron" else 1,
@@ -142,8 +125,7 @@ class Updates:
     def spreads_frozen(self, owner: str) -> Backend | None:
         """What spreads weights that do not learn over the GPUs of their pool; None: they are whole
         in each process, as is what an adapter that does not learn stands on, whoever holds it."""
-        learning = self.learners.backends
-        carried = {base.beside for name, base in self.bases.items() if name not in learning}
+        carried = {base.beside for name, base in self.bases.items() if name not in self.backends}
         if owner in self.bases or owner in carried:
             return None
         return "fsdp2" if self.outline.home_of(owner).gpus > 1 else None
@@ -153,7 +135,7 @@ class Updates:
 
     def _tensor(self, owner: str, backend: Backend) -> int:
         """Ranks that share each layer while they learn; engines have whole copies beside them."""
-        if owner not in self.learners.backends:
+        if owner not in self.backends:
             return 1
         written = training_of(self.outline.spec, owner).tensor_parallel
         if written is None and backend == "fsdp2" and self.outline.home_of(owner).places > 1:
@@ -164,7 +146,7 @@ class Updates:
     def _packing(self, owner: str, arch: Architecture | None) -> bool:
         """Packing adds nothing to what padded rows need, so memory does not ask for it."""
         written = training_of(self.outline.spec, owner).packing
-        if written is not None or owner not in self.learners.backends:
+        if written is not None or owner not in self.backends:
             return bool(written)
         value = False
         if self.outline.machine.is_cpu:
@@ -182,7 +164,7 @@ class Updates:
 
     def _offload(self, owner: str) -> Offload:
         written = training_of(self.outline.spec, owner).offload
-        is_open = written is None and owner in self.learners.backends
+        is_open = written is None and owner in self.backends
         if not is_open or self.outline.machine.is_cpu:
             return written or "none"
         value: Offload = "none"
@@ -193,7 +175,7 @@ class Updates:
         written = training_of(self.outline.spec, owner).reshard_after_forward
         if written is not None:
             return written
-        if backend == "fsdp2" and self.learners.states.get(owner) == "spread":
+        if backend == "fsdp2" and self.states.get(owner) == "spread":
             reason = "gathered weights of a layer are freed after it"
             self._decide(owner, "reshard_after_forward", True, reason)
         return True
@@ -210,3 +192,47 @@ class Updates:
         if resting < 0.4 * self.outline.machine.usable_bytes(pool):
             return self._decide(owner, "zero_stage", 2, "whole weights fit on each GPU")
         return self._decide(owner, "zero_stage", 3, "weights are sharded too")
+
+
+# What weights compute in on a CPU where the loop does not say it.
+#
+# Products in bfloat16 with float32 master weights learn as well as float32 (held-out accuracy
+# over five seeds differs by +0.006 ± 0.041, tests/bench/README.md) and take 0.6 of its time,
+# where the processor has instructions for them and products are what takes the time.
+
+LEAST_PARAMETERS = 200_000
+"""Of a model that gains by bfloat16 whatever its texts are like: with 0.2M an update and its
+writing take 0.68 to 0.86 of float32's processor time, with 0.1M 0.75 to 1.04 (tests/bench)."""
+
+
+def _usual_dtypes(outline: Outline) -> dict[str, Usual]:
+    """By weights group, in what it computes on a CPU unless the loop says otherwise."""
+    conditions = outline.conditions
+    begun = dict(conditions.begun.dtypes) if conditions.begun is not None else {}
+    usual: dict[str, Usual] = {}
+    for name, group in outline.groups.items():
+        if name in begun:
+            usual[name] = Usual(dtype=begun[name], reason="as at the start of the run")
+        elif (against := next(_against(outline, group), None)) is not None:
+            usual[name] = Usual(dtype="float32", reason=f"float32: {against}")
+        else:
+            reason = f"bfloat16: {conditions.processor.reason}"
+            usual[name] = Usual(dtype="bfloat16", reason=reason)
+    return usual
+
+
+def _against(outline: Outline, group: WeightsGroup) -> Iterator[str]:
+    """Why a group does not compute in bfloat16."""
+    arch, _ = resolve_architecture(outline.spec, group.name, outline.root)
+    if arch is None:
+        yield "the size of the model is not known here"
+        return
+    size = count_parameters(arch).active
+    if size < LEAST_PARAMETERS:
+        yield f"a model of {size / 1000000.0:.2g}M parameters gains little from bfloat16"
+    for node in group.members:
+        rollout = rollout_of(outline.spec, node)
+        if rollout is not None and rollout.engine == "vllm":
+            yield "log-probs of vLLM in bfloat16 differ by about 0.01 from those of a learner"
+    if not outline.conditions.processor.has_bf16:
+        yield outline.conditions.processor.reason
