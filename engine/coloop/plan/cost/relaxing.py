@@ -17,13 +17,11 @@ from coloop.plan.cost.estimator import explain
 from coloop.plan.cost.report import Explanation, GpuEstimate
 from coloop.plan.run_check import check_run
 from coloop.plan.settings.facts import resolve_architecture
-from coloop.plan.settings.machine import lay_out
-from coloop.plan.settings.processor import processor_here
 from coloop.plan.unrolled import Unrolled
 from coloop.plan.unused import unused_by_backend
 from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import owner_of, training_of, weights_groups
+from coloop.spec.groups import DEFAULT_POOL, owner_of, training_of, weights_groups
 from coloop.spec.paths import apply_overrides, get_value
 
 GIB = 2**30
@@ -341,10 +339,11 @@ def _lighter_states(spec: LoopSpec, path: str, gpus: int) -> Iterator[Value]:
         yield f"{path}.tensor_parallel", tensor * 2, reason
 
 
-def _pool(spec: LoopSpec, node: str) -> str | None:
-    machine, _ = lay_out(spec, processor_here())
-    section = spec.nodes.get(owner_of(spec, node) or node)
-    return machine.pool(section.pool if section is not None else None).name
+def _pool(spec: LoopSpec, node: str) -> str:
+    """The pool of a node's weights; the first one where the loop names none that there is."""
+    pools, section = list(spec.hardware.pools), spec.nodes.get(owner_of(spec, node) or node)
+    named = section.pool if section is not None else None
+    return named if named in pools else next(iter(pools), DEFAULT_POOL)
 
 
 def value_at(spec: LoopSpec, path: str) -> Any:

@@ -108,39 +108,6 @@ class Machine:
         return self.preset.link_bandwidth
 
 
-def threads_per_worker(threads: int, pools: int, workers: int) -> int:
-    """Threads of each of a pool's processes, where so many are shared evenly by the pools."""
-    return max(1, threads // max(1, pools * workers))
-
-
-def lay_out(
-    spec: LoopSpec, processor: Processor, workers: int = 1
-) -> tuple[Machine, tuple[Note, ...]]:
-    """The machine of a loop, a thread for each process; a preset that does not exist is replaced by
-    `cpu` and noted.
-
-    Args:
-        workers: processes on a CPU of a loop that names no pools.
-    """
-    hardware, notes = spec.hardware, []
-    try:
-        preset = presets.hardware_of(hardware)
-    except PresetNotFound as missing:
-        field = "hardware.gpu" if hardware.gpu else "hardware.preset"
-        notes.append(Note(message=f"{missing}; estimated as `cpu`", field=field, is_gap=True))
-        preset = presets.hardware("cpu")
-    if not preset.verified:
-        facts = ", ".join(preset.unverified)
-        notes.append(Note(message=f"not verified for {preset.name}: {facts}", field="hardware"))
-    machine = Machine(
-        preset=preset,
-        pools=_pools(spec, preset, workers),
-        budget=hardware.memory_budget,
-        processor=processor,
-    )
-    return machine, tuple(notes)
-
-
 def _pools(spec: LoopSpec, preset: HardwarePreset, workers: int) -> dict[str, PoolShare]:
     written = spec.hardware.pools
     counts = {DEFAULT_POOL: preset.gpus or workers}
@@ -179,14 +146,13 @@ class Outline:
             workers: processes on a CPU where the loop names no pools.
         """
         self.spec, self.root, self.conditions = spec, root, conditions
-        bare, notes = lay_out(spec, conditions.processor, workers)
-        self.machine, threads = with_threads(spec, bare, conditions, root)
-        self.notes: list[Note] = list(notes)
-        self.decisions: dict[str, Decision] = {decision.path: decision for decision in threads}
+        self.notes: list[Note] = []
+        self.decisions: dict[str, Decision] = {}
         owned = {node: owner_of(spec, node) for node in spec.nodes}
         self.owners = {node: owner for node, owner in owned.items() if owner is not None}
         """Node to the owner of its weights."""
         self.groups: dict[str, WeightsGroup] = weights_groups(spec)
+        self.machine = self._lay_out(workers)
 
     def home_of(self, group: str) -> PoolShare:
         return self.machine.pool(holding_pool(self.spec, self.groups[group]))
@@ -195,6 +161,42 @@ class Outline:
         """Notes a value that the loop left open, and gives it back."""
         self.decisions.setdefault(path, Decision(path=path, value=value, reason=reason))
         return value
+
+    def _lay_out(self, workers: int) -> Machine:
+        """A preset that does not exist is replaced by `cpu` and noted."""
+        hardware = self.spec.hardware
+        try:
+            preset = presets.hardware_of(hardware)
+        except PresetNotFound as missing:
+            field, text = "hardware.gpu" if hardware.gpu else "hardware.preset", str(missing)
+            self.notes.append(Note(message=f"{text}; estimated as `cpu`", field=field, is_gap=True))
+            preset = presets.hardware("cpu")
+        if not preset.verified:
+            text = f"not verified for {preset.name}: {', '.join(preset.unverified)}"
+            self.notes.append(Note(message=text, field="hardware"))
+        machine = Machine(
+            preset=preset,
+            pools=_pools(self.spec, preset, workers),
+            budget=hardware.memory_budget,
+            processor=self.conditions.processor,
+        )
+        widths = self._widths(machine)
+        for name, pool in machine.pools.items():
+            threads, reason = _threads(machine, self.conditions, pool, widths.get(name, inf))
+            self.decide(f"threads.{name}", threads, reason)
+            machine.pools[name] = replace(pool, threads=threads)
+        return machine
+
+    def _widths(self, machine: Machine) -> dict[str, float]:
+        """The widest model of each pool; nothing of a pool of which a model is not known."""
+        widths: dict[str, float] = {}
+        for name, group in self.groups.items():
+            arch, _ = resolve_architecture(self.spec, name, self.root)
+            for pool in {holding_pool(self.spec, group), *writing_pools(self.spec, group)}:
+                home = machine.pool(pool).name
+                width = inf if arch is None else arch.hidden_size
+                widths[home] = max(widths.get(home, 0.0), width)
+        return widths
 
 
 # With how many threads each process of a pool computes.
@@ -208,22 +210,6 @@ WIDTH_OF_THREAD = 256
 0.317 s and one 0.217 s; where it is 512, two take 0.605 s and one 0.661 s, as `cores` predicts."""
 
 
-def with_threads(
-    spec: LoopSpec, machine: Machine, conditions: Conditions, root: Path | None = None
-) -> tuple[Machine, tuple[Decision, ...]]:
-    """The machine with the threads of each pool's processes, and why.
-
-    Args:
-        root: folder for relative model paths; without it no file is opened.
-    """
-    widths, pools, decisions = _widths(spec, machine, root), {}, []
-    for name, pool in machine.pools.items():
-        threads, reason = _threads(machine, conditions, pool, widths.get(name, inf))
-        pools[name] = replace(pool, threads=threads)
-        decisions.append(Decision(path=f"threads.{name}", value=threads, reason=reason))
-    return replace(machine, pools=pools), tuple(decisions)
-
-
 def _threads(
     machine: Machine, conditions: Conditions, pool: PoolShare, width: float
 ) -> tuple[int, str]:
@@ -233,7 +219,7 @@ def _threads(
         width: columns of the widest model of the pool.
     """
     cores = conditions.threads or machine.cores_for_pools
-    each = threads_per_worker(cores, len(machine.pools), pool.workers)
+    each = max(1, cores // (len(machine.pools) * pool.workers))
     if conditions.threads is not None:
         return each, f"a share of the {cores} requested cores"
     if machine.is_cpu and each > max(width // WIDTH_OF_THREAD, 1):
@@ -244,15 +230,3 @@ def _threads(
         return 1, "one core"
     left = "" if cores == machine.processor.cores else ", the last is left to the driver"
     return each, f"a share of {cores} cores{left}"
-
-
-def _widths(spec: LoopSpec, machine: Machine, root: Path | None) -> dict[str, float]:
-    """The widest model of each pool; nothing of a pool of which a model is not known."""
-    widths: dict[str, float] = {}
-    for name, group in weights_groups(spec).items():
-        arch, _ = resolve_architecture(spec, name, root)
-        for pool in {holding_pool(spec, group), *writing_pools(spec, group)}:
-            home = machine.pool(pool).name
-            width = inf if arch is None else arch.hidden_size
-            widths[home] = max(widths.get(home, 0.0), width)
-    return widths
