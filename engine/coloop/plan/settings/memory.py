@@ -75,61 +75,41 @@ class PoolMemory:
     claims: tuple[Claim, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    pools: tuple[PoolMemory, ...]
-    updates: dict[str, Update]
-    """By weights group."""
-    servings: dict[str, Serving]
-    """By the first writer of an engine."""
-    shares: dict[tuple[str, str], float]
-    """Share of a GPU that vLLM holds, by weights group and pool."""
-    sleeps: dict[tuple[str, str], Sleep | None]
-    """What engines give back while others work, by weights group and pool."""
-    host_bytes: float
-    """What rests in the memory of the host, over all places."""
+    """Everything resident, laid onto its pool."""
 
-
-def compute_memory(survey: Survey) -> Memory:
-    """Lays everything resident onto its pool."""
-    return _Layout(survey).compute()
-
-
-class _Layout:
     def __init__(self, survey: Survey) -> None:
         self._survey = survey
-        self._updates: dict[str, Update] = {}
-        self._servings: dict[str, Serving] = {}
-        self._shares: dict[tuple[str, str], float] = {}
-        self._sleeps: dict[tuple[str, str], Sleep | None] = {}
+        self.updates: dict[str, Update] = {}
+        """By weights group."""
+        self.servings: dict[str, Serving] = {}
+        """By the first writer of an engine."""
+        self.shares: dict[tuple[str, str], float] = {}
+        """Share of a GPU that vLLM holds, by weights group and pool."""
+        self.sleeps: dict[tuple[str, str], Sleep | None] = {}
+        """What engines give back while others work, by weights group and pool."""
         self._stages_of: dict[str, list[str]] = {name: [] for name in survey.machine.pools}
         for stage in survey.stages:
             if (pool := survey.pool_of(stage)) is not None:
                 self._stages_of[pool.name].append(stage)
+        self.pools = tuple(self._pool(pool) for pool in survey.machine.pools.values())
+        self.host_bytes = self._host_bytes()
+        """What rests in the memory of the host, over all places."""
 
-    def compute(self) -> Memory:
-        pools = tuple(self._pool(pool) for pool in self._survey.machine.pools.values())
+    def _host_bytes(self) -> float:
         host = sum(
             weights.states.host * weights.shards * weights.model_parallel
             for weights in self._survey.weights.values()
         )
         host += sum(
             update.host_bytes * update.weights.shards * update.weights.model_parallel
-            for update in self._updates.values()
+            for update in self.updates.values()
         )
-        host += sum(
+        return host + sum(
             engine.weight_bytes * engine.tensor_parallel * engine.copies
             for pool in self._survey.machine.pools.values()
             for engine in self._engines(pool)
-            if self._sleeps[engine.weights.name, pool.name] == "weights"
-        )
-        return Memory(
-            pools=pools,
-            updates=self._updates,
-            servings=self._servings,
-            shares=self._shares,
-            sleeps=self._sleeps,
-            host_bytes=host,
+            if self.sleeps[engine.weights.name, pool.name] == "weights"
         )
 
     def _pool(self, pool: PoolShare) -> PoolMemory:
@@ -138,7 +118,7 @@ class _Layout:
         ]
         stages = (*self._stages_of[pool.name], *saved)
         for engine in self._engines(pool):
-            self._sleeps[engine.weights.name, pool.name] = self._sleep(engine)
+            self.sleeps[engine.weights.name, pool.name] = self._sleep(engine)
         claims = [*self._process(pool, stages), *self._resting(pool, stages)]
         rest = sum(claim.bytes for claim in claims)
         for engine in self._engines(pool):
@@ -183,7 +163,7 @@ class _Layout:
             if weights.trains:
                 yield Claim(name, "optimizer", states.optimizer, stages, first)
         for engine in self._engines(pool):
-            if self._sleeps[engine.weights.name, pool.name] != "weights":
+            if self.sleeps[engine.weights.name, pool.name] != "weights":
                 yield Claim(engine.writers[0], "weights", engine.weight_bytes, stages)
 
     def _is_scored_with(self, weights: Weights) -> bool:
@@ -227,8 +207,8 @@ class _Layout:
                 prefill_tokens=min(PREFILL_TOKENS, engine.at_once * engine.length),
                 has_graphs=bool(pool.gpus),
             )
-            self._servings[node] = serving
-            sleep = self._sleeps[engine.weights.name, pool.name]
+            self.servings[node] = serving
+            sleep = self.sleeps[engine.weights.name, pool.name]
             if sleep == "weights":
                 awake = self._awake(engine, written, stages)
                 yield Claim(node, "weights", serving.weights, awake)
@@ -239,9 +219,9 @@ class _Layout:
             return
         visible = survey.machine.visible_bytes(pool)
         share = self._engine_share(engine, rest, visible)
-        self._shares[engine.weights.name, pool.name] = share
+        self.shares[engine.weights.name, pool.name] = share
         serving = serve_from_budget(engine, share * visible)
-        self._servings[node] = serving
+        self.servings[node] = serving
         tensor = engine.tensor_parallel
         if not engine.is_colocated:
             yield Claim(node, "kv_cache", serving.kv_cache, stages)
@@ -306,7 +286,7 @@ class _Layout:
         update = plan_update(self._survey, weights, room)
         if update is None:
             return
-        self._updates[weights.name] = update
+        self.updates[weights.name] = update
         peak, first = update.peak, weights.scheme == "single"
         parts: tuple[tuple[Part, float], ...] = (
             ("gradients", peak.gradients),

@@ -15,7 +15,7 @@ from functools import cached_property
 from math import inf
 from pathlib import Path
 
-from coloop.plan.settings.memory import Memory, compute_memory, peak_of
+from coloop.plan.settings.memory import Memory, peak_of
 from coloop.plan.settings.processor import Conditions
 from coloop.plan.settings.settings import Decision, EnginePlan, UpdateSettings
 from coloop.plan.settings.survey import PhaseLoad, Survey
@@ -149,7 +149,7 @@ class Trial:
 
     @cached_property
     def memory(self) -> Memory:
-        return compute_memory(self.survey)
+        return Memory(self.survey)
 
     @cached_property
     def step_seconds(self) -> float:
