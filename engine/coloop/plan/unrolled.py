@@ -14,7 +14,7 @@ from typing import Any
 from coloop.plan.closure import WRITES
 from coloop.plan.phases import FlatPhase, epochs_of, flat_phases
 from coloop.plan.settings.processor import Conditions, conditions_here
-from coloop.plan.settings.resolver import Resolved, resolve
+from coloop.plan.settings.resolver import Resolved
 from coloop.plan.settings.rows import steps_of_epochs
 from coloop.plan.settings.survey import PhaseLoad
 from coloop.plan.stages import Goals, Step, Unrolling
@@ -99,7 +99,7 @@ class Unrolled:
             probes = {
                 probe.node: [stage.node for stage in probe.stages] for probe in self.probes({})
             }
-            self._settings[root, conditions] = resolve(self.spec, loads, probes, root, conditions)
+            self._settings[root, conditions] = Resolved(self.spec, loads, probes, root, conditions)
         return self._settings[root, conditions]
 
     def expected_steps(self, phase: UnrolledPhase, root: Path | None = None) -> int:

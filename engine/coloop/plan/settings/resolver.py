@@ -17,7 +17,7 @@ from pathlib import Path
 
 from coloop.plan.settings.memory import Memory, peak_of
 from coloop.plan.settings.processor import Conditions
-from coloop.plan.settings.settings import Decision, EnginePlan, UpdateSettings
+from coloop.plan.settings.settings import Decision, UpdateSettings
 from coloop.plan.settings.survey import PhaseLoad, Survey
 from coloop.plan.settings.throughput import Clock
 from coloop.spec.dtypes import Dtypes
@@ -27,72 +27,57 @@ from coloop.spec.nodes import EvaluateNode
 from coloop.spec.training import Training
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    updates: dict[str, UpdateSettings]
-    """Of the weights groups that train, by their names."""
-    engines: dict[tuple[str, str], EnginePlan]
-    """By weights group and pool."""
-    decisions: tuple[Decision, ...]
-    survey: Survey
-    memory: Memory
+    """Every value that a loop leaves open, decided."""
 
+    def __init__(
+        self,
+        spec: LoopSpec,
+        phases: Sequence[PhaseLoad],
+        probes: Mapping[str, Sequence[str]],
+        root: Path | None,
+        conditions: Conditions,
+    ) -> None:
+        """
+        Args:
+            phases: what each phase teaches and runs.
+            probes: by evaluation, the nodes that run on rows of its own.
+            root: folder for relative model paths; without it no file is opened.
+        """
 
-def resolve(
-    spec: LoopSpec,
-    phases: Sequence[PhaseLoad],
-    probes: Mapping[str, Sequence[str]],
-    root: Path | None,
-    conditions: Conditions,
-) -> Resolved:
-    """Decides what a loop leaves open.
+        def survey_of(workers: int) -> Survey:
+            return Survey(spec, root, phases, probes, conditions, workers)
 
-    Args:
-        phases: what each phase teaches and runs.
-        probes: by evaluation, the nodes that run on rows of its own.
-        root: folder for relative model paths; without it no file is opened.
-    """
-
-    def survey_of(workers: int) -> Survey:
-        return Survey(spec, root, phases, probes, conditions, workers)
-
-    settled, processes = settle(spec, conditions, survey_of)
-    survey, memory = settled.survey, settled.memory
-    updates = survey.updates | {name: plan.settings for name, plan in memory.updates.items()}
-    engines = {
-        key: plan.model_copy(
-            update={
-                "gpu_memory_utilization": memory.shares.get(key),
-                "sleep": memory.sleeps.get(key),
-            }
-        )
-        for key, plan in survey.settings.items()
-    }
-    return Resolved(
-        updates=updates,
-        engines=engines,
-        decisions=tuple(_decisions(spec, survey, memory, processes)),
-        survey=survey,
-        memory=memory,
-    )
-
-
-def _decisions(
-    spec: LoopSpec, survey: Survey, memory: Memory, processes: Decision | None
-) -> Iterator[Decision]:
-    yield from _types(spec, survey.dtypes)
-    yield from survey.decisions.values()
-    for name, update in survey.updates.items():
-        if name not in memory.updates:
-            yield from _unlimited(name, update, training_of(spec, name))
-        if training_of(spec, name).mini_batch is None:
-            yield Decision(
-                path=f"nodes.{name}.training.mini_batch",
-                value="all rows of the step",
-                reason="one optimizer step a step, the least off-policy choice",
+        settled, processes = settle(spec, conditions, survey_of)
+        survey, memory = self.survey, self.memory = settled.survey, settled.memory
+        decided = {name: update.settings for name, update in memory.updates.items()}
+        self.updates = survey.updates | decided
+        """Of the weights groups that train, by their names."""
+        self.engines = {
+            key: plan.model_copy(
+                update={
+                    "gpu_memory_utilization": memory.shares.get(key),
+                    "sleep": memory.sleeps.get(key),
+                }
             )
-    if processes is not None:
-        yield processes
+            for key, plan in survey.settings.items()
+        }
+        """By weights group and pool."""
+        self.decisions = (*self._decisions(), *([processes] if processes is not None else []))
+
+    def _decisions(self) -> Iterator[Decision]:
+        spec, survey = self.survey.spec, self.survey
+        yield from _types(spec, survey.dtypes)
+        yield from survey.decisions.values()
+        for name, update in survey.updates.items():
+            if name not in self.memory.updates:
+                yield from _unlimited(name, update, training_of(spec, name))
+            if training_of(spec, name).mini_batch is None:
+                yield Decision(
+                    path=f"nodes.{name}.training.mini_batch",
+                    value="all rows of the step",
+                    reason="one optimizer step a step, the least off-policy choice",
+                )
 
 
 def _unlimited(name: str, update: UpdateSettings, training: Training) -> Iterator[Decision]:
