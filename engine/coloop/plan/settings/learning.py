@@ -57,7 +57,7 @@ def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
     taught = _taught(survey, weights)
     if not taught:
         return None
-    work = _work_of(survey, weights, taught)
+    work = UpdateWork(survey, weights, taught)
     settings, rows, peak = _settle(survey, weights, work, room)
     return Update(
         weights=weights,
@@ -75,7 +75,7 @@ def update_in(survey: Survey, update: Update, phase: PhaseLoad) -> Update:
     taught = _taught_in(survey, update.weights, phase)
     if not taught:
         return update
-    work = _work_of(survey, update.weights, taught)
+    work = UpdateWork(survey, update.weights, taught)
     return replace(update, work=work, is_dense=_is_dense(survey, update.rows_at_once, work))
 
 
@@ -101,59 +101,42 @@ class _Texts:
         return ceil(texts / self.alike) * self.prompt + texts * self.rest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateWork:
-    sequences: float
-    """Texts learned in one run of the stage, repeats of epochs and updates apart."""
-    sides: int
-    """Texts of one row."""
-    length: float
-    """Their mean length in tokens."""
-    read: float
-    """Tokens that are read to learn each of them once."""
-    trained: float
-    """Tokens with a loss of their own, each once: what a run counts."""
-    measured: float
-    """Tokens that are read once before anything is learned from them, without a gradient."""
-    length_max: float
-    longest: _Texts
-    passes: float
-    """How often each text is learned in one run of the stage."""
-    mini_batches: float
-    """Optimizer steps of one run of the stage."""
-    per_place: int
-    """Rows of an optimizer step on each place."""
-    is_even: bool
-    """Whether no row was written by a model just now: those are of all lengths."""
+    """What an update learns in one run of its stage."""
+
+    def __init__(self, survey: Survey, weights: Weights, taught: dict[Port, TableSize]) -> None:
+        tables, training = list(taught.values()), weights.training
+        rows = sum(table.rows for table in tables)
+        self.sides = max(table.sides for table in tables)
+        """Texts of one row."""
+        self.sequences = rows * self.sides
+        """Texts, repeats of epochs and updates apart."""
+        texts = sum(t.rows * t.sides for t in tables)
+        self.length = sum(t.rows * t.sides * t.length for t in tables) / max(texts, 1.0)
+        """Their mean length in tokens."""
+        self.length_max = max(max(table.length_max for table in tables), 1.0)
+        self.longest = _longest(survey, weights, tables)
+        self.read = _read(survey, weights, tables)
+        """Tokens that are read to learn each of them once."""
+        self.trained = sum(table.rows * table.sides * table.written for table in tables)
+        """Tokens with a loss of their own, each once: what a run counts."""
+        self.measured = _measured(survey, taught)
+        """Tokens that are read once before anything is learned from them, without a gradient."""
+        updates = updates_of(survey.spec, {node for node, _ in taught})
+        self.passes = float(training.epochs * updates)
+        """How often each text is learned."""
+        mini_batch = min(training.mini_batch or rows, rows) or 1.0
+        self.mini_batches = max(rows / mini_batch, 1.0) * self.passes
+        """Optimizer steps."""
+        self.per_place = max(ceil(mini_batch / weights.shards), 1)
+        """Rows of an optimizer step on each place."""
+        self.is_even = all(port != "rewards" for _, port in taught)
+        """Whether no row was written by a model just now: those are of all lengths."""
 
     @property
     def tokens(self) -> float:
         """Tokens learned in one run of the stage."""
         return self.sequences * self.length * self.passes
-
-
-def _work_of(survey: Survey, weights: Weights, taught: dict[Port, TableSize]) -> UpdateWork:
-    tables = list(taught.values())
-    training = weights.training
-    rows = sum(table.rows for table in tables)
-    sides = max(table.sides for table in tables)
-    texts = sum(t.rows * t.sides for t in tables)
-    mini_batch = min(training.mini_batch or rows, rows) or 1.0
-    passes = training.epochs * updates_of(survey.spec, {node for node, _ in taught})
-    return UpdateWork(
-        sequences=rows * sides,
-        sides=sides,
-        length=sum(t.rows * t.sides * t.length for t in tables) / max(texts, 1.0),
-        read=_read(survey, weights, tables),
-        trained=sum(table.rows * table.sides * table.written for table in tables),
-        measured=_measured(survey, taught),
-        length_max=max(max(table.length_max for table in tables), 1.0),
-        longest=_longest(survey, weights, tables),
-        passes=float(passes),
-        mini_batches=max(rows / mini_batch, 1.0) * passes,
-        per_place=max(ceil(mini_batch / weights.shards), 1),
-        is_even=all(port != "rewards" for _, port in taught),
-    )
 
 
 def _taught_in(survey: Survey, weights: Weights, phase: PhaseLoad) -> dict[Port, TableSize]:

@@ -20,7 +20,7 @@ from coloop.plan.settings.processor import Conditions, conditions_here
 from coloop.plan.settings.rows import Lengths, lengths_of
 from coloop.plan.settings.settings import Note, UpdateSettings
 from coloop.plan.settings.updates import Updates
-from coloop.plan.settings.weights import Weights, weigh
+from coloop.plan.settings.weights import Weights
 from coloop.spec.graph import LoopSpec
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.lineage.lineage import lineage_throughout
@@ -135,7 +135,7 @@ class Survey(Outline):
                     is_guess=True,
                 )
             )
-        self.weights[owner] = weigh(
+        self.weights[owner] = Weights(
             self,
             owner,
             arch,

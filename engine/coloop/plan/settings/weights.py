@@ -9,7 +9,7 @@ from typing import Literal
 
 from coloop.plan.settings.architecture import Architecture, ParameterCount, count_parameters
 from coloop.plan.settings.facts import adapter_parameters
-from coloop.plan.settings.machine import Outline, PoolShare
+from coloop.plan.settings.machine import Outline
 from coloop.plan.settings.settings import UpdateSettings
 from coloop.spec.adapters import standing_of
 from coloop.spec.dtypes import DTYPE_BYTES, Dtypes
@@ -18,7 +18,7 @@ from coloop.spec.groups import holding_pool, training_of, weights_groups
 from coloop.spec.heads import classes_of, head_of_group, scorers_of
 from coloop.spec.model import Lora
 from coloop.spec.nodes import model_of
-from coloop.spec.training import Backend, Offload, Training
+from coloop.spec.training import Backend, Offload
 
 # Which adapters stand on the same frozen weights, and who of them holds these in each pool.
 #
@@ -215,27 +215,69 @@ def bases_of(
     return bases
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
     """A weights group whose architecture is known."""
 
-    name: str
-    members: tuple[str, ...]
-    arch: Architecture
-    count: ParameterCount
-    total: int
-    """All parameters, adapters and additional heads included."""
-    trainable: int
-    """0 where it is frozen."""
-    has_logits: bool
-    pool: PoolShare
-    precision: Precision
-    scheme: Scheme
-    shards: int
-    """Places that have rows of their own."""
-    training: Training
-    update: UpdateSettings
-    states: ModelStates
+    def __init__(
+        self,
+        outline: Outline,
+        owner: str,
+        arch: Architecture,
+        *,
+        update: UpdateSettings,
+        dtypes: Dtypes,
+        base: Base | None,
+    ) -> None:
+        """
+        Args:
+            update: backend and degrees; of frozen weights, how they are spread over their pool.
+            base: what they stand on, where they are an adapter.
+        """
+        group, training = outline.groups[owner], training_of(outline.spec, owner)
+        self.name, self.members, self.arch = owner, group.members, arch
+        self.training, self.update = training, update
+        has_logits, count = count_of(outline, owner, arch)
+        self.has_logits, self.count = has_logits, count
+        total, trainable = _sizes(outline, owner, arch, count, has_logits, base)
+        self.total = total
+        """All parameters, adapters and additional heads included."""
+        self.trainable = trainable
+        """0 where it is frozen."""
+        precision = _precision(outline, owner, count, dtypes, is_adapter=base is not None)
+        scheme, pool = _scheme_of(update), outline.home_of(owner)
+        self.precision, self.scheme, self.pool = precision, scheme, pool
+        tensor, pipeline = update.tensor_parallel, update.pipeline_parallel
+        places = max(pool.places // self.model_parallel, 1)
+        self.shards = places if scheme != "single" else 1
+        """Places that have rows of their own."""
+        optimizer = training.optimizer
+        is_elsewhere = base is not None and base.beside is not None
+        beside = count.total - _own_head(count, has_logits) if is_elsewhere else 0
+        held = precision
+        if base is not None and not group.trainable:
+            # An adapter among frozen weights is as wide as one that learns, which it follows.
+            adapter, here = adapter_parameters(arch, base.lora), total - beside
+            frozen = precision.frozen_bytes * (here - adapter) + precision.master_bytes * adapter
+            held = replace(precision, frozen_bytes=frozen / max(here, 1))
+        experts = update.expert_parallel * pipeline if update.expert_parallel > 1 else 0
+        routed = count.routed if experts and trainable > total / 2 else 0
+        blocks = [(total - beside - routed, trainable - routed, tensor * pipeline)]
+        if routed:
+            blocks.append((routed, routed, experts))
+        self.states = sum_states(
+            compute_states(
+                total=whole,
+                trainable=learned,
+                scheme=scheme,
+                shards=1 if scheme == "single" else max(pool.places // parts, 1),
+                precision=held,
+                optimizer=optimizer.name,
+                momentum=optimizer.name != "sgd" or bool(optimizer.momentum),
+                offload=update.offload if group.trainable else "none",
+                model_parallel=parts,
+            )
+            for whole, learned, parts in blocks
+        )
 
     @property
     def trains(self) -> bool:
@@ -257,75 +299,6 @@ class Weights:
         """GPUs that share one copy of everything before it is sharded."""
         update = self.update
         return update.tensor_parallel * update.pipeline_parallel * update.context_parallel
-
-
-def weigh(
-    outline: Outline,
-    owner: str,
-    arch: Architecture,
-    *,
-    update: UpdateSettings,
-    dtypes: Dtypes,
-    base: Base | None,
-) -> Weights:
-    """The weights of a group.
-
-    Args:
-        update: backend and degrees; of frozen weights, how they are spread over their pool.
-        base: what they stand on, where they are an adapter.
-    """
-    group, training = outline.groups[owner], training_of(outline.spec, owner)
-    has_logits, count = count_of(outline, owner, arch)
-    total, trainable = _sizes(outline, owner, arch, count, has_logits, base)
-    precision = _precision(outline, owner, count, dtypes, is_adapter=base is not None)
-    scheme, pool = _scheme_of(update), outline.home_of(owner)
-    tensor, pipeline = update.tensor_parallel, update.pipeline_parallel
-    context = update.context_parallel
-    shards = max(pool.places // (tensor * pipeline * context), 1) if scheme != "single" else 1
-    optimizer = training.optimizer
-    is_elsewhere = base is not None and base.beside is not None
-    beside = count.total - _own_head(count, has_logits) if is_elsewhere else 0
-    held = precision
-    if base is not None and not group.trainable:
-        # An adapter among frozen weights is as wide as one that learns, which it follows.
-        adapter, here = adapter_parameters(arch, base.lora), total - beside
-        frozen = precision.frozen_bytes * (here - adapter) + precision.master_bytes * adapter
-        held = replace(precision, frozen_bytes=frozen / max(here, 1))
-    experts = update.expert_parallel * pipeline if update.expert_parallel > 1 else 0
-    routed = count.routed if experts and trainable > total / 2 else 0
-    blocks = [(total - beside - routed, trainable - routed, tensor * pipeline)]
-    if routed:
-        blocks.append((routed, routed, experts))
-    states = sum_states(
-        compute_states(
-            total=whole,
-            trainable=learned,
-            scheme=scheme,
-            shards=1 if scheme == "single" else max(pool.places // parts, 1),
-            precision=held,
-            optimizer=optimizer.name,
-            momentum=optimizer.name != "sgd" or bool(optimizer.momentum),
-            offload=update.offload if group.trainable else "none",
-            model_parallel=parts,
-        )
-        for whole, learned, parts in blocks
-    )
-    return Weights(
-        name=owner,
-        members=group.members,
-        arch=arch,
-        count=count,
-        total=total,
-        trainable=trainable,
-        has_logits=has_logits,
-        pool=pool,
-        precision=precision,
-        scheme=scheme,
-        shards=shards,
-        training=training,
-        update=update,
-        states=states,
-    )
 
 
 def count_of(outline: Outline, owner: str, arch: Architecture) -> tuple[bool, ParameterCount]:
