@@ -9,7 +9,7 @@ from coloop.errors import PlanInconsistent
 from coloop.plan.closure import GIVES
 from coloop.plan.explain import explain
 from coloop.plan.phases import FlatPhase, buffers_until_full, epochs_of
-from coloop.plan.rows import rows_of, with_rows
+from coloop.plan.rows import rows_of, with_loads
 from coloop.plan.settings.machine import Machine
 from coloop.plan.settings.processor import Conditions
 from coloop.plan.settings.resolver import Resolved
@@ -59,6 +59,7 @@ def compile_plan(
     if unrolled is None:
         unrolled = Unrolled(spec)
     settings, compiler = unrolled.settings(root, conditions), Compiler(unrolled)
+    usual = unrolled.lineages.at({})
     plan = Plan(
         name=spec.name,
         spec_hash=content_hash(spec),
@@ -67,10 +68,9 @@ def compile_plan(
             _weights_plan(spec, group, settings) for group in weights_groups(spec).values()
         ),
         phases=tuple(compiler.phase(phase) for phase in unrolled.phases),
-        probes=compiler.probes({}),
+        probes=tuple(with_loads(probe, spec, usual) for probe in compiler.probes({})),
         decisions=settings.decisions,
     )
-    plan = with_rows(plan, spec, unrolled.lineages)
     return plan.model_copy(update={"explain": explain(plan)})
 
 
@@ -104,7 +104,7 @@ class Compiler:
         self, step: Step, live: Iterable[tuple[str, str]], overrides: Mapping[str, Any]
     ) -> tuple[StageRows, ...]:
         lineage = self._unrolled.lineages.at(overrides)
-        return rows_of(self._spec, lineage, step, live, overrides)
+        return rows_of(self._spec, lineage, step, live, overrides)[0]
 
     def phase(self, unrolled: UnrolledPhase) -> PhasePlan:
         """One phase.
@@ -117,6 +117,9 @@ class Compiler:
         self._check(step)
         epochs, _ = epochs_of(phase)
         source = unrolled.epochs_source
+        lineage = self._unrolled.lineages.at(flat.overrides)
+        rows, updates = rows_of(spec, lineage, step, flat.live, flat.overrides)
+        probes = self._other_probes(flat.overrides)
         return PhasePlan(
             name=phase.name,
             index=flat.index,
@@ -132,7 +135,9 @@ class Compiler:
             stages=step.stages,
             refills=step.refills,
             regions=step.regions,
-            probes=self._other_probes(flat.overrides),
+            rows=rows,
+            updates=updates,
+            probes=tuple(with_loads(probe, spec, lineage) for probe in probes),
             overrides=dict(flat.overrides),
             dead_edges=tuple(
                 edge.key for edge in spec.edges if spec.graph.is_dead(edge, flat.overrides)

@@ -13,8 +13,6 @@ from coloop.plan.closure import CREDITED, GIVES, Givers
 from coloop.plan.stages import Step
 from coloop.plan.types import (
     Learner,
-    PhasePlan,
-    Plan,
     ProbePlan,
     Refill,
     Rows,
@@ -23,7 +21,7 @@ from coloop.plan.types import (
     Update,
 )
 from coloop.spec.graph import Edge, LoopSpec
-from coloop.spec.lineage import Lineage, Lineages
+from coloop.spec.lineage import Lineage
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.metrics import samples_of
 from coloop.spec.nodes import EvaluateNode
@@ -33,33 +31,24 @@ from coloop.spec.schedule import LearnRule
 Ports = Iterable[tuple[str, str]]
 
 
-def with_rows(plan: Plan, spec: LoopSpec, lineages: Lineages) -> Plan:
-    """The plan with the rows of its stages and the learners of its updates."""
-    return plan.model_copy(
-        update={
-            "phases": tuple(
-                _with_rows(phase, spec, lineages.at(phase.overrides)) for phase in plan.phases
-            ),
-            "probes": tuple(_with_loads(probe, spec, lineages.at({})) for probe in plan.probes),
-        }
-    )
-
-
 def rows_of(
     spec: LoopSpec,
     lineage: Lineage,
     step: Step,
     live: Ports,
     overrides: Mapping[str, Any],
-) -> tuple[StageRows, ...]:
-    """Rows of the stages that have any, in their order, with what each edge brings.
+) -> tuple[tuple[StageRows, ...], tuple[Update, ...]]:
+    """Rows of the stages that have any, in their order, with what each edge brings; and the
+    learners of the updates.
 
     Args:
         live: teaching ports (node, port) that learn in this step.
         overrides: paths and values that the phase sets.
     """
-    counting = _Counting(spec, lineage, step, overrides)
-    return tuple(counting.of_stages(frozenset(live)))
+    counting, ports = _Counting(spec, lineage, step, overrides), frozenset(live)
+    learning = [stage for stage in step.stages if stage.verb == "learn"]
+    updates = tuple(_update(stage, ports, spec, counting) for stage in learning)
+    return tuple(counting.of_stages(ports)), updates
 
 
 class _Counting:
@@ -193,22 +182,6 @@ def as_rows(count: Count) -> Rows:
     return Rows(most=count.whole, least=count.least, text=str(count), breakdown=count.breakdown)
 
 
-def _with_rows(phase: PhasePlan, spec: LoopSpec, lineage: Lineage) -> PhasePlan:
-    named = (name.partition(".") for name in phase.learn)
-    live = frozenset((node, port) for node, _, port in named)
-    counting = _Counting(spec, lineage, Step.of(phase), phase.overrides)
-    updates = [
-        _update(stage, live, spec, counting) for stage in phase.stages if stage.verb == "learn"
-    ]
-    return phase.model_copy(
-        update={
-            "rows": tuple(counting.of_stages(live)),
-            "updates": tuple(updates),
-            "probes": tuple(_with_loads(probe, spec, lineage) for probe in phase.probes),
-        }
-    )
-
-
 def _update(
     stage: Stage, live: frozenset[tuple[str, str]], spec: LoopSpec, counting: _Counting
 ) -> Update:
@@ -239,7 +212,8 @@ def _learner(
     )
 
 
-def _with_loads(probe: ProbePlan, spec: LoopSpec, lineage: Lineage) -> ProbePlan:
+def with_loads(probe: ProbePlan, spec: LoopSpec, lineage: Lineage) -> ProbePlan:
+    """An evaluation with the rows of its stages."""
     section = spec.nodes[probe.node]
     assert isinstance(section, EvaluateNode)
     is_greedy = section.greedy and bool(probe.stages)

@@ -128,15 +128,39 @@ def edges_of_first_pass(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Regions:
-    """The regions of one step over the keys of its stages."""
+    """Where the stages of one step stand among its regions."""
 
-    within: Mapping[StageKey, tuple[str, ...]]
-    """By stage, the regions that hold it, outermost first."""
-    rounds: tuple[RoundsRegion, ...]
-    problems: tuple[str, ...]
-    """Regions that overlap without one holding the other."""
+    def __init__(self, keys: Iterable[StageKey], slices: Slices, lineage: Lineage) -> None:
+        self.rounds: list[RoundsRegion] = []
+        self.problems: list[str] = []
+        """Regions that overlap without one holding the other."""
+        self.within: dict[StageKey, tuple[str, ...]] = {}
+        """By stage, the regions that hold it, outermost first."""
+        repeated = [key for key in keys if key[1] in REPEATED]
+        members: dict[str, set[StageKey]] = {}
+        for key in repeated:
+            piece = slices.piece(*key)
+            if piece is not None:
+                members.setdefault(piece, set()).add(key)
+        for region in lineage.regions:
+            inside = {key for key in repeated if key[0] in region.nodes}
+            if not inside:
+                continue
+            name = name_of(region)
+            across = [
+                other
+                for other, held in members.items()
+                if held & inside and not held <= inside and not inside <= held
+            ]
+            if across:
+                self.problems.append(f"the {name} and the slice of {across[0]} overlap")
+            else:
+                members[name] = inside
+                self.rounds.append(region)
+        for name in sorted(members, key=lambda name: -len(members[name])):
+            for key in members[name]:
+                self.within[key] = (*self.within.get(key, ()), name)
 
     def planned(
         self,
@@ -169,42 +193,8 @@ class Regions:
         return tuple(planned)
 
 
-def regions_among(keys: Iterable[StageKey], slices: Slices, lineage: Lineage) -> Regions:
-    """Where the stages of these keys stand."""
-    repeated = [key for key in keys if key[1] in REPEATED]
-    members: dict[str, set[StageKey]] = {}
-    for key in repeated:
-        piece = slices.piece(*key)
-        if piece is not None:
-            members.setdefault(piece, set()).add(key)
-    problems, kept = [], []
-    for region in lineage.regions:
-        inside = {key for key in repeated if key[0] in region.nodes}
-        if not inside:
-            continue
-        name = name_of(region)
-        across = [
-            other
-            for other, held in members.items()
-            if held & inside and not held <= inside and not inside <= held
-        ]
-        if across:
-            problems.append(f"the {name} and the slice of {across[0]} overlap")
-        else:
-            members[name] = inside
-            kept.append(region)
-    outermost = sorted(members, key=lambda name: -len(members[name]))
-    within: dict[StageKey, tuple[str, ...]] = {}
-    for name in outermost:
-        for key in members[name]:
-            within[key] = (*within.get(key, ()), name)
-    return Regions(within=within, rounds=tuple(kept), problems=tuple(problems))
-
-
 # The stages of a step and their order.
 
-
-__all__ = ["Goals", "Step", "Unrolling"]
 
 NO_SLICES: Final = Slices(waits={})
 
@@ -327,8 +317,8 @@ class Unrolling:
         self, entries: Mapping[StageKey, Found], slices: Slices
     ) -> tuple[tuple[Stage, ...], Regions]:
         before = self._waits(entries, slices)
-        regions = regions_among(entries, slices, self.lineage)
-        order = in_order(
+        regions = Regions(entries, slices, self.lineage)
+        order = Order(
             before,
             lambda key: regions.within.get(key, ()),
             lambda key: self._spec_order.get(key[0], 0),
@@ -436,93 +426,74 @@ def _repeated_edges(entries: Mapping[StageKey, Found]) -> list[Edge]:
 Key = TypeVar("Key", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Order(Generic[Key]):
-    """Keys in their order, and what stood against it."""
+    """Keys, each after those before it and each region in one run; where either may come first,
+    the lower rank does. What waits for itself is cut at its lowest rank."""
 
-    keys: list[Key]
-    circles: tuple[tuple[Hashable, ...], ...]
-    """Keys (or regions, as `("region", name)`) that wait for each other; the first stands at the
-    end again. Each circle was cut somewhere."""
+    def __init__(
+        self,
+        before: Mapping[Key, Iterable[Key]],
+        within: Callable[[Key], Sequence[Hashable]],
+        rank: Callable[[Key], int],
+    ) -> None:
+        """
+        Args:
+            within: the regions that hold a key, outermost first.
+        """
+        self._before = {key: {w for w in waits if w in before} for key, waits in before.items()}
+        self._within, self._rank = within, rank
+        self.circles: list[tuple[Hashable, ...]] = []
+        """Keys (or regions, as `("region", name)`) that wait for each other; the first stands at
+        the end again. Each circle was cut somewhere."""
+        self.keys = self._ordered(list(before), 0)
 
+    def _ordered(self, keys: list[Key], depth: int) -> list[Key]:
+        def piece_of(key: Key) -> Hashable:
+            path = self._within(key)
+            return ("region", path[depth]) if len(path) > depth else key
 
-def in_order(
-    before: Mapping[Key, Iterable[Key]],
-    within: Callable[[Key], Sequence[Hashable]],
-    rank: Callable[[Key], int],
-) -> Order[Key]:
-    """The keys, each after those before it and each region in one run; where either may come
-    first, the lower rank does. What waits for itself is cut at its lowest rank.
+        pieces: dict[Hashable, list[Key]] = {}
+        for key in keys:
+            pieces.setdefault(piece_of(key), []).append(key)
+        position = {key: piece for piece, members in pieces.items() for key in members}
+        between: dict[Hashable, set[Hashable]] = {
+            piece: {position[w] for key in members for w in self._before[key] if w in position}
+            - {piece}
+            for piece, members in pieces.items()
+        }
+        ranks = {piece: min(map(self._rank, members)) for piece, members in pieces.items()}
+        order: list[Key] = []
+        for piece in self._sorted(between, ranks):
+            members = pieces[piece]
+            order += members if members == [piece] else self._ordered(members, depth + 1)
+        return order
 
-    Args:
-        within: the regions that hold a key, outermost first.
-    """
-    circles: list[tuple[Hashable, ...]] = []
-    waits = {key: {other for other in others if other in before} for key, others in before.items()}
-    keys = _ordered(list(before), waits, within, rank, 0, circles)
-    return Order(keys=keys, circles=tuple(circles))
-
-
-def _ordered(
-    keys: list[Key],
-    before: Mapping[Key, set[Key]],
-    within: Callable[[Key], Sequence[Hashable]],
-    rank: Callable[[Key], int],
-    depth: int,
-    circles: list[tuple[Hashable, ...]],
-) -> list[Key]:
-    def piece_of(key: Key) -> Hashable:
-        path = within(key)
-        return ("region", path[depth]) if len(path) > depth else key
-
-    pieces: dict[Hashable, list[Key]] = {}
-    for key in keys:
-        pieces.setdefault(piece_of(key), []).append(key)
-    position = {key: piece for piece, members in pieces.items() for key in members}
-    between: dict[Hashable, set[Hashable]] = {
-        piece: {position[other] for key in members for other in before[key] if other in position}
-        - {piece}
-        for piece, members in pieces.items()
-    }
-    ranks = {piece: min(rank(key) for key in members) for piece, members in pieces.items()}
-    order: list[Key] = []
-    for piece in _sorted(between, ranks, circles):
-        members = pieces[piece]
-        if members == [piece]:
-            order += members
-        else:
-            order += _ordered(members, before, within, rank, depth + 1, circles)
-    return order
-
-
-def _sorted(
-    before: Mapping[Any, set[Any]], rank: Mapping[Any, int], circles: list[tuple[Hashable, ...]]
-) -> list[Any]:
-    """Wave by wave: of those whose waits are over, the lowest rank first."""
-    waiting = {key: set(others) for key, others in before.items()}
-    following: dict[Any, list[Any]] = {key: [] for key in before}
-    for key, others in before.items():
-        for other in others:
-            following[other].append(key)
-    ready = [key for key, others in waiting.items() if not others]
-    order: list[Any] = []
-    while waiting:
-        if not ready:
-            first = min(waiting, key=rank.__getitem__)
-            circles.append(_circle(first, waiting, rank))
-            ready = [first]
-        wave = sorted(ready, key=rank.__getitem__)
-        order += wave
-        ready = []
-        for key in wave:
-            del waiting[key]
-        for key in wave:
-            for other in following[key]:
-                if other in waiting:
-                    waiting[other].discard(key)
-                    if not waiting[other] and other not in ready:
-                        ready.append(other)
-    return order
+    def _sorted(self, before: Mapping[Any, set[Any]], rank: Mapping[Any, int]) -> list[Any]:
+        """Wave by wave: of those whose waits are over, the lowest rank first."""
+        waiting = {key: set(others) for key, others in before.items()}
+        following: dict[Any, list[Any]] = {key: [] for key in before}
+        for key, others in before.items():
+            for other in others:
+                following[other].append(key)
+        ready = [key for key, others in waiting.items() if not others]
+        order: list[Any] = []
+        while waiting:
+            if not ready:
+                first = min(waiting, key=rank.__getitem__)
+                self.circles.append(_circle(first, waiting, rank))
+                ready = [first]
+            wave = sorted(ready, key=rank.__getitem__)
+            order += wave
+            ready = []
+            for key in wave:
+                del waiting[key]
+            for key in wave:
+                for other in following[key]:
+                    if other in waiting:
+                        waiting[other].discard(key)
+                        if not waiting[other] and other not in ready:
+                            ready.append(other)
+        return order
 
 
 def _circle(

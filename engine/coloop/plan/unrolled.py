@@ -11,13 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from coloop.plan.closure import WRITES
+from coloop.plan.closure import WRITES, Goals
 from coloop.plan.phases import FlatPhase, epochs_of, flat_phases
 from coloop.plan.settings.processor import Conditions, conditions_here
 from coloop.plan.settings.resolver import Resolved
 from coloop.plan.settings.rows import steps_of_epochs
 from coloop.plan.settings.survey import PhaseLoad
-from coloop.plan.stages import Goals, Step, Unrolling
+from coloop.plan.stages import Step, Unrolling
 from coloop.plan.types import ProbePlan, Refill, Stage
 from coloop.spec.algorithm import node_algorithms, reads
 from coloop.spec.base import as_tuple

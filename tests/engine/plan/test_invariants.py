@@ -10,7 +10,7 @@ import pytest
 
 from coloop.errors import PlanInconsistent
 from coloop.plan.compile import check_stages, compile_plan
-from coloop.plan.stages import in_order
+from coloop.plan.stages import Order
 from coloop.plan.types import Plan
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
@@ -189,14 +189,14 @@ def test_a_piece_stands_where_its_first_member_would() -> None:
     """`a` and `z` are one piece: it goes before `m`, though `z` alone would not."""
     ranks = {"a": 0, "m": 5, "z": 9}
 
-    order = in_order(
+    order = Order(
         {"m": [], "z": ["a"], "a": []},
         lambda key: ("az",) if key in "az" else (),
         ranks.__getitem__,
     )
 
     assert order.keys == ["a", "z", "m"]
-    assert order.circles == ()
+    assert order.circles == []
 
 
 def test_a_piece_within_a_piece_is_in_one_run() -> None:
@@ -206,13 +206,13 @@ def test_a_piece_within_a_piece_is_in_one_run() -> None:
     def within(key: str) -> tuple[str, ...]:
         return tuple(name for name, keys in (("outer", outer), ("inner", inner)) if key in keys)
 
-    order = in_order(before, within, "abcdef".index)
+    order = Order(before, within, "abcdef".index)
 
     assert order.keys == ["a", "b", "e", "f", "c", "d"]
 
 
 def test_stages_that_wait_for_each_other_are_named() -> None:
-    order = in_order({"a": ["b"], "b": ["a", "c"], "c": []}, lambda key: (), "abc".index)
+    order = Order({"a": ["b"], "b": ["a", "c"], "c": []}, lambda key: (), "abc".index)
 
-    assert order.circles == (("a", "b", "a"),)
+    assert order.circles == [("a", "b", "a")]
     assert order.keys == ["c", "a", "b"]
