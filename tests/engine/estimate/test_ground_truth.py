@@ -111,7 +111,6 @@ def _measured_in_fms(row):
         scheme=scheme,
         shards=world,
         tokens=int(row["micro_batch"]) * int(row["seq_len"]),
-        sequence_length=int(row["seq_len"]),
         settings=UpdateSettings(backend="fsdp2", gradient_checkpointing=True),
         logits_bytes=0.0 if liger else (8.1 if kernels else 14.7),
         trains_all=not rank,
@@ -146,7 +145,6 @@ def _measured_in_prime(row):
         scheme="fsdp2",
         shards=world,
         tokens=tokens,
-        sequence_length=int(row["seq_len"]),
         settings=UpdateSettings(
             backend="fsdp2",
             gradient_checkpointing=True,

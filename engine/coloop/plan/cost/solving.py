@@ -66,15 +66,13 @@ def solve(
     budget_fraction: float | None = None,
     root: Path | None = None,
     locks: Collection[str] = (),
-    prices: Prices | None = None,
 ) -> Solution:
     """Settings under a budget: GiB or a share of each GPU, else the loop's own.
 
     Args:
         locks: paths of settings that stay: as the loop says, or as they are decided now.
-        prices: of this spec, where the caller has them.
     """
-    prices = prices or Prices(spec, root)
+    prices = Prices(spec, root)
     before = prices.of(spec)
     budget = budget_change(spec, prices, budget_gib, budget_fraction)
     kept = list(_kept(spec, before, locks))

@@ -274,7 +274,6 @@ def _step(weights: Weights, settings: UpdateSettings, work: UpdateWork, rows: in
         scheme="fsdp2" if weights.scheme in WHOLE and casts else weights.scheme,
         shards=weights.shards,
         tokens=ceil(work.longest.tokens(rows * work.sides)),
-        sequence_length=ceil(work.length_max),
         settings=settings,
         compute_bytes=weights.precision.compute_bytes,
         has_logits=weights.has_logits,

@@ -39,17 +39,8 @@ WORKSPACE = 1.2
 """Peak of one layer's recomputation or backward pass over what the layer keeps."""
 
 
-def layer_bytes(
-    arch: Architecture,
-    *,
-    compute_bytes: int = 2,
-    kernels: Kernels = "eager",
-    eager_attention_length: int = 0,
-) -> float:
-    """Bytes that one layer keeps for one token without gradient checkpointing.
-
-    `eager_attention_length` adds the attention matrix of attention without a fused kernel.
-    """
+def layer_bytes(arch: Architecture, compute_bytes: int, kernels: Kernels) -> float:
+    """Bytes that one layer keeps for one token without gradient checkpointing."""
     h, q, k, heads = arch.hidden_size, arch.query_width, arch.kv_width, arch.heads
     inner = _inner_width(arch)
     if kernels == "fused":
@@ -63,7 +54,7 @@ def layer_bytes(
             kept += 8 * (q + k)
         if compute_bytes == 4:  # norms keep no extra fp32 copy, everything else doubles
             kept = 2 * kept - 4 * h * arch.norms_per_layer
-    return kept + 3.0 * compute_bytes * heads * eager_attention_length
+    return kept
 
 
 def checkpoint_bytes(arch: Architecture, *, residual_bytes: int = 2) -> float:
@@ -144,14 +135,12 @@ class TrainingStep:
     shards: int
     tokens: int
     """Tokens of one micro-batch on one GPU, padding included."""
-    sequence_length: int
     settings: UpdateSettings
     compute_bytes: int = 2
     has_logits: bool = True
     """Critics and classifiers give one number a position: no vocabulary."""
     logits_bytes: float = CROSS_ENTROPY_BYTES
     kernels: Kernels = "eager"
-    eager_attention: bool = False
     residual_bytes: int | None = None
     trains_all: bool = True
     """False for adapters: no gradient of whole matrices."""
@@ -188,13 +177,7 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
     layers = arch.layers / settings.pipeline_parallel
     in_flight = settings.pipeline_parallel  # micro-batches that the first pipeline stage holds
 
-    layer = layer_bytes(
-        arch,
-        compute_bytes=step.compute_bytes,
-        kernels=step.kernels,
-        eager_attention_length=step.sequence_length if step.eager_attention else 0,
-    )
-    layer *= tokens / tp
+    layer = layer_bytes(arch, step.compute_bytes, step.kernels) * tokens / tp
     residual = step.residual_bytes or step.compute_bytes
     per_layer = checkpoint_bytes(arch, residual_bytes=residual) * tokens
     kept_per_layer = {

@@ -105,7 +105,6 @@ def compute_states(
     momentum: bool = True,
     offload: Offload = "none",
     model_parallel: int = 1,
-    fused_optimizer: bool = False,
 ) -> ModelStates:
     """States of `total` parameters, of which `trainable` learn, over `shards` GPUs: those with rows
     of their own, and those that share a text (context parallel).
@@ -124,7 +123,7 @@ def compute_states(
         gradients = master * trainable_here / n
         kept = per_state * (4 if optimizer == "adamw8bit" else master)
         optimizer_bytes = kept * trainable_here / n
-        temporary = 0.0 if fused_optimizer else master * trainable_here / n
+        temporary = master * trainable_here / n
     elif scheme == "megatron":
         weights = 2 * trainable_here + precision.frozen_bytes * frozen_here
         gradients = 4 * trainable_here
