@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from coloop.errors import ColoopError
 from coloop.plan.cost.estimator import explain
-from coloop.plan.cost.relaxing import FitChange, Prices, over_of, value_at
+from coloop.plan.cost.relaxing import FitChange, Prices, most_over, value_at
 from coloop.plan.cost.report import Explanation
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.graph import LoopSpec
@@ -282,7 +282,7 @@ def _placement(spec: LoopSpec, cost: Explanation) -> Placement:
         step_seconds=estimate.step_seconds,
         verbs=_verbs(cost),
         fits=estimate.fits,
-        over_bytes=max((over_of(gpu) for gpu in estimate.gpus), default=0),
+        over_bytes=most_over(cost),
         text=_text(homes),
     )
 

@@ -170,11 +170,11 @@ def _costed(
     decided = [change for change in _decided_otherwise(before, after) if change.path not in taken]
     shares = _shares(decided, rest, around["from"], around["to"])
     if budget is not None:
-        yield _solved(budget, before, after, 0.0 if any(shares.values()) else rest, is_written=True)
+        yield solved(budget, before, after, 0.0 if any(shares.values()) else rest, is_written=True)
     for change in written:
-        yield _solved(change, before, after, seconds[change.path], is_written=True)
+        yield solved(change, before, after, seconds[change.path], is_written=True)
     for change in decided:
-        yield _solved(change, before, after, shares[change.path], is_written=False)
+        yield solved(change, before, after, shares[change.path], is_written=False)
 
 
 def _decided_otherwise(before: Explanation, after: Explanation) -> list[FitChange]:
@@ -208,7 +208,7 @@ def _shares(
     return {p: None if v is None else v * seconds / whole for p, v in shares.items()}
 
 
-def _solved(
+def solved(
     change: FitChange,
     before: Explanation,
     after: Explanation,
@@ -216,6 +216,7 @@ def _solved(
     *,
     is_written: bool,
 ) -> Solved:
+    """A change with what runs before and after it."""
     return Solved(
         path=change.path,
         old=change.old,
@@ -258,32 +259,27 @@ def fit(
     """
     prices = Prices(spec, root)
     before = prices.of(spec)
-    changes: list[FitChange] = []
     budget = budget_change(spec, prices, budget_gib, budget_fraction)
-    if budget is not None:
-        changes.append(budget)
-        spec = apply_overrides(spec, {budget.path: budget.new})
-    asked = spec
-    spec, relaxed, after = relax(spec, prices, locks)
+    budgets = [] if budget is None else [budget]
+    start = _with(spec, budgets)
+    answer, changes, after = relax(start, prices, locks)
     least = most_over(after)
-    changes += relaxed
-    if not after.estimate.fits:
-        spec, pins, after = as_it_is(asked, before, prices)
-        changes = [*([budget] if budget is not None else []), *pins]
-        least = min(least, most_over(after))
-    else:
-        pins = [pin for pin in _pins(spec, after, prices) if pin.path not in locks]
-        pinned = apply_overrides(spec, {pin.path: pin.new for pin in pins})
+    if after.estimate.fits:
+        pins = [pin for pin in _pins(answer, after, prices) if pin.path not in locks]
+        pinned = _with(answer, pins)
         checked = prices.of(pinned)
         if checked.estimate.fits:
-            spec, after, changes = pinned, checked, [*changes, *pins]
+            answer, after, changes = pinned, checked, [*changes, *pins]
+    else:
+        answer, changes, after = as_it_is(start, before, prices)
+        least = min(least, most_over(after))
     return BudgetResult(
-        spec=spec,
-        changes=tuple(merged(changes)),
+        spec=answer,
+        changes=tuple(merged([*budgets, *changes])),
         before=before,
         after=after,
         least_over_bytes=least,
-        refusals=prices.refusals_of_answer(spec),
+        refusals=prices.refusals_of_answer(answer),
     )
 
 

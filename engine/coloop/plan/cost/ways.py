@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from coloop.plan.cost.relaxing import LEAST_GAIN_BYTES, FitChange, value_at, with_changes
-from coloop.plan.cost.solving import Solution, Solved, solve
+from coloop.plan.cost.solving import Solution, Solved, solve, solved
 from coloop.spec import presets
 from coloop.spec.base import title_of
 from coloop.spec.graph import LoopSpec
@@ -102,19 +102,8 @@ def _way(
     asked: Collection[FitChange] = (),
     unlocks: tuple[str, ...] = (),
 ) -> Way:
-    wanted = [
-        Solved(
-            path=change.path,
-            old=change.old,
-            new=change.new,
-            old_value=change.old,
-            new_value=change.new,
-            reason=change.reason,
-            seconds=None,
-            is_written=True,
-        )
-        for change in asked
-    ]
+    before, after = solution.before, solution.after
+    wanted = [solved(change, before, after, None, is_written=True) for change in asked]
     paths = {change.path for change in wanted}
     others = [change for change in solution.changes if change.path not in paths]
     return Way(
