@@ -96,7 +96,7 @@ def test_hosts_are_built_with_what_the_estimate_priced(
     assert seen.backend["tokens_at_once"] == priced.tokens_at_once
     assert seen.backend["is_packed"] == settings.survey.updates["actor"].packing
     assert seen.backend["is_packed"] is (case == "rows that are shared")
-    assert seen.backend["dtypes"] == settings.dtypes["actor"]
+    assert seen.backend["dtypes"] == settings.survey.dtypes["actor"]
     assert {one["max_num_seqs"] for one in seen.engines} == {engine.max_sequences}
     assert set(seen.threads) == {machine.pool("main").threads}
     written = Plan.model_validate_json((ended.folder / "plan.json").read_text(encoding="utf-8"))

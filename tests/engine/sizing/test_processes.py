@@ -171,7 +171,7 @@ def test_every_loop_has_a_plan_on_every_machine(path: Path) -> None:
 
         machine = settings.survey.machine
         assert sizes(plan) == {n: (one.workers, one.threads) for n, one in machine.pools.items()}
-        assert {one.name: one.dtypes for one in plan.weights} == settings.dtypes
+        assert {one.name: one.dtypes for one in plan.weights} == settings.survey.dtypes
         assert usual <= {one.path for one in plan.decisions}
         if machine.is_cpu:
             busy = sum(one.workers * one.threads for one in machine.pools.values())
