@@ -229,7 +229,7 @@ def _against(outline: Outline, group: WeightsGroup) -> Iterator[str]:
         return
     size = count_parameters(arch).active
     if size < LEAST_PARAMETERS:
-        yield f"a model of {size / 1000000.0:.2g}M parameters gains little from bfloat16"
+        yield f"a model of {size / 1e6:.2g}M parameters gains little from bfloat16"
     for node in group.members:
         rollout = rollout_of(outline.spec, node)
         if rollout is not None and rollout.engine == "vllm":

@@ -20,12 +20,6 @@ from coloop.spec.model import Lora
 from coloop.spec.nodes import model_of
 from coloop.spec.training import Backend, Offload
 
-# Which adapters stand on the same frozen weights, and who of them holds these in each pool.
-#
-# Weights can be used by several where they lie in the same process, in the same types, and spread
-# in the same way; elsewhere they are there again.
-
-
 # Model states: how many bytes a parameter costs, by optimizer, precision and sharding.
 #
 # Pure arithmetic over plain numbers. Does not know roles, stages or activations.
@@ -174,6 +168,12 @@ def _zero(
         states / shards if stage >= 1 else states,
         4 * trainable / (shards if stage >= 1 else 1),
     )
+
+
+# Which adapters stand on the same frozen weights, and who of them holds these in each pool.
+#
+# Weights can be used by several where they lie in the same process, in the same types, and spread
+# in the same way; elsewhere they are there again.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
