@@ -57,11 +57,6 @@ def layer_bytes(arch: Architecture, compute_bytes: int, kernels: Kernels) -> flo
     return kept
 
 
-def checkpoint_bytes(arch: Architecture, *, residual_bytes: int = 2) -> float:
-    """Bytes that one layer keeps for one token with full gradient checkpointing: its input."""
-    return residual_bytes * arch.hidden_size
-
-
 def forward_bytes(arch: Architecture, *, compute_bytes: int = 2, tensor_parallel: int = 1) -> float:
     """Workspace of a forward pass for one token: the widest point of a layer and the residual."""
     return compute_bytes * (3 * arch.hidden_size + 3 * _inner_width(arch) / tensor_parallel)
@@ -147,6 +142,11 @@ class TrainingStep:
     accumulates: bool = False
     """Whether gradients of earlier micro-batches are there from the start."""
 
+    @property
+    def input_bytes(self) -> int:
+        """What one layer keeps for one token with full gradient checkpointing: its input."""
+        return (self.residual_bytes or self.compute_bytes) * self.arch.hidden_size
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instant:
@@ -178,8 +178,7 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
     in_flight = settings.pipeline_parallel  # micro-batches that the first pipeline stage holds
 
     layer = layer_bytes(arch, step.compute_bytes, step.kernels) * tokens / tp
-    residual = step.residual_bytes or step.compute_bytes
-    per_layer = checkpoint_bytes(arch, residual_bytes=residual) * tokens
+    per_layer = step.input_bytes * tokens
     kept_per_layer = {
         False: layer,
         True: per_layer,
@@ -263,9 +262,7 @@ def offloaded_bytes(step: TrainingStep) -> float:
     """Inputs of layers that rest in the host's memory, for one GPU."""
     if step.settings.gradient_checkpointing != "offload":
         return 0.0
-    residual = step.residual_bytes or step.compute_bytes
-    per_layer = checkpoint_bytes(step.arch, residual_bytes=residual)
-    return per_layer * step.arch.layers * step.tokens / step.settings.context_parallel
+    return step.input_bytes * step.arch.layers * step.tokens / step.settings.context_parallel
 
 
 def _shared(parameters: float, routed: float, tensor: int, experts: int) -> float:
