@@ -3,39 +3,35 @@
  * this origin. Knows nothing of what the routes mean.
  */
 import createClient from "openapi-fetch";
-import type { components, paths } from "./schema.gen";
+import type { ErrorBody, paths } from "./schema.gen";
 import { keepTicket, ticket } from "./ticket";
 
 export class ApiError extends Error {
-  readonly status: number;
-  readonly code: string;
-  readonly detail: unknown;
+  override name = "ApiError";
 
-  constructor(status: number, code: string, message: string, detail: unknown) {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly detail: unknown,
+  ) {
     super(message);
-    this.name = "ApiError";
-    this.status = status;
-    this.code = code;
-    this.detail = detail;
   }
 }
 
 export class OfflineError extends Error {
-  constructor() {
-    super("The coloop server is not responding.");
-    this.name = "OfflineError";
-  }
+  override name = "OfflineError";
+  override message = "The coloop server is not responding.";
 }
 
 export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }
 
-type Unauthorised = () => void;
-let onUnauthorised: Unauthorised = () => {};
+let onUnauthorised = () => {};
 
 /** Called when the service asks the user to sign in. */
-export function listenUnauthorised(listener: Unauthorised): void {
+export function listenUnauthorised(listener: () => void): void {
   onUnauthorised = listener;
 }
 
@@ -108,17 +104,10 @@ function errorOf(response: Response, error: unknown): Error {
   if (response.status === 502 || response.status === 503 || response.status === 504) {
     return new OfflineError();
   }
-  const status = String(response.status);
-  if (typeof error !== "object" || error === null) {
-    return new ApiError(response.status, status, response.statusText, null);
-  }
-  const body: Partial<components["schemas"]["ErrorBody"]> = error;
-  return new ApiError(
-    response.status,
-    body.code ?? status,
-    body.message ?? response.statusText,
-    body.detail ?? body,
-  );
+  const told = typeof error === "object" ? error : null;
+  const { code, message, detail }: Partial<ErrorBody> = told ?? {};
+  const { status, statusText } = response;
+  return new ApiError(status, code ?? String(status), message ?? statusText, detail ?? told);
 }
 
 export function errorMessage(error: unknown): string {

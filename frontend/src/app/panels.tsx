@@ -1,8 +1,7 @@
 /** One registry of the panels below the graph: the docks of both pages, their tabs and the commands read it. */
 import type { ComponentType } from "react";
 import { toneOf } from "@/document/problems";
-import { useLive } from "@/live/hooks";
-import { openAlerts } from "@/live/LiveRun";
+import { openAlerts, useLive } from "@/live/hooks";
 import { useOpenLoop, useSync } from "@/state/document/context";
 import type { PanelId } from "@/state/preferences";
 import { Badge } from "@/ui/Badge";

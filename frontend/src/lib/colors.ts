@@ -1,7 +1,7 @@
 /** One colour each: of a node, wherever it is drawn, and of a part of memory, whatever else is there. */
 import type { Catalog } from "@/api/types";
 
-type Colors = Readonly<Record<string, string>>;
+export type Colors = Readonly<Record<string, string>>;
 
 /** As many learners have a colour of their own: `--id-1` and on, in the tokens. */
 export const IDENTITIES = 6;

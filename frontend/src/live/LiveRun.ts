@@ -6,7 +6,7 @@
  */
 import type { Gauges, RunEvent, RunSummary } from "@/api/types";
 import { applyEvent, isFinal, TOPICS, type Topic } from "./reducer";
-import type { LiveAlert } from "./state";
+
 import { LiveState } from "./state";
 
 export type Connection = "loading" | "live" | "reconnecting" | "ended" | "failed";
@@ -21,7 +21,6 @@ function byTopic<T>(first: () => T): Record<Topic, T> {
 }
 
 export class LiveRun {
-  readonly id: string;
   state = new LiveState();
   run: RunSummary | null = null;
   connection: Connection = "loading";
@@ -42,9 +41,7 @@ export class LiveRun {
   private tickAt = Number.NEGATIVE_INFINITY;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(id: string) {
-    this.id = id;
-  }
+  constructor(readonly id: string) {}
 
   applyEvents(events: readonly RunEvent[]): void {
     const topics = new Set<Topic>();
@@ -161,12 +158,4 @@ export class LiveRun {
     }
     for (const watcher of this.watchers[topic]) watcher();
   }
-}
-
-export function isAcknowledged({ run }: LiveRun, { raised }: LiveAlert): boolean {
-  return run?.alerts.some((one) => one.seq === raised && one.acknowledged_at !== null) ?? false;
-}
-
-export function openAlerts(live: LiveRun): LiveAlert[] {
-  return live.state.alerts.filter((alert) => !isAcknowledged(live, alert));
 }

@@ -4,6 +4,7 @@ import type { Gauges } from "@/api/types";
 import { formatCount, formatPerSecond, formatRate } from "@/lib/format";
 import type { LiveRun } from "./LiveRun";
 import type { Topic } from "./reducer";
+import type { LiveAlert } from "./state";
 
 export const LiveContext = createContext<LiveRun | null>(null);
 
@@ -118,4 +119,12 @@ export function useRecord(): LiveRun | null {
 /** The step that a replay shows; null where nothing is replayed. */
 export function useReplayStep(): number | null {
   return useContext(RecordContext)?.step ?? null;
+}
+
+export function isAcknowledged({ run }: LiveRun, { raised }: LiveAlert): boolean {
+  return run?.alerts.some((one) => one.seq === raised && one.acknowledged_at !== null) ?? false;
+}
+
+export function openAlerts(live: LiveRun): LiveAlert[] {
+  return live.state.alerts.filter((alert) => !isAcknowledged(live, alert));
 }

@@ -1,4 +1,4 @@
-import { useCallback, useMemo } from "react";
+import { useMemo } from "react";
 import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { dumpSpec, readFragment as readText } from "@/api/routes";
@@ -22,18 +22,14 @@ import { useOpenLoop } from "./document/context";
 export function useClipboard() {
   const { catalog, store } = useOpenLoop();
 
-  const insert = useCallback(
-    (fragment: Fragment, label: string) => {
+  return useMemo(() => {
+    const insert = (fragment: Fragment, label: string) => {
       const { document } = store.getState();
       const offset = freeOffset(catalog, fragment, document);
       const placed = placeFragment(catalog, fragment, document, offset);
       store.dispatch(pasteItems, { fragment: placed }, { label });
       select({ nodes: Object.keys(placed.nodes) });
-    },
-    [catalog, store],
-  );
-
-  return useMemo(() => {
+    };
     const copy = async (ids: readonly string[]): Promise<boolean> => {
       if (ids.length === 0) return false;
       const fragment = cutFragment(store.getState().document, ids);
@@ -70,7 +66,7 @@ export function useClipboard() {
         if (ids.length > 0) insert(cutFragment(store.getState().document, ids), "Duplicate");
       },
     };
-  }, [store, insert]);
+  }, [catalog, store]);
 }
 
 /** A promise, because the browser gives leave at the press of the keys and not later. */

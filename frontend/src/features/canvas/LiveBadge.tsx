@@ -1,7 +1,6 @@
 import { CircleX, TriangleAlert } from "lucide-react";
-import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
+import { openAlerts, useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
 import type { LiveRun } from "@/live/LiveRun";
-import { openAlerts } from "@/live/LiveRun";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
 

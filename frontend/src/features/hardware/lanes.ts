@@ -35,10 +35,7 @@ export function gpuRange({ first, gpus }: Pool, isOnCpu: boolean): string {
 }
 
 export function verbsOf(estimate: Estimate): string[] {
-  const verbs = estimate.gpus.flatMap((gpu) =>
-    gpu.parts.flatMap((part) => part.stages.map(verbOf)),
-  );
-  const known = new Set(verbs);
+  const known = new Set(estimate.gpus.flatMap((gpu) => stagesOf(gpu).map(verbOf)));
   const inOrder = estimate.stages.map((stage) => verbOf(stage.stage));
   return [...new Set(inOrder)].filter((verb) => known.has(verb));
 }

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef } from "react";
+import { useEffect, useRef } from "react";
 import { toast } from "sonner";
 import { create } from "zustand";
 import { errorMessage, isAbort } from "@/api/client";
@@ -23,57 +23,43 @@ export function useBudget() {
   const shown = isTrying ? answer : null;
   const isSettled = answer !== null && Math.abs(answer.budget_fraction - (budget ?? own)) < 1e-4;
 
-  return useMemo(() => {
-    const spec = () => toSpec(store.getState().document);
-    const take = (edits: readonly Change[], label: string, unlocks: readonly string[] = []) => {
-      giveUp();
-      store.dispatch(applyFit, { catalog, edits, unlocks }, { label });
-    };
-    return {
-      share: budget ?? own,
-      own,
-      isTrying,
-      isSettled,
-      isAsking,
-      answer,
-      /** Costs under the budget: as tried, else of the loop as it is, or as it was when it could last be read. */
-      estimate: shown?.after ?? check?.estimate ?? null,
-      time: shown?.after_time ?? check?.time ?? null,
-      /** Why no run takes the loop as it is, whatever its memory; null: one would. */
-      refusal: refusalOf(check?.report.diagnostics ?? []),
-      isOfBefore,
-      move: (share: number) => (share === own ? giveUp() : moveTo(share, spec())),
-      back: giveUp,
-      apply: () => {
-        if (answer && isSettled)
-          take(answer.edits, `Fit to ${formatShare(answer.budget_fraction)} of the memory`);
-      },
-      take,
-      /** Settings that fit under the loop's own budget, at once; false where there are none. */
-      makeItFit: async (): Promise<boolean> => {
-        try {
-          const found = await fitLoop({ spec: spec(), with_ways: true });
-          if (found.fits) take(found.edits, "Make it fit");
-          return found.fits;
-        } catch (error) {
-          toast.error("No settings were found.", { description: errorMessage(error) });
-          return false;
-        }
-      },
-    };
-  }, [
-    store,
-    catalog,
+  const spec = () => toSpec(store.getState().document);
+  const take = (edits: readonly Change[], label: string, unlocks: readonly string[] = []) => {
+    giveUp();
+    store.dispatch(applyFit, { catalog, edits, unlocks }, { label });
+  };
+  return {
+    share: budget ?? own,
     own,
-    budget,
     isTrying,
     isSettled,
     isAsking,
     answer,
-    shown,
-    check,
+    /** Costs under the budget: as tried, else of the loop as it is, or as it was when it could last be read. */
+    estimate: shown?.after ?? check?.estimate ?? null,
+    time: shown?.after_time ?? check?.time ?? null,
+    /** Why no run takes the loop as it is, whatever its memory; null: one would. */
+    refusal: refusalOf(check?.report.diagnostics ?? []),
     isOfBefore,
-  ]);
+    move: (share: number) => (share === own ? giveUp() : moveTo(share, spec())),
+    back: giveUp,
+    apply: () => {
+      if (answer && isSettled)
+        take(answer.edits, `Fit to ${formatShare(answer.budget_fraction)} of the memory`);
+    },
+    take,
+    /** Settings that fit under the loop's own budget, at once; false where there are none. */
+    makeItFit: async (): Promise<boolean> => {
+      try {
+        const found = await fitLoop({ spec: spec(), with_ways: true });
+        if (found.fits) take(found.edits, "Make it fit");
+        return found.fits;
+      } catch (error) {
+        toast.error("No settings were found.", { description: errorMessage(error) });
+        return false;
+      }
+    },
+  };
 }
 
 export function isPromise({ answer, isTrying, isSettled }: Budget): boolean {

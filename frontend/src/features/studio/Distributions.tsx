@@ -1,10 +1,11 @@
+import type { Colors } from "@/lib/colors";
 import { formatMetric, formatPlural } from "@/lib/format";
 import { correlation, histogram, mean } from "@/lib/statistics";
-import type { SourceColors, Table } from "./table";
+import type { Table } from "./table";
 
 interface DistributionsProps {
   table: Table | null;
-  colors: SourceColors;
+  colors: Colors;
 }
 
 export function Distributions({ table, colors }: DistributionsProps) {
@@ -25,7 +26,7 @@ export function Distributions({ table, colors }: DistributionsProps) {
   );
 }
 
-export function Spread({ table, colors }: { table: Table; colors: SourceColors }) {
+export function Spread({ table, colors }: { table: Table; colors: Colors }) {
   const columns = table.sources.map((_, place) =>
     table.rows.map(({ scores }) => scores[place] ?? null),
   );

@@ -5,6 +5,7 @@ import { errorMessage } from "@/api/client";
 import { fetchPreviewLimits, previewScores } from "@/api/routes";
 import type { RowsFrom, ScoredRows } from "@/api/types";
 import type { Payee } from "@/document/rewards";
+import type { Colors } from "@/lib/colors";
 import { formatPlural, formatSeconds } from "@/lib/format";
 import type { Preview } from "@/state/usePreview";
 import { Button } from "@/ui/Button";
@@ -16,7 +17,7 @@ import { useSeconds } from "@/ui/useSeconds";
 import { Spread } from "./Distributions";
 import { RowsChoice } from "./RowsChoice";
 import { ScoreTable } from "./ScoreTable";
-import type { Sorting, SourceColors, Table } from "./table";
+import type { Sorting, Table } from "./table";
 
 const SORTINGS: readonly { value: Sorting; label: string }[] = [
   { value: "given", label: "original order" },
@@ -37,7 +38,7 @@ const WAIT_SECONDS = 3;
 interface PreviewPaneProps {
   payee: Payee;
   hasSources: boolean;
-  colors: SourceColors;
+  colors: Colors;
   preview: Preview<ScoredRows>;
   table: Table | null;
   onChoose: (node: string) => void;

@@ -1,14 +1,14 @@
 import { ChevronRight, TriangleAlert } from "lucide-react";
 import { Fragment, useState } from "react";
 import type { SourceScores } from "@/api/types";
+import type { Colors } from "@/lib/colors";
 import { Badge } from "@/ui/Badge";
-import type { SourceColors } from "./table";
 import { APART, plainText, type Sorting, sorted, type Table, type TableRow } from "./table";
 
 interface ScoreTableProps {
   table: Table;
   sorting: Sorting;
-  colors: SourceColors;
+  colors: Colors;
   onChoose: (node: string) => void;
 }
 

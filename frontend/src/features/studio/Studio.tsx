@@ -13,9 +13,10 @@ import {
   rounded,
   weighed,
 } from "@/document/rewards";
+import type { Colors } from "@/lib/colors";
 import { kindColor } from "@/lib/colors";
 import { connect, setWeights } from "@/state/commands/edges";
-import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
+import { useCatalog, useChartColors, useDocument, useOpenLoop } from "@/state/document/context";
 import { usePreview } from "@/state/usePreview";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
@@ -29,7 +30,7 @@ import { PreviewPane } from "./PreviewPane";
 import { SourceEditor } from "./SourceEditor";
 import { SourceRow } from "./SourceRow";
 import { TotalBar } from "./TotalBar";
-import { type SourceColors, tableRows, useSourceColors } from "./table";
+import { tableRows } from "./table";
 
 interface StudioProps {
   settings: (node: string) => ReactNode;
@@ -85,7 +86,7 @@ function Bench({ wanted, settings, ...learner }: BenchProps) {
   const table = useMemo(() => (found ? tableRows(found, edges) : null), [found, edges]);
   const source = edges.find(({ node }) => node === chosen) ?? edges[0];
   const node = source?.node ?? null;
-  const colors = useSourceColors(edges);
+  const colors = useChartColors(edges.map(({ node }) => node));
   return (
     <div className="flex min-h-0 flex-1">
       <SourceList
@@ -122,7 +123,7 @@ function Bench({ wanted, settings, ...learner }: BenchProps) {
 interface SourceListProps extends Pick<BenchProps, "payee" | "payees" | "onPayee"> {
   edges: readonly PayingEdge[];
   found: ScoredRows | null;
-  colors: SourceColors;
+  colors: Colors;
   chosen: string | null;
   onChoose: (node: string) => void;
 }

@@ -3,6 +3,7 @@ import { useMemo } from "react";
 import { Link, useSearch } from "wouter";
 import { fieldAt } from "@/document/fieldAt";
 import type { Payee, PayingEdge } from "@/document/rewards";
+import type { Colors } from "@/lib/colors";
 import { formatName } from "@/lib/format";
 import { readPath } from "@/lib/paths";
 import { setField } from "@/state/commands/fields";
@@ -11,14 +12,13 @@ import { loopAddress } from "@/state/unsaved";
 import { RichText } from "@/ui/RichText";
 import { Select } from "@/ui/Select";
 import { Switch } from "@/ui/Switch";
-import type { SourceColors } from "./table";
 
 const COMBINE = ["credit", "combine"];
 
 interface TotalBarProps {
   payee: Payee;
   edges: readonly PayingEdge[];
-  colors: SourceColors;
+  colors: Colors;
   total: number;
   keepsTotal: boolean;
   onKeepTotal: (keeps: boolean) => void;

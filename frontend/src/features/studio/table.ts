@@ -1,10 +1,7 @@
 /** Rows of a preview as a table shows them: totals by the weights of the moment, order, disagreement. Pure. */
 
-import { useMemo } from "react";
 import type { ScoredRow, ScoredRows, SourceScores } from "@/api/types";
 import { type PayingEdge, totalOf } from "@/document/rewards";
-import { chartColors } from "@/lib/colors";
-import { useNodeColors } from "@/state/document/context";
 
 export type Sorting = "given" | "most" | "least" | "disagreement" | "failed";
 
@@ -115,19 +112,4 @@ export function plainText(value: unknown): string {
     }
   }
   return JSON.stringify(value);
-}
-
-export type SourceColors = Readonly<Record<string, string>>;
-
-/** What pays one learner stands side by side everywhere here: each source in a colour of its own. */
-export function useSourceColors(edges: readonly PayingEdge[]): SourceColors {
-  const colors = useNodeColors();
-  return useMemo(
-    () =>
-      chartColors(
-        colors,
-        edges.map(({ node }) => node),
-      ),
-    [colors, edges],
-  );
 }

@@ -4,7 +4,7 @@ import { useStore } from "zustand";
 import type { Catalog, ModeInfo } from "@/api/types";
 import { modeNamed } from "@/catalog/modes";
 import { identities } from "@/document/identities";
-import { chartColors, nodeColors } from "@/lib/colors";
+import { type Colors, chartColors, nodeColors } from "@/lib/colors";
 import { deepEqual } from "@/lib/paths";
 import { setValue } from "../commands/fields";
 import type { LoopSync } from "../sync/LoopSync";
@@ -44,8 +44,6 @@ export function useDocument<T>(selector: (state: DocumentState) => T): T {
 export function useEditRefusal(): string | null {
   return useDocument((state) => (state.isReadonly ? "The loop cannot be changed here" : null));
 }
-
-type Colors = Readonly<Record<string, string>>;
 
 const known = new WeakMap<object, { document: DocumentState["document"]; colors: Colors }>();
 
