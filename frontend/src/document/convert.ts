@@ -4,8 +4,8 @@ import { IDENTITIES } from "@/lib/colors";
 import { isObject } from "@/lib/paths";
 import { readEdge, writeEdge } from "./edges";
 import { NOTES, readNotes, writeNotes } from "./notes";
+import { ALL_READ, isAllRead, mixEdges } from "./place";
 import type { Edge, LoopDocument, NodeData, Point, Unread } from "./types";
-import { ALL_READ, isAllRead, mixEdges } from "./unread";
 
 const COLORS = "$colors";
 const NO_KIND = "";

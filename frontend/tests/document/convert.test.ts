@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { fromSpec, mendDocument, toSpec } from "@/document/convert";
 import { edgeKeys, readEdge } from "@/document/edges";
+import { listedIndex, readIndex } from "@/document/place";
 import type { LoopDocument } from "@/document/types";
-import { listedIndex, readIndex } from "@/document/unread";
 import { applyChanges } from "@/state/commands/applyChanges";
 import { moveNodes, removeItems } from "@/state/commands/nodes";
 import { replaceDocument } from "@/state/commands/replaceDocument";

@@ -4,7 +4,6 @@ import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/re
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { CheckAnswer, FitAnswer, GpuEstimate, PredictedTime } from "@/api/types";
 import { fromSpec, toSpec } from "@/document/convert";
-import { stageInk } from "@/features/hardware/colors";
 import { HardwareBar } from "@/features/hardware/HardwareBar";
 import { HardwareView } from "@/features/hardware/HardwareView";
 import {
@@ -18,7 +17,7 @@ import {
   stepShares,
 } from "@/features/hardware/lanes";
 import { MemoryPanel } from "@/features/hardware/MemoryPanel";
-import { StepSplit } from "@/features/hardware/StepSplit";
+import { StepSplit, stageInk } from "@/features/hardware/StepSplit";
 import { giveUp, moveTo, PAUSE_MILLISECONDS, useTrial } from "@/features/hardware/useBudget";
 import { decidedText } from "@/features/inspector/form/FieldRow";
 import { overOf, worstOf } from "@/lib/estimate";

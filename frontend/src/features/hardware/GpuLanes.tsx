@@ -21,7 +21,6 @@ import { MemoryBar, MemoryLegend } from "@/ui/MemoryBar";
 import { Menu, MenuItem, MenuLabel } from "@/ui/Menu";
 import { Segmented } from "@/ui/Segmented";
 import { isWayOut, WAYS } from "./Changes";
-import { usePoolColor } from "./colors";
 import {
   fullestStage,
   gpuRange,
@@ -33,7 +32,7 @@ import {
   rolesIn,
   verbsOf,
 } from "./lanes";
-import { gainText } from "./StepSplit";
+import { gainText, usePoolColor } from "./StepSplit";
 import { useBudget } from "./useBudget";
 import { dragRole, useDropRole, usePlacing } from "./usePlacing";
 

@@ -10,10 +10,9 @@ import { Button } from "@/ui/Button";
 import { MemoryBar } from "@/ui/MemoryBar";
 import { Loading } from "@/ui/States";
 import { BudgetSlider } from "./BudgetSlider";
-import { usePoolColor } from "./colors";
 import { HardwarePicker } from "./HardwarePicker";
 import { gpuRange, type Pool, poolsOf, rolesIn } from "./lanes";
-import { OfBefore, StepSplit } from "./StepSplit";
+import { OfBefore, StepSplit, usePoolColor } from "./StepSplit";
 import {
   type Budget,
   isPromise,

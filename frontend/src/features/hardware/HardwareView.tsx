@@ -11,12 +11,11 @@ import { Segmented } from "@/ui/Segmented";
 import { Empty } from "@/ui/States";
 import { BudgetSlider } from "./BudgetSlider";
 import { Changes } from "./Changes";
-import { stageInk, useStageColor } from "./colors";
 import { GpuLanes } from "./GpuLanes";
 import { HardwarePicker } from "./HardwarePicker";
 import { idleShare, mainPhase, nodeOf, stepEnd, verbOf } from "./lanes";
 import { Placement } from "./Placement";
-import { Gain, LimitChip, OfBefore } from "./StepSplit";
+import { Gain, LimitChip, OfBefore, stageInk, useStageColor } from "./StepSplit";
 import { askOwn, type Budget, isPromise, unfitOf, useBudget, useTrial } from "./useBudget";
 
 export function HardwareView() {

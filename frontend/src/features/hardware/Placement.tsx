@@ -8,8 +8,7 @@ import { useDocument, useEditRefusal } from "@/state/document/context";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
-import { usePoolColor } from "./colors";
-import { Gain } from "./StepSplit";
+import { Gain, usePoolColor } from "./StepSplit";
 import type { Budget } from "./useBudget";
 
 export function Placement({ budget }: { budget: Budget }) {

@@ -16,11 +16,9 @@ import { PanelHead } from "@/ui/PanelHead";
 import { Segmented } from "@/ui/Segmented";
 import type { SelectOption } from "@/ui/Select";
 import { Empty, Failed, Loading } from "@/ui/States";
-import { usePins } from "./GroupList";
-import { GroupView } from "./GroupView";
+import { GroupView, usePins } from "./GroupView";
 import { idOf, isWanted, rewardsOf, type Sorting, shortAnswer } from "./groups";
-import { SampleTable } from "./SampleTable";
-import { SourceNotes } from "./SourceNotes";
+import { SampleTable, SourceNotes } from "./SampleTable";
 import { sampleText } from "./sampleText";
 
 const ORDERS: readonly SelectOption<Sorting>[] = [

@@ -3,8 +3,11 @@ import { Plus, Star } from "lucide-react";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { useSearch } from "wouter";
 import { preparePreviews } from "@/api/routes";
-import type { ScoredRows } from "@/api/types";
+import type { Catalog, ScoredRows } from "@/api/types";
 import { type ScorerChoice, scorerChoices } from "@/catalog/scorers";
+import { accepts, canConnect, inputPort } from "@/document/canConnect";
+import { portText } from "@/document/edges";
+import { freeName } from "@/document/names";
 import {
   type Payee,
   type PayingEdge,
@@ -13,10 +16,14 @@ import {
   rounded,
   weighed,
 } from "@/document/rewards";
+import type { Edge, LoopDocument } from "@/document/types";
+import { freePlace } from "@/graph/freePlace";
 import type { Colors } from "@/lib/colors";
 import { kindColor } from "@/lib/colors";
 import { connect, setWeights } from "@/state/commands/edges";
+import { addNode } from "@/state/commands/nodes";
 import { useCatalog, useChartColors, useDocument, useOpenLoop } from "@/state/document/context";
+import type { DocumentStore } from "@/state/document/store";
 import { usePreview } from "@/state/usePreview";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
@@ -25,7 +32,6 @@ import { LabelledSelect } from "@/ui/LabelledSelect";
 import { RichText } from "@/ui/RichText";
 import { Empty } from "@/ui/States";
 import { Distributions } from "./Distributions";
-import { newSource, scoresPort, unconnected } from "./newSource";
 import { PreviewPane } from "./PreviewPane";
 import { SourceEditor } from "./SourceEditor";
 import { SourceRow } from "./SourceRow";
@@ -320,4 +326,66 @@ function Group({ heading, choices, onSelect }: GroupProps) {
       ))}
     </Command.Group>
   );
+}
+
+export function scoresPort(catalog: Catalog, document: LoopDocument, payee: Payee): string {
+  return inputPort(catalog, document, payee)?.type ?? "";
+}
+
+/** Nodes of the loop that give what the learner takes and do not pay it yet, and from which port. */
+export function unconnected(
+  catalog: Catalog,
+  document: LoopDocument,
+  payee: Payee,
+): { node: string; from: string }[] {
+  return Object.entries(document.nodes).flatMap(([node, { kind }]) => {
+    if (node === payee.node) return [];
+    const port = catalog.kinds[kind]?.outputs.find(
+      ({ name }) => canConnect(catalog, document, { node, port: name }, payee).ok,
+    );
+    return port ? [{ node, from: portText({ node, port: port.name }) }] : [];
+  });
+}
+
+export function newSource(
+  catalog: Catalog,
+  store: DocumentStore,
+  payee: Payee,
+  choice: ScorerChoice,
+): string {
+  const { document } = store.getState();
+  const id = freeName(choice.name, new Set(Object.keys(document.nodes)));
+  const [x, y] = document.layout[payee.node] ?? [0, 0];
+  const place = freePlace(catalog, document, choice.kind, { x: x + 320, y: y + 160 });
+  store.dispatch(
+    addNode,
+    {
+      id,
+      data: { ...choice.data, kind: choice.kind.kind },
+      position: [place.x, place.y],
+      edges: edgesOf(catalog, document, payee, choice, id),
+    },
+    { label: `Add source ${id}` },
+  );
+  return id;
+}
+
+function edgesOf(
+  catalog: Catalog,
+  document: LoopDocument,
+  payee: Payee,
+  { kind }: ScorerChoice,
+  id: string,
+): Edge[] {
+  const learner = catalog.kinds[document.nodes[payee.node]?.kind ?? ""];
+  const read = kind.inputs
+    .filter((input) => !input.teaching)
+    .flatMap((input) => {
+      const output = learner?.outputs.find(({ type }) => type === input.type);
+      return output ? [{ from: `${payee.node}.${output.name}`, to: `${id}.${input.name}` }] : [];
+    });
+  const paid = scoresPort(catalog, document, payee);
+  const gives = kind.outputs.find(({ type }) => accepts(catalog, paid, type));
+  const pays = gives ? [{ from: `${id}.${gives.name}`, to: payee.name }] : [];
+  return [...read.slice(0, 1), ...pays];
 }

@@ -5,8 +5,8 @@
 import type { Draft } from "immer";
 import type { Catalog, Json } from "@/api/types";
 import { type Field, readSchema } from "@/catalog/schema";
+import { isAllRead } from "@/document/place";
 import type { LoopDocument } from "@/document/types";
-import { isAllRead } from "@/document/unread";
 import { defineCommand } from "./command";
 import { useCatalog, useDocument } from "./context";
 

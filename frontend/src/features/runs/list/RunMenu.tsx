@@ -13,15 +13,15 @@ import { useId, useState } from "react";
 import { useLocation } from "wouter";
 import { changeRun, stopRun } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
-import { resumeFrom, runAgain } from "@/features/runs/start/again";
 import { ForkDialog } from "@/features/runs/start/ForkDialog";
+import { resumeFrom, runAgain } from "@/features/runs/start/TrustDialog";
 import { isFinal } from "@/live/reducer";
 import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
 import { WIDE_CONTROL } from "@/ui/control";
 import { Dialog } from "@/ui/Dialog";
 import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";
-import { DeleteRunDialog } from "./DeleteRunDialog";
+import { DeleteRunDialog } from "./ChosenBar";
 
 interface RunMenuProps {
   run: RunSummary;

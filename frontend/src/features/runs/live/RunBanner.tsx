@@ -3,6 +3,7 @@ import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { editRun } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
+import { runAgain } from "@/features/runs/start/TrustDialog";
 import { formatPlural } from "@/lib/format";
 import { useLiveRun, useLiveVersion } from "@/live/hooks";
 import { useOpenLoop } from "@/state/document/context";
@@ -10,7 +11,6 @@ import { useRunEdits } from "@/state/runEdits";
 import { showField } from "@/state/selection";
 import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
-import { runAgain } from "../start/again";
 
 /** The code of a run whose Ray did not start; one process needs none. */
 const NO_RAY = "run.ray_not_started";

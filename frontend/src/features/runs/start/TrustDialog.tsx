@@ -1,5 +1,7 @@
 import { create } from "zustand";
 import { ApiError } from "@/api/client";
+import { fetchRunSpec, resumeRun, startRun } from "@/api/routes";
+import type { Bodies, RunSummary } from "@/api/types";
 import { showDialog } from "@/state/dialogs";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
@@ -59,4 +61,18 @@ export async function withTrust<T>(start: (trust: boolean) => Promise<T>): Promi
 function pathsOf(detail: unknown): string[] {
   if (typeof detail !== "object" || detail === null || !("paths" in detail)) return [];
   return Array.isArray(detail.paths) ? detail.paths.map(String) : [];
+}
+
+/** Starts a run once more, with other values where `change` has some. Null where the user did not agree. */
+export async function runAgain(
+  { id, name, tags, loop_id }: RunSummary,
+  change: Partial<Bodies["NewRun"]> = {},
+): Promise<RunSummary | null> {
+  const yaml = change.yaml ?? (await fetchRunSpec(id)).yaml;
+  const loop = loop_id === null ? {} : { loop_id };
+  return withTrust((trust) => startRun({ name, tags, ...loop, ...change, yaml, trust }));
+}
+
+export function resumeFrom({ id }: RunSummary): Promise<RunSummary | null> {
+  return withTrust((trust) => resumeRun(id, trust));
 }
