@@ -3,7 +3,7 @@
  * this origin. Knows nothing of what the routes mean.
  */
 import createClient from "openapi-fetch";
-import type { ErrorBody, paths } from "./schema.gen";
+import type { Diagnostic, ErrorBody, paths } from "./schema.gen";
 import { keepTicket, ticket } from "./ticket";
 
 export class ApiError extends Error {
@@ -16,6 +16,11 @@ export class ApiError extends Error {
     readonly detail: unknown,
   ) {
     super(message);
+  }
+
+  /** What the service found in a loop that it refused. */
+  get diagnostics(): readonly Diagnostic[] {
+    return (this.detail as { diagnostics?: Diagnostic[] } | null)?.diagnostics ?? [];
   }
 }
 

@@ -4,7 +4,6 @@ import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { ApiError, errorMessage } from "@/api/client";
 import { importLoop } from "@/api/routes";
-import type { Diagnostic } from "@/api/types";
 import { formatBytes } from "@/lib/format";
 
 const MAX_BYTES = 4 * 1024 * 1024;
@@ -70,13 +69,8 @@ async function yamlIn(file: File): Promise<string> {
 }
 
 function importProblem(error: unknown): string {
-  const detail = error instanceof ApiError ? error.detail : null;
-  if (typeof detail === "object" && detail !== null && "diagnostics" in detail) {
-    const [first] = (detail as { diagnostics: (Diagnostic & { line?: number })[] }).diagnostics;
-    if (first) {
-      const told = [first.message, first.hint].filter(Boolean).join("; ");
-      return first.line ? `Line ${first.line}: ${told}` : told;
-    }
-  }
-  return errorMessage(error);
+  const [first] = error instanceof ApiError ? error.diagnostics : [];
+  if (!first) return errorMessage(error);
+  const told = [first.message, first.hint].filter(Boolean).join("; ");
+  return first.line ? `Line ${first.line}: ${told}` : told;
 }

@@ -468,7 +468,7 @@ export class LoopSync {
   }
 }
 
-function findingsOf({ code, message, detail }: ApiError): Diagnostic[] {
-  const found = (detail as { diagnostics?: Diagnostic[] } | null)?.diagnostics;
-  return found?.length ? found : [{ code, severity: "error", message, fixes: [] }];
+function findingsOf({ code, message, diagnostics }: ApiError): Diagnostic[] {
+  if (diagnostics.length > 0) return [...diagnostics];
+  return [{ code, severity: "error", message, fixes: [] }];
 }

@@ -5,7 +5,7 @@ import { useLocation } from "wouter";
 import { create } from "zustand";
 import { ApiError, errorMessage } from "@/api/client";
 import { startRun } from "@/api/routes";
-import type { Catalog, Diagnostic } from "@/api/types";
+import type { Catalog } from "@/api/types";
 import { countProblems, plainText, refusalOf, splitProblems } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
 import { leaveField } from "@/state/choosing";
@@ -68,13 +68,9 @@ function showWhy({ brokenText, check }: SyncState): void {
 }
 
 function refusal(error: unknown): string {
-  const detail = error instanceof ApiError ? error.detail : null;
-  if (typeof detail === "object" && detail !== null && "diagnostics" in detail) {
-    const { diagnostics } = detail as { diagnostics: Diagnostic[] };
-    const fault = diagnostics.find(({ severity }) => severity === "error");
-    if (fault) return [fault.message, fault.hint].filter(Boolean).join(" ");
-  }
-  return errorMessage(error);
+  const diagnostics = error instanceof ApiError ? error.diagnostics : [];
+  const fault = diagnostics.find(({ severity }) => severity === "error");
+  return fault ? [fault.message, fault.hint].filter(Boolean).join(" ") : errorMessage(error);
 }
 
 /** Whether a run is being started right now; a second press changes nothing. */
