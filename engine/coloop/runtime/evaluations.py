@@ -18,7 +18,7 @@ from coloop.runtime.reporting.event_reporter import EventReporter
 from coloop.runtime.reporting.readings import Readings
 from coloop.runtime.roles.credit.teaching import COMPARED
 from coloop.runtime.roles.evaluate import EvaluateRole
-from coloop.runtime.roles.protocol import Call, Context, Input
+from coloop.runtime.roles.protocol import Call, Context, Inputs
 from coloop.runtime.schedule.calls import StepContext, Unrolled
 from coloop.runtime.schedule.in_flight import StepInFlight
 from coloop.runtime.schedule.scheduler import Scheduler
@@ -162,16 +162,16 @@ class Probes:
         self, probe: ProbePlan, unrolled: Unrolled, step_context: StepContext, grades: Grades
     ) -> Call:
         graph = step_context.context.spec.graph
-        inputs: dict[str, tuple[Input, ...]] = {}
+        inputs: dict[str, dict[Edge, Table]] = {}
         for edge in graph.edges_into(probe.node):
             if edge.target.port == "rows" and probe.instead_of is not None:
                 continue
             if graph.is_dead(edge):
                 continue
-            given = _input(edge, unrolled, step_context.context)
-            if given is not None:
-                grades(edge.key, len(given.table.rows))
-                inputs[edge.target.port] = (*inputs.get(edge.target.port, ()), given)
+            table = _along(edge, unrolled, step_context.context)
+            if table is not None:
+                grades(edge.key, len(table.rows))
+                inputs.setdefault(edge.target.port, {})[edge] = table
         return Call(
             stage=f"{probe.node}.evaluate",
             verb="evaluate",
@@ -184,10 +184,10 @@ class Probes:
 
     def _port_inputs(
         self, probe: ProbePlan, unrolled: Unrolled, context: Context, grades: Grades
-    ) -> dict[tuple[str, str], tuple[Input, ...]]:
+    ) -> dict[tuple[str, str], Inputs]:
         """What the probe's rows would be at each teaching port named in `of`."""
         graph = context.spec.graph
-        found: dict[tuple[str, str], tuple[Input, ...]] = {}
+        inputs: dict[tuple[str, str], Inputs] = {}
         for name in probe.of:
             learner, _, port = name.partition(".")
             edges: Sequence[Edge]
@@ -199,17 +199,14 @@ class Probes:
                     for edge in graph.edges_into(probe.node)
                     if edge.target.port in ("rows", "pairs")
                 ]
-            given = [_input(edge, unrolled, context) for edge in edges]
-            found[learner, port] = tuple(one for one in given if one is not None)
+            inputs[learner, port] = _delivered(edges, unrolled, context)
             if probe.instead_of is None:
-                for one in found[learner, port]:
-                    grades(one.edge.key, len(one.table.rows))
+                for edge, table in inputs[learner, port].items():
+                    grades(edge.key, len(table.rows))
             for serving in COMPARED:
-                known = [
-                    _input(edge, unrolled, context) for edge in graph.edges_into(learner, serving)
-                ]
-                found[learner, serving] = tuple(one for one in known if one is not None)
-        return found
+                edges = graph.edges_into(learner, serving)
+                inputs[learner, serving] = _delivered(edges, unrolled, context)
+        return inputs
 
     def state(self) -> dict[str, Any]:
         return {"read_at": self._read_at, "unmeasured": self._unmeasured}
@@ -255,10 +252,14 @@ def _stand_in_as_taught(probe: ProbePlan, start: Unrolled, context: Context) -> 
                 start.tables.setdefault(key, concat_tables(own))
 
 
-def _input(edge: Edge, unrolled: Unrolled, context: Context) -> Input | None:
+def _delivered(edges: Sequence[Edge], unrolled: Unrolled, context: Context) -> Inputs:
+    tables = {edge: _along(edge, unrolled, context) for edge in edges}
+    return {edge: table for edge, table in tables.items() if table is not None}
+
+
+def _along(edge: Edge, unrolled: Unrolled, context: Context) -> Table | None:
     foreseen = unrolled.foreseen.get((edge.source.node, edge.source.port))
-    table = foreseen or unrolled.along(edge, context.lineage.take(edge))
-    return None if table is None else Input(edge=edge, table=table)
+    return foreseen or unrolled.along(edge, context.lineage.take(edge))
 
 
 def _step(probe: ProbePlan, stages: tuple[Stage, ...]) -> Step:

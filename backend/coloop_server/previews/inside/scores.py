@@ -16,7 +16,6 @@ from coloop.data.tables import Row, Table, Tokens
 from coloop.data.tables.row import child_row, root_row
 from coloop.errors import ColoopError
 from coloop.runtime.roles.credit.credit_rows import credit_of, score_rows
-from coloop.runtime.roles.protocol import Input
 from coloop.spec.algorithm import ResolvedRewards, node_algorithms, resolve_algorithm
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.groups import rollout_of
@@ -248,8 +247,7 @@ def _scored(edge: Edge, walk: Walk, learner: str, given: Given) -> EdgeScores | 
     table = walk.tables.tables.get((node, edge.source.port))
     if table is not None:
         current = next(one for one in walk.spec.edges if one.key == edge.key)
-        inputs = [Input(edge=current, table=table)]
-        return score_rows(learner, walk.context, given.rows, inputs).edges[0]
+        return score_rows(learner, walk.context, given.rows, {current: table}).edges[0]
     said = walk.said.get(node)
     is_recorded = any(node in one for one in given.recorded)
     if not is_recorded or (said is not None and not said.is_left_out):

@@ -313,10 +313,10 @@ class BufferRole(NodeRole[BufferNode]):
 
     def _scores_of(self, rows: Sequence[Row], call: Call) -> dict[str, _Said]:
         found: dict[str, _Said] = {}
-        for given in call.inputs.get("scores", ()):
-            scorer = given.table.scorer or given.edge.source.node
-            for row_id, score in deliver(call.context, rows, given).values.items():
-                said = _Said(score=score, scorer=scorer, score_range=given.table.score_range)
+        for edge, table in call.delivered("scores").items():
+            scorer = table.scorer or edge.source.node
+            for row_id, score in deliver(call.context, rows, edge, table).values.items():
+                said = _Said(score=score, scorer=scorer, score_range=table.score_range)
                 found.setdefault(row_id, said)
         return found
 

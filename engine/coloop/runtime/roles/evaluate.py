@@ -11,10 +11,11 @@ from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Table, Tokens, concat_rows
 from coloop.runtime.roles.credit.credit_rows import problem_of
 from coloop.runtime.roles.credit.teaching import teaching_items
-from coloop.runtime.roles.protocol import Call, Context, Input, NodeRole, Outcome
+from coloop.runtime.roles.protocol import Call, Context, Inputs, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver, joined_rows, only_delivered
 from coloop.runtime.roles.rows.texts import SIDES
 from coloop.runtime.roles.verifiers.judge import is_pair, judged_orders, leads_of, middle_of
+from coloop.spec.graph import Edge
 from coloop.spec.nodes import EvaluateNode
 from coloop.workers.messages import LearnRequest
 
@@ -44,33 +45,32 @@ class EvaluateRole(NodeRole[EvaluateNode]):
         ]
         if not names:
             return {}
-        given = call.inputs.get("scores", ())
+        given = call.delivered("scores")
         if not given:
             rows = concat_rows(call.tables("rollouts"))
             return self._measured(names, rows, {}, call, None) if rows else {}
         found: dict[str, float] = {}
-        for one in given:
-            rows = self._graded_rows(call, one)
-            scores = deliver(call.context, rows, one)
-            values = self._measured(
-                names, only_delivered(rows, [scores]), scores.values, call, one.table
-            )
-            prefix = f"{one.edge.source.node}." if len(given) > 1 else ""
+        for edge, table in given.items():
+            rows = self._graded_rows(call, edge, table)
+            scores = deliver(call.context, rows, edge, table)
+            graded = only_delivered(rows, [scores])
+            values = self._measured(names, graded, scores.values, call, table)
+            prefix = f"{edge.source.node}." if len(given) > 1 else ""
             found |= {f"{prefix}{name}": value for name, value in values.items()}
         return found
 
-    def _graded_rows(self, call: Call, scored: Input) -> tuple[Row, ...]:
+    def _graded_rows(self, call: Call, edge: Edge, scored: Table) -> tuple[Row, ...]:
         """The rollouts that come in; without any, the scored rows themselves, and for scores with
         an `aggregate` whatever rows others score."""
         if call.tables("rollouts"):
             return joined_rows(self._node, call.context, call, ("rollouts",))
-        if scored.edge.aggregate is not None:
+        if edge.aggregate is not None:
             for port in GRADERS:
-                others = call.inputs.get(port, ())
-                tables = [one.table for one in others if one.edge.aggregate is None]
+                others = call.delivered(port).items()
+                tables = [table for other, table in others if other.aggregate is None]
                 if tables:
                     return concat_rows(tables)
-        return scored.table.rows
+        return scored.rows
 
     def _measured(
         self,
@@ -106,11 +106,12 @@ class EvaluateRole(NodeRole[EvaluateNode]):
         return dict(measure(names, groups, right_at=self._section(call.context).right_at).values)
 
     def _others(self, call: Call, port: str, rows: Sequence[Row]) -> Mapping[str, Any]:
-        given = call.inputs.get(port, ())
-        return deliver(call.context, rows, given[0]).values if given else {}
+        for edge, table in call.delivered(port).items():
+            return deliver(call.context, rows, edge, table).values
+        return {}
 
     def measure_ports(
-        self, inputs: Mapping[tuple[str, str], tuple[Input, ...]], step: int, context: Context
+        self, inputs: Mapping[tuple[str, str], Inputs], step: int, context: Context
     ) -> dict[str, float]:
         """Loss and accuracy of the teaching ports named in `of`, on what the inputs bring."""
         found: dict[str, float] = {}

@@ -10,7 +10,7 @@ from coloop.data.filtering import Decision, FilterRow, decide, resampled, spare_
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Table, concat_rows, join_rows
 from coloop.runtime.roles.credit.credit_rows import group_keys, problem_of
-from coloop.runtime.roles.protocol import Call, Context, Input, NodeRole, Outcome
+from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliver, only_delivered, round_by_round
 from coloop.sandbox.process import Sandbox
 from coloop.spec.nodes import FilterNode
@@ -30,20 +30,20 @@ class FilterRole(NodeRole[FilterNode]):
     """Keeps rows by rules; with `fill` it reports whether it has enough."""
 
     def run(self, call: Call) -> Outcome:
-        given = {port: call.inputs[port][0] for port in PORTS if call.inputs.get(port)}
-        scores = given.get("scores")
-        by = call.inputs.get("by", ())
-        rows = self._rows(given, call.context)
-        score = deliver(call.context, rows, scores) if scores is not None else None
-        others = [deliver(call.context, rows, one) for one in by]
+        tables = {port: call.tables(port)[0] for port in PORTS if port in call.inputs}
+        by = call.delivered("by")
+        rows = self._rows(call)
+        scores = call.delivered("scores").items()
+        score = next((deliver(call.context, rows, edge, table) for edge, table in scores), None)
+        others = [deliver(call.context, rows, edge, table) for edge, table in by.items()]
         rows = only_delivered(rows, [*others, *([score] if score is not None else [])])
         seen = [
             FilterRow(
                 columns=row.columns,
                 score=score.values[row.id] if score is not None else None,
                 by={
-                    one.edge.source.node: delivery.values[row.id]
-                    for one, delivery in zip(by, others, strict=True)
+                    edge.source.node: delivery.values[row.id]
+                    for edge, delivery in zip(by, others, strict=True)
                 },
                 group=group_of(row),
                 seed=self._seed(call, row.id) % 2**31,
@@ -53,10 +53,9 @@ class FilterRole(NodeRole[FilterNode]):
         decision = self._decide(rows, seen, call)
         kept = [rows[place] for place in decision.kept]
         counts = self._counts(kept, [seen[place] for place in decision.kept], call)
-        tables = {port: one.table for port, one in given.items() if port != "scores"}
-        if scores is not None and score is not None:
-            said = {row.id: score.values[row.id] for row in rows}
-            tables["scores"] = replace(scores.table, rows=rows, scores=said)
+        if score is not None:
+            own = {row.id: score.values[row.id] for row in rows}
+            tables["scores"] = replace(tables["scores"], rows=rows, scores=own)
         outputs = self._outputs(tables, rows, kept, counts, call)
         groups = set(map(group_of, rows))
         return Outcome(
@@ -73,20 +72,16 @@ class FilterRole(NodeRole[FilterNode]):
             printed=self.take_printed(),
         )
 
-    def _rows(self, given: Mapping[str, Input], context: Context) -> tuple[Row, ...]:
+    def _rows(self, call: Call) -> tuple[Row, ...]:
         """What is filtered: the rows that come in, with what their scorer knows of them; where only
         scores come in, the scored rows. Scores that rise bring no rows."""
-        inputs = [one for port, one in given.items() if port != "scores"]
-        scores = given.get("scores")
-        if scores is not None:
-            rises = context.lineage.attachment(scores.edge).rises
-            if not (inputs and rises):
-                inputs.append(scores)
-        met = [
-            Table(rows=join_rows([one.table for one in part]))
-            for part in round_by_round(context, inputs)
-        ]
-        return concat_rows(met)
+        context, inputs = call.context, dict(call.delivered("rows", "rollouts", "pairs"))
+        for edge, table in call.delivered("scores").items():
+            if not (inputs and context.lineage.attachment(edge).rises):
+                inputs[edge] = table
+        return concat_rows(
+            [Table(rows=join_rows([*met.values()])) for met in round_by_round(context, inputs)]
+        )
 
     def _alerts(
         self, rows: Sequence[Row], decision: Decision, context: Context

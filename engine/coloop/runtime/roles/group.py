@@ -165,7 +165,7 @@ class GroupRole(Role):
             for node, port in sorted(call.live)
             if port == PAIRS and (node, port) not in call.items
             for alert in columns_that_no_pair_has(
-                node, call.context, call.member_inputs.get((node, port), ())
+                node, call.context, call.member_inputs.get((node, port), {})
             )
         ]
 

@@ -41,15 +41,14 @@ class PairsRole(NodeRole[PairsNode]):
 
     def _matched(self, call: Call) -> list[tuple[Row, Row]]:
         """What stands against each other; rows of different rounds do not meet."""
-        inputs = [one for side in SIDES for one in call.inputs.get(side, ())]
         context = call.context
         edges = [context.spec.graph.edges_into(self._node, side) for side in SIDES]
         levels = [frozenset().union(*map(context.lineage.edge_levels, own)) for own in edges]
         meetings = meetings_of(levels)
         found: dict[tuple[str, str], tuple[Row, Row]] = {}
-        for met in round_by_round(call.context, inputs):
+        for met in round_by_round(context, call.delivered(*SIDES)):
             chosen, rejected = (
-                concat_rows([one.table for one in met if one.edge.target.port == side])
+                concat_rows([table for edge, table in met.items() if edge.target.port == side])
                 for side in SIDES
             )
             for pair in matched_rows(_sampled(chosen), _sampled(rejected), meetings):
@@ -60,8 +59,8 @@ class PairsRole(NodeRole[PairsNode]):
         section = self._section(call.context)
         joined = joined_rows(self._node, call.context, call, ("rollouts",))
         rows = _sampled(joined)
-        given = call.inputs.get("scores", ())
-        score = deliver(call.context, rows, given[0]) if given else None
+        scores = call.delivered("scores").items()
+        score = next((deliver(call.context, rows, edge, table) for edge, table in scores), None)
         if score is not None:
             rows = tuple(row for row in rows if score.of(row) is not ABSENT)
         pairing = pair_rows(
@@ -95,12 +94,13 @@ class PairsRole(NodeRole[PairsNode]):
     def _relabelled(self, call: Call) -> tuple[list[Row], dict[str, int]]:
         section = self._section(call.context)
         rows = concat_rows(call.tables("pairs"))
-        given = call.inputs.get("preference", ())
+        given = call.delivered("preference")
         if not given:
             return list(rows), {"left_out": 0}
-        delivery = deliver(call.context, rows, given[0])
+        edge, table = next(iter(given.items()))
+        delivery = deliver(call.context, rows, edge, table)
         rows = tuple(row for row in rows if delivery.of(row) is not ABSENT)
-        low, high = given[0].table.score_range or (0.0, 1.0)
+        low, high = table.score_range or (0.0, 1.0)
         labels = relabel(
             [delivery.values[row.id] for row in rows],  # type: ignore[misc]
             low=low,

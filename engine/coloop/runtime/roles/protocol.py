@@ -22,13 +22,8 @@ from coloop.workers.worker_group import WorkerGroup
 
 N = TypeVar("N")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
-    """What one edge delivered."""
-
-    edge: Edge
-    table: Table
+Inputs = Mapping[Edge, Table]
+"""What edges delivered, by edge in the order of the spec."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +63,13 @@ class Call:
     verb: str
     step: int
     phase: str
-    inputs: Mapping[str, tuple[Input, ...]] = field(default_factory=dict)
+    inputs: Mapping[str, Inputs] = field(default_factory=dict)
     """By input port; a port is missing where nothing was delivered."""
     live: frozenset[tuple[str, str]] = frozenset()
     """Live teaching ports, (node, port), of the node or of the group's members."""
     own: Table | None = None
     """Credit: what the learner itself wrote in this step."""
-    member_inputs: Mapping[tuple[str, str], tuple[Input, ...]] = field(default_factory=dict)
+    member_inputs: Mapping[tuple[str, str], Inputs] = field(default_factory=dict)
     """Learn: by (member, port)."""
     items: Mapping[tuple[str, str], tuple[Unit, ...]] = field(default_factory=dict)
     """Learn: what the members' credit stages prepared."""
@@ -110,8 +105,11 @@ class Call:
     begun: tuple[Any, ...] = ()
     """What the role gave when it began with some of these rows, as they came."""
 
+    def delivered(self, *ports: str) -> Inputs:
+        return {edge: table for port in ports for edge, table in self.inputs.get(port, {}).items()}
+
     def tables(self, port: str) -> tuple[Table, ...]:
-        return tuple(given.table for given in self.inputs.get(port, ()))
+        return tuple(self.inputs.get(port, {}).values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -279,8 +279,8 @@ def taken_apart(
     Raises:
         DataError: a list of another length.
     """
-    inputs = [one for port in ports for one in call.inputs.get(port, ())]
-    known = {row.id: row for row in single_rows(node, call.context, inputs)}
+    singles = single_rows(node, call.context, call.delivered(*ports))
+    known = {row.id: row for row in singles}
     members: list[Row] = []
     scores: list[Score] = []
     for row, one in zip(rows, said, strict=True):

@@ -30,10 +30,10 @@ class TemplateRole(NodeRole[TemplateNode]):
     def run(self, call: Call) -> Outcome:
         section = self._section(call.context)
         rows = joined_rows(self._node, call.context, call, ("rows",))
-        given = call.inputs.get("scores", ())
-        deliveries = [deliver(call.context, rows, one) for one in given]
+        given = call.delivered("scores")
+        deliveries = [deliver(call.context, rows, edge, table) for edge, table in given.items()]
         rows = only_delivered(rows, deliveries)
-        names = [one.edge.source.node for one in given]
+        names = [edge.source.node for edge in given]
 
         def scores_of(row: Row) -> dict[str, Score]:
             return {

@@ -12,7 +12,7 @@ from coloop.data.tables.table import concat_tables
 from coloop.errors import OutOfMemory, StageFailed
 from coloop.plan.types import Stage
 from coloop.runtime.roles import CREDIT
-from coloop.runtime.roles.protocol import Call, Context, Input, Outcome, Role, Tick
+from coloop.runtime.roles.protocol import Call, Context, Outcome, Role, Tick
 from coloop.spec.graph import Edge
 from coloop.spec.lineage.walk import Take
 from coloop.workers.shortage import is_out_of_memory
@@ -165,7 +165,7 @@ class Calls:
         current = (
             step_context.context.spec.edges
         )  # with the weights of this moment, never reordered
-        inputs: dict[tuple[str, str], list[Input]] = {}
+        inputs: dict[tuple[str, str], dict[Edge, Table]] = {}
         for key in self._delivering(stage, step_context, unrolled):
             edge = self.edges[key]
             table = unrolled.along(edge, step_context.context.lineage.take(edge))
@@ -173,16 +173,16 @@ class Calls:
                 if key not in unrolled.delivered:
                     unrolled.delivered.add(key)
                     self.delivered(key, len(table.rows))
-                given = Input(edge=current[self._places[key]], table=table)
-                inputs.setdefault((edge.target.node, edge.target.port), []).append(given)
+                port = inputs.setdefault((edge.target.node, edge.target.port), {})
+                port[current[self._places[key]]] = table
         nodes = set(stage.members) or {stage.node}
         return Call(
             stage=stage.name,
             verb=stage.verb,
             step=step_context.step,
             phase=step_context.phase,
-            inputs={port: tuple(v) for (node, port), v in inputs.items() if node == stage.node},
-            member_inputs={key: tuple(given) for key, given in inputs.items() if key[0] in nodes},
+            inputs={port: own for (node, port), own in inputs.items() if node == stage.node},
+            member_inputs={key: own for key, own in inputs.items() if key[0] in nodes},
             live=frozenset((n, p) for n, p in step_context.live if n in nodes),
             own=unrolled.tables.get((stage.node, "rollouts")),
             items={key: items for key, items in unrolled.items.items() if key[0] in nodes},

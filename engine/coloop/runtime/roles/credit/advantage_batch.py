@@ -124,7 +124,7 @@ def _with_others(
     if settings.off_policy is None:
         return own, 0
     prompts = Prompts([*(call.own.rows if call.own else ()), *own.rows])
-    return with_rows_of_others(node, own, call.inputs.get(PORT, ()), prompts, settings.off_policy)
+    return with_rows_of_others(node, own, call.delivered(PORT), prompts, settings.off_policy)
 
 
 class _Read:
@@ -193,7 +193,7 @@ def _greedy_rewards(
     if not settings.needs_greedy:
         return {}
     rows = [row for row in own_rows(node, call, greedy=True) if row.parents]
-    scored = score_rows(node, call.context, rows, call.inputs.get(PORT, ())).scored()
+    scored = score_rows(node, call.context, rows, call.delivered(PORT)).scored()
     masks = [row.tokens.loss_mask if row.tokens else mask_of([]) for row in scored.rows]
     rewards = reward_of_rows(scored.edges, masks, settings, credit)
     return {
@@ -207,7 +207,7 @@ def _why_unvalued(call: Call, rows: Sequence[Row]) -> str:
     """Over which edges the critic would hear of rows that others wrote and that have no values."""
     if not rows:
         return ""
-    critics = [one.edge.source.node for one in call.inputs.get("values", ())]
+    critics = [edge.source.node for edge in call.delivered("values")]
     writers = dict.fromkeys(row.writer for row in rows)
     missing = [f"`{one}.rollouts -> {critic}.rollouts`" for one in writers for critic in critics]
     return (

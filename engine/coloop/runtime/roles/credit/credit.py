@@ -65,7 +65,7 @@ class CreditRole(NodeRole[ActorNode | VerifierNode]):
             self.recall(memory)
 
     def _credited(self, call: Call) -> Outcome:
-        rows, inputs = own_rows(self._node, call), call.inputs.get(PORT, ())
+        rows, inputs = own_rows(self._node, call), call.delivered(PORT)
         own = score_rows(self._node, call.context, rows, inputs)
         batches = [
             self._advantage_batch(number, settings, call, own)

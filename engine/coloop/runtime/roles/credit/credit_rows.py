@@ -16,7 +16,7 @@ from coloop.data.arrays import Ids
 from coloop.data.tables import Row
 from coloop.data.tables.row import merge_columns
 from coloop.errors import DataError
-from coloop.runtime.roles.protocol import Call, Context, Input
+from coloop.runtime.roles.protocol import Call, Context, Inputs
 from coloop.runtime.roles.rows.inputs import deliver
 from coloop.runtime.roles.rows.scored import last_trained
 from coloop.spec.algorithm import ResolvedOffPolicy
@@ -58,8 +58,8 @@ def own_rows(node: str, call: Call, *, greedy: bool = False) -> tuple[Row, ...]:
         greedy: its greedy extra rows, which others are compared with; else all but those.
     """
     rows: dict[str, Row] = {row.id: row for row in (call.own.rows if call.own else ())}
-    for given in call.inputs.get("rewards", ()):
-        for row in given.table.rows:
+    for table in call.tables("rewards"):
+        for row in table.rows:
             if row.id in rows:
                 rows[row.id] = merge_columns(rows[row.id], [row])
             elif row.writer == node:
@@ -67,33 +67,31 @@ def own_rows(node: str, call: Call, *, greedy: bool = False) -> tuple[Row, ...]:
     return tuple(row for row in rows.values() if row.tokens is not None and row.is_greedy is greedy)
 
 
-def score_rows(
-    node: str, context: Context, rows: Sequence[Row], inputs: Sequence[Input]
-) -> ScoredRows:
+def score_rows(node: str, context: Context, rows: Sequence[Row], inputs: Inputs) -> ScoredRows:
     """What the edges say of own rows, with what later rounds add where the credit says so."""
     edges, delivered = [], {}
-    for given in inputs:
-        values = deliver(context, rows, given).values
+    for edge, table in inputs.items():
+        values = deliver(context, rows, edge, table).values
         scores = [_number(values.get(row.id)) for row in rows]
-        name = given.edge.id or given.edge.source.node
+        name = edge.id or edge.source.node
         scores = _over_rounds(node, context, rows, scores)
-        edges.append(EdgeScores(name=name, weight=given.edge.weight, scores=scores))
-        said = [values[row.id] for row in rows if row.id in values]
-        delivered[given.edge.key] = {"delivered": len(said), "none": said.count(None)}
+        edges.append(EdgeScores(name=name, weight=edge.weight, scores=scores))
+        known = [values[row.id] for row in rows if row.id in values]
+        delivered[edge.key] = {"delivered": len(known), "none": known.count(None)}
     return ScoredRows(rows=tuple(rows), edges=tuple(edges), delivered=delivered)
 
 
 def with_rows_of_others(
-    node: str, own: ScoredRows, inputs: Sequence[Input], prompts: "Prompts", how: ResolvedOffPolicy
+    node: str, own: ScoredRows, inputs: Inputs, prompts: "Prompts", how: ResolvedOffPolicy
 ) -> tuple[ScoredRows, int]:
     """Own rows and, after them, those that others wrote for the same prompt rows; and how many came
     that answer no prompt row of the learner."""
     known = {row.id for row in own.rows}
     rows, scores, strangers = list(own.rows), [list(one.scores) for one in own.edges], 0
     delivered = {key: dict(counts) for key, counts in own.delivered.items()}
-    for place, given in enumerate(inputs):
-        for row in () if given.edge.aggregate else given.table.rows:
-            score = _number((given.table.scores or {}).get(row.id))
+    for place, (edge, table) in enumerate(inputs.items()):
+        for row in () if edge.aggregate else table.rows:
+            score = _number((table.scores or {}).get(row.id))
             if score is None or row.id in known or row.writer in (None, node) or row.is_greedy:
                 continue
             answer = prompts.answered_by(row, how)
@@ -102,7 +100,7 @@ def with_rows_of_others(
                 continue
             known.add(row.id)
             rows.append(answer)
-            delivered[given.edge.key]["delivered"] += 1
+            delivered[edge.key]["delivered"] += 1
             for number, column in enumerate(scores):
                 column.append(score if number == place else None)
     edges = [replace(one, scores=said) for one, said in zip(own.edges, scores, strict=True)]

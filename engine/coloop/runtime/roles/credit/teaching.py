@@ -14,7 +14,7 @@ from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.algorithms.recipes.labels import LABEL
 from coloop.data.tables import OTHER, Row, Table
 from coloop.errors import DataError
-from coloop.runtime.roles.protocol import Context, Input
+from coloop.runtime.roles.protocol import Context, Inputs
 from coloop.runtime.roles.rows.labels import graded_as_taught, is_graded, labelled
 from coloop.runtime.roles.rows.texts import (
     SIDES,
@@ -38,6 +38,7 @@ from coloop.spec.algorithm import (
     reads,
     resolve_algorithm,
 )
+from coloop.spec.graph import Edge
 from coloop.spec.heads import label_words
 from coloop.spec.nodes import Node
 
@@ -57,7 +58,7 @@ def teaching_items(
     node: str,
     port: str,
     context: Context,
-    inputs: Mapping[tuple[str, str], Sequence[Input]],
+    inputs: Mapping[tuple[str, str], Inputs],
     step: int,
 ) -> tuple[tuple[Unit, ...], dict[str, Any]]:
     """Items of one port, and what became of its rows."""
@@ -68,21 +69,21 @@ def teaching_items(
     compared = [name for name in COMPARED if any(name in reads(entry) for entry in entries)]
     reference: dict[str, Any] = {}
     others: dict[str, Row] = {}
-    for given in (one for name in compared for one in inputs.get((node, name), ())):
-        reference.update(given.table.log_probs or {})
+    for table in (one for name in compared for one in inputs.get((node, name), {}).values()):
+        reference.update(table.log_probs or {})
         if any(measures_others(entry) for entry in entries):
-            others |= strangers([row for row in given.table.rows if _is_pair(given.table, row)])
+            others |= strangers([row for row in table.rows if _is_pair(table, row)])
     items: list[Unit] = []
     without = greedy = truncated = 0
     edges = {}
-    for given in inputs.get((node, port), ()):
-        edges[given.edge.key] = {"delivered": len(given.table.rows), "none": 0}
+    for edge, table in inputs.get((node, port), {}).items():
+        counts = edges[edge.key] = {"delivered": len(table.rows), "none": 0}
         if chooses(entries):
-            found = _chosen(node, port, given, entries, context, step)
-            items += [one for one in found if one is not None]
-            edges[given.edge.key]["none"] = found.count(None)
+            chosen = _chosen(node, port, edge, table, entries, context, step)
+            items += [unit for unit in chosen if unit is not None]
+            counts["none"] = chosen.count(None)
             continue
-        for row in _as_taught(node, port, given.table.rows, context, step):
+        for row in _as_taught(node, port, table.rows, context, step):
             if row.is_greedy and row.tokens is not None:
                 greedy += 1
                 continue
@@ -93,13 +94,14 @@ def teaching_items(
                 without += 1
                 continue
             if port == RETURNS:
-                items.append(_valued(row, given, ahead))
+                items.append(_valued(row, edge, table, ahead))
                 continue
             if port == LABELS:
                 beside = {"log_probs_reference": reference.get(row.id)} if compared else {}
-                text = labelled(row, given, node, context, entries, **beside)
+                label = (table.scores or {}).get(row.id)
+                text = labelled(row, edge, label, node, context, entries, **beside)
                 if text is None:
-                    edges[given.edge.key]["none"] += 1
+                    counts["none"] += 1
                 else:
                     items.append(text)
                 continue
@@ -107,10 +109,13 @@ def teaching_items(
                 if sure is not None:
                     _check_sure(row, node, sure)
                 known = reference.get(row.id)
-                pair = _pair(row, node, given.edge.weight, known, margin or MARGIN)
+                pair = _pair(row, node, edge.weight, known, margin or MARGIN)
                 items.append(_with_others(pair, row, others.get(row.id), known))
             else:
-                items.append(_demonstrated(row, given))
+                # Whatever a reference has said of the row elsewhere, nobody reads it.
+                items.append(
+                    as_sequence(row, weight=edge.weight, count=row.drawn, group=row.group or "")
+                )
     detail = {
         "port": f"{node}.{port}",
         "learned": len(items),
@@ -124,15 +129,13 @@ def teaching_items(
     return tuple(items), detail
 
 
-def columns_that_no_pair_has(
-    node: str, context: Context, given: Sequence[Input]
-) -> list[tuple[str, str]]:
+def columns_that_no_pair_has(node: str, context: Context, given: Inputs) -> list[tuple[str, str]]:
     """Alerts about columns that a scorer of pairs reads, where none of the pairs has them."""
     entries = node_algorithms(context.spec, node)[PAIRS]
     scorers = [one for one in entries if isinstance(one, BradleyTerry)]
     wanted = [("margin", one.margin, "counts as 0") for one in scorers if one.margin]
     wanted += [("soft", "probability", "counts as 1") for one in scorers if one.soft]
-    pairs = [row for one in given for row in one.table.rows]
+    pairs = [row for table in given.values() for row in table.rows]
     there = ", ".join(sorted({f"`{name}`" for row in pairs for name in row.columns}))
     return [
         (
@@ -159,41 +162,35 @@ def _as_taught(
 def _chosen(
     node: str,
     port: str,
-    given: Input,
+    edge: Edge,
+    table: Table,
     entries: Sequence[Algorithm],
     context: Context,
     step: int,
 ) -> list[Unit | None]:
     entry = chooses(entries)
     assert entry is not None
-    rows = given.table.rows
     if is_graded(context.spec, node):
-        rows = tuple(graded_as_taught(node, port, rows, context, step))
-    shown = replace(given, table=replace(given.table, rows=rows))
+        rows = tuple(graded_as_taught(node, port, table.rows, context, step))
+        table = replace(table, rows=rows)
     if port == PAIRS:
-        found: list[Unit | None] = [*chosen_sides(node, shown, context, step)]
+        units: list[Unit | None] = [*chosen_sides(node, table.rows, context, step)]
     else:
-        found = chosen_labels(node, shown, entry, context, step)
-    weight = given.edge.weight
-    return [None if one is None else replace(one, weight=weight) for one in found]
+        units = chosen_labels(node, table, entry, context, step)
+    return [None if unit is None else replace(unit, weight=edge.weight) for unit in units]
 
 
-def _demonstrated(row: Row, given: Input) -> Unit:
-    """A text to imitate, whatever a reference has said of the row elsewhere: nobody reads it."""
-    return as_sequence(row, weight=given.edge.weight, count=row.drawn, group=row.group or "")
-
-
-def _valued(row: Row, given: Input, ahead: float | None) -> Unit:
+def _valued(row: Row, edge: Edge, table: Table, ahead: float | None) -> Unit:
     """A rollout with what each of its tokens earned from there on.
 
     Args:
         ahead: the critic's own lambda; None: the actor's.
     """
-    values = given.table.values if ahead is None else given.table.values_at[ahead]
+    values = table.values if ahead is None else table.values_at[ahead]
     assert values is not None
     return as_sequence(
         row,
-        weight=given.edge.weight,
+        weight=edge.weight,
         count=row.drawn,
         group=row.group or "",
         returns=values[row.id],
@@ -283,24 +280,23 @@ def chooses(entries: Sequence[Algorithm]) -> LabelCrossEntropy | None:
 
 
 def chosen_labels(
-    node: str, given: Input, entry: LabelCrossEntropy, context: Context, step: int
+    node: str, table: Table, entry: LabelCrossEntropy, context: Context, step: int
 ) -> list[Unit | None]:
     """Of each labelled row what is learned of it; None where nobody labels it."""
-    scores = given.table.scores or {}
-    rows = [row for row in given.table.rows if scores.get(row.id) is not None and not row.is_greedy]
+    scores = table.scores or {}
+    rows = [row for row in table.rows if scores.get(row.id) is not None and not row.is_greedy]
     targets = {row.id: _target(row, scores[row.id], node, entry, context) for row in rows}
     texts = {
         row.id: text for row, text in zip(rows, _texts(node, rows, context, step), strict=True)
     }
     return [
         replace(texts[row.id], numbers={LABEL: targets[row.id]}) if row.id in texts else None
-        for row in given.table.rows
+        for row in table.rows
     ]
 
 
-def chosen_sides(node: str, given: Input, context: Context, step: int) -> list[Unit]:
+def chosen_sides(node: str, rows: Sequence[Row], context: Context, step: int) -> list[Unit]:
     """Of each pair the label of the better side: as it would be shown, or of each side alone."""
-    rows = given.table.rows
     if not judges_in_words(context.spec, node):
         return [unit for row in rows for unit in _each_side(row)]
     found: list[Unit] = []

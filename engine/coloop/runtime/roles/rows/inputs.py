@@ -2,7 +2,6 @@
 else."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import product
 
 from coloop.data.tables import (
@@ -17,19 +16,18 @@ from coloop.data.tables import (
 )
 from coloop.data.tables.join import Births, Meetings
 from coloop.data.tables.table import Table
-from coloop.runtime.roles.protocol import Call, Context, Input
+from coloop.runtime.roles.protocol import Call, Context, Inputs
+from coloop.spec.graph import Edge
 from coloop.spec.levels import Level, Levels, align, birth, births, ordered
 from coloop.spec.training import Gather
 
 
 def joined_rows(node: str, context: Context, call: Call, ports: Sequence[str]) -> tuple[Row, ...]:
     """The tables at these ports joined as the node says."""
-    return joined_inputs(
-        node, context, [one for port in ports for one in call.inputs.get(port, ())]
-    )
+    return joined_inputs(node, context, call.delivered(*ports))
 
 
-def joined_inputs(node: str, context: Context, inputs: Sequence[Input]) -> tuple[Row, ...]:
+def joined_inputs(node: str, context: Context, inputs: Inputs) -> tuple[Row, ...]:
     """What these edges brought joined as the node says; the order of the edges changes nothing but
     that of a `concat`."""
     join, rows = context.spec.nodes[node].join, single_rows(node, context, inputs)
@@ -39,46 +37,40 @@ def joined_inputs(node: str, context: Context, inputs: Sequence[Input]) -> tuple
     return gather_rows(rows, above, join.gather)
 
 
-def single_rows(node: str, context: Context, inputs: Sequence[Input]) -> tuple[Row, ...]:
+def single_rows(node: str, context: Context, inputs: Inputs) -> tuple[Row, ...]:
     """The same before any of them are gathered."""
     join = context.spec.nodes[node].join
     if join == "concat":
-        return concat_rows([one.table for one in inputs])
-    inputs = sorted(
-        inputs, key=lambda one: (one.edge.rounds is None, one.edge.source, one.edge.key)
-    )
-    meetings = meetings_of([context.lineage.edge_levels(one.edge) for one in inputs])
+        return concat_rows([*inputs.values()])
+    edges = sorted(inputs, key=lambda edge: (edge.rounds is None, edge.source, edge.key))
+    meetings = meetings_of([context.lineage.edge_levels(edge) for edge in edges])
     join_tables = cross_rows if join == "cross" else join_rows
     return concat_rows(
         [
-            Table(rows=join_tables([one.table for one in met], meetings))
-            for met in round_by_round(context, inputs)
+            Table(rows=join_tables([met[edge] for edge in edges], meetings))
+            for met in round_by_round(context, {edge: inputs[edge] for edge in edges})
         ]
     )
 
 
-def round_by_round(context: Context, inputs: Sequence[Input]) -> Iterator[list[Input]]:
+def round_by_round(context: Context, inputs: Inputs) -> Iterator[Inputs]:
     """The same inputs, where some of them bring rows of all rounds of one region once for each
     round: rows of different rounds do not meet."""
-    regions = [context.lineage.rounds_along(one.edge) for one in inputs]
-    knots: list[set[int]] = []
-    for place, region in enumerate(regions):
+    regions = {edge: context.lineage.rounds_along(edge) for edge in inputs}
+    knots: list[set[Edge]] = []
+    for edge, region in regions.items():
         alike = [knot for knot in knots if any(region & regions[other] for other in knot)]
         knots = [knot for knot in knots if knot not in alike]
-        knots.append({place}.union(*alike))
-    several = [sorted(knot) for knot in knots if len(knot) > 1]
+        knots.append({edge}.union(*alike))
+    several = [knot for knot in knots if len(knot) > 1]
     if not several:
-        yield [*inputs]
+        yield inputs
         return
-    rounds = [
-        sorted({row.round for place in knot for row in inputs[place].table.rows})
-        for knot in several
-    ]
+    rounds = [sorted({row.round for edge in knot for row in inputs[edge].rows}) for knot in several]
     for numbers in product(*rounds):
-        met = [*inputs]
+        met = dict(inputs)
         for knot, number in zip(several, numbers, strict=True):
-            for place in knot:
-                met[place] = replace(inputs[place], table=inputs[place].table.of_round(number))
+            met |= {edge: inputs[edge].of_round(number) for edge in knot}
         yield met
 
 
@@ -92,20 +84,20 @@ def scored_rows(
     """
     if call.asked is not None:
         return call.asked, [{} for _ in call.asked]
-    context, given = call.context, call.inputs.get("scores", ())
+    context, scores = call.context, call.delivered("scores")
     is_concat = context.spec.nodes[node].join == "concat"
     if any(call.tables(port) for port in ports):
         rows = joined_rows(node, context, call, ports)
     else:
-        level = [one for one in given if is_concat or one.edge.aggregate is None]
+        level = {e: table for e, table in scores.items() if is_concat or e.aggregate is None}
         rows = joined_inputs(node, context, level)
-    deliveries = [deliver(context, rows, one) for one in given]
+    deliveries = [deliver(context, rows, edge, table) for edge, table in scores.items()]
     if not is_concat:
         rows = only_delivered(rows, deliveries)
     incoming: list[dict[str, Score]] = [
         {
-            one.edge.source.node: delivery.values[row.id]
-            for one, delivery in zip(given, deliveries, strict=True)
+            edge.source.node: delivery.values[row.id]
+            for edge, delivery in zip(scores, deliveries, strict=True)
             if row.id in delivery.values
         }
         for row in rows
@@ -124,14 +116,14 @@ def _births(level: Level) -> Births:
     return Births(birth(level), frozenset(map(birth, level.parents)), births(level))
 
 
-def deliver(context: Context, rows: Sequence[Row], given: Input) -> Delivery:
+def deliver(context: Context, rows: Sequence[Row], edge: Edge, table: Table) -> Delivery:
     """What one score edge brings to these rows; the spec's lineage says which way it runs."""
-    attachment = context.lineage.attachment(given.edge)
-    in_rounds = bool(context.lineage.rounds_along(given.edge))  # a later row stands below
+    attachment = context.lineage.attachment(edge)
+    in_rounds = bool(context.lineage.rounds_along(edge))  # a later row stands below
     return attach(
         rows,
-        given.table,
-        aggregate=given.edge.aggregate,
+        table,
+        aggregate=edge.aggregate,
         via=attachment.via,
         rises=attachment.rises or in_rounds,
         in_rounds=in_rounds,

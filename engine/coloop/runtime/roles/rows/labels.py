@@ -11,11 +11,11 @@ from coloop.algorithms.batch import Unit
 from coloop.algorithms.recipes.labels import LABEL
 from coloop.data.tables import Row, Score
 from coloop.errors import DataError
-from coloop.runtime.roles.protocol import Call, Context, Input
+from coloop.runtime.roles.protocol import Call, Context
 from coloop.runtime.roles.rows.texts import SIDES, as_sequence, drawn_sequence, heat_of, prompt_of
 from coloop.runtime.roles.template import Prompting, Prompts
 from coloop.spec.algorithm import Algorithm, ImplicitPrm, Outcome
-from coloop.spec.graph import LoopSpec
+from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.heads import head_of, learns_steps, scored_at
 from coloop.spec.nodes import model_of
 
@@ -25,7 +25,8 @@ OF_CHANCES = (Outcome, ImplicitPrm)
 
 def labelled(
     row: Row,
-    given: Input,
+    edge: Edge,
+    label: Score,
     node: str,
     context: Context,
     entries: Sequence[Algorithm],
@@ -40,23 +41,22 @@ def labelled(
     Raises:
         DataError: the label is none that these algorithms learn.
     """
-    label = (given.table.scores or {}).get(row.id)
     if label is None:
         return None
     for number in label.values() if isinstance(label, Mapping) else (label,):
-        _check(number, row, given, node, entries)
+        _check(number, row, edge, node, entries)
     section = context.spec.nodes[node]
     if isinstance(label, Mapping):
         if scored_at(section) == "scores":
-            raise _other_kind(row, given, node, wants_steps=False)
-        return _stepwise(row, label, given, node, learned)
+            raise _other_kind(row, edge, node, wants_steps=False)
+        return _stepwise(row, label, edge, node, learned)
     if learns_steps(section):
-        raise _other_kind(row, given, node, wants_steps=True)
+        raise _other_kind(row, edge, node, wants_steps=True)
     return as_sequence(
         row,
         numbers={LABEL: float(label)},
         temperature=heat_of(row),
-        **_standing(row, given),
+        **_standing(row, edge),
         **learned,
     )
 
@@ -64,12 +64,12 @@ def labelled(
 def _stepwise(
     row: Row,
     label: Mapping[int, float],
-    given: Input,
+    edge: Edge,
     node: str,
     learned: dict[str, Any],
 ) -> Unit | None:
     """A text of which only the tokens are learned at which a label stands."""
-    scorer = given.edge.source.node
+    scorer = edge.source.node
     if row.tokens is None:
         raise DataError(
             f"row {row.id} has labels of steps from `{scorer}`, but no token positions for them, "
@@ -87,13 +87,13 @@ def _stepwise(
         replace(row.tokens, loss_mask=mask),
         numbers={LABEL: labels},
         version=row.version,
-        **_standing(row, given),
+        **_standing(row, edge),
         **learned,
     )
 
 
-def _other_kind(row: Row, given: Input, node: str, *, wants_steps: bool) -> DataError:
-    scorer = given.edge.source.node
+def _other_kind(row: Row, edge: Edge, node: str, *, wants_steps: bool) -> DataError:
+    scorer = edge.source.node
     if wants_steps:
         return DataError(
             f"row {row.id} has one label from `{scorer}`, and `{node}.labels` learns one a step "
@@ -111,12 +111,12 @@ def _other_kind(row: Row, given: Input, node: str, *, wants_steps: bool) -> Data
     )
 
 
-def _standing(row: Row, given: Input) -> dict[str, Any]:
-    return {"weight": given.edge.weight, "count": row.drawn, "group": row.group or ""}
+def _standing(row: Row, edge: Edge) -> dict[str, Any]:
+    return {"weight": edge.weight, "count": row.drawn, "group": row.group or ""}
 
 
-def _check(label: float, row: Row, given: Input, node: str, entries: Sequence[Algorithm]) -> None:
-    scorer = given.edge.source.node
+def _check(label: float, row: Row, edge: Edge, node: str, entries: Sequence[Algorithm]) -> None:
+    scorer = edge.source.node
     chance = next((one for one in entries if isinstance(one, OF_CHANCES)), None)
     if chance is not None and not 0.0 <= label <= 1.0:
         raise DataError(

@@ -142,7 +142,7 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
     ) -> Table:
         """A score for each row that was judged with others, of each verdict about them."""
         read = self._section(call.context).read
-        inputs = [one for port in ROW_PORTS for one in call.inputs.get(port, ())]
+        inputs = call.delivered(*ROW_PORTS)
         singles = {row.id: row for row in single_rows(self._node, call.context, inputs)}
         rows: list[Row] = []
         scores: list[Score] = []
