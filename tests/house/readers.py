@@ -35,7 +35,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "DatasetNode": ("runtime/roles/dataset.py", "plan/settings/survey.py", "plan/settings/rows.py"),
     "ActorNode": (
         *(
-            "runtime/roles/credit/advantage_batch.py",
+            "runtime/roles/credit/credit_batch.py",
             "spec/groups.py",
             "spec/groups.py",
             "spec/algorithm.py",
@@ -107,7 +107,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "Credit": (
         "algorithms/recipes",
         "runtime/roles/credit/credit.py",
-        "runtime/roles/credit/advantage_batch.py",
+        "runtime/roles/credit/credit_batch.py",
         "runtime/roles/credit/credit_rows.py",
     ),
     "RoundsCredit": ("runtime/roles/credit/credit_rows.py",),

@@ -27,7 +27,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from coloop.algorithms.batch import completion_sequence
 from coloop.algorithms.recipes import recipe_of
-from coloop.algorithms.recipes.protocol import CreditInput, EdgeScores
+from coloop.algorithms.recipes.protocol import EdgeScores
+from coloop.algorithms.recipes.rows import CreditBatch
 from coloop.models.tokenizer import decode, encode_prompt
 from coloop.spec.algorithm import RewardsAlgorithm, resolve_rewards_algorithm
 from coloop.spec.training import Credit, Training
@@ -191,7 +192,7 @@ def _own_updates(
         texts = [(row, ids) for row in step for ids in row["completions"]]
         masks = [[True] * len(ids) for _, ids in texts]
         credited = recipe.credit(
-            CreditInput(
+            CreditBatch(
                 edges=[
                     EdgeScores(
                         name="judge",

@@ -14,7 +14,8 @@ from typing import Any, Final
 import pytest
 
 from coloop.algorithms.recipes import RECIPES
-from coloop.algorithms.recipes.protocol import CreditOutput, LossOutput
+from coloop.algorithms.recipes.protocol import LossOutput
+from coloop.algorithms.recipes.rows import CreditBatch
 from coloop.spec.algorithms.registry import family_of
 
 WRONG: Final = 1.01
@@ -105,7 +106,7 @@ def scaled(algorithm: str, part: str, factor: float) -> Iterator[None]:
         yield
 
 
-def _times(found: CreditOutput | LossOutput, factor: float) -> CreditOutput | LossOutput:
+def _times(found: CreditBatch | LossOutput, factor: float) -> CreditBatch | LossOutput:
     if isinstance(found, LossOutput):
         return replace(found, total=found.total * factor)
     advantages = tuple(None if one is None else one * factor for one in found.advantages)

@@ -15,7 +15,8 @@ from tests.engine.recipes.literals import literal, literals
 from coloop.algorithms.recipes import recipe_of
 from coloop.algorithms.recipes.credit import GROUP_OF_ONE
 from coloop.algorithms.recipes.estimators import GroupedRewards, normalise_over_batch
-from coloop.algorithms.recipes.protocol import CreditInput, CreditOutput, EdgeScores
+from coloop.algorithms.recipes.protocol import EdgeScores
+from coloop.algorithms.recipes.rows import CreditBatch
 from coloop.spec.algorithm import (
     ResolvedRewards,
     RewardsAlgorithm,
@@ -37,10 +38,10 @@ def rows(
     groups: list[int] | None = None,
     lengths: list[int] | None = None,
     **fields: Any,
-) -> CreditInput:
+) -> CreditBatch:
     size = len(edges[0][2])
     sizes = lengths or [2] * size
-    return CreditInput(
+    return CreditBatch(
         edges=[EdgeScores(name=name, weight=weight, scores=said) for name, weight, said in edges],
         groups=groups or [0] * size,
         loss_masks=[[True] * length for length in sizes],
@@ -48,9 +49,9 @@ def rows(
     )
 
 
-def run(given: CreditInput, algorithm: ResolvedRewards, **credit: Any) -> CreditOutput:
+def run(given: CreditBatch, algorithm: ResolvedRewards, **credit: Any) -> CreditBatch:
     recipe: Any = recipe_of(algorithm)
-    output: CreditOutput = recipe.credit(given, algorithm, Credit.model_validate(credit))
+    output: CreditBatch = recipe.credit(given, algorithm, Credit.model_validate(credit))
     returns = None if output.returns is None else tuple(map(listed, output.returns))
     return replace(output, advantages=tuple(map(listed, output.advantages)), returns=returns)
 
@@ -375,7 +376,7 @@ def test_a_step_score_and_a_score_of_the_row_meet() -> None:
 
 
 def test_a_score_of_the_row_stands_at_its_last_trained_token() -> None:
-    given = CreditInput(
+    given = CreditBatch(
         edges=[EdgeScores(name="a", weight=1.0, scores=[1.0])],
         groups=[0],
         loss_masks=[[True, False, True, False]],
@@ -450,7 +451,7 @@ def test_the_mean_of_rewards_counts_weights_by_their_size() -> None:
 
 @literal("ppo")
 def test_gae_gives_advantages_and_returns_over_a_tool_gap() -> None:
-    given = CreditInput(
+    given = CreditBatch(
         edges=[EdgeScores(name="a", weight=1.0, scores=[1.0])],
         groups=[0],
         loss_masks=[[True, True, False, False, True]],
@@ -619,7 +620,7 @@ def test_a_group_without_variance_counts_once_whatever_its_size() -> None:
 
 def test_tokens_of_others_between_the_own_ones_bring_nothing() -> None:
     """ReMax with KL in the reward over a gap in which KL and greedy score must not count."""
-    given = CreditInput(
+    given = CreditBatch(
         edges=[EdgeScores(name="a", weight=1.0, scores=[1.0])],
         groups=[0],
         loss_masks=[[True, False, True]],
@@ -642,7 +643,7 @@ def test_nothing_scored_is_no_error() -> None:
 
 
 def test_rows_without_a_trained_token_get_zero() -> None:
-    given = CreditInput(
+    given = CreditBatch(
         edges=[EdgeScores(name="a", weight=1.0, scores=[1.0, 0.0])],
         groups=[0, 0],
         loss_masks=[[False, False], [True]],
@@ -662,13 +663,13 @@ def test_rows_without_a_trained_token_get_zero() -> None:
         (rows(("a", 1.0, [1.0]), ("b", 1.0, [1.0, 2.0])), "scores of b has 2 rows"),
     ],
 )
-def test_broken_input_is_refused_by_name(broken: CreditInput, message: str) -> None:
+def test_broken_input_is_refused_by_name(broken: CreditBatch, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         run(broken, settings("grpo"))
 
 
 def test_estimators_see_groups_by_any_hashable_key() -> None:
-    keyed = CreditInput(
+    keyed = CreditBatch(
         edges=[EdgeScores(name="a", weight=1.0, scores=[1.0, 0.0, 3.0])],
         groups=[("x", 1), ("x", 1), None],
         loss_masks=[[True], [True], [True]],
@@ -683,7 +684,7 @@ def test_rows_that_earn_once_learn_the_same_beside_a_row_that_earns_twice(name: 
     masks = [[draw.random() < 0.6 for _ in range(draw.randint(1, 6))] for _ in range(24)]
     scores: list[Score] = [draw.choice([0.0, 1.0, draw.random(), None]) for _ in masks]
     groups = [place // 6 for place in range(24)]
-    alone = CreditInput(
+    alone = CreditBatch(
         edges=[EdgeScores(name="exact", weight=0.7, scores=scores)],
         groups=groups,
         loss_masks=[np.array(mask) for mask in masks],

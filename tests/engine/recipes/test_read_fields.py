@@ -13,7 +13,8 @@ import torch
 
 from coloop.algorithms.batch import Batch, Pair, Sequence, collate, collate_pairs
 from coloop.algorithms.recipes import RECIPES, recipe_of
-from coloop.algorithms.recipes.protocol import CreditInput, EdgeScores, ModelOutputs
+from coloop.algorithms.recipes.protocol import EdgeScores, ModelOutputs
+from coloop.algorithms.recipes.rows import CreditBatch
 from coloop.spec.algorithm import (
     REWARDS_NAMES,
     Advantage,
@@ -96,7 +97,7 @@ def outcome(settings: Any) -> list[Any]:
     """All that an algorithm of scores says of a few rows."""
     recipe: Any = recipe_of(settings)
     credit = recipe.credit(
-        CreditInput(
+        CreditBatch(
             edges=[EdgeScores(name="a", weight=1.0, scores=[1.0, 0.0, 0.4, 0.7, 0.1, 0.5])],
             groups=[0, 0, 0, 1, 1, 2],
             loss_masks=[[True] * size for size in LENGTHS],

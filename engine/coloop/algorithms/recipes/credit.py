@@ -33,8 +33,8 @@ from coloop.algorithms.recipes.estimators import (
     sum_of_edges,
     sum_of_normalised_edges,
 )
-from coloop.algorithms.recipes.protocol import CreditInput, CreditOutput, EdgeScores, Score
-from coloop.algorithms.recipes.rows import StayingRows, gather_rows
+from coloop.algorithms.recipes.protocol import EdgeScores, Score
+from coloop.algorithms.recipes.rows import CreditBatch, pad
 from coloop.data.arrays import Mask
 from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.training import Credit
@@ -45,14 +45,11 @@ GROUP_OF_ONE = "credit.group_of_one"
 """Alert: rows that are alone in their group, where a baseline leaves them nothing to learn."""
 
 
-def credit_rows(rows: CreditInput, settings: ResolvedRewards, credit: Credit) -> CreditOutput:
-    """Advantages of all rows of one role and step; None for rows that leave the update."""
-    _check_input(rows)
-    size = len(rows.groups)
-    edges = [edge for edge in rows.edges if edge.weight != 0.0]
-    staying = gather_rows(rows, rows_that_stay(edges, size, credit.missing, rows.of_others))
-    totals = sum_of_edges(edges, staying, credit.missing)
-    kl, coefficient = _kl_of_tokens(rows, staying, settings), _coefficient(rows, settings)
+def credit_rows(rows: CreditBatch, settings: ResolvedRewards, credit: Credit) -> CreditBatch:
+    """The rows with their advantages; None for rows that leave the update."""
+    index, staying = _staying(rows, credit)
+    totals = sum_of_edges(staying, credit.missing)
+    kl, coefficient = _kl_of_tokens(staying, settings), _coefficient(rows, settings)
     kl_left = penalty = None if kl is None else coefficient * kl
     if credit.combine == "sum_then_normalize":
         events = clip_events(totals, settings, is_before=True)
@@ -61,26 +58,27 @@ def credit_rows(rows: CreditInput, settings: ResolvedRewards, credit: Credit) ->
         events = normalise_rows(events, staying, settings)
         events = clip_events(events, settings, is_before=False)
     else:
-        events = sum_of_normalised_edges(edges, staying, settings, credit)
-    found = _advantages_of_rows(events, kl_left, staying, settings) or _advantages_of_tokens(
-        events, kl_left, rows, staying, settings
-    )
-    rewards = totals.row_totals(staying.size).float()
+        events = sum_of_normalised_edges(staying, settings, credit)
+    found = _with_advantages_of_rows(events, kl_left, staying, settings)
+    found = found or _with_advantages_of_tokens(events, kl_left, staying, settings)
+    rewards = totals.row_totals(len(staying)).float()
     mean_kl = None if kl is None else float(masked_mean(kl, staying.mask))
-    metrics = _metrics(edges, rows, staying, rewards, found.metrics)
+    metrics = _metrics(rows, staying, rewards, found.metrics)
     if mean_kl is not None:
         metrics["kl/penalty"] = coefficient * mean_kl
+
+    def of_taught(values: Sequence[T]) -> tuple[T | None, ...]:
+        spread = _spread(values, index, len(rows))
+        taught = rows.taught or [True] * len(rows)
+        return tuple(value if own else None for value, own in zip(spread, taught, strict=True))
+
     return replace(
-        found,
-        advantages=_of_taught(rows, staying.spread(found.advantages, size)),
-        returns=(
-            None if found.returns is None else _of_taught(rows, staying.spread(found.returns, size))
-        ),
-        returns_at={
-            one: _of_taught(rows, staying.spread(returns, size))
-            for one, returns in found.returns_at.items()
-        },
-        rewards=staying.spread(rewards.tolist(), size),
+        rows,
+        settings=settings,
+        advantages=of_taught(found.advantages),
+        returns=None if found.returns is None else of_taught(found.returns),
+        returns_at={ahead: of_taught(returns) for ahead, returns in found.returns_at.items()},
+        rewards=_spread(rewards.tolist(), index, len(rows)),
         metrics=metrics,
         kl=mean_kl,
         alerts=_alerts(staying, settings),
@@ -94,63 +92,67 @@ def reward_of_rows(
     credit: Credit,
 ) -> list[float | None]:
     """The clipped combined reward of each row; None where too little is said of it."""
-    rows = CreditInput(edges=edges, groups=range(len(loss_masks)), loss_masks=loss_masks)
+    rows = CreditBatch(edges=edges, groups=range(len(loss_masks)), loss_masks=loss_masks)
+    index, staying = _staying(rows, credit)
+    events = clip_events(sum_of_edges(staying, credit.missing), settings, is_before=True)
+    return list(_spread(events.row_totals(len(staying)).tolist(), index, len(rows)))
+
+
+def _staying(rows: CreditBatch, credit: Credit) -> tuple[list[int], CreditBatch]:
+    """The rows that stay in the update, with the edges that count, and where they were."""
     _check_input(rows)
-    live = [edge for edge in edges if edge.weight != 0.0]
-    staying = gather_rows(rows, rows_that_stay(live, len(loss_masks), credit.missing))
-    events = clip_events(sum_of_edges(live, staying, credit.missing), settings, is_before=True)
-    totals = events.row_totals(staying.size).tolist()
-    return list(staying.spread(totals, len(loss_masks)))
+    live = replace(rows, edges=[edge for edge in rows.edges if edge.weight != 0.0])
+    index = rows_that_stay(live, credit.missing)
+    _check_tokens(live, index)
+    return index, live.only(index)
 
 
-def _advantages_of_rows(
-    events: GroupedRewards, kl: Tensor | None, staying: StayingRows, settings: ResolvedRewards
-) -> CreditOutput | None:
+def _spread(values: Sequence[T], index: Sequence[int], size: int) -> tuple[T | None, ...]:
+    """Values of the rows that stay at their places among `size` rows, None elsewhere."""
+    by_row = dict(zip(index, values, strict=True))
+    return tuple(by_row.get(row) for row in range(size))
+
+
+def _with_advantages_of_rows(
+    events: GroupedRewards, kl: Tensor | None, staying: CreditBatch, settings: ResolvedRewards
+) -> CreditBatch | None:
     """What the rows that stay learn where each earns once, with its last trained token, and nothing
     is discounted or compared by the token: then all its tokens have what the row has, and nothing
     of the size of (B, T) is made. None where tokens may differ."""
     by_token = settings.needs_values or settings.needs_greedy or settings.gamma != 1.0
     if by_token or settings.whiten or kl is not None or not _are_whole(events, staying):
         return None
-    own = torch.zeros(staying.size).index_put((events.rows,), events.values.float())
+    own = torch.zeros(len(staying)).index_put((events.rows,), events.values.float())
     own = torch.where(staying.lengths > 0, own, 0.0)
-    return CreditOutput(
-        advantages=tuple(own.tolist()),
-        returns=None,
-        rewards=(),
-        metrics=_advantage_metrics(staying.at_taught_tokens(own)),
-    )
+    metrics = _advantage_metrics(staying.at_taught_tokens(own))
+    return replace(staying, advantages=tuple(own.tolist()), metrics=metrics)
 
 
-def _are_whole(events: GroupedRewards, staying: StayingRows) -> bool:
+def _are_whole(events: GroupedRewards, staying: CreditBatch) -> bool:
     """Whether each row has at most one event, at its last trained token."""
     is_last = last_of_rows(events.rows)
     return bool(is_last.all()) and torch.equal(events.positions, staying.last[events.rows])
 
 
-def _advantages_of_tokens(
-    events: GroupedRewards,
-    kl: Tensor | None,
-    rows: CreditInput,
-    staying: StayingRows,
-    settings: ResolvedRewards,
-) -> CreditOutput:
+def _with_advantages_of_tokens(
+    events: GroupedRewards, kl: Tensor | None, staying: CreditBatch, settings: ResolvedRewards
+) -> CreditBatch:
     """What the rows that stay learn, token by token."""
     token_rewards = events.at_tokens(staying.mask.shape)
     if kl is not None:
         token_rewards = token_rewards - kl
-    advantages, returns, others = _look_ahead(token_rewards, rows, staying, settings)
+    advantages, returns, others = _look_ahead(token_rewards, staying, settings)
     if settings.whiten:
         is_unbiased = settings.whiten_deviation == "unbiased"
         advantages = estimate.whiten(
-            advantages, staying.taught, unbiased=is_unbiased, row_counts=staying.counts
+            advantages, staying.taught_mask, unbiased=is_unbiased, row_counts=staying.draws
         )
-    return CreditOutput(
+    return replace(
+        staying,
         advantages=tuple(staying.numbers_or_arrays(advantages)),
         returns=None if returns is None else tuple(staying.arrays(returns)),
         returns_at={ahead: tuple(staying.arrays(found)) for ahead, found in others.items()},
-        rewards=(),
-        metrics=_advantage_metrics(advantages[staying.taught]),
+        metrics=_advantage_metrics(advantages[staying.taught_mask]),
     )
 
 
@@ -165,13 +167,7 @@ def _advantage_metrics(at_taught: Tensor) -> dict[str, float]:
     }
 
 
-def _of_taught(rows: CreditInput, values: tuple[T | None, ...]) -> tuple[T | None, ...]:
-    if rows.taught is None:
-        return values
-    return tuple(value if own else None for value, own in zip(values, rows.taught, strict=True))
-
-
-def _check_input(rows: CreditInput) -> None:
+def _check_input(rows: CreditBatch) -> None:
     given: dict[str, Sequence[object] | None] = {
         "loss_masks": rows.loss_masks,
         "counts": rows.counts,
@@ -186,33 +182,47 @@ def _check_input(rows: CreditInput) -> None:
         if value is not None and len(value) != len(rows.groups):
             raise ValueError(f"{name} has {len(value)} rows, expected {len(rows.groups)}")
     for edge in rows.edges:
-        for place, score in enumerate(edge.scores):
+        for row, score in enumerate(edge.scores):
             total = _total(score)
             if total is not None and not math.isfinite(total):
-                raise ValueError(f"score {score} of {edge.name} for row {place} is not finite")
+                raise ValueError(f"score {score} of {edge.name} for row {row} is not finite")
 
 
-def _kl_of_tokens(
-    rows: CreditInput, staying: StayingRows, settings: ResolvedRewards
-) -> Tensor | None:
+def _check_tokens(rows: CreditBatch, index: Sequence[int]) -> None:
+    """What speaks of the tokens of these rows speaks of tokens that they have."""
+    for row in index:
+        size = len(rows.loss_masks[row])
+        for edge in rows.edges:
+            score = edge.scores[row]
+            for token in score if isinstance(score, Mapping) else ():
+                if not 0 <= token < size:
+                    raise ValueError(
+                        f"{edge.name} scores token {token} of row {row}, which has {size} tokens"
+                    )
+        for numbers in (rows.log_prob_differences, rows.values):
+            if numbers is not None and len(numbers[row]) != size:
+                raise ValueError(f"row {row} has {size} tokens but {len(numbers[row])} numbers")
+
+
+def _kl_of_tokens(staying: CreditBatch, settings: ResolvedRewards) -> Tensor | None:
     """KL at each trained token, where it belongs into the reward. (B, T)."""
     if settings.kl is None or settings.kl.into != "reward":
         return None
-    if rows.log_prob_differences is None:
+    if staying.log_prob_differences is None:
         raise ValueError("KL in the reward needs log-probs of a reference")
-    differences = staying.padded(rows.log_prob_differences)
+    differences = pad(staying.log_prob_differences, torch.float32)
     zeros = torch.zeros_like(differences)
     kl = kl_divergence(differences, zeros, estimator=settings.kl.estimator)
     return torch.where(staying.mask, kl, 0.0)
 
 
-def _coefficient(rows: CreditInput, settings: ResolvedRewards) -> float:
+def _coefficient(rows: CreditBatch, settings: ResolvedRewards) -> float:
     if rows.kl_coefficient is not None:
         return rows.kl_coefficient
     return 0.0 if settings.kl is None else settings.kl.coefficient
 
 
-def _less_kl_of_rows(events: GroupedRewards, staying: StayingRows, kl: Tensor) -> GroupedRewards:
+def _less_kl_of_rows(events: GroupedRewards, staying: CreditBatch, kl: Tensor) -> GroupedRewards:
     """The row's total KL, taken from its last event."""
     per_row = masked_sum(kl, staying.mask, dim=1).double()  # (B,)
     is_last = last_of_rows(events.rows)
@@ -221,26 +231,26 @@ def _less_kl_of_rows(events: GroupedRewards, staying: StayingRows, kl: Tensor) -
 
 
 def _look_ahead(
-    token_rewards: Tensor, rows: CreditInput, staying: StayingRows, settings: ResolvedRewards
+    token_rewards: Tensor, staying: CreditBatch, settings: ResolvedRewards
 ) -> tuple[Tensor, Tensor | None, dict[float, Tensor]]:
     """Advantages, returns where there are values, and returns of critics' lambdas. (B, T) each."""
     if settings.needs_values:
-        return _gae(token_rewards, rows, staying, settings)
+        return _gae(token_rewards, staying, settings)
     ahead = estimate.discounted_returns(token_rewards, staying.mask, gamma=settings.gamma)
     if not settings.needs_greedy:
         return ahead, None, {}
-    if rows.greedy_scores is None:
+    if staying.greedy_scores is None:
         raise ValueError("advantage 'greedy' needs the score of each prompt's greedy row")
-    greedy = torch.tensor([rows.greedy_scores[row] for row in staying.index])
+    greedy = torch.tensor(staying.greedy_scores)
     return torch.where(staying.mask, ahead - greedy[:, None], 0.0), None, {}
 
 
 def _gae(
-    token_rewards: Tensor, rows: CreditInput, staying: StayingRows, settings: ResolvedRewards
+    token_rewards: Tensor, staying: CreditBatch, settings: ResolvedRewards
 ) -> tuple[Tensor, Tensor, dict[float, Tensor]]:
-    if rows.values is None:
+    if staying.values is None:
         raise ValueError("advantage 'gae' needs the values of a critic")
-    values = staying.padded(rows.values)
+    values = pad(staying.values, torch.float32)
 
     def look_ahead(gae_lambda: float | Tensor) -> tuple[Tensor, Tensor]:
         return estimate.generalized_advantages(
@@ -251,47 +261,44 @@ def _gae(
     if settings.length_alpha is not None:
         own = estimate.length_adaptive_lambda(staying.lengths, alpha=settings.length_alpha)
     advantages, returns = look_ahead(own)
-    return advantages, returns, {one: look_ahead(one)[1] for one in rows.critic_lambdas}
+    others = {ahead: look_ahead(ahead)[1] for ahead in staying.critic_lambdas}
+    return advantages, returns, others
 
 
-def _alerts(staying: StayingRows, settings: ResolvedRewards) -> tuple[tuple[str, str], ...]:
+def _alerts(staying: CreditBatch, settings: ResolvedRewards) -> tuple[tuple[str, str], ...]:
     if not settings.needs_group or settings.allow_group_of_one:
         return ()
-    alone = int((estimate.group_sizes(staying.groups) <= 1).sum())
+    alone = int((estimate.group_sizes(staying.group_numbers) <= 1).sum())
     if alone == 0:
         return ()
     message = (
-        f"{alone} of {staying.size} rows are alone in their group; "
+        f"{alone} of {len(staying)} rows are alone in their group; "
         f"{settings.advantage} gives them advantage 0, so they teach nothing"
     )
     return ((GROUP_OF_ONE, message),)
 
 
 def _metrics(
-    edges: Sequence[EdgeScores],
-    rows: CreditInput,
-    staying: StayingRows,
-    rewards: Tensor,
-    of_advantages: Mapping[str, float],
+    rows: CreditBatch, staying: CreditBatch, rewards: Tensor, of_advantages: Mapping[str, float]
 ) -> dict[str, float]:
     metrics = {
-        "rows/without_reward": float(len(rows.groups) - staying.size),
+        "rows/without_reward": float(len(rows) - len(staying)),
         "rows/truncated": float(0 if rows.taught is None else rows.taught.count(False)),
     }
-    if staying.size == 0:
+    if not len(staying):
         return metrics
-    distance = (rewards - estimate.group_means(rewards, staying.groups)).abs()
-    is_flat = estimate.group_sums(distance, staying.groups) < 1e-6
-    shares = 1 / estimate.group_sizes(staying.groups)  # of its group, one a group in all
+    groups = staying.group_numbers
+    distance = (rewards - estimate.group_means(rewards, groups)).abs()
+    is_flat = estimate.group_sums(distance, groups) < 1e-6
+    shares = 1 / estimate.group_sizes(groups)  # of its group, one a group in all
     metrics |= {
         "reward/mean": float(rewards.mean()),
-        "reward/std": float(rewards.std()) if staying.size > 1 else 0.0,
+        "reward/std": float(rewards.std()) if len(staying) > 1 else 0.0,
         "group/zero_variance": float((shares * is_flat).sum() / shares.sum()),
         **of_advantages,
     }
-    for edge in edges if len(edges) > 1 else ():
-        totals = [_total(edge.scores[row]) for row in staying.index]
-        there = [total for total in totals if total is not None]
+    for edge in staying.edges if len(staying.edges) > 1 else ():
+        there = [total for score in edge.scores if (total := _total(score)) is not None]
         metrics[f"reward/{edge.name}"] = sum(there) / len(there) if there else 0.0
     return metrics
 

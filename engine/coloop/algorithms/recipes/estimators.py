@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from coloop.algorithms import advantages as estimate
-from coloop.algorithms.recipes.protocol import EdgeScores, Score
-from coloop.algorithms.recipes.rows import StayingRows
+from coloop.algorithms.recipes.protocol import EdgeScores
+from coloop.algorithms.recipes.rows import CreditBatch
 from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.algorithms.registry import ADVANTAGES, ESTIMATORS_OF_PLUGINS
 from coloop.spec.installed import WithPlugins
@@ -163,84 +163,78 @@ def _written_out(events: GroupedRewards, of: Tensor) -> GroupedRewards:
 # absolute weight) of what is there, or no such row. Invariant: edges of weight 0 never arrive here.
 
 
-def rows_that_stay(
-    edges: Sequence[EdgeScores], size: int, missing: str, of_others: Sequence[bool] | None = None
-) -> list[int]:
+def rows_that_stay(rows: CreditBatch, missing: str) -> list[int]:
     """Rows that some edge (with `skip_row`: every edge) scores."""
-    if not edges:
+    if not rows.edges:
         return []
 
     def stays(row: int) -> bool:
-        is_own = of_others is None or not of_others[row]
+        is_own = rows.of_others is None or not rows.of_others[row]
         speaks = all if missing == "skip_row" and is_own else any
-        return speaks(edge.scores[row] is not None for edge in edges)
+        return speaks(edge.scores[row] is not None for edge in rows.edges)
 
-    return [row for row in range(size) if stays(row)]
+    return [row for row in range(len(rows)) if stays(row)]
 
 
-def sum_of_edges(edges: Sequence[EdgeScores], rows: StayingRows, missing: str) -> GroupedRewards:
+def sum_of_edges(rows: CreditBatch, missing: str) -> GroupedRewards:
     """GroupedRewards of the weighted sum, or weighted mean, of what is there."""
-    if not any(isinstance(score, Mapping) for edge in edges for score in _others(edge.scores)):
-        return _sum_of_numbers(edges, rows, missing)
+    if not any(isinstance(score, Mapping) for edge in rows.edges for score in edge.scores):
+        return _sum_of_numbers(rows, missing)
     combined: list[dict[int, float]] = []
-    for row in range(rows.size):
+    for row in range(len(rows)):
         total: dict[int, float] = {}
         weight = 0.0
-        for edge in edges:
-            said = _said(edge, rows, row)
-            weight += 0.0 if said is None else abs(edge.weight)
-            for place, value in (said or {}).items():
-                total[place] = total.get(place, 0.0) + edge.weight * value
+        for edge in rows.edges:
+            score = _at_tokens(edge, rows, row)
+            weight += 0.0 if score is None else abs(edge.weight)
+            for token, value in (score or {}).items():
+                total[token] = total.get(token, 0.0) + edge.weight * value
         if missing == "mean_of_available":
-            total = {place: value / weight for place, value in total.items()}
+            total = {token: value / weight for token, value in total.items()}
         combined.append(total)
     return _events(combined, rows)
 
 
-def _others(scores: Sequence[Score]) -> Sequence[Score]:
-    return [score for score in scores if not isinstance(score, (float, int))]
-
-
-def _sum_of_numbers(edges: Sequence[EdgeScores], rows: StayingRows, missing: str) -> GroupedRewards:
+def _sum_of_numbers(rows: CreditBatch, missing: str) -> GroupedRewards:
     """`sum_of_edges` where every edge says one number of a row, or nothing: the same additions in
     the same order, all rows at once."""
-    totals, weights = np.zeros(rows.size), np.zeros(rows.size)
-    for edge in edges:
-        said = [edge.scores[row] for row in rows.index]
-        is_there = np.array([score is not None for score in said], dtype=np.bool_)
-        values = np.array([0.0 if score is None else score for score in said], dtype=np.float64)
+    totals, weights = np.zeros(len(rows)), np.zeros(len(rows))
+    for edge in rows.edges:
+        is_there = np.array([score is not None for score in edge.scores], dtype=np.bool_)
+        scores = [0.0 if score is None else score for score in edge.scores]
+        values = np.array(scores, dtype=np.float64)
         totals = np.where(is_there, totals + edge.weight * values, totals)
         weights += np.where(is_there, abs(edge.weight), 0.0)
     if missing == "mean_of_available":
         totals = totals / weights
     return GroupedRewards(
         values=torch.from_numpy(totals),
-        groups=rows.groups,
-        rows=torch.arange(rows.size),
+        groups=rows.group_numbers,
+        rows=torch.arange(len(rows)),
         lengths=rows.lengths,
         positions=rows.last,
     )
 
 
 def sum_of_normalised_edges(
-    edges: Sequence[EdgeScores], rows: StayingRows, settings: ResolvedRewards, credit: Credit
+    rows: CreditBatch, settings: ResolvedRewards, credit: Credit
 ) -> GroupedRewards:
     """Each edge normalised among the rows that it scores, then the weighted sum.
 
     With `normalize_then_sum` the sum is normalised over the batch (GDPO, arXiv 2601.05242).
     """
-    combined: list[dict[int, float]] = [{} for _ in range(rows.size)]
-    weights = [0.0] * rows.size
-    for edge in edges:
-        said = [_said(edge, rows, row) for row in range(rows.size)]
-        own = clip_events(_events([at or {} for at in said], rows), settings, is_before=True)
+    combined: list[dict[int, float]] = [{} for _ in range(len(rows))]
+    weights = [0.0] * len(rows)
+    for edge in rows.edges:
+        scores = [_at_tokens(edge, rows, row) for row in range(len(rows))]
+        own = clip_events(_events([at or {} for at in scores], rows), settings, is_before=True)
         own = normalise_rows(own, rows, settings)
         own = clip_events(own, settings, is_before=False)
         for row, place, value in zip(
             own.rows.tolist(), own.positions.tolist(), own.values.tolist(), strict=True
         ):
             combined[row][place] = combined[row].get(place, 0.0) + edge.weight * value
-        for row, at in enumerate(said):
+        for row, at in enumerate(scores):
             weights[row] += 0.0 if at is None else abs(edge.weight)
     if credit.missing == "mean_of_available":
         combined = [
@@ -251,17 +245,17 @@ def sum_of_normalised_edges(
     if credit.combine == "normalize_then_sum":
         return per_draw(
             events,
-            rows.counts,
+            rows.draws,
             lambda drawn: normalise_over_batch(drawn, epsilon=settings.epsilon),
         )
     return events
 
 
 def normalise_rows(
-    events: GroupedRewards, rows: StayingRows, settings: ResolvedRewards
+    events: GroupedRewards, rows: CreditBatch, settings: ResolvedRewards
 ) -> GroupedRewards:
     """Baseline and deviation of the settings; a row counts as often as it was drawn."""
-    return per_draw(events, rows.counts, lambda drawn: normalise_events(drawn, settings))
+    return per_draw(events, rows.draws, lambda drawn: normalise_events(drawn, settings))
 
 
 def clip_events(
@@ -275,27 +269,21 @@ def clip_events(
     return events.with_values(events.values.clamp(-limit, limit))
 
 
-def _said(edge: EdgeScores, rows: StayingRows, row: int) -> dict[int, float] | None:
-    score = edge.scores[rows.index[row]]
+def _at_tokens(edge: EdgeScores, rows: CreditBatch, row: int) -> dict[int, float] | None:
+    score = edge.scores[row]
     if score is None:
         return None
     if not isinstance(score, Mapping):
         return {int(rows.last[row]): float(score)}
-    for place in score:
-        if not 0 <= place < rows.sizes[row]:
-            raise ValueError(
-                f"{edge.name} scores token {place} of row {rows.index[row]}, "
-                f"which has {rows.sizes[row]} tokens"
-            )
-    return {place: float(value) for place, value in score.items()}
+    return {token: float(value) for token, value in score.items()}
 
 
-def _events(values: Sequence[dict[int, float]], rows: StayingRows) -> GroupedRewards:
+def _events(values: Sequence[dict[int, float]], rows: CreditBatch) -> GroupedRewards:
     flat = [(row, place, at[place]) for row, at in enumerate(values) for place in sorted(at)]
     index = torch.tensor([row for row, _, _ in flat], dtype=torch.long)
     return GroupedRewards(
         values=torch.tensor([value for _, _, value in flat], dtype=torch.float64),
-        groups=rows.groups[index],
+        groups=rows.group_numbers[index],
         rows=index,
         lengths=rows.lengths[index],
         positions=torch.tensor([place for _, place, _ in flat], dtype=torch.long),

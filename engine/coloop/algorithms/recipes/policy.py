@@ -19,8 +19,6 @@ from coloop.algorithms.losses import correction_weights, off_policy_weights
 from coloop.algorithms.masks import divisor, masked_sum, token_weights
 from coloop.algorithms.recipes.credit import credit_rows
 from coloop.algorithms.recipes.protocol import (
-    CreditInput,
-    CreditOutput,
     LossOutput,
     ModelOutputs,
     Needs,
@@ -29,7 +27,7 @@ from coloop.algorithms.recipes.protocol import (
     shown_of_words,
     tokens_of_words,
 )
-from coloop.algorithms.recipes.rows import OF_OTHERS, own_tokens
+from coloop.algorithms.recipes.rows import OF_OTHERS, CreditBatch, own_tokens
 from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.training import Credit
 
@@ -106,7 +104,7 @@ class PolicyRecipe(Recipe):
             chosen = losses.kl_cov_select(covariances, mask, share=share)
         return {**found, name: chosen.float()}
 
-    def credit(self, rows: CreditInput, settings: ResolvedRewards, credit: Credit) -> CreditOutput:
+    def credit(self, rows: CreditBatch, settings: ResolvedRewards, credit: Credit) -> CreditBatch:
         return credit_rows(rows, settings, credit)
 
     def count(self, batch: Batch | PairBatch, settings: ResolvedRewards) -> float:

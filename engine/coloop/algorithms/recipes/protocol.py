@@ -6,7 +6,7 @@ trainer may cut an optimizer step into any micro-batches and divide once.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,6 @@ from torch import Generator, Tensor
 from coloop.algorithms.batch import Batch, PairBatch
 from coloop.algorithms.kl import KlEstimator, kl_divergence
 from coloop.algorithms.masks import masked_sum
-from coloop.data.arrays import Mask, Numbers
 
 Score = float | None | Mapping[int, float]
 """A number for the row, "does not apply", or numbers at token positions of the completion."""
@@ -29,43 +28,9 @@ class EdgeScores:
     name: str
     weight: float
     scores: Sequence[Score]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreditInput:
-    """The rows that are credited: one role, one step, all groups."""
-
-    edges: Sequence[EdgeScores]
-    groups: Sequence[Hashable]  # group key of each row; rows of one key share a baseline
-    loss_masks: Sequence[Mask]  # trained tokens of each completion
-    taught: Sequence[bool] | None = None
-    """False for rows that only count in their group's baseline; None: all are taught."""
-    counts: Sequence[float] | None = None  # how often each row was drawn; None: once
-    log_prob_differences: Sequence[Numbers] | None = None
-    """log policy - log reference at each token of each completion; for KL in the reward."""
-    kl_coefficient: float | None = None  # in place of the settings' coefficient, where it adapts
-    values: Sequence[Numbers] | None = None  # a critic's value at each token of each completion
-    critic_lambdas: Sequence[float] = ()
-    """Lambdas of critics' returns, beside that of the advantages."""
-    greedy_scores: Sequence[float] | None = None
-    """Score of the greedy completion of each row's prompt."""
-    of_others: Sequence[bool] | None = None
-    """True for rows that others wrote, of which one edge alone speaks; None: there are none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreditOutput:
-    advantages: tuple[float | Numbers | None, ...]
-    """One number for all trained tokens, or one for each token of the completion."""
-    returns: tuple[Numbers | None, ...] | None
-    """What a critic learns that looks as far ahead as the advantages; None without values."""
-    rewards: tuple[float | None, ...]  # the combined reward, before any baseline and KL
-    metrics: Mapping[str, float]
-    kl: float | None = None
-    """Mean KL of a trained token, before its coefficient; None where it is not in the reward."""
-    returns_at: Mapping[float, tuple[Numbers | None, ...]] = field(default_factory=dict)
-    """By lambda, what critics learn that look further ahead, or less far."""
-    alerts: tuple[tuple[str, str], ...] = ()  # (code, message) of what a person should look at
+    key: str = ""  # of the edge in the spec
+    delivered: int = 0  # rows that it says something of, None included
+    none: int = 0  # of these, rows of which it says None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,16 @@
-"""Ragged rows as tensors and back: the rows that stay in an update, with masks and group numbers.
+"""Ragged rows as tensors and back, with masks and group numbers.
 
-Legend: ``B`` rows that stay, ``T`` completion tokens.
+Legend: ``B`` rows, ``T`` completion tokens.
 What is of rows is known at once; (B, T) is made only where somebody asks for numbers by the token.
 """
 
 import math
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
@@ -19,27 +19,100 @@ from torch import Tensor
 
 from coloop.algorithms.batch import Batch
 from coloop.algorithms.batch import Sequence as TokenSequence
-from coloop.algorithms.recipes.protocol import CreditInput, Score
+from coloop.algorithms.recipes.protocol import EdgeScores, Score
 from coloop.data.arrays import Mask, Numbers, mask_of, numbers_of
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class StayingRows:
-    index: list[int]  # their places in the input
-    masks: list[Mask]  # of each, true on trained tokens
-    groups: Tensor  # (B,) long, dense from 0
-    is_taught: Tensor
-    """(B,) bool, false for rows that only count in their group's baseline."""
-    lengths: Tensor  # (B,) long, trained tokens
-    last: Tensor
-    """(B,) long, the last trained token: where the score of a whole row stands; 0 without any."""
-    counts: Tensor  # (B,) float32
+class CreditBatch:
+    """Rows of one role and step on their way through the credit of one algorithm: with scores, then
+    with advantages. Sequences are by row."""
 
-    @property
-    def size(self) -> int:
-        return len(self.index)
+    rows: Sequence[Any] = ()  # what the caller knows them by; recipes do not look at it
+    edges: Sequence[EdgeScores]
+    groups: Sequence[Hashable] = ()  # group key of each row; rows of one key share a baseline
+    loss_masks: Sequence[Mask]  # trained tokens of each completion
+    taught: Sequence[bool] | None = None
+    """False for rows that only count in their group's baseline; None: all are taught."""
+    counts: Sequence[float] | None = None  # how often each row was drawn; None: once
+    of_others: Sequence[bool] | None = None
+    """True for rows that others wrote, of which one edge alone speaks; None: there are none."""
+    log_probs_reference: Sequence[Numbers | None] | None = None
+    """By the reference, of each completion; None for rows that it has not measured."""
+    log_prob_differences: Sequence[Numbers] | None = None
+    """log policy - log reference at each token of each completion; for KL in the reward."""
+    kl_coefficient: float | None = None  # in place of the settings' coefficient, where it adapts
+    values: Sequence[Numbers] | None = None  # a critic's value at each token of each completion
+    critic_lambdas: Sequence[float] = ()
+    """Lambdas of critics' returns, beside that of the advantages."""
+    greedy_scores: Sequence[float] | None = None
+    """Score of the greedy completion of each row's prompt."""
+
+    # What an algorithm finds.
+
+    settings: Any = None
+    """Of the algorithm: `ResolvedRewards`."""
+    advantages: tuple[float | Numbers | None, ...] = ()
+    """One number for all trained tokens, or one for each token of the completion; None for rows
+    that leave the update."""
+    returns: tuple[Numbers | None, ...] | None = None
+    """What a critic learns that looks as far ahead as the advantages; None without values."""
+    returns_at: Mapping[float, tuple[Numbers | None, ...]] = field(default_factory=dict)
+    """By lambda, what critics learn that look further ahead, or less far."""
+    rewards: tuple[float | None, ...] = ()  # the combined reward, before any baseline and KL
+    kl: float | None = None
+    """Mean KL of a trained token, before its coefficient; None where it is not in the reward."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    alerts: tuple[tuple[str, str], ...] = ()  # (code, message) of what a person should look at
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """How many rows are not among these, by what they lack."""
+    why_left_out: str = ""
+    """Where an edge to the critic is missing."""
+
+    def __len__(self) -> int:
+        return len(self.loss_masks)
+
+    def only(self, index: Sequence[int]) -> Self:
+        """The rows at these places, before an algorithm has found anything."""
+
+        def pick(values: Sequence[T] | None) -> list[T] | None:
+            return None if values is None else [values[row] for row in index]
+
+        return replace(
+            self,
+            rows=pick(self.rows or None) or (),
+            edges=[
+                replace(edge, scores=[edge.scores[row] for row in index]) for edge in self.edges
+            ],
+            groups=pick(self.groups or None) or (),
+            loss_masks=[self.loss_masks[row] for row in index],
+            taught=pick(self.taught),
+            counts=pick(self.counts),
+            of_others=pick(self.of_others),
+            log_probs_reference=pick(self.log_probs_reference),
+            log_prob_differences=pick(self.log_prob_differences),
+            values=pick(self.values),
+            greedy_scores=pick(self.greedy_scores),
+        )
+
+    def scored(self) -> Self:
+        """Without rows of which no edge has a number."""
+        return self.only(
+            [
+                row
+                for row in range(len(self))
+                if any(edge.scores[row] is not None for edge in self.edges)
+            ]
+        )
+
+    # As tensors.
+
+    @cached_property
+    def masks(self) -> list[Mask]:
+        """Of each row, true on trained tokens."""
+        return [mask_of(mask) for mask in self.loss_masks]
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -47,12 +120,46 @@ class StayingRows:
         return [len(mask) for mask in self.masks]
 
     @cached_property
+    def group_numbers(self) -> Tensor:
+        """(B,) long, dense from 0."""
+        numbers: dict[Hashable, int] = {}
+        return torch.tensor(
+            [numbers.setdefault(group, len(numbers)) for group in self.groups], dtype=torch.long
+        )
+
+    @cached_property
+    def is_taught(self) -> Tensor:
+        """(B,) bool, false for rows that only count in their group's baseline."""
+        return torch.tensor(self.taught or [True] * len(self), dtype=torch.bool)
+
+    @cached_property
+    def draws(self) -> Tensor:
+        """(B,) float32, how often each was drawn."""
+        return torch.tensor(self.counts or [1.0] * len(self), dtype=torch.float32)
+
+    @cached_property
+    def lengths(self) -> Tensor:
+        """(B,) long, trained tokens."""
+        return self._of_masks(np.count_nonzero)
+
+    @cached_property
+    def last(self) -> Tensor:
+        """(B,) long, the last trained token: where the score of a whole row stands; 0 without
+        any."""
+        return self._of_masks(_last_true)
+
+    def _of_masks(self, count: Callable[[Mask], int]) -> Tensor:
+        different = {id(mask): mask for mask in self.masks}  # texts of one length share theirs
+        counts = {key: count(mask) for key, mask in different.items()}
+        return torch.tensor([counts[id(mask)] for mask in self.masks], dtype=torch.long)
+
+    @cached_property
     def mask(self) -> Tensor:
         """(B, T) bool, true on trained tokens."""
         return pad(self.masks, torch.bool)
 
     @cached_property
-    def taught(self) -> Tensor:
+    def taught_mask(self) -> Tensor:
         """(B, T) bool, `mask` without the rows that are not taught."""
         return self.mask & self.is_taught[:, None]
 
@@ -61,15 +168,8 @@ class StayingRows:
         times = torch.where(self.is_taught, self.lengths, 0)
         return torch.from_numpy(np.repeat(numbers.numpy(), times.numpy()))
 
-    def padded(self, rows: Sequence[Numbers]) -> Tensor:
-        """One number a completion token, of the input's rows. -> (B, T) float32."""
-        own = [rows[row] for row in self.index]
-        for row, size, numbers in zip(self.index, self.sizes, own, strict=True):
-            if len(numbers) != size:
-                raise ValueError(f"row {row} has {size} tokens but {len(numbers)} numbers")
-        return pad(own, torch.float32)
-
     def arrays(self, numbers: Tensor) -> list[Numbers]:
+        """Rows of (B, T) without padding."""
         full = numbers.numpy()
         return [numbers_of(full[row, :size]) for row, size in enumerate(self.sizes)]
 
@@ -81,32 +181,6 @@ class StayingRows:
             own if most > least else (most if math.isfinite(most) else 0.0)
             for own, most, least in zip(self.arrays(numbers), high, low, strict=True)
         ]
-
-    def spread(self, values: Sequence[T], size: int) -> tuple[T | None, ...]:
-        """Values of the staying rows at their places among `size` rows, None elsewhere."""
-        by_row = dict(zip(self.index, values, strict=True))
-        return tuple(by_row.get(row) for row in range(size))
-
-
-def gather_rows(rows: CreditInput, staying: list[int]) -> StayingRows:
-    numbers: dict[object, int] = {}
-    for row in staying:
-        numbers.setdefault(rows.groups[row], len(numbers))
-    masks = [mask_of(rows.loss_masks[row]) for row in staying]
-    taught = [rows.taught is None or rows.taught[row] for row in staying]
-    counts = [1.0 if rows.counts is None else rows.counts[row] for row in staying]
-    different = {id(mask): mask for mask in masks}  # texts of one length share theirs
-    lengths = {key: np.count_nonzero(mask) for key, mask in different.items()}
-    last = {key: _last_true(mask) for key, mask in different.items()}
-    return StayingRows(
-        index=staying,
-        masks=masks,
-        groups=torch.tensor([numbers[rows.groups[row]] for row in staying], dtype=torch.long),
-        is_taught=torch.tensor(taught, dtype=torch.bool),
-        lengths=torch.tensor([lengths[id(mask)] for mask in masks], dtype=torch.long),
-        last=torch.tensor([last[id(mask)] for mask in masks], dtype=torch.long),
-        counts=torch.tensor(counts, dtype=torch.float32),
-    )
 
 
 def _last_true(mask: Mask) -> int:

@@ -21,14 +21,19 @@ from coloop.algorithms.recipes.kl_control import (
     class_weights,
     moved_frequencies,
 )
-from coloop.algorithms.recipes.rows import ADVANTAGES, OF_OTHERS, advantages_of, balanced_counts
-from coloop.data.arrays import Numbers
+from coloop.algorithms.recipes.rows import (
+    ADVANTAGES,
+    OF_OTHERS,
+    CreditBatch,
+    advantages_of,
+    balanced_counts,
+)
+from coloop.data.arrays import Numbers, numbers_of
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row
 from coloop.data.tables.table import Table
-from coloop.runtime.roles.credit.advantage_batch import AdvantageBatch, advantage_batch_of
+from coloop.runtime.roles.credit.credit_batch import credit_batch_of
 from coloop.runtime.roles.credit.credit_rows import (
-    ScoredRows,
     credit_of,
     group_keys,
     own_rows,
@@ -68,7 +73,7 @@ class CreditRole(NodeRole[ActorNode | VerifierNode]):
         rows, inputs = own_rows(self._node, call), call.delivered(PORT)
         own = score_rows(self._node, call.context, rows, inputs)
         batches = [
-            self._advantage_batch(number, settings, call, own)
+            self._credit_batch(number, settings, call, own)
             for number, settings in enumerate(self._algorithms(call.context))
         ]
         detail: dict[str, Any] = {"rows": len(rows), **_told(batches)}
@@ -86,14 +91,14 @@ class CreditRole(NodeRole[ActorNode | VerifierNode]):
         items = items_of(batches, counts)
         metrics: dict[str, float] = {**shares, **_left_out(batches)}
         for batch in reversed(batches):  # of what several know, the first algorithm's stands
-            metrics |= batch.output.metrics
-        reasons = dict.fromkeys(batch.reason for batch in batches if batch.reason)
+            metrics |= batch.metrics
+        reasons = dict.fromkeys(batch.why_left_out for batch in batches if batch.why_left_out)
         return Outcome(
             items={PORT: items},
             metrics=metrics,
             reasons={LEFT_OUT: "; ".join(reasons)} if reasons else {},
             detail={**detail, "learned": len(items)},
-            alerts=[alert for batch in batches for alert in batch.output.alerts],
+            alerts=[alert for batch in batches for alert in batch.alerts],
             outputs={
                 "credited": Table(rows=_credited_rows(self._node, batches[0])),
                 "returns": _returns(batches),
@@ -108,39 +113,39 @@ class CreditRole(NodeRole[ActorNode | VerifierNode]):
             for entry in node_algorithms(context.spec, self._node)[PORT]
         ]
 
-    def _advantage_batch(
-        self, number: int, settings: ResolvedRewards, call: Call, own: ScoredRows
-    ) -> AdvantageBatch:
+    def _credit_batch(
+        self, number: int, settings: ResolvedRewards, call: Call, own: CreditBatch
+    ) -> CreditBatch:
         """What one algorithm learns, and where its KL in the reward adapts, that it is told."""
         kl = settings.kl
         if kl is None or kl.into != "reward" or kl.target is None:
-            return advantage_batch_of(self._node, settings, call, own)
+            return credit_batch_of(self._node, settings, call, own)
         controller = replace(self._kl.get(number) or KlController.of(kl))
         settings = controller.applied(settings)
-        batch = advantage_batch_of(self._node, settings, call, own)
+        batch = credit_batch_of(self._node, settings, call, own)
         coefficient = controller.coefficient
-        if batch.output.kl is not None:
-            controller.observe(batch.output.kl, kl, samples=len(batch.rows))
+        if batch.kl is not None:
+            controller.observe(batch.kl, kl, samples=len(batch))
         self._kl = {**self._kl, number: controller}
-        metrics = {**batch.output.metrics, "kl/coefficient": coefficient}
-        return replace(batch, output=replace(batch.output, metrics=metrics))
+        return replace(batch, metrics={**batch.metrics, "kl/coefficient": coefficient})
 
     def _by_class(
-        self, batches: list[AdvantageBatch], section: ClassWeights | None
-    ) -> tuple[list[AdvantageBatch], dict[str, float]]:
+        self, batches: list[CreditBatch], section: ClassWeights | None
+    ) -> tuple[list[CreditBatch], dict[str, float]]:
         """The batches with the advantages of each row times the weight of its class; and the share
         of each class so far."""
         if section is None:
             return batches, {}
-        rows = {row.id: row for batch in batches for row in batch.taught}
-        classes = {name: _class_of(row, section.by) for name, row in rows.items()}
+        classes = {row.id: _class_of(row, section.by) for row, _ in _advantages(batches)}
         self._frequencies = moved_frequencies(
             self._frequencies, [*classes.values()], ema=section.ema
         )
         weights = class_weights(self._frequencies, shape=section.shape)
-        weight_of = {name: 1.0 if one is None else weights[one] for name, one in classes.items()}
-        shares = {f"class/{one:g}": share for one, share in self._frequencies.items()}
-        return [batch.weighted(weight_of) for batch in batches], shares
+        weight_of = {
+            row: 1.0 if label is None else weights[label] for row, label in classes.items()
+        }
+        shares = {f"class/{label:g}": share for label, share in self._frequencies.items()}
+        return [_weighted(batch, weight_of) for batch in batches], shares
 
     def remember(self) -> Any:
         return self._kl, self._frequencies
@@ -150,20 +155,36 @@ class CreditRole(NodeRole[ActorNode | VerifierNode]):
 
     def state(self) -> dict[str, Any]:
         return {
-            "kl": {str(number): one.state() for number, one in self._kl.items()},
-            "frequencies": [[one, share] for one, share in self._frequencies.items()],
+            "kl": {str(number): controller.state() for number, controller in self._kl.items()},
+            "frequencies": [[label, share] for label, share in self._frequencies.items()],
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._kl = {
-            int(number): KlController.from_state(one) for number, one in state["kl"].items()
+            int(number): KlController.from_state(values) for number, values in state["kl"].items()
         }
-        self._frequencies = {float(one): float(share) for one, share in state["frequencies"]}
+        self._frequencies = {float(label): float(share) for label, share in state["frequencies"]}
 
 
 def _class_of(row: Row, scorer: str) -> float | None:
     value = row.column(scorer)
     return float(value) if isinstance(value, float | int) else None
+
+
+def _weighted(batch: CreditBatch, weight_of: Mapping[str, float]) -> CreditBatch:
+    """The same with each row's advantages times a weight, by its id."""
+    weights = [weight_of.get(row.id, 1.0) for row in batch.rows]
+    advantages = tuple(
+        None if advantage is None else _times(advantage, weight)
+        for advantage, weight in zip(batch.advantages, weights, strict=True)
+    )
+    return replace(batch, advantages=advantages)
+
+
+def _times(advantage: float | Numbers, weight: float) -> float | Numbers:
+    if isinstance(advantage, float | int):
+        return float(advantage) * weight
+    return numbers_of(np.multiply(advantage, weight, dtype=advantage.dtype))
 
 
 LACKING = {
@@ -174,7 +195,7 @@ LACKING = {
 """What a row that leaves the update lacks, in words."""
 
 
-def _why_none(batches: Sequence[AdvantageBatch]) -> str:
+def _why_none(batches: Sequence[CreditBatch]) -> str:
     widest = max(batches, key=lambda batch: batch.left_out["kept"])
     lacking = [words for name, words in LACKING.items() if widest.left_out[name]]
     if not lacking:
@@ -182,57 +203,60 @@ def _why_none(batches: Sequence[AdvantageBatch]) -> str:
     return f"none of the {widest.left_out['kept']} rows that have a score has {lacking[0]}"
 
 
-def _left_out(batches: Sequence[AdvantageBatch]) -> dict[str, float]:
+def _left_out(batches: Sequence[CreditBatch]) -> dict[str, float]:
     """Share of the scored rows that leave the update, of the algorithm that most of them leave."""
     shares = [
         sum(batch.left_out[name] for name in LACKING) / batch.left_out["kept"]
         for batch in batches
-        if batch.left_out["kept"] and batch.reads_beside
+        if batch.left_out["kept"] and _reads_beside(batch.settings)
     ]
     return {LEFT_OUT: max(shares)} if shares else {}
 
 
-def _told(batches: Sequence[AdvantageBatch]) -> dict[str, Any]:
+def _reads_beside(settings: ResolvedRewards) -> bool:
+    """Whether an algorithm reads of its rows what another node, or a greedy answer, says."""
+    return settings.needs_reference or settings.needs_values or settings.needs_greedy
+
+
+def _told(batches: Sequence[CreditBatch]) -> dict[str, Any]:
     """For the step's line in the log, of the algorithm that learns from most rows."""
-    widest = max(batches, key=lambda batch: len(batch.rows))
+    widest = max(batches, key=len)
     sizes = Counter(widest.groups).values()
     return {
         **widest.left_out,
-        "edges": dict(widest.scored.delivered),
+        "edges": {
+            edge.key: {"delivered": edge.delivered, "none": edge.none} for edge in widest.edges
+        },
         "groups": len(sizes),
         "group_size": max(sizes, default=0),
-        "truncated": list(widest.is_taught).count(False),
+        "truncated": list(widest.taught or ()).count(False),
         "versions": sorted({row.version for row in widest.rows}),
     }
 
 
-def _credited_rows(node: str, batch: AdvantageBatch) -> tuple[Row, ...]:
-    found = []
-    output = batch.output
-    for row, reward, advantage in zip(batch.rows, output.rewards, output.advantages, strict=True):
+def _credited_rows(node: str, batch: CreditBatch) -> tuple[Row, ...]:
+    credited = []
+    for row, reward, advantage in zip(batch.rows, batch.rewards, batch.advantages, strict=True):
         columns: dict[str, float | None] = {"reward": reward}
         if isinstance(advantage, float | int):
             columns["advantage"] = float(advantage)
-        found.append(row.with_columns(node, columns))
-    return tuple(found)
+        credited.append(row.with_columns(node, columns))
+    return tuple(credited)
 
 
-def _returns(batches: Sequence[AdvantageBatch]) -> Table:
+def _returns(batches: Sequence[CreditBatch]) -> Table:
     """What critics learn, by the first algorithm that reads values."""
-    batch = next((one for one in batches if one.output.returns is not None), batches[0])
-    found = zip(batch.rows, batch.output.returns or [None] * len(batch.rows), strict=True)
-    given = [(row, returns) for row, returns in found if returns is not None]
+    batch = next((batch for batch in batches if batch.returns is not None), batches[0])
+
+    def by_row(returns: Sequence[Numbers | None]) -> dict[str, Numbers]:
+        known = zip(batch.rows, returns, strict=True)
+        return {row.id: own for row, own in known if own is not None}
+
+    values = by_row(batch.returns or [None] * len(batch))
     return Table(
-        rows=tuple(row for row, _ in given),
-        values={row.id: returns for row, returns in given},
-        values_at={
-            ahead: {
-                row.id: returns
-                for row, returns in zip(batch.rows, others, strict=True)
-                if returns is not None
-            }
-            for ahead, others in batch.output.returns_at.items()
-        },
+        rows=tuple(row for row in batch.rows if row.id in values),
+        values=values,
+        values_at={ahead: by_row(returns) for ahead, returns in batch.returns_at.items()},
     )
 
 
@@ -245,7 +269,7 @@ drawn."""
 
 
 def balanced(
-    node: str, call: Call, section: Balance | None, batches: Sequence[AdvantageBatch]
+    node: str, call: Call, section: Balance | None, batches: Sequence[CreditBatch]
 ) -> Counts:
     """As many rows for each group as the section says; a row that is not to be taught counts
     nothing there. Rows teach as much as the first algorithm that has an advantage for them says."""
@@ -271,36 +295,38 @@ def balanced(
     return found
 
 
-def items_of(batches: Sequence[AdvantageBatch], counts: Counts) -> tuple[TokenSequence, ...]:
+def items_of(batches: Sequence[CreditBatch], counts: Counts) -> tuple[TokenSequence, ...]:
     """What the learner gets; rows without an advantage teach nothing."""
     if len(batches) == 1 and batches[0].settings.off_policy is None:
         return _items_of_one(batches[0], counts)
     rows = {row.id: row for row, _ in _advantages(batches)}
-    places = [{row.id: place for place, row in enumerate(one.rows)} for one in batches]
+    places = [{row.id: place for place, row in enumerate(batch.rows)} for batch in batches]
     counted = ((row, counts.get(row.id, row.drawn)) for row in rows.values())
     return tuple(_item(row, batches, places, count) for row, count in counted if count)
 
 
-def _items_of_one(batch: AdvantageBatch, counts: Counts) -> tuple[TokenSequence, ...]:
+def _items_of_one(batch: CreditBatch, counts: Counts) -> tuple[TokenSequence, ...]:
     """All at once, where a row has nothing but its advantages."""
-    given = zip(batch.rows, batch.groups, batch.output.advantages, strict=True)
+    row_counts = [counts.get(row.id, row.drawn) for row in batch.rows]
     taught = [
-        (row, group, one, count)
-        for row, group, one in given
-        if one is not None and (count := counts.get(row.id, row.drawn))
+        index
+        for index, (advantage, count) in enumerate(zip(batch.advantages, row_counts, strict=True))
+        if advantage is not None and count
     ]
+    rows: list[Row] = [batch.rows[index] for index in taught]
+    reference = batch.log_probs_reference or [None] * len(batch)
     return drawn_sequences(
-        [row for row, *_ in taught],
-        [row.tokens for row, *_ in taught if row.tokens is not None],
-        group=[str(group) for _, group, *_ in taught],
-        count=[count for *_, count in taught],
-        advantages=[one for _, _, one, _ in taught],
-        log_probs_reference=[batch.reference.get(row.id) for row, *_ in taught],
+        rows,
+        [row.tokens for row in rows if row.tokens is not None],
+        group=[str(batch.groups[index]) for index in taught],
+        count=[row_counts[index] for index in taught],
+        advantages=[batch.advantages[index] for index in taught],
+        log_probs_reference=[reference[index] for index in taught],
     )
 
 
 def _item(
-    row: Row, batches: Sequence[AdvantageBatch], places: Sequence[Mapping[str, int]], count: float
+    row: Row, batches: Sequence[CreditBatch], places: Sequence[Mapping[str, int]], count: float
 ) -> TokenSequence:
     assert row.tokens is not None
     found: dict[str, float | Numbers] = {}
@@ -308,13 +334,13 @@ def _item(
     reference: Numbers | None = None
     for number, batch in enumerate(batches):
         place = places[number].get(row.id)
-        advantage = None if place is None else batch.output.advantages[place]
+        advantage = None if place is None else batch.advantages[place]
         if place is None or advantage is None:
             continue
         found[advantages_of(number)] = advantage
         group = group or str(batch.groups[place])
-        is_of_others = row.id in batch.scored.of_others
-        reference = batch.reference.get(row.id)
+        is_of_others = bool(batch.of_others and batch.of_others[place])
+        reference = batch.log_probs_reference[place] if batch.log_probs_reference else None
     if any(batch.settings.off_policy is not None for batch in batches):
         found[OF_OTHERS] = float(is_of_others)
     if is_of_others:
@@ -333,10 +359,10 @@ def _item(
     )
 
 
-def _advantages(batches: Sequence[AdvantageBatch]) -> list[tuple[Row, float | Numbers]]:
+def _advantages(batches: Sequence[CreditBatch]) -> list[tuple[Row, float | Numbers]]:
     return [
         (row, advantage)
         for batch in batches
-        for row, advantage in zip(batch.rows, batch.output.advantages, strict=True)
+        for row, advantage in zip(batch.rows, batch.advantages, strict=True)
         if advantage is not None
     ]

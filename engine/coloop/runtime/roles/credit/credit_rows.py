@@ -6,13 +6,12 @@ takes rows that others wrote as well: those that an edge without `aggregate` bri
 of that edge alone, as members of the group of the prompt row from which they descend.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import compress
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 
 from coloop.algorithms.recipes.protocol import EdgeScores, Score
-from coloop.algorithms.recipes.rows import returns_over_rounds
-from coloop.data.arrays import Ids
+from coloop.algorithms.recipes.rows import CreditBatch, returns_over_rounds
+from coloop.data.arrays import Ids, mask_of
 from coloop.data.tables import Row
 from coloop.data.tables.row import merge_columns
 from coloop.errors import DataError
@@ -22,32 +21,6 @@ from coloop.runtime.roles.rows.scored import last_trained
 from coloop.spec.algorithm import ResolvedOffPolicy
 from coloop.spec.nodes import ActorNode, VerifierNode
 from coloop.spec.training import Credit
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredRows:
-    """Rows, and what each edge says of them in their order."""
-
-    rows: tuple[Row, ...]
-    edges: tuple[EdgeScores, ...]
-    delivered: Mapping[str, dict[str, int]] = field(default_factory=dict)
-    """By edge, rows that it says something of, and those of which it says None."""
-    of_others: frozenset[str] = frozenset()
-    """Ids of the rows that others wrote."""
-
-    def only(self, keep: Sequence[bool]) -> "ScoredRows":
-        edges = [replace(one, scores=list(compress(one.scores, keep))) for one in self.edges]
-        return replace(self, rows=tuple(compress(self.rows, keep)), edges=tuple(edges))
-
-    def scored(self) -> "ScoredRows":
-        """Without rows of which no edge has a number."""
-        return self.only(
-            [any(one.scores[row] is not None for one in self.edges) for row in range(self.size)]
-        )
-
-    @property
-    def size(self) -> int:
-        return len(self.rows)
 
 
 def own_rows(node: str, call: Call, *, greedy: bool = False) -> tuple[Row, ...]:
@@ -67,51 +40,70 @@ def own_rows(node: str, call: Call, *, greedy: bool = False) -> tuple[Row, ...]:
     return tuple(row for row in rows.values() if row.tokens is not None and row.is_greedy is greedy)
 
 
-def score_rows(node: str, context: Context, rows: Sequence[Row], inputs: Inputs) -> ScoredRows:
+def score_rows(node: str, context: Context, rows: Sequence[Row], inputs: Inputs) -> CreditBatch:
     """What the edges say of own rows, with what later rounds add where the credit says so."""
-    edges, delivered = [], {}
+    edges = []
     for edge, table in inputs.items():
         values = deliver(context, rows, edge, table).values
         scores = [_number(values.get(row.id)) for row in rows]
-        name = edge.id or edge.source.node
-        scores = _over_rounds(node, context, rows, scores)
-        edges.append(EdgeScores(name=name, weight=edge.weight, scores=scores))
         known = [values[row.id] for row in rows if row.id in values]
-        delivered[edge.key] = {"delivered": len(known), "none": known.count(None)}
-    return ScoredRows(rows=tuple(rows), edges=tuple(edges), delivered=delivered)
+        edges.append(
+            EdgeScores(
+                name=edge.id or edge.source.node,
+                weight=edge.weight,
+                scores=_over_rounds(node, context, rows, scores),
+                key=edge.key,
+                delivered=len(known),
+                none=known.count(None),
+            )
+        )
+    return batch_of(rows, edges, [False] * len(rows))
 
 
 def with_rows_of_others(
-    node: str, own: ScoredRows, inputs: Inputs, prompts: "Prompts", how: ResolvedOffPolicy
-) -> tuple[ScoredRows, int]:
+    node: str, own: CreditBatch, inputs: Inputs, prompts: "Prompts", how: ResolvedOffPolicy
+) -> tuple[CreditBatch, int]:
     """Own rows and, after them, those that others wrote for the same prompt rows; and how many came
     that answer no prompt row of the learner."""
     known = {row.id for row in own.rows}
-    rows, scores, strangers = list(own.rows), [list(one.scores) for one in own.edges], 0
-    delivered = {key: dict(counts) for key, counts in own.delivered.items()}
-    for place, (edge, table) in enumerate(inputs.items()):
+    answers: list[Row] = []
+    by_edge: list[list[Score]] = [[] for _ in own.edges]  # scores of these rows
+    without_prompt = 0
+    for index, (edge, table) in enumerate(inputs.items()):
         for row in () if edge.aggregate else table.rows:
             score = _number((table.scores or {}).get(row.id))
             if score is None or row.id in known or row.writer in (None, node) or row.is_greedy:
                 continue
             answer = prompts.answered_by(row, how)
             if answer is None:
-                strangers += row.tokens is not None
+                without_prompt += row.tokens is not None
                 continue
             known.add(row.id)
-            rows.append(answer)
-            delivered[edge.key]["delivered"] += 1
-            for number, column in enumerate(scores):
-                column.append(score if number == place else None)
-    edges = [replace(one, scores=said) for one, said in zip(own.edges, scores, strict=True)]
-    found = replace(
-        own,
-        rows=tuple(rows),
-        edges=tuple(edges),
-        delivered=delivered,
-        of_others=frozenset(row.id for row in rows[own.size :]),
+            answers.append(answer)
+            for number, column in enumerate(by_edge):
+                column.append(score if number == index else None)
+    edges = [
+        replace(
+            edge,
+            scores=[*edge.scores, *scores],
+            delivered=edge.delivered + len(scores) - scores.count(None),
+        )
+        for edge, scores in zip(own.edges, by_edge, strict=True)
+    ]
+    of_others = [False] * len(own) + [True] * len(answers)
+    return batch_of([*own.rows, *answers], edges, of_others), without_prompt
+
+
+def batch_of(
+    rows: Sequence[Row], edges: Sequence[EdgeScores], of_others: Sequence[bool]
+) -> CreditBatch:
+    return CreditBatch(
+        rows=rows,
+        edges=edges,
+        loss_masks=[row.tokens.loss_mask if row.tokens else mask_of([]) for row in rows],
+        counts=[row.drawn for row in rows],
+        of_others=of_others,
     )
-    return found, strangers
 
 
 class Prompts:
