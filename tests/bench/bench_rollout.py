@@ -23,7 +23,7 @@ from transformers import GenerationConfig
 
 from coloop.models import LoadedModel, build_model
 from coloop.spec.model import ScratchModel
-from coloop.workers.rollout import GenerationRequest, TorchEngine
+from coloop.workers.rollout import Generation, TorchEngine
 from coloop.workers.sync import (
     ChecksumVerifier,
     FilesChannel,
@@ -93,7 +93,7 @@ def by_engine(loaded: LoadedModel, work: Work) -> Callable[[], int]:
     loaded.model.generation_config.eos_token_id = list(work.ends)
     engine = TorchEngine(loaded.model, loaded.tokenizer)
     requests = [
-        GenerationRequest(
+        Generation(
             id=f"{number}/{sample}",
             prompt_ids=prompt,
             seed=number * SAMPLES + sample,

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from coloop.workers.rollout import Generation, GenerationRequest, RolloutEngine
+from coloop.workers.rollout import Generation, RolloutEngine
 from coloop.workers.rollout.generate import Batch, Progress, ShouldStop
 
 
 def generate(
     engine: RolloutEngine,
-    requests: Sequence[GenerationRequest],
+    requests: Sequence[Generation],
     progress: Progress | None = None,
     should_stop: ShouldStop | None = None,
 ) -> list[Generation]:

@@ -7,7 +7,7 @@ from tests.engine.generating import generate
 from tests.engine.web_service import Asked, Behaviour
 from transformers import PreTrainedTokenizerBase
 
-from coloop.workers.rollout import GenerationRequest, RolloutEngine
+from coloop.workers.rollout import Generation, RolloutEngine
 
 
 def completions_of(engine: RolloutEngine, tokenizer: PreTrainedTokenizerBase) -> Behaviour:
@@ -18,7 +18,7 @@ def completions_of(engine: RolloutEngine, tokenizer: PreTrainedTokenizerBase) ->
         if asked.line != "POST /v1/completions HTTP/1.1":
             return (404, asked.line)
         body = asked.body
-        request = GenerationRequest(
+        request = Generation(
             id="asked",
             prompt_ids=body["prompt"],
             seed=body["seed"],

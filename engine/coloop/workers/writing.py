@@ -3,9 +3,10 @@
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Final, Self
+from operator import itemgetter
+from typing import Final
 
 import numpy as np
 
@@ -22,185 +23,19 @@ from coloop.workers.messages import (
     TurnEnd,
     too_long,
 )
-from coloop.workers.rollout import Generation, GenerationRequest, RolloutEngine
+from coloop.workers.rollout import Generation, RolloutEngine
 from coloop.workers.rollout.generate import Batch, IsEnough, Post, Progress, ShouldStop
 from coloop.workers.rollout.protocol import Reason
 
-# One completion on its way; what is drawn does not depend on how long a pause was.
+# One completion on its way, a `Generation` that grows by one request at a time; what is drawn does
+# not depend on how long a pause was.
 #     request ──drawn──► ended
 #        ▲         └───► pauses ──heard──┐    what a tool says: read, never trained
 #        └───────────────────────────────┘    continues: nothing is encoded or computed again
 #        └───── several, each its own seed ───── branches
 
-ENDS: Final[Mapping[Reason, TurnEnd]] = {"stop": "call", "eos": "end", "length": "length"}
+ENDS: Final[Mapping[Reason | None, TurnEnd]] = {"stop": "call", "eos": "end", "length": "length"}
 """With what a turn ends, by what ended a request."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Episode:
-    """One completion in progress, generated in one or several requests."""
-
-    id: str  # name of the row, for messages
-    prompt_ids: list[int]
-    shared_ids: Ids  # the same, one array for all completions of the prompt
-    seed: int
-    sampling: Sampling
-    script: tuple[int, ...] = ()  # tokens that it says first, whatever would be drawn
-    ticket: int | None = None
-    """Of the request that the engine ended last; what it computed for it is kept."""
-    begun: int = 0  # tokens of it that were there before it was asked for
-    _ids: list[int] = field(default_factory=list)
-    _heard: list[slice] = field(default_factory=list)  # parts of it that others have said
-    _log_probs: list[float] = field(default_factory=list)
-    _drawn: int = 0
-    _turn: int = 0  # where the turn began, in the completion
-    _versions: list[tuple[int, int]] = field(default_factory=list)
-    """(token, version): from this token on this version drew."""
-    _finished: bool = False
-    _reason: Reason = "aborted"  # what ended the last request
-
-    @classmethod
-    def behind(cls, token_ids: Sequence[int], **fields: Any) -> Self:
-        """A completion that continues given tokens; none: it begins behind its prompt."""
-        count = len(token_ids)
-        return cls(
-            begun=count,
-            _ids=[*token_ids],
-            _log_probs=[0.0] * count,
-            _drawn=count,
-            _turn=count,
-            **fields,
-        )
-
-    @property
-    def turn(self) -> int:
-        """How often it was spoken to."""
-        return len(self._heard)
-
-    @property
-    def left(self) -> int:
-        """Tokens that it may still draw."""
-        return self.sampling.max_new_tokens - self._drawn
-
-    @property
-    def left_in_turn(self) -> int:
-        """Tokens that it may still draw before it is spoken to."""
-        most = self.sampling.turn_tokens
-        return self.left if most is None else min(self.left, most - len(self._ids) + self._turn)
-
-    def length_with(self, heard: int) -> int:
-        """Tokens of the whole text, where so many are heard and all that is left is drawn."""
-        return len(self.prompt_ids) + len(self._ids) + heard + self.left
-
-    def request(self, sibling: GenerationRequest | None = None) -> GenerationRequest:
-        """What is to be written next; `sibling`: the first request for the same prompt."""
-        if sibling is not None:
-            return sibling.with_seed(self.seed, self.script[self._drawn :])
-        sampling, goes_on = self.sampling, self.ticket is not None
-        is_begun = goes_on or self.begun > 0
-        return GenerationRequest(
-            id=self.id,
-            prompt_ids=[*self.prompt_ids, *self._ids] if is_begun else self.prompt_ids,
-            seed=self.seed,
-            max_new_tokens=self.left_in_turn,
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            top_k=sampling.top_k,
-            stop=(*sampling.stop, *sampling.pauses),
-            greedy=sampling.temperature == 0,
-            seed_from=len(self.prompt_ids) + self.begun if goes_on else None,
-            continues=self.ticket,
-            keep=sampling.has_turns,
-            on_load=sampling.on_sync,
-            script=self.script[self._drawn :],
-        )
-
-    def wrote(self, drawn: Generation) -> None:
-        """The engine has ended the request."""
-        first = len(self._ids)
-        self._ids += drawn.token_ids
-        self._log_probs += drawn.log_probs
-        self._drawn += len(drawn.token_ids)
-        for token, version in drawn.versions:
-            if not self._versions or self._versions[-1][1] != version:
-                self._versions.append((first + token, version))
-        assert drawn.reason is not None, "it has ended"
-        self.ticket = drawn.ticket
-        self._finished, self._reason = drawn.finished, drawn.reason
-
-    def turn_text(self, encoder: Encoder) -> str:
-        """What was drawn in this turn."""
-        return encoder.text(self._ids[self._turn :])
-
-    def paused_at(self, encoder: Encoder) -> TurnEnd | None:
-        """With what the turn ends, where somebody is to speak now."""
-        sampling = self.sampling
-        if not sampling.has_turns or (self._reason == "length" and not self.left):
-            return None
-        end = ENDS.get(self._reason)
-        if end == "call" and any(stop in self.turn_text(encoder) for stop in sampling.stop):
-            end = "stop"
-        return end if end == "call" or end in sampling.turn_ends else None
-
-    def heard(self, token_ids: list[int]) -> None:
-        """Somebody else has spoken: a turn is over."""
-        self._heard.append(slice(len(self._ids), len(self._ids) + len(token_ids)))
-        self._ids += token_ids
-        self._log_probs += [0.0] * len(token_ids)
-        self._turn = len(self._ids)
-
-    @property
-    def token_ids(self) -> Sequence[int]:
-        """Of the completion as it is now."""
-        return self._ids
-
-    def measured(self, log_probs: Sequence[float]) -> None:
-        """How likely its tokens are, read once more; L."""
-        self._log_probs = list(log_probs)
-        for foreign in (slice(0, self.begun), *self._heard):
-            self._log_probs[foreign] = [0.0] * (foreign.stop - foreign.start)
-
-    def branched(self, seed: int) -> "Episode":
-        """A text that begins with all of this one and goes on with draws of its own."""
-        return replace(
-            self,
-            seed=seed,
-            _ids=list(self._ids),
-            _heard=list(self._heard),
-            _log_probs=list(self._log_probs),
-            _versions=list(self._versions),
-        )
-
-    def cut(self) -> None:
-        """There is no room for more."""
-        self._finished = False
-
-    def tokens(self, encoder: Encoder, node: str) -> Tokens:
-        """The completion as it is now."""
-        is_trained = _all_own(len(self._ids))
-        untrained = [
-            slice(self.begun),
-            *self._heard,
-            *encoder.tagged(self._ids, self.sampling.mask),
-        ]
-        if self.begun or len(untrained) > 1:
-            is_trained = is_trained.copy()
-            for part in untrained:
-                is_trained[part] = False
-        return Tokens.of_all(
-            prompt_ids=self.shared_ids,
-            token_ids=fresh(self._ids, np.int32),
-            loss_mask=mask_of(is_trained),
-            log_probs=fresh(self._log_probs, np.float32),
-            temperature=self.sampling.temperature or 1.0,
-            writer=node,
-            tokenizer=encoder.mark,
-            text=encoder.text(self._ids),
-            finished=self._finished,
-            version=self._versions[0][1],
-            switches=tuple(self._versions[1:]),
-            heard=sum(part.stop - part.start for part in self._heard),
-        )
 
 
 @lru_cache(maxsize=64)
@@ -254,8 +89,10 @@ class Writing:
         """Texts of each request, by its place among all that were taken."""
         self._finished: dict[int, dict[Name, Tokens]] = {}
         """Those of each request that are finished."""
-        self._drawing: dict[int, tuple[Name, Episode]] = {}  # by the number in the batch
-        self._pausing: dict[Name, Episode] = {}  # texts that wait until somebody has spoken
+        self._shared_ids: dict[int, Ids] = {}
+        """The prompt of each request, one array for all its texts."""
+        self._drawing: dict[int, tuple[Name, Generation]] = {}  # by the number in the batch
+        self._pausing: dict[Name, Generation] = {}  # texts that wait until somebody has spoken
         self._shared: Counter[int] = Counter()
         """By ticket, how many more texts go on behind a kept one."""
         self._pauses: list[Pause] = []  # those that were not told yet
@@ -277,63 +114,95 @@ class Writing:
 
     def hear(self, said: Sequence[Observation]) -> None:
         """Continue paused texts behind what was said to them, or cut them where room is short."""
-        for one in said:
-            name = one.place, one.k, one.branch
-            episode = self._pausing.pop(name)
-            if one.text is None:
-                self._ends(name, episode)
+        for observation in said:
+            name = observation.place, observation.k, observation.branch
+            text, words = self._pausing.pop(name), observation.text
+            if words is None:
+                self._ends(name, text)
                 continue
-            heard = self._encoder.said(one.text) if isinstance(one.text, str) and one.text else []
+            heard = self._encoder.said(words) if isinstance(words, str) and words else []
             heard = heard[: self._sampling.heard_tokens]
-            has_room = too_long(episode.length_with(len(heard)), self._limit) is None
-            if one.text is Silence.CUT or not has_room or not episode.left:
-                episode.cut()
-                self._ends(name, episode)
+            length = len(text.prompt_ids) + len(text.token_ids) + len(heard) + self._left(text)
+            has_room = too_long(length, self._limit) is None
+            if words is Silence.CUT or not has_room or not self._left(text):
+                self._cut(name, text)
                 continue
-            if isinstance(one.text, str):
-                episode.heard(heard)
-            if episode.left_in_turn:
-                self._go_on(name, episode, one.seeds)
+            if isinstance(words, str):
+                first = len(text.token_ids)
+                text.token_ids += heard
+                text.log_probs += [0.0] * len(heard)
+                text.heard = (*text.heard, slice(first, len(text.token_ids)))
+            if self._left_in_turn(text):
+                self._go_on(name, text, observation.seeds)
             elif "length" in self._sampling.turn_ends:
-                self._pauses.append(self._paused(name, episode, "length"))
+                self._pauses.append(self._paused(name, text, "length"))
             else:
-                episode.cut()
-                self._ends(name, episode)
+                self._cut(name, text)
 
-    def _go_on(self, name: Name, episode: Episode, seeds: Sequence[int]) -> None:
+    def _cut(self, name: Name, text: Generation) -> None:
+        """There is no room for more."""
+        text.reason = "aborted"
+        self._ends(name, text)
+
+    def _left(self, text: Generation) -> int:
+        """Tokens that it may still draw."""
+        return self._sampling.max_new_tokens - drawn_tokens(text)
+
+    def _left_in_turn(self, text: Generation) -> int:
+        """Tokens that it may still draw before it is spoken to."""
+        left, most = self._left(text), self._sampling.turn_tokens
+        return left if most is None else min(left, most - len(text.token_ids) + turn_start(text))
+
+    def _go_on(self, name: Name, text: Generation, seeds: Sequence[int]) -> None:
         """Continue a text or its branches; its cache is kept until the last of them goes on."""
         if not seeds:
-            self._send(name, episode)
+            self._send(name, text)
             return
         place, k, branch = name
         self._wanted[place] += len(seeds) - 1
-        assert episode.ticket is not None, "a text that pauses is kept"
-        self._shared[episode.ticket] += len(seeds) - 1
+        assert text.ticket, "a text that pauses is kept"
+        self._shared[text.ticket] += len(seeds) - 1
         for number, seed in enumerate(seeds):
-            self._send((place, k, (*branch, number)), episode.branched(seed))
+            ids, log_probs = [*text.token_ids], [*text.log_probs]
+            other = replace(text, seed=seed, token_ids=ids, log_probs=log_probs)
+            self._send((place, k, (*branch, number)), other)
 
     def write(
         self, progress: Progress, should_stop: ShouldStop, is_enough: IsEnough | None = None
     ) -> tuple[list[tuple[int, Reply]], list[Pause]]:
         """Write until all is done or time is up; complete replies by request number, and pauses."""
         for number, drawn in self._batch.write(progress, should_stop, is_enough):
-            name, episode = self._drawing.pop(number)
-            self._let_go(episode.ticket)
-            episode.wrote(drawn)
-            end = episode.paused_at(self._encoder)
+            name, text = self._drawing.pop(number)
+            self._let_go(text.ticket)
+            add_request(text, drawn)
+            end = self._turn_end(text)
             if end is None:
-                self._ends(name, episode)
+                self._ends(name, text)
             else:
-                self._pauses.append(self._paused(name, episode, end))
-        found, self._ready = self._ready, []
+                self._pauses.append(self._paused(name, text, end))
+        replies, self._ready = self._ready, []
         pauses, self._pauses = self._pauses, []
-        return sorted(found, key=lambda one: one[0]), pauses
+        return sorted(replies, key=itemgetter(0)), pauses
 
-    def _paused(self, name: Name, episode: Episode, end: TurnEnd) -> Pause:
-        self._pausing[name] = episode
+    def _turn_end(self, text: Generation) -> TurnEnd | None:
+        """With what the turn ends, where somebody is to speak now."""
+        sampling = self._sampling
+        if not sampling.has_turns or (text.reason == "length" and not self._left(text)):
+            return None
+        end = ENDS.get(text.reason)
+        if end == "call" and any(stop in self._turn_text(text) for stop in sampling.stop):
+            end = "stop"
+        return end if end == "call" or end in sampling.turn_ends else None
+
+    def _turn_text(self, text: Generation) -> str:
+        """What was drawn in this turn."""
+        return self._encoder.text(text.token_ids[turn_start(text) :])
+
+    def _paused(self, name: Name, text: Generation, end: TurnEnd) -> Pause:
+        self._pausing[name] = text
         place, k, branch = name
-        text = episode.turn_text(self._encoder)
-        return Pause(place=place, k=k, branch=branch, text=text, end=end, turn=episode.turn)
+        words, turn = self._turn_text(text), len(text.heard)
+        return Pause(place=place, k=k, branch=branch, text=words, end=end, turn=turn)
 
     def give_up(self) -> None:
         """Forgets what is unfinished."""
@@ -350,24 +219,36 @@ class Writing:
         if problem is not None or not request.seeds:
             self._ready.append((place, [] if problem is None else problem))
             return
+        begun = request.begun
         self._wanted[place], self._finished[place] = len(request.seeds), {}
-        first, begun = None, request.begun
-        shared_ids = ids_of(prompt) if begun is None else begun.prompt_ids
+        self._shared_ids[place] = ids_of(prompt) if begun is None else begun.prompt_ids
         token_ids = [] if begun is None else begun.token_ids.tolist()
         scripts = [
             () if text is None else tuple(self._encoder.target(text)) for text in request.scripts
         ] or [()] * len(request.seeds)
+        first = Generation(
+            id=request.id,
+            prompt_ids=prompt,
+            seed=request.seeds[0],
+            max_new_tokens=sampling.max_new_tokens,
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            stop=(*sampling.stop, *sampling.pauses),
+            greedy=sampling.temperature == 0,
+            keep=sampling.has_turns,
+            on_load=sampling.on_sync,
+            begun=len(token_ids),
+        )
+        sibling = None
         for k, (seed, script) in enumerate(zip(request.seeds, scripts, strict=True)):
-            episode = Episode.behind(
-                token_ids,
-                prompt_ids=prompt,
-                shared_ids=shared_ids,
-                id=request.id,
+            text = first.unwritten(
                 seed=seed,
                 script=script,
-                sampling=sampling,
+                token_ids=[*token_ids],
+                log_probs=[0.0] * len(token_ids),
             )
-            first = self._send((place, k, ()), episode, first)
+            sibling = self._send((place, k, ()), text, sibling)
 
     def _prompt(self, request: PromptRequest) -> list[int]:
         begun = request.begun
@@ -377,27 +258,96 @@ class Writing:
         ids: list[int] = begun.prompt_ids.tolist()
         return ids
 
-    def _send(
-        self, name: Name, episode: Episode, sibling: GenerationRequest | None = None
-    ) -> GenerationRequest:
-        request = episode.request(sibling)
-        self._drawing[self._batch.submit(request)] = (name, episode)
+    def _send(self, name: Name, text: Generation, sibling: Generation | None = None) -> Generation:
+        """Ask for what is to be written next; `sibling`: the first request for the same prompt."""
+        script = text.script[drawn_tokens(text) :]
+        if sibling is not None:
+            request = sibling.unwritten(seed=text.seed, script=script)
+        else:
+            start = len(text.prompt_ids)
+            request = text.unwritten(
+                prompt_ids=[*text.prompt_ids, *text.token_ids]
+                if text.token_ids
+                else text.prompt_ids,
+                max_new_tokens=self._left_in_turn(text),
+                seed_from=start + text.begun if text.ticket else None,
+                continues=text.ticket or None,
+                script=script,
+            )
+        self._drawing[self._batch.submit(request)] = (name, text)
         return request
 
-    def _ends(self, name: Name, episode: Episode) -> None:
-        self._let_go(episode.ticket)
+    def _ends(self, name: Name, text: Generation) -> None:
+        self._let_go(text.ticket)
         if self._is_exact:
-            ids = [*episode.prompt_ids, *episode.token_ids]
-            [log_probs] = self._engine.score([ids], self._sampling.temperature or 1.0)
-            episode.measured(log_probs[len(episode.prompt_ids) :])
+            self._measure(text)
         place, texts = name[0], self._finished[name[0]]
-        texts[name] = episode.tokens(self._encoder, self._node)
+        texts[name] = self._tokens(text, self._shared_ids[place])
         if len(texts) == self._wanted[place]:
-            del self._wanted[place], self._finished[place]
+            del self._wanted[place], self._finished[place], self._shared_ids[place]
             self._ready.append((place, [texts[each] for each in sorted(texts)]))
 
-    def _let_go(self, ticket: int | None) -> None:
-        if ticket is not None and self._shared[ticket]:
+    def _measure(self, text: Generation) -> None:
+        """How likely its tokens are, read once more."""
+        ids = [*text.prompt_ids, *text.token_ids]
+        [log_probs] = self._engine.score([ids], self._sampling.temperature or 1.0)
+        text.log_probs = log_probs[len(text.prompt_ids) :]
+        for foreign in (slice(0, text.begun), *text.heard):
+            text.log_probs[foreign] = [0.0] * (foreign.stop - foreign.start)
+
+    def _tokens(self, text: Generation, prompt_ids: Ids) -> Tokens:
+        """The completion as it is now."""
+        is_trained = _all_own(len(text.token_ids))
+        tagged = self._encoder.tagged(text.token_ids, self._sampling.mask)
+        untrained = [slice(text.begun), *text.heard, *tagged]
+        if text.begun or len(untrained) > 1:
+            is_trained = is_trained.copy()
+            for part in untrained:
+                is_trained[part] = False
+        return Tokens.of_all(
+            prompt_ids=prompt_ids,
+            token_ids=fresh(text.token_ids, np.int32),
+            loss_mask=mask_of(is_trained),
+            log_probs=fresh(text.log_probs, np.float32),
+            temperature=self._sampling.temperature or 1.0,
+            writer=self._node,
+            tokenizer=self._encoder.mark,
+            text=self._encoder.text(text.token_ids),
+            finished=text.finished,
+            version=text.versions[0][1],
+            switches=text.versions[1:],
+            heard=heard_tokens(text),
+        )
+
+    def _let_go(self, ticket: int) -> None:
+        if ticket and self._shared[ticket]:
             self._shared[ticket] -= 1
         else:
             self._batch.release(ticket)
+
+
+def heard_tokens(text: Generation) -> int:
+    """Tokens that others have said."""
+    return sum(part.stop - part.start for part in text.heard)
+
+
+def drawn_tokens(text: Generation) -> int:
+    """Tokens that the policy has drawn, those that were there before included."""
+    return len(text.token_ids) - heard_tokens(text)
+
+
+def turn_start(text: Generation) -> int:
+    """Where the turn began, in the completion."""
+    return text.heard[-1].stop if text.heard else text.begun
+
+
+def add_request(text: Generation, drawn: Generation) -> None:
+    """What the engine has written in one request goes to the whole text."""
+    first = len(text.token_ids)
+    text.token_ids += drawn.token_ids
+    text.log_probs += drawn.log_probs
+    for token, version in drawn.versions:
+        if not text.versions or text.versions[-1][1] != version:
+            text.versions = (*text.versions, (first + token, version))
+    assert drawn.reason is not None, "it has ended"
+    text.ticket, text.reason = drawn.ticket, drawn.reason

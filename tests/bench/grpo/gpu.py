@@ -97,7 +97,7 @@ def decode_share(folder: str, bandwidth: float) -> float:
     from tests.engine.generating import generate
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from coloop.workers.rollout import GenerationRequest, TorchEngine
+    from coloop.workers.rollout import Generation, TorchEngine
 
     size = SIZES["0.5B"]
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).to("cuda")
@@ -106,7 +106,7 @@ def decode_share(folder: str, bandwidth: float) -> float:
     generator = torch.Generator().manual_seed(0)
     prompt = torch.randint(4, 128, (PROMPT_TOKENS,), generator=generator).tolist()
     requests = [
-        GenerationRequest(id=str(n), prompt_ids=prompt, seed=n, max_new_tokens=NEW_TOKENS)
+        Generation(id=str(n), prompt_ids=prompt, seed=n, max_new_tokens=NEW_TOKENS)
         for n in range(BATCH)
     ]
     seconds = []

@@ -19,7 +19,7 @@ from tests.engine.generating import generate
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from coloop.models.tokenizer import decode, encode_prompt
-from coloop.workers.rollout import GenerationRequest, TorchEngine
+from coloop.workers.rollout import Generation, TorchEngine
 
 NEW_TOKENS = 4
 LEARNING_RATE = 2e-4
@@ -40,7 +40,7 @@ def accuracy(folder: Path) -> float:
     engine = TorchEngine(model.eval(), tokenizer)
     rows = read_rows(str(held_out_file()))
     requests = [
-        GenerationRequest(
+        Generation(
             id=str(number),
             prompt_ids=encode_prompt(tokenizer, row["prompt"]),
             seed=0,

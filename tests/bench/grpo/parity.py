@@ -32,7 +32,7 @@ from coloop.algorithms.recipes.rows import CreditBatch
 from coloop.models.tokenizer import decode, encode_prompt
 from coloop.spec.algorithm import RewardsAlgorithm, resolve_rewards_algorithm
 from coloop.spec.training import Credit, Training
-from coloop.workers.rollout import GenerationRequest, TorchEngine
+from coloop.workers.rollout import Generation, TorchEngine
 from coloop.workers.training import TrainBatch
 from coloop.workers.training.single import SingleBackend
 
@@ -150,7 +150,7 @@ def _written(folder: Path, reward: str) -> list[Step]:
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     rows = read_rows(str(rows_file()))[: UPDATES * PROMPTS]
     requests = [
-        GenerationRequest(
+        Generation(
             id=f"{number}.{sample}",
             prompt_ids=encode_prompt(tokenizer, row["prompt"]),
             seed=number * SAMPLES + sample,

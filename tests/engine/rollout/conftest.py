@@ -13,7 +13,7 @@ from transformers import (
 )
 
 from coloop.models import character_tokenizer
-from coloop.workers.rollout import GenerationRequest, TorchEngine
+from coloop.workers.rollout import Generation, TorchEngine
 
 SIZES = {
     "vocab_size": 128,
@@ -124,14 +124,14 @@ def prompts() -> list[list[int]]:
     return [*ragged, ragged[2]]
 
 
-def request(prompt_ids: list[int], **options: object) -> GenerationRequest:
+def request(prompt_ids: list[int], **options: object) -> Generation:
     """A request with the settings that a test does not care about."""
     settings = {"id": "row", "seed": 0, "max_new_tokens": 8, **options}
-    return GenerationRequest(prompt_ids=prompt_ids, **settings)
+    return Generation(prompt_ids=prompt_ids, **settings)
 
 
 @pytest.fixture(scope="session")
-def ask() -> Callable[..., GenerationRequest]:
+def ask() -> Callable[..., Generation]:
     return request
 
 

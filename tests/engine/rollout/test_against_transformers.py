@@ -8,10 +8,10 @@ from tests.engine.generating import generate
 from tests.engine.numerics import forward_terms, near
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerFast
 
-from coloop.workers.rollout import GenerationRequest, TorchEngine
+from coloop.workers.rollout import Generation, TorchEngine
 
 Models = Callable[[str], PreTrainedModel]
-Ask = Callable[..., GenerationRequest]
+Ask = Callable[..., Generation]
 
 LOGITS = 10.0
 """Greatest logit of these models."""

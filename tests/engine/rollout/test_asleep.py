@@ -12,14 +12,14 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import WeightsNotUpdated
-from coloop.workers.rollout import GenerationRequest, TorchEngine
+from coloop.workers.rollout import Generation, TorchEngine
 from coloop.workers.rollout.torch_engine import Aside
 
 MIB = 2**20
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Settings of glibc, by their numbers."""
 Models = Callable[[str], PreTrainedModel]
-Ask = Callable[..., GenerationRequest]
+Ask = Callable[..., Generation]
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import StopRequested
 from coloop.workers.cpu import lean_decoder
-from coloop.workers.rollout import Generation, GenerationRequest, TorchEngine
+from coloop.workers.rollout import Generation, TorchEngine
 
 Models = Callable[[str], PreTrainedModel]
-Ask = Callable[..., GenerationRequest]
+Ask = Callable[..., Generation]
 
 LOGITS = 10.0
 """Greatest logit of these models."""
@@ -26,7 +26,7 @@ def texts(rows: list[Generation]) -> list[list[int]]:
 
 
 @pytest.fixture
-def requests(prompts: list[list[int]], ask: Ask) -> list[GenerationRequest]:
+def requests(prompts: list[list[int]], ask: Ask) -> list[Generation]:
     """Many ragged rows, some with the same prompt, with different lengths allowed."""
     return [
         ask(prompts[i % 7], id=str(i), seed=100 + i, max_new_tokens=1 + i % 17) for i in range(60)
@@ -41,7 +41,7 @@ def test_few_slots_write_the_same_as_many(
     slots: int,
     models: Models,
     tokenizer: PreTrainedTokenizerFast,
-    requests: list[GenerationRequest],
+    requests: list[Generation],
 ) -> None:
     all_at_once = generate(TorchEngine(models(family), tokenizer, max_num_seqs=60), requests)
 
@@ -58,7 +58,7 @@ def test_few_slots_write_the_same_as_many(
 def test_a_small_cache_holds_fewer_rows_and_writes_the_same(
     models: Models,
     tokenizer: PreTrainedTokenizerFast,
-    requests: list[GenerationRequest],
+    requests: list[Generation],
 ) -> None:
     wide = generate(TorchEngine(models("qwen3"), tokenizer), requests)
     row = 2 * 2 * 2 * 16 * 4 * (14 + 17 + 8)  # layers, both, heads, width, bytes, tokens
@@ -69,7 +69,7 @@ def test_a_small_cache_holds_fewer_rows_and_writes_the_same(
 
 
 def test_a_row_does_not_depend_on_its_company_or_its_place(
-    engine: TorchEngine, requests: list[GenerationRequest]
+    engine: TorchEngine, requests: list[Generation]
 ) -> None:
     together = texts(generate(engine, requests))
 
@@ -79,7 +79,7 @@ def test_a_row_does_not_depend_on_its_company_or_its_place(
 
 
 def test_the_same_batch_is_the_same_bit_for_bit(
-    engine: TorchEngine, requests: list[GenerationRequest]
+    engine: TorchEngine, requests: list[Generation]
 ) -> None:
     first = generate(engine, requests)
 
@@ -87,9 +87,9 @@ def test_the_same_batch_is_the_same_bit_for_bit(
 
 
 def test_answers_come_in_the_order_of_the_requests(
-    engine: TorchEngine, requests: list[GenerationRequest]
+    engine: TorchEngine, requests: list[Generation]
 ) -> None:
-    assert [row.request.id for row in generate(engine, requests)] == [r.id for r in requests]
+    assert [row.id for row in generate(engine, requests)] == [r.id for r in requests]
 
 
 def test_siblings_differ_by_their_seed_alone(engine: TorchEngine, ask: Ask) -> None:
@@ -261,7 +261,7 @@ def _out_of_memory(*_: object) -> None:
 
 
 def test_an_engine_that_grew_and_shrank_writes_the_same(
-    models: Models, tokenizer: PreTrainedTokenizerFast, requests: list[GenerationRequest], ask: Ask
+    models: Models, tokenizer: PreTrainedTokenizerFast, requests: list[Generation], ask: Ask
 ) -> None:
     engine = TorchEngine(models("qwen3"), tokenizer)
     first = generate(engine, requests[:5])
@@ -398,7 +398,7 @@ def test_the_prompt_does_not_count_towards_a_stop_text(
 
 
 def test_progress_tells_rows_and_tokens_up_to_the_last(
-    engine: TorchEngine, requests: list[GenerationRequest]
+    engine: TorchEngine, requests: list[Generation]
 ) -> None:
     told: list[tuple[int, int, int]] = []
 
@@ -412,7 +412,7 @@ def test_progress_tells_rows_and_tokens_up_to_the_last(
 
 
 def test_a_call_stops_when_asked_and_the_engine_goes_on_afterwards(
-    engine: TorchEngine, requests: list[GenerationRequest]
+    engine: TorchEngine, requests: list[Generation]
 ) -> None:
     before = generate(engine, requests)
     asked = iter([False, True])

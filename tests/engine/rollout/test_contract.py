@@ -18,11 +18,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.data.services.endpoint import Endpoint
 from coloop.errors import RequestRefused, StopRequested, WeightsNotUpdated
-from coloop.workers.rollout import ENGINES, Generation, GenerationRequest, RolloutEngine
+from coloop.workers.rollout import ENGINES, Generation, RolloutEngine
 from coloop.workers.rollout.remote_engine import RemoteEngine
 
 Models = Callable[[str], PreTrainedModel]
-Ask = Callable[..., GenerationRequest]
+Ask = Callable[..., Generation]
 
 NAMES = [name for name in sorted(ENGINES) if name != "vllm" or find_spec("vllm")]
 MARKS = {"vllm": [pytest.mark.vllm]}
@@ -131,7 +131,7 @@ def close(model: PreTrainedModel) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def requests(prompts: list[list[int]], ask: Ask) -> list[GenerationRequest]:
+def requests(prompts: list[list[int]], ask: Ask) -> list[Generation]:
     """More rows than fit at once, of many lengths, some with the same prompt."""
     return [
         ask(prompts[i % 7], id=str(i), seed=100 + i, max_new_tokens=1 + i % 9) for i in range(16)
@@ -150,7 +150,7 @@ def finish(engine: RolloutEngine) -> dict[int, Generation]:
     return done
 
 
-def begin(engine: RolloutEngine, steps: int, *requests: GenerationRequest) -> list[int]:
+def begin(engine: RolloutEngine, steps: int, *requests: Generation) -> list[int]:
     """Submits requests and takes some steps, in which none of them ends."""
     tickets = [engine.submit(request) for request in requests]
     for _ in range(steps):
@@ -159,7 +159,7 @@ def begin(engine: RolloutEngine, steps: int, *requests: GenerationRequest) -> li
 
 
 def own_scores(
-    engine: RolloutEngine, request: GenerationRequest, row: Generation, temperature: float = 1.0
+    engine: RolloutEngine, request: Generation, row: Generation, temperature: float = 1.0
 ) -> list[float]:
     """Log-probs of a completion by the weights that the engine holds now."""
     scored = engine.score([[*request.prompt_ids, *row.token_ids]], temperature)[0]
@@ -170,14 +170,14 @@ def own_scores(
 
 
 def test_answers_come_in_the_order_of_the_requests(
-    engine: RolloutEngine, requests: list[GenerationRequest]
+    engine: RolloutEngine, requests: list[Generation]
 ) -> None:
-    assert [row.request.id for row in generate(engine, requests)] == [one.id for one in requests]
+    assert [row.id for row in generate(engine, requests)] == [one.id for one in requests]
 
 
 @pytest.mark.sample(1)
 def test_a_text_depends_neither_on_its_company_nor_on_its_place(
-    engine: RolloutEngine, requests: list[GenerationRequest]
+    engine: RolloutEngine, requests: list[Generation]
 ) -> None:
     together = texts(generate(engine, requests))
 
@@ -187,7 +187,7 @@ def test_a_text_depends_neither_on_its_company_nor_on_its_place(
 
 
 def test_a_text_does_not_depend_on_when_it_came(
-    engine: RolloutEngine, requests: list[GenerationRequest]
+    engine: RolloutEngine, requests: list[Generation]
 ) -> None:
     together = texts(generate(engine, requests))
     done: dict[int, Generation] = {}
@@ -396,11 +396,11 @@ def test_calls_in_any_order_write_what_each_request_writes_alone(
     trial: int, engine: RolloutEngine, weights: dict[str, Tensor], ask: Ask
 ) -> None:
     chance = random.Random(trial)
-    asked: dict[int, GenerationRequest] = {}
+    asked: dict[int, Generation] = {}
     done: dict[int, Generation] = {}
     aborted: set[int] = set()
 
-    def drawn_request() -> GenerationRequest:
+    def drawn_request() -> Generation:
         options: dict[str, Any] = {
             "seed": chance.randrange(10**6),
             "max_new_tokens": chance.randint(1, 12),
@@ -471,7 +471,7 @@ def test_an_aborted_request_is_given_back_as_it_is_and_others_go_on(
 
 @pytest.mark.sample(1)
 def test_a_stopped_call_leaves_nothing_behind(
-    engine: RolloutEngine, requests: list[GenerationRequest]
+    engine: RolloutEngine, requests: list[Generation]
 ) -> None:
     before = generate(engine, requests)
     asked = iter([False, True])
@@ -484,7 +484,7 @@ def test_a_stopped_call_leaves_nothing_behind(
 
 
 def test_progress_tells_rows_and_tokens_up_to_the_last(
-    engine: RolloutEngine, requests: list[GenerationRequest]
+    engine: RolloutEngine, requests: list[Generation]
 ) -> None:
     told: list[tuple[int, int, int]] = []
 
@@ -655,7 +655,7 @@ def test_asleep_and_awake_it_writes_the_same(
 
 @pytest.mark.sample(1)
 def test_fewer_at_once_write_the_same(
-    engine: RolloutEngine, requests: list[GenerationRequest], case: tuple[str, str]
+    engine: RolloutEngine, requests: list[Generation], case: tuple[str, str]
 ) -> None:
     before = generate(engine, requests)
     rows = engine.max_concurrency()

@@ -17,7 +17,7 @@ from tests.engine.rollout.conftest import build
 from tests.engine.rollout.tape import Counting, Rerun, Tape
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from coloop.workers.rollout import Generation, GenerationRequest, TorchEngine, graphs
+from coloop.workers.rollout import Generation, TorchEngine, graphs
 from coloop.workers.rollout.graphs import (
     MOST_GRAPHS,
     CudaRecorder,
@@ -28,7 +28,7 @@ from coloop.workers.rollout.graphs import (
 )
 
 Models = Callable[[str], PreTrainedModel]
-Ask = Callable[..., GenerationRequest]
+Ask = Callable[..., Generation]
 Build = Callable[..., TorchEngine]
 
 LOGITS = 10.0
@@ -79,7 +79,7 @@ def held(engine: TorchEngine) -> int:
 
 
 @pytest.fixture
-def requests(prompts: list[list[int]], ask: Ask) -> list[GenerationRequest]:
+def requests(prompts: list[list[int]], ask: Ask) -> list[Generation]:
     """Rows that end one after the other."""
     return [
         ask(prompts[i % 7], id=str(i), seed=100 + i, max_new_tokens=9 + 4 * (i % 7))
@@ -87,9 +87,7 @@ def requests(prompts: list[list[int]], ask: Ask) -> list[GenerationRequest]:
     ]
 
 
-def with_settings(
-    requests: list[GenerationRequest], settings: list[dict[str, Any]]
-) -> list[GenerationRequest]:
+def with_settings(requests: list[Generation], settings: list[dict[str, Any]]) -> list[Generation]:
     return [replace(one, **settings[i % len(settings)]) for i, one in enumerate(requests)]
 
 
@@ -109,7 +107,7 @@ def test_replayed_steps_write_the_same(
     settings: str,
     build_engine: Build,
     models: Models,
-    requests: list[GenerationRequest],
+    requests: list[Generation],
 ) -> None:
     asked = with_settings(requests if rows > 1 else requests[:4], SETTINGS[settings])
     tape = Tape()
@@ -129,7 +127,7 @@ def test_replayed_steps_write_the_same(
 
 @pytest.mark.slow
 def test_recordings_serve_the_next_batch_and_are_as_few_as_the_sizes(
-    build_engine: Build, requests: list[GenerationRequest]
+    build_engine: Build, requests: list[Generation]
 ) -> None:
     tape = Tape()
     engine = build_engine(tape, max_num_seqs=9)
@@ -212,7 +210,7 @@ def test_no_recording_outlives_the_memory_that_it_knows(
 
 
 def test_new_weights_are_those_that_replays_read(
-    build_engine: Build, models: Models, requests: list[GenerationRequest]
+    build_engine: Build, models: Models, requests: list[Generation]
 ) -> None:
     changed = {name: one.detach() * 1.1 for name, one in models("qwen3").named_parameters()}
 
@@ -236,7 +234,7 @@ def test_new_weights_are_those_that_replays_read(
 
 @pytest.mark.slow
 def test_asleep_no_recording_is_held(
-    build_engine: Build, models: Models, requests: list[GenerationRequest]
+    build_engine: Build, models: Models, requests: list[Generation]
 ) -> None:
     tape = Tape()
     engine = build_engine(tape, max_num_seqs=8)
@@ -402,7 +400,7 @@ def test_on_a_gpu_replayed_graphs_write_the_same(
     settings: str,
     models: Models,
     tokenizer: PreTrainedTokenizerFast,
-    requests: list[GenerationRequest],
+    requests: list[Generation],
 ) -> None:
     model = models("qwen3")
     asked = with_settings(requests, SETTINGS[settings])
@@ -420,7 +418,7 @@ def test_on_a_gpu_replayed_graphs_write_the_same(
 @pytest.mark.gpu
 @needs_gpu
 def test_on_a_gpu_graphs_are_recorded_while_another_thread_asks_for_free_memory(
-    models: Models, tokenizer: PreTrainedTokenizerFast, requests: list[GenerationRequest]
+    models: Models, tokenizer: PreTrainedTokenizerFast, requests: list[Generation]
 ) -> None:
     engine = TorchEngine(models("qwen3"), tokenizer, device="cuda", max_num_seqs=9)
     is_over = threading.Event()

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from coloop.workers.rollout.sampling import KEEP_ALL, Draw, Settings, draw, uniforms
+from coloop.workers.rollout.sampling import KEEP_ALL, Settings, draw, uniforms
 
 VOCABULARY = 50
 ONE_WAY, SWAP = "one way", "swap"
@@ -107,16 +107,16 @@ class Batch:
         given, output = self.rows[place]
         if given is None:
             return logits
-        drawn = drawn_alone(logits, given, given["start"] + len(output))
+        tokens, log_probs = drawn_alone(logits, given, given["start"] + len(output))
         row = torch.full_like(logits, -torch.inf)
-        token = int(drawn.tokens)
-        row[token] = drawn.log_probs[0]
-        if drawn.sampled_log_probs is not None and self._cuts():
-            row[(token + 1) % VOCABULARY] = 2 * row[token] - drawn.sampled_log_probs[0] - 1
+        token = int(tokens)
+        row[token] = log_probs[0, 0]
+        if log_probs.shape[1] == 2 and self._cuts():
+            row[(token + 1) % VOCABULARY] = 2 * row[token] - log_probs[0, 1] - 1
         return row
 
 
-def drawn_alone(logits: Tensor, given: dict[str, Any], number: int) -> Draw:
+def drawn_alone(logits: Tensor, given: dict[str, Any], number: int) -> tuple[Tensor, Tensor]:
     settings = Settings(
         inverse_temperature=torch.tensor([1 / (given["temperature"] or 1.0)]),
         greedy=torch.tensor([given["greedy"]]),

@@ -18,10 +18,10 @@ from coloop.workers.cpu.lean_weights import (
     product,
     shape_of,
 )
-from coloop.workers.rollout import Generation, GenerationRequest, TorchEngine
+from coloop.workers.rollout import Generation, TorchEngine
 
 Models = Callable[[str], PreTrainedModel]
-Ask = Callable[..., GenerationRequest]
+Ask = Callable[..., Generation]
 LONG, SHORT = WORTH_TOKENS + 4, WORTH_TOKENS // 4
 TYPES = [torch.float32, torch.bfloat16]
 

@@ -7,10 +7,10 @@ from tests.engine.generating import generate
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import RequestRefused
-from coloop.workers.rollout import GenerationRequest, TorchEngine
+from coloop.workers.rollout import Generation, TorchEngine
 
 Models = Callable[[str], PreTrainedModel]
-Ask = Callable[..., GenerationRequest]
+Ask = Callable[..., Generation]
 
 
 @pytest.mark.parametrize("family", ["qwen3", "gpt2"])
@@ -79,4 +79,4 @@ def test_what_cannot_be_served_is_refused_by_row(
     settings = {"prompt_ids": [5], "seed": 0, "max_new_tokens": 4, **options}
 
     with pytest.raises(RequestRefused, match=f"^row dataset:3: .*{reason}"):
-        generate(engine, [GenerationRequest(id="dataset:3", **settings)])
+        generate(engine, [Generation(id="dataset:3", **settings)])

@@ -81,20 +81,20 @@ def test_frequencies_match_the_softmax_at_the_temperature(temperature: float) ->
     logits = torch.tensor([2.0, 1.0, 0.0, -1.0, 0.5, 1.5, -0.5, 0.2])
     settings = Settings(inverse_temperature=torch.full((rows,), 1 / temperature))
 
-    result = draw(repeated(logits, rows), uniforms(range(rows), 1)[:, 0], settings)
+    tokens, log_probs = draw(repeated(logits, rows), uniforms(range(rows), 1)[:, 0], settings)
 
     p = torch.softmax(logits / temperature, -1)
-    counts = torch.bincount(result.tokens, minlength=8).float()
+    counts = torch.bincount(tokens, minlength=8).float()
     assert chi_square(counts, p) < CHI_SQUARE_999[7]
-    assert_near(result.log_probs, p.log()[result.tokens], terms=TERMS)
-    assert result.sampled_log_probs is None
+    assert_near(log_probs[:, 0], p.log()[tokens], terms=TERMS)
+    assert log_probs.shape == (rows, 1)
 
 
 def test_a_token_without_probability_is_never_drawn() -> None:
     logits = torch.tensor([-torch.inf, 0.0, -torch.inf, 0.0, -torch.inf])
     numbers = torch.cat([torch.tensor([0.0, 0.5, 1 - 2**-24]), uniforms(range(5000), 1)[:, 0]])
 
-    tokens = draw(repeated(logits, len(numbers)), numbers, Settings()).tokens
+    tokens = draw(repeated(logits, len(numbers)), numbers, Settings())[0]
 
     assert set(tokens.tolist()) == {1, 3}
     assert tokens[:3].tolist() == [1, 3, 3]
@@ -106,16 +106,16 @@ def test_top_k_draws_from_the_k_likeliest_renormalised(top_k: int) -> None:
     p = torch.tensor([0.1, 0.4, 0.2, 0.3])
     settings = Settings(top_k=torch.full((rows,), top_k))
 
-    result = draw(repeated(p.log(), rows), uniforms(range(rows), 1)[:, 0], settings)
+    tokens, log_probs = draw(repeated(p.log(), rows), uniforms(range(rows), 1)[:, 0], settings)
 
     kept = {1: [1], 2: [1, 3], 3: [1, 2, 3]}[top_k]
     wanted = torch.zeros(4)
     wanted[kept] = p[kept] / p[kept].sum()
-    counts = torch.bincount(result.tokens, minlength=4).float()
-    assert set(result.tokens.tolist()) == set(kept)
+    counts = torch.bincount(tokens, minlength=4).float()
+    assert set(tokens.tolist()) == set(kept)
     assert chi_square(counts, wanted) < CHI_SQUARE_999[3]
-    assert_near(result.sampled_log_probs, wanted.log()[result.tokens], terms=TERMS, scale=LOGITS)
-    assert_near(result.log_probs, p.log()[result.tokens], terms=TERMS, scale=LOGITS)
+    assert_near(log_probs[:, 1], wanted.log()[tokens], terms=TERMS, scale=LOGITS)
+    assert_near(log_probs[:, 0], p.log()[tokens], terms=TERMS, scale=LOGITS)
 
 
 @pytest.mark.parametrize(
@@ -134,12 +134,12 @@ def test_top_p_keeps_the_fewest_tokens_that_hold_the_share(top_p: float, kept: l
     p = torch.tensor([0.125, 0.4, 0.175, 0.3])
     settings = Settings(top_p=torch.full((rows,), top_p))
 
-    result = draw(repeated(p.log(), rows), uniforms(range(rows), 1)[:, 0], settings)
+    tokens, log_probs = draw(repeated(p.log(), rows), uniforms(range(rows), 1)[:, 0], settings)
 
     wanted = torch.zeros(4)
     wanted[kept] = p[kept] / p[kept].sum()
-    assert set(result.tokens.tolist()) == set(kept)
-    assert_near(result.sampled_log_probs, wanted.log()[result.tokens], terms=TERMS, scale=LOGITS)
+    assert set(tokens.tolist()) == set(kept)
+    assert_near(log_probs[:, 1], wanted.log()[tokens], terms=TERMS, scale=LOGITS)
 
 
 def test_top_p_holds_its_share_of_what_top_k_left() -> None:
@@ -147,11 +147,10 @@ def test_top_p_holds_its_share_of_what_top_k_left() -> None:
     settings = Settings(top_k=torch.tensor([2]), top_p=torch.tensor([0.55]))
 
     # After top-k 2 the shares are 4/7 = 0.571 and 3/7: the first alone holds 0.55.
-    result = draw(p.log(), torch.tensor([0.99]), settings)
+    tokens, log_probs = draw(p.log(), torch.tensor([0.99]), settings)
 
-    assert result.tokens.tolist() == [0]
-    assert result.sampled_log_probs is not None
-    assert result.sampled_log_probs.tolist() == [0.0]
+    assert tokens.tolist() == [0]
+    assert log_probs[:, 1].tolist() == [0.0]
 
 
 def test_rows_with_different_settings_do_not_touch_each_other() -> None:
@@ -164,23 +163,23 @@ def test_rows_with_different_settings_do_not_touch_each_other() -> None:
     )
 
     numbers = torch.tensor([0.999, 0.999, 0.999, 0.999])
-    result = draw(repeated(logits, 4), numbers, settings)
+    tokens, log_probs = draw(repeated(logits, 4), numbers, settings)
 
-    assert result.tokens.tolist()[0] == 1
-    assert result.tokens.tolist()[2] == 1
-    assert result.tokens.tolist()[3] == 3
+    assert tokens.tolist()[0] == 1
+    assert tokens.tolist()[2] == 1
+    assert tokens.tolist()[3] == 3
     # The second row's shares are squared: 0.01, 0.16, 0.04, 0.09 of 0.30.
-    assert result.tokens.tolist()[1] == 3
-    assert float(result.log_probs[1]) == pytest.approx(float(torch.tensor(0.09 / 0.30).log()))
-    assert float(result.sampled_log_probs[0]) == pytest.approx(float(torch.tensor(0.4).log()))
+    assert tokens.tolist()[1] == 3
+    assert float(log_probs[1, 0]) == pytest.approx(float(torch.tensor(0.09 / 0.30).log()))
+    assert float(log_probs[0, 1]) == pytest.approx(float(torch.tensor(0.4).log()))
 
 
 def test_greedy_takes_the_first_of_equal_logits() -> None:
     settings = Settings(all_greedy=True, greedy=torch.tensor([True]))
 
-    result = draw(torch.tensor([[0.0, 3.0, 3.0]]), torch.tensor([0.9]), settings)
+    tokens, _ = draw(torch.tensor([[0.0, 3.0, 3.0]]), torch.tensor([0.9]), settings)
 
-    assert result.tokens.tolist() == [1]
+    assert tokens.tolist() == [1]
 
 
 def test_wrong_shapes_are_told_with_both_shapes() -> None:
@@ -239,15 +238,15 @@ def test_what_is_left_out_changes_no_bit(size: int, dtype: torch.dtype) -> None:
         )
         scripted = torch.where(numbers() < 0.5, NO_SCRIPT, 3) if says else None
         uniform = numbers()
-        tokens, log_probs, after = drawn_plainly(logits, uniform, settings, scripted)
+        tokens, before, after = drawn_plainly(logits, uniform, settings, scripted)
 
-        found = draw(logits.clone(), uniform, settings, scripted)
+        drawn, log_probs = draw(logits.clone(), uniform, settings, scripted)
 
-        assert torch.equal(found.tokens, tokens)
-        assert torch.equal(found.log_probs, log_probs)
-        assert (found.sampled_log_probs is not None) == settings.cuts
-        if found.sampled_log_probs is not None:
-            assert torch.equal(found.sampled_log_probs, after)
+        assert torch.equal(drawn, tokens)
+        assert torch.equal(log_probs[:, 0], before)
+        assert log_probs.shape[1] == (2 if settings.cuts else 1)
+        if settings.cuts:
+            assert torch.equal(log_probs[:, 1], after)
 
 
 @pytest.mark.parametrize(

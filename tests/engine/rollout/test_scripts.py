@@ -7,10 +7,10 @@ from tests.engine.generating import generate
 from tests.engine.numerics import forward_terms, near
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from coloop.workers.rollout import GenerationRequest, TorchEngine
+from coloop.workers.rollout import Generation, TorchEngine
 
 Models = Callable[[str], PreTrainedModel]
-Ask = Callable[..., GenerationRequest]
+Ask = Callable[..., Generation]
 SCRIPT = (9, 11, 13)
 
 
@@ -75,7 +75,10 @@ def test_a_script_is_cut_by_the_limit_and_ended_by_a_stop_text(
 def test_siblings_say_each_its_own(engine: TorchEngine, ask: Ask) -> None:
     first = ask([5, 6], script=SCRIPT, max_new_tokens=3)
 
-    rows = generate(engine, [first, first.with_seed(1, (20, 21, 22)), first.with_seed(2)])
+    rows = generate(
+        engine,
+        [first, first.unwritten(seed=1, script=(20, 21, 22)), first.unwritten(seed=2, script=())],
+    )
 
     assert rows[0].token_ids == [*SCRIPT]
     assert rows[1].token_ids == [20, 21, 22]

@@ -12,7 +12,7 @@ from tests.engine.rollout.conftest import build
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import BackendMissing
-from coloop.workers.rollout import GenerationRequest, TorchEngine, vllm_engine
+from coloop.workers.rollout import Generation, TorchEngine, vllm_engine
 from coloop.workers.rollout.vllm_engine import VllmEngine
 from coloop.workers.sync import (
     ChecksumVerifier,
@@ -21,7 +21,7 @@ from coloop.workers.sync import (
 )
 
 Models = Callable[[str], PreTrainedModel]
-Ask = Callable[..., GenerationRequest]
+Ask = Callable[..., Generation]
 
 LOGITS = 10.0
 """Greatest logit of these models."""

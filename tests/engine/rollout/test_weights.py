@@ -14,10 +14,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from coloop.errors import BackendMissing, WeightsNotUpdated
 from coloop.spec.rollout import Engine
 from coloop.workers.fingerprint import fingerprint
-from coloop.workers.rollout import ENGINES, GenerationRequest, TorchEngine, build_engine
+from coloop.workers.rollout import ENGINES, Generation, TorchEngine, build_engine
 
 Models = Callable[[str], PreTrainedModel]
-Ask = Callable[..., GenerationRequest]
+Ask = Callable[..., Generation]
 ALL = (
     "qwen3",
     "qwen3-wide-heads",

@@ -22,7 +22,7 @@ from coloop.models import LoadedModel, build_model
 from coloop.models.tokenizer import encode_prompt
 from coloop.spec.model import ScratchModel
 from coloop.workers.fingerprint import fingerprint
-from coloop.workers.rollout import GenerationRequest, RolloutEngine, TorchEngine
+from coloop.workers.rollout import Generation, RolloutEngine, TorchEngine
 from coloop.workers.sync import (
     CHANNELS,
     MEETINGS,
@@ -169,7 +169,7 @@ def test_after_a_push_the_engine_holds_and_samples_the_new_weights(
     terms = forward_terms(loaded.model, 16)
     assert proof.difference < rounding(terms, scale=LOGITS)
     prompt = encode_prompt(loaded.tokenizer, "1+2=")
-    asked = GenerationRequest(id="row", prompt_ids=prompt, seed=1, max_new_tokens=6)
+    asked = Generation(id="row", prompt_ids=prompt, seed=1, max_new_tokens=6)
     row = generate(engine, [asked])[0]
     own = score_source(loaded.model, [prompt + row.token_ids])[0, len(prompt) :]
     assert row.versions == ((0, 7),)

@@ -21,7 +21,7 @@ from coloop.errors import StopRequested
 from coloop.workers import worker_group, writing
 from coloop.workers.encoder import Encoder
 from coloop.workers.messages import Answer, Branches, Pause, PromptRequest, Sampling
-from coloop.workers.rollout import GenerationRequest
+from coloop.workers.rollout import Generation
 from coloop.workers.worker import Worker
 from coloop.workers.worker_group import WorkerGroup
 
@@ -97,7 +97,7 @@ def alone(host: Worker, prompt: str, seed: int) -> tuple[list[int], list[bool], 
         [drawn] = generate(
             engine,
             [
-                GenerationRequest(
+                Generation(
                     id="alone",
                     prompt_ids=[*start, *ids],
                     seed=seed,

@@ -14,7 +14,7 @@ from coloop.runtime.roles.rows.texts import drawn_sequence
 from coloop.spec.rollout import OnSync
 from coloop.workers import writing
 from coloop.workers.messages import LearnRequest, PromptRequest, Reply, Sampling, TooLong
-from coloop.workers.rollout import GenerationRequest
+from coloop.workers.rollout import Generation
 from coloop.workers.worker import Worker
 
 SAMPLING = Sampling(max_new_tokens=40)
@@ -183,7 +183,7 @@ def test_a_written_text_has_all_its_fields_as_it_would_take_them(host: Worker) -
 
 
 def test_a_sibling_differs_in_its_draws_alone() -> None:
-    first = GenerationRequest(id="a", prompt_ids=[1, 2], seed=3, max_new_tokens=4, stop=("x",))
+    first = Generation(id="a", prompt_ids=[1, 2], seed=3, max_new_tokens=4, stop=("x",))
 
-    assert first.with_seed(5) == replace(first, seed=5)
+    assert vars(first.unwritten(seed=5)) == {**vars(first), "seed": 5}
     assert first.seed == 3

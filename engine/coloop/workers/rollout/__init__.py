@@ -11,7 +11,7 @@ from typing import Any
 from coloop.errors import BackendMissing
 from coloop.spec.rollout import Engine
 from coloop.workers.rollout.engine import RolloutEngine
-from coloop.workers.rollout.protocol import Generation, GenerationRequest
+from coloop.workers.rollout.protocol import Generation
 from coloop.workers.rollout.remote_engine import RemoteEngine
 from coloop.workers.rollout.torch_engine import TorchEngine
 from coloop.workers.rollout.vllm_engine import VllmEngine, check_installed
@@ -40,7 +40,6 @@ def check_engine(name: Engine) -> None:
 __all__ = [
     "ENGINES",
     "Generation",
-    "GenerationRequest",
     "RolloutEngine",
     "TorchEngine",
     "build_engine",

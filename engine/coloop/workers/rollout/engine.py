@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from coloop.errors import RequestRefused, WeightsNotUpdated
-from coloop.workers.rollout.protocol import Generation, GenerationRequest
+from coloop.workers.rollout.protocol import Generation
 from coloop.workers.rollout.texts import KeptTexts, are_siblings, takes_likeliest
 
 
@@ -58,7 +58,7 @@ class RolloutEngine(ABC):
         self._version, self._is_whole = version, True
         self._ready: list[Generation] = []
         self._tickets = 0
-        self._served: GenerationRequest | None = None  # the last request that was found to be valid
+        self._served: Generation | None = None  # the last request that was found to be valid
 
     @property
     def version(self) -> int:
@@ -71,7 +71,7 @@ class RolloutEngine(ABC):
     def unfinished(self) -> int:
         return len(self._writer) + len(self._ready)
 
-    def submit(self, request: GenerationRequest) -> int:
+    def submit(self, request: Generation) -> int:
         """Takes a request and gives its ticket, which no other request of this engine gets. Raises
         `RequestRefused`, naming the row, for what cannot be served."""
         self._check_whole()
@@ -81,7 +81,7 @@ class RolloutEngine(ABC):
                 raise RequestRefused(f"row {request.id}: {problem}")
             self._served = request if request.continues is None else None
         self._tickets += 1
-        self._writer.add(Generation(self._tickets, request))
+        self._writer.add(request.unwritten(ticket=self._tickets))
         return self._tickets
 
     def step(self) -> list[Generation]:
@@ -129,7 +129,7 @@ class RolloutEngine(ABC):
         """A text that has ended, as it is given back."""
         assert text.reason is not None, "it has ended"
         text.versions = self._versions_of(text)
-        if not is_cut(text.request):
+        if not is_cut(text):
             text.sampled_log_probs = None
         return text
 
@@ -174,9 +174,9 @@ class RolloutEngine(ABC):
     def _settle(self) -> list[Generation]:
         """Ends what is not to go on with other weights; the texts that are."""
         texts = self._writer.texts
-        drops = {text.ticket for text in texts() if text.request.on_load == "drop"}
+        drops = {text.ticket for text in texts() if text.on_load == "drop"}
         self._ready += [self._generation(text) for text in self._take_out(drops)]
-        while any(text.request.on_load == "finish" for text in texts()):
+        while any(text.on_load == "finish" for text in texts()):
             self._advance()
         paused = []
         for text in self._take_out({text.ticket for text in texts()}):
@@ -231,12 +231,12 @@ class RolloutEngine(ABC):
             )
 
 
-def is_cut(request: GenerationRequest) -> bool:
+def is_cut(request: Generation) -> bool:
     """Whether its tokens are drawn from a part of the distribution."""
     return not takes_likeliest(request) and (request.top_p < 1 or request.top_k is not None)
 
 
-def _problem(request: GenerationRequest, max_length: int | None, vocabulary: int) -> str | None:
+def _problem(request: Generation, max_length: int | None, vocabulary: int) -> str | None:
     length = len(request.prompt_ids)
     if not length:
         return "its prompt has no tokens; start it with the tokenizer's BOS token"

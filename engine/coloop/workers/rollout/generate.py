@@ -12,7 +12,7 @@ from typing import Protocol
 
 from coloop.errors import StopRequested, WeightsNotUpdated
 from coloop.workers.rollout.engine import RolloutEngine
-from coloop.workers.rollout.protocol import Generation, GenerationRequest
+from coloop.workers.rollout.protocol import Generation
 
 STEPS_BETWEEN_POLLS = 8
 
@@ -60,7 +60,7 @@ class Batch:
         assert post is not None or not engine.unfinished, "another batch is using it"
         self._engine = engine
         self._post = post or Post(engine)
-        self._open: dict[int, tuple[int, GenerationRequest]] = {}
+        self._open: dict[int, tuple[int, Generation]] = {}
         self._kept: set[int] = set()
         self._rows = 0
         self._done, self._tokens = 0, 0
@@ -69,7 +69,7 @@ class Batch:
     def unfinished(self) -> int:
         return len(self._open)
 
-    def submit(self, request: GenerationRequest) -> int:
+    def submit(self, request: Generation) -> int:
         """The request's number, from 0; raises `RequestRefused`, naming the row."""
         self._send(self._rows, request)
         self._rows += 1
@@ -112,7 +112,7 @@ class Batch:
         self._engine.abort(tickets)
         self._engine.release(tickets)
 
-    def _send(self, number: int, request: GenerationRequest) -> None:
+    def _send(self, number: int, request: Generation) -> None:
         ticket = self._engine.submit(request)
         self._open[ticket] = (number, request)
         if request.keep:

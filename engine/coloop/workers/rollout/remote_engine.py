@@ -23,7 +23,7 @@ from coloop.data.services.service import Service
 from coloop.errors import RequestRefused, WeightsNotUpdated
 from coloop.models.build import positions_of, vocabulary_of
 from coloop.workers.rollout.engine import RolloutEngine
-from coloop.workers.rollout.protocol import Generation, GenerationRequest, Reason
+from coloop.workers.rollout.protocol import Generation, Reason
 from coloop.workers.rollout.stops import StopTexts, end_tokens
 from coloop.workers.rollout.texts import KeptTexts, takes_likeliest
 
@@ -61,7 +61,7 @@ class RemoteEngine(RolloutEngine):
             vocabulary=vocabulary,
         )
 
-    def submit(self, request: GenerationRequest) -> int:
+    def submit(self, request: Generation) -> int:
         if request.continues is not None or request.keep or request.script:
             raise RequestRefused(
                 f"row {request.id}: a remote engine generates a text in one request; turns, "
@@ -134,8 +134,8 @@ class RemoteTexts:
         return 0
 
     def add(self, text: Generation) -> None:
-        read = partial(read_completion, most=text.request.max_new_tokens)
-        self._running[self._service.ask(body_of(text.request), read)] = text
+        read = partial(read_completion, most=text.max_new_tokens)
+        self._running[self._service.ask(body_of(text), read)] = text
 
     def step(self) -> list[Generation]:
         if not self._running:
@@ -160,7 +160,7 @@ class RemoteTexts:
             self._check(drawn)
         except Nonsense as nonsense:
             raise self._service.nonsense(nonsense) from None
-        cut = self._cut(text.request, drawn.token_ids)
+        cut = self._cut(text, drawn.token_ids)
         text.token_ids, text.log_probs = drawn.token_ids[:cut], drawn.log_probs[:cut]
         reason: Reason = "length"
         if cut is not None:
@@ -169,7 +169,7 @@ class RemoteTexts:
             reason = "eos"
         return text.ends(reason)
 
-    def _cut(self, request: GenerationRequest, token_ids: list[int]) -> int | None:
+    def _cut(self, request: Generation, token_ids: list[int]) -> int | None:
         if not request.stop:
             return None
         return self._stops.first_end(self._stops.number_of(request.stop), token_ids, 0)
@@ -194,7 +194,7 @@ class RemoteTexts:
             )
 
 
-def body_of(request: GenerationRequest) -> dict[str, Any]:
+def body_of(request: Generation) -> dict[str, Any]:
     """A request of the completions of OpenAI, with what vLLM adds."""
     body: dict[str, Any] = {
         "prompt": list(request.prompt_ids),

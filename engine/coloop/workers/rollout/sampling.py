@@ -46,20 +46,14 @@ class Settings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
-    tokens: Tensor  # (B,) int64
-    log_probs: Tensor  # at the temperature, before any cut, (B,)
-    sampled_log_probs: Tensor | None  # after the cut; None where nothing is cut, (B,)
-
-
 NO_SCRIPT = -1  # in the place of a scripted token: the row draws its own
 
 
 def draw(
     logits: Tensor, uniform: Tensor, settings: Settings, scripted: Tensor | None = None
-) -> Draw:
-    """One token a row. The logits are overwritten.
+) -> tuple[Tensor, Tensor]:
+    """One token a row, (B,) int64, and how likely it was: (B, 1), its log-prob at the temperature,
+    or where rows are cut (B, 2), that before and that after the cut. The logits are overwritten.
 
     Args:
         logits: (B, V), float32 or of 16 bits.
@@ -74,29 +68,27 @@ def draw(
     best = logits.argmax(-1) if wants_greedy else None  # of the raw logits: scaling makes ties
     logits = _tempered(logits, settings.inverse_temperature)
     log_p = torch.log_softmax(logits, dim=-1)  # (B, V)
+    sampled: Tensor | None = None
     if settings.all_greedy and best is not None:
-        return _said(Draw(best, _pick(log_p, best), None), log_p, scripted)
-    p = torch.exp(log_p, out=logits)
-    if settings.cuts:
-        tokens, sampled = _draw_cut(p, uniform, settings)
+        tokens = best
     else:
-        tokens, sampled = _invert(p.cumsum_(-1), uniform), None
-    if settings.greedy is not None and best is not None:
-        tokens = torch.where(settings.greedy, best, tokens)
-        if sampled is not None:  # a greedy row is not drawn from a cut distribution
-            sampled = torch.where(settings.greedy, _pick(log_p, tokens), sampled)
-    return _said(Draw(tokens, _pick(log_p, tokens), sampled), log_p, scripted)
-
-
-def _said(drawn: Draw, log_p: Tensor, scripted: Tensor | None) -> Draw:
-    if scripted is None:
-        return drawn
-    is_scripted = scripted != NO_SCRIPT
-    tokens = torch.where(is_scripted, scripted, drawn.tokens)
-    log_probs, sampled = _pick(log_p, tokens), drawn.sampled_log_probs
-    if sampled is not None:
-        sampled = torch.where(is_scripted, log_probs, sampled)
-    return Draw(tokens, log_probs, sampled)
+        p = torch.exp(log_p, out=logits)
+        if settings.cuts:
+            tokens, sampled = _draw_cut(p, uniform, settings)
+        else:
+            tokens = _invert(p.cumsum_(-1), uniform)
+        if settings.greedy is not None and best is not None:
+            tokens = torch.where(settings.greedy, best, tokens)
+            if sampled is not None:  # a greedy row is not drawn from a cut distribution
+                sampled = torch.where(settings.greedy, _pick(log_p, tokens), sampled)
+    if scripted is not None:
+        tokens = torch.where(scripted != NO_SCRIPT, scripted, tokens)
+    log_probs = log_p.gather(1, tokens[:, None])
+    if sampled is None:
+        return tokens, log_probs
+    if scripted is not None:
+        sampled = torch.where(scripted != NO_SCRIPT, log_probs[:, 0], sampled)
+    return tokens, torch.cat((log_probs, sampled[:, None]), 1)
 
 
 def _pick(values: Tensor, index: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from coloop.workers.rollout.decoder import Decoder, Lines
 from coloop.workers.rollout.graphs import StepGraphs, step_size
-from coloop.workers.rollout.protocol import Generation, GenerationRequest
+from coloop.workers.rollout.protocol import Generation
 from coloop.workers.rollout.slots import Slots
 from coloop.workers.rollout.stops import StopTexts
 from coloop.workers.rollout.texts import (
@@ -64,7 +64,7 @@ class Schedule:
     def clear(self) -> None:
         self._queue = Queue()
         self._requirements = Requirements()
-        self._included: GenerationRequest | None = None  # the last one that is in what is wanted
+        self._included: Generation | None = None  # the last one that is in what is wanted
         self._slots = Slots(0, self._requirements, self._is_end, self._stops)
         self._longest = 0
         self._steps = 0
@@ -101,9 +101,9 @@ class Schedule:
     def add(self, text: Generation) -> None:
         if not (len(self._queue) or self._slots.running):
             self.clear()
-        if self._included is None or not are_siblings(text.request, self._included):
-            self._requirements.include(text.request)
-            self._included = text.request
+        if self._included is None or not are_siblings(text, self._included):
+            self._requirements.include(text)
+            self._included = text
         self._queue.add(text)
 
     @torch.inference_mode()
@@ -244,7 +244,7 @@ class Schedule:
         self._steps_waited = 0
         ended = self._slots.collect(list(cut))
         for slot, text in ended.items():
-            if text.request.keep and text.reason != "aborted":
+            if text.keep and text.reason != "aborted":
                 self._keep(slot, text)
         self._slots.close_gaps(ended, self._decoder.keep)
         self._longest = self._slots.longest()
@@ -253,6 +253,6 @@ class Schedule:
     def _keep(self, slot: int, text: Generation) -> None:
         """Keeps a text, and what its slot holds of all but its last token, which may not have been
         read."""
-        token_ids = [*text.request.prompt_ids, *text.token_ids]
+        token_ids = [*text.prompt_ids, *text.token_ids]
         lines = self._decoder.take(slot, len(token_ids) - 1)
         self._kept.add(text.ticket, token_ids, lines)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from coloop.workers.rollout.protocol import Generation, GenerationRequest, Reason
+from coloop.workers.rollout.protocol import Generation, Reason
 from coloop.workers.rollout.sampling import KEEP_ALL, NO_SCRIPT, Settings, draw, uniforms
 from coloop.workers.rollout.stops import StopTexts
 from coloop.workers.rollout.texts import SLACK, Requirements, takes_likeliest
@@ -128,46 +128,44 @@ class Slots:
         if not texts:
             return
         first, last = self.running, self.running + len(texts)
-        requests = [text.request for text in texts]
         started = [self._start(text) for text in texts]
         self._counters[first:last] = torch.tensor(started, device=self._device)
-        self._take_settings(first, last, requests)
-        width = max(request.max_new_tokens for request in requests) + SLACK
+        self._take_settings(first, last, texts)
+        width = max(text.max_new_tokens for text in texts) + SLACK
         starts = [
-            0 if request.seed_from is None else len(request.prompt_ids) - request.seed_from
-            for request in requests
+            0 if text.seed_from is None else len(text.prompt_ids) - text.seed_from for text in texts
         ]
-        seeds = [request.seed for request in requests]
+        seeds = [text.seed for text in texts]
         self._uniform[first:last, :width] = uniforms(seeds, width, self._device, starts=starts)
         for slot, text in enumerate(texts, start=first):
             if text.before:
                 self._put_back(slot, text)
             if self._scripts is not None:
-                self._take_script(self._scripts[slot], text.request.script)
+                self._take_script(self._scripts[slot], text.script)
         self.texts.extend(texts)
         self.running = last
 
     def _start(self, text: Generation) -> list[int]:
         """The initial counters of a row, in the order of `_COUNTERS`."""
-        request, read = text.request, text.to_read
-        drawn = len(read) - len(request.prompt_ids)
-        counters = [read[-1], len(read) - 1, drawn, request.max_new_tokens, 0, 1]
+        read = text.to_read
+        drawn = len(read) - len(text.prompt_ids)
+        counters = [read[-1], len(read) - 1, drawn, text.max_new_tokens, 0, 1]
         if self._stops is None:
             return counters
-        return [*counters, self._stops.number_of(request.stop), drawn, 0, 0]
+        return [*counters, self._stops.number_of(text.stop), drawn, 0, 0]
 
-    def _take_settings(self, first: int, last: int, requests: Sequence[GenerationRequest]) -> None:
+    def _take_settings(self, first: int, last: int, texts: Sequence[Generation]) -> None:
         settings, vocabulary = self._settings, len(self._is_end)
 
-        def fill(values: Tensor | None, value_of: Callable[[GenerationRequest], float]) -> None:
+        def fill(values: Tensor | None, value_of: Callable[[Generation], float]) -> None:
             if values is not None:
-                new = [value_of(request) for request in requests]
+                new = [value_of(text) for text in texts]
                 values[first:last] = torch.tensor(new, device=self._device, dtype=values.dtype)
 
-        fill(settings.inverse_temperature, lambda request: 1 / (request.temperature or 1.0))
+        fill(settings.inverse_temperature, lambda text: 1 / (text.temperature or 1.0))
         fill(settings.greedy, takes_likeliest)
-        fill(settings.top_p, lambda request: request.top_p if request.top_p < 1 else KEEP_ALL)
-        fill(settings.top_k, lambda request: min(request.top_k or vocabulary, vocabulary))
+        fill(settings.top_p, lambda text: text.top_p if text.top_p < 1 else KEEP_ALL)
+        fill(settings.top_k, lambda text: min(text.top_k or vocabulary, vocabulary))
 
     def _take_script(self, slot_script: Tensor, script: Sequence[int]) -> None:
         slot_script.fill_(NO_SCRIPT)
@@ -197,13 +195,11 @@ class Slots:
         uniform = self._uniform[first:last].gather(1, column).squeeze(1)
         scripts = self._scripts
         scripted = None if scripts is None else scripts[first:last].gather(1, column).squeeze(1)
-        result = draw(logits, uniform, self._settings.part(first, last), scripted)
-        tokens = result.tokens
+        tokens, log_probs = draw(logits, uniform, self._settings.part(first, last), scripted)
         self.last[first:last] = tokens
         self._tokens[first:last].scatter_(1, column, tokens[:, None])
-        self._log_probs[first:last].scatter_(1, column, result.log_probs[:, None])
-        if self._sampled is not None and result.sampled_log_probs is not None:
-            self._sampled[first:last].scatter_(1, column, result.sampled_log_probs[:, None])
+        columns = column[:, None].expand(-1, log_probs.shape[1], -1)
+        self._numbers[first:last, 1:].scatter_(2, columns, log_probs[:, :, None])
         pace = self._pace[first:last]
         drawn.add_(pace)
         self.position[first:last].add_(pace)
@@ -229,13 +225,13 @@ class Slots:
 
     def _find_stops(self, stops: StopTexts) -> None:
         for slot in self._may_stop[: self.running].nonzero().flatten().tolist():
-            request = self.texts[slot].request
-            first = len(request.prompt_ids) if request.stop_from is None else request.stop_from
-            earlier = list(request.prompt_ids[first:])  # of the same text, by earlier requests
+            text = self.texts[slot]
+            first = len(text.prompt_ids) if text.stop_from is None else text.stop_from
+            earlier = list(text.prompt_ids[first:])  # of the same text, by earlier requests
             count = int(self._end[slot] or self._drawn[slot])
-            text = earlier + self._tokens[slot, :count].tolist()
+            token_ids = earlier + self._tokens[slot, :count].tolist()
             start = len(earlier) + int(self._looked[slot])
-            end = stops.first_end(int(self._stop_set[slot]), text, start)
+            end = stops.first_end(int(self._stop_set[slot]), token_ids, start)
             self._looked[slot] = count
             if end is not None:
                 self._end[slot] = end - len(earlier)

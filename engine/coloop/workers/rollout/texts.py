@@ -13,10 +13,10 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from coloop.workers.rollout.decoder import Lines
-from coloop.workers.rollout.protocol import Generation, GenerationRequest
+from coloop.workers.rollout.protocol import Generation
 
 
-def are_siblings(one: GenerationRequest, other: GenerationRequest) -> bool:
+def are_siblings(one: Generation, other: Generation) -> bool:
     """Whether requests differ in name, seed and script alone."""
     return (
         one.prompt_ids is other.prompt_ids
@@ -38,7 +38,7 @@ Group = list[Generation]
 
 def continued_by(group: Group) -> int | None:
     """Ticket of the kept text that they begin with."""
-    tickets = (text.request.continues for text in group)
+    tickets = (text.continues for text in group)
     return next((ticket for ticket in tickets if ticket is not None), None)
 
 
@@ -143,7 +143,7 @@ class Requirements:
     stops: bool = False
     scripts: bool = False
 
-    def include(self, request: GenerationRequest) -> None:
+    def include(self, request: Generation) -> None:
         new = request.max_new_tokens + SLACK
         self.width = max(self.width, new)
         self.length = max(self.length, len(request.prompt_ids) + new)
@@ -167,7 +167,7 @@ class Requirements:
         return self.draws and (self.top_p or self.top_k)
 
 
-def takes_likeliest(request: GenerationRequest) -> bool:
+def takes_likeliest(request: Generation) -> bool:
     """Whether its tokens are not drawn but chosen."""
     return request.greedy or request.temperature == 0
 
@@ -200,7 +200,7 @@ class KeptTexts:
         while self._bytes > self._most_bytes:
             self._drop(next(iter(self._cached)))
 
-    def problem(self, request: GenerationRequest) -> str | None:
+    def problem(self, request: Generation) -> str | None:
         """Why a request cannot continue the text that it names."""
         ticket = request.continues
         if ticket is None:

@@ -15,7 +15,6 @@ import tempfile
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import count
 from typing import Any
@@ -300,12 +299,6 @@ class IsolatedProcessGroups(distributed_c10d._World):
 # scores are prompts of which vLLM tells the log-probs.
 
 
-@dataclass(slots=True)
-class _Running:
-    text: Generation
-    looked: int  # tokens that were searched for stop texts
-
-
 class VllmTexts:
     def __init__(self, vllm: Any, kept: KeptTexts, is_end: Tensor, stops: StopTexts) -> None:
         self._vllm = vllm
@@ -313,7 +306,7 @@ class VllmTexts:
         self._ends = is_end.nonzero().flatten().tolist()
         self._stops = stops
         self._may_end: dict[int, list[bool]] = {}
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, Generation] = {}
         self._scored: dict[str, list[float] | None] = {}
         self._ended: list[Generation] = []
 
@@ -321,22 +314,21 @@ class VllmTexts:
         return len(self._running) + len(self._ended)
 
     def texts(self) -> list[Generation]:
-        return [one.text for one in self._running.values()]
+        return [*self._running.values()]
 
     def written(self) -> int:
-        running = sum(len(one.text.token_ids) for one in self._running.values())
-        return running + sum(len(text.token_ids) for text in self._ended)
+        return sum(len(text.token_ids) for text in (*self._running.values(), *self._ended))
 
     def clear(self) -> None:
         self._vllm.abort_request([*self._running, *self._scored])
         self._running, self._scored, self._ended = {}, {}, []
 
     def add(self, text: Generation) -> None:
-        text.sampled_log_probs = (text.sampled_log_probs or []) if is_cut(text.request) else None
+        text.sampled_log_probs = (text.sampled_log_probs or []) if is_cut(text) else None
         name, read = str(text.ticket), list(text.to_read)
         parameters = self._parameters(text, len(read), text.before)
         self._vllm.add_request(name, {"prompt_token_ids": read}, parameters)
-        self._running[name] = _Running(text, looked=text.before)
+        self._running[name] = text
 
     def _parameters(self, text: Generation, read: int, written: int) -> Any:
         from vllm import SamplingParams
@@ -344,20 +336,19 @@ class VllmTexts:
 
         from coloop.workers.rollout.vllm_worker import DRAW
 
-        request = text.request
-        first = len(request.prompt_ids) if request.seed_from is None else request.seed_from
+        first = len(text.prompt_ids) if text.seed_from is None else text.seed_from
         draw = {
-            "seed": request.seed,
+            "seed": text.seed,
             "start": read - first,
-            "temperature": request.temperature,
-            "top_p": request.top_p,
-            "top_k": request.top_k,
-            "greedy": takes_likeliest(request),
+            "temperature": text.temperature,
+            "top_p": text.top_p,
+            "top_k": text.top_k,
+            "greedy": takes_likeliest(text),
         }
         return SamplingParams(
             temperature=0.0,  # it takes the token that is drawn in `vllm_worker`
-            max_tokens=request.max_new_tokens - written,
-            logprobs=2 if is_cut(request) else 0,
+            max_tokens=text.max_new_tokens - written,
+            logprobs=2 if is_cut(text) else 0,
             flat_logprobs=True,
             detokenize=False,
             ignore_eos=True,
@@ -373,13 +364,13 @@ class VllmTexts:
         return ended
 
     def take_out(self, tickets: Collection[int]) -> tuple[list[Generation], list[Generation]]:
-        names = [name for name, one in self._running.items() if one.text.ticket in tickets]
+        names = [name for name, text in self._running.items() if text.ticket in tickets]
         self._vllm.abort_request(names)
         cut = [self._running.pop(name) for name in names]
         ended, self._ended = self._ended, []
         taken = [text for text in ended if text.ticket in tickets]
         others = [text for text in ended if text.ticket not in tickets]
-        return [*taken, *(one.text.ends("aborted") for one in cut)], others
+        return [*taken, *(text.ends("aborted") for text in cut)], others
 
     def score(self, sequences: Sequence[Sequence[int]]) -> list[list[float]]:
         """Log-prob of every token; what is written goes on meanwhile."""
@@ -415,8 +406,7 @@ class VllmTexts:
     def _read(self, name: str, output: Any) -> None:
         from coloop.workers.rollout.vllm_worker import log_probs_of
 
-        one = self._running[name]
-        text = one.text
+        text = self._running[name]
         told = output.logprobs  # of all new tokens in lists
         text.token_ids += output.token_ids
         if text.sampled_log_probs is None:
@@ -426,7 +416,7 @@ class VllmTexts:
                 before, after = log_probs_of(told.token_ids[first:end], told.logprobs[first:end])
                 text.log_probs.append(before)
                 text.sampled_log_probs.append(after)
-        is_stopped = self._is_stopped(one)
+        is_stopped = self._is_stopped(text, len(output.token_ids))
         if not is_stopped and output.finish_reason is None:
             return
         if output.finish_reason is None:
@@ -434,25 +424,24 @@ class VllmTexts:
         del self._running[name]
         is_eos = text.token_ids[-1] in self._ends
         self._ended.append(text.ends("stop" if is_stopped else "eos" if is_eos else "length"))
-        if text.request.keep:
-            self._kept.add(text.ticket, [*text.request.prompt_ids, *text.token_ids], None)
+        if text.keep:
+            self._kept.add(text.ticket, [*text.prompt_ids, *text.token_ids], None)
 
-    def _is_stopped(self, one: _Running) -> bool:
-        text, request = one.text, one.text.request
-        new, one.looked = text.token_ids[one.looked :], len(text.token_ids)
-        if not request.stop:
+    def _is_stopped(self, text: Generation, new: int) -> bool:
+        """Whether a stop text ends within the last `new` tokens; what follows it is cut off."""
+        if not text.stop:
             return False
-        number = self._stops.number_of(request.stop)
+        number = self._stops.number_of(text.stop)
         if number not in self._may_end:
             self._may_end[number] = self._stops.may_end[number].tolist()
-        if not any(self._may_end[number][token] for token in new):
+        looked = len(text.token_ids) - new
+        if not any(self._may_end[number][token] for token in text.token_ids[looked:]):
             return False
-        first = len(request.prompt_ids) if request.stop_from is None else request.stop_from
-        earlier = list(request.prompt_ids[first:])
-        whole = earlier + text.token_ids
-        found = self._stops.first_end(number, whole, len(whole) - len(new))
-        if found is None:
+        first = len(text.prompt_ids) if text.stop_from is None else text.stop_from
+        earlier = list(text.prompt_ids[first:])
+        end = self._stops.first_end(number, earlier + text.token_ids, len(earlier) + looked)
+        if end is None:
             return False
         for values in (text.token_ids, text.log_probs, text.sampled_log_probs or []):
-            del values[found - len(earlier) :]
+            del values[end - len(earlier) :]
         return True

@@ -99,15 +99,17 @@ class SeededSampler(LogitsProcessor):  # type: ignore[misc]
             return logits
         uniform = self._next_uniform()
         if len(self._ours) == len(logits):
-            drawn = draw(logits, uniform, self._settings)
+            tokens, log_probs = draw(logits, uniform, self._settings)
             logits.fill_(-torch.inf)
         else:
-            drawn = draw(logits[self._places], uniform, self._settings)  # of a copy, (N, V)
+            copied = logits[self._places]  # (N, V)
+            tokens, log_probs = draw(copied, uniform, self._settings)
             logits[self._places] = -torch.inf
-        logits[self._places, drawn.tokens] = drawn.log_probs
-        if drawn.sampled_log_probs is not None:
-            beside = (drawn.tokens + 1) % logits.shape[1]
-            logits[self._places, beside] = 2 * drawn.log_probs - drawn.sampled_log_probs - 1
+        before = log_probs[:, 0]
+        logits[self._places, tokens] = before
+        if self._settings.cuts:
+            beside = (tokens + 1) % logits.shape[1]
+            logits[self._places, beside] = 2 * before - log_probs[:, 1] - 1
         return logits
 
     def _next_uniform(self) -> Tensor:
