@@ -429,8 +429,8 @@ def test_a_mean_of_normalised_rewards_is_by_absolute_weight() -> None:
 
 
 def test_kl_in_the_reward_is_taken_from_each_token_without_a_baseline() -> None:
-    kl = {"coefficient": 0.5, "estimator": "k1", "into": "reward"}
-    given = rows(("a", 1.0, [1.0]), log_prob_differences=[[1.0, 2.0]], kl_coefficient=0.1)
+    kl = {"coefficient": 0.1, "estimator": "k1", "into": "reward"}
+    given = rows(("a", 1.0, [1.0]), log_prob_differences=[[1.0, 2.0]])
 
     output = run(given, settings("reinforce", kl=kl))
 

@@ -49,7 +49,8 @@ def credit_rows(rows: CreditBatch, settings: ResolvedRewards, credit: Credit) ->
     """The rows with their advantages; None for rows that leave the update."""
     index, staying = _staying(rows, credit)
     totals = sum_of_edges(staying, credit.missing)
-    kl, coefficient = _kl_of_tokens(staying, settings), _coefficient(rows, settings)
+    kl = _kl_of_tokens(staying, settings)
+    coefficient = 0.0 if settings.kl is None else settings.kl.coefficient
     kl_left = penalty = None if kl is None else coefficient * kl
     if credit.combine == "sum_then_normalize":
         events = clip_events(totals, settings, is_before=True)
@@ -214,12 +215,6 @@ def _kl_of_tokens(staying: CreditBatch, settings: ResolvedRewards) -> Tensor | N
     zeros = torch.zeros_like(differences)
     kl = kl_divergence(differences, zeros, estimator=settings.kl.estimator)
     return torch.where(staying.mask, kl, 0.0)
-
-
-def _coefficient(rows: CreditBatch, settings: ResolvedRewards) -> float:
-    if rows.kl_coefficient is not None:
-        return rows.kl_coefficient
-    return 0.0 if settings.kl is None else settings.kl.coefficient
 
 
 def _less_kl_of_rows(events: GroupedRewards, staying: CreditBatch, kl: Tensor) -> GroupedRewards:

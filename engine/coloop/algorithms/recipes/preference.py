@@ -119,7 +119,8 @@ class PreferenceRecipe(Recipe):
             pairs = preference_loss(chosen, rejected, labels, settings, prepared)
         if settings.sft > 0:
             pairs = settings.sft * imitation + (1 - settings.sft) * pairs
-        metrics = _metrics(chosen.detach(), rejected.detach(), settings)
+        name = "log_ratio" if settings.needs_reference else "log_prob"
+        metrics = _metrics(chosen, rejected, name, settings.beta)
         reference = sides.log_probs_reference if settings.needs_reference else None
         metrics |= shown_of_words(outputs, sides.loss_mask, reference)
         for name in prepared.keys() & {DIVERGENCE, SHIFT}:
@@ -202,18 +203,18 @@ def _prepared(batch: PairBatch, settings: ResolvedPreference) -> dict[str, Tenso
     return {name: one for name, one in found.items() if one is not None}
 
 
-def _metrics(chosen: Tensor, rejected: Tensor, settings: ResolvedPreference) -> Shown:
-    """Means over pairs. Both sides' log ratios may fall while their margin rises."""
-    size = float(chosen.numel())
-    margin = settings.beta * (chosen - rejected)
+def _metrics(chosen: Tensor, rejected: Tensor, name: str, beta: float = 1.0) -> Shown:
+    """Means over pairs of what is compared, (P,) each. Both sides may fall while their margin
+    rises."""
+    chosen, rejected, size = chosen.detach(), rejected.detach(), float(chosen.numel())
+    margin = beta * (chosen - rejected)
     # a tie (as at the start, where policy and reference are equal) is half right.
     right = (margin > 0).float() + 0.5 * (margin == 0).float()
-    what = "log_ratio" if settings.needs_reference else "log_prob"
     return {
         "accuracy": (right.sum(), size),
         "margin": (margin.sum(), size),
-        f"{what}/chosen": (chosen.sum(), size),
-        f"{what}/rejected": (rejected.sum(), size),
+        f"{name}/chosen": (chosen.sum(), size),
+        f"{name}/rejected": (rejected.sum(), size),
     }
 
 
@@ -247,15 +248,7 @@ class BradleyTerryRecipe(Recipe):
         pairs = -(1 - against) * logsigmoid(lead) - against * logsigmoid(-lead)
         if settings.center is not None:
             pairs = pairs + settings.center * (chosen + rejected).square()
-        size = float(batch.size)
-        shown = (chosen - rejected).detach()
-        right = (shown > 0).float() + 0.5 * (shown == 0).float()  # a tie is half right
         return LossOutput(
             total=(batch.row_weights * batch.row_counts * pairs).sum(),
-            metrics={
-                "accuracy": (right.sum(), size),
-                "margin": (shown.sum(), size),
-                "score/chosen": (chosen.detach().sum(), size),
-                "score/rejected": (rejected.detach().sum(), size),
-            },
+            metrics=_metrics(chosen, rejected, "score"),
         )

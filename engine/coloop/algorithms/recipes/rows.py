@@ -43,7 +43,6 @@ class CreditBatch:
     """By the reference, of each completion; None for rows that it has not measured."""
     log_prob_differences: Sequence[Numbers] | None = None
     """log policy - log reference at each token of each completion; for KL in the reward."""
-    kl_coefficient: float | None = None  # in place of the settings' coefficient, where it adapts
     values: Sequence[Numbers] | None = None  # a critic's value at each token of each completion
     critic_lambdas: Sequence[float] = ()
     """Lambdas of critics' returns, beside that of the advantages."""

@@ -1,26 +1,26 @@
 """Any policy that writes to its prompts."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from coloop.data.tables import Row, concat_rows
 from coloop.runtime.roles.generation.conversations import with_openings
 from coloop.runtime.roles.generation.writer import RowPrompt, Texts, Writer
-from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
-from coloop.runtime.roles.rows.texts import prompt_of
+from coloop.runtime.roles.protocol import Call, Context, Outcome
+from coloop.runtime.roles.rows.texts import FittingRole, prompt_of
 from coloop.spec.nodes import ActorNode
 
 ROUNDING = 1e-9
 """So that 0.29 of 100 prompts are 29."""
 
 
-class ActorRole(NodeRole[ActorNode]):
+class ActorRole(FittingRole[ActorNode]):
     """Generates rollouts for its prompts."""
 
     def __init__(self, node: str, context: Context) -> None:
         super().__init__(node, context)
         self.writer = Writer(node)
+        self._fits = self.writer.fits
 
     def run(self, call: Call) -> Outcome:
         return self.writer.run(self._row_prompts(concat_rows(call.tables("prompts")), call), call)
@@ -34,9 +34,3 @@ class ActorRole(NodeRole[ActorNode]):
     def _row_prompts(self, rows: Sequence[Row], call: Call) -> list[RowPrompt]:
         opened = with_openings(rows, self._node, call)
         return [RowPrompt(row=row, prompt=prompt_of(row, self._node)) for row in opened]
-
-    def state(self) -> dict[str, Any]:
-        return self.writer.state()
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        self.writer.load_state(state)

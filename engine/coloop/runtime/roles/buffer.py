@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import Any
 
 from coloop.data.seeds import derive_seed
-from coloop.data.tables import Row, Score, Table
+from coloop.data.tables import Row, Table
 from coloop.data.tables.row import born_at, merge_columns, root_row
 from coloop.errors import DataError
 from coloop.plan.types import PhasePlan
@@ -49,15 +49,6 @@ class _Memory:
     def copy(self) -> "_Memory":
         order = None if self.order is None else list(self.order)
         return replace(self, entries=list(self.entries), order=order, seeds=set(self.seeds))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Said:
-    """What a scorer says of a row."""
-
-    score: Score = None
-    scorer: str | None = None
-    score_range: tuple[float, float] | None = None
 
 
 class BufferRole(NodeRole[BufferNode]):
@@ -311,20 +302,20 @@ class BufferRole(NodeRole[BufferNode]):
                 known.setdefault(row.id, []).append(row)
         return known
 
-    def _scores_of(self, rows: Sequence[Row], call: Call) -> dict[str, _Said]:
-        found: dict[str, _Said] = {}
+    def _scores_of(self, rows: Sequence[Row], call: Call) -> dict[str, dict[str, Any]]:
+        """By row id, fields of its entry."""
+        fields: dict[str, dict[str, Any]] = {}
         for edge, table in call.delivered("scores").items():
-            scorer = table.scorer or edge.source.node
+            scorer = {"scorer": table.scorer or edge.source.node, "score_range": table.score_range}
             for row_id, score in deliver(call.context, rows, edge, table).values.items():
-                said = _Said(score=score, scorer=scorer, score_range=table.score_range)
-                found.setdefault(row_id, said)
-        return found
+                fields.setdefault(row_id, {"score": score, **scorer})
+        return fields
 
     def _take(
         self,
         rows: Sequence[Row],
         port: str,
-        scores: Mapping[str, _Said],
+        scores: Mapping[str, Mapping[str, Any]],
         context: Context,
     ) -> None:
         section, memory = self._section(context), self._memory
@@ -337,15 +328,12 @@ class BufferRole(NodeRole[BufferNode]):
             if value is not None and value in known:
                 continue
             known.add(value)
-            said = scores.get(row.id, _Said())
             entry = Entry(
                 serial=memory.serial,
                 port=port,
                 iteration=memory.iteration,
                 row=row.owned(),
-                score=said.score,
-                scorer=said.scorer,
-                score_range=said.score_range,
+                **scores.get(row.id, {}),
             )
             memory.serial += 1
             memory.written += 1

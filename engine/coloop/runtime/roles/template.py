@@ -42,14 +42,9 @@ class TemplateRole(NodeRole[TemplateNode]):
                 if row.id in delivery.values
             }
 
-        library = [
-            template_row(self._node, row, {}, call)
-            for table in call.tables("library")
-            for row in table.rows
-        ]
         written = self._compiled(section).apply(
             [template_row(self._node, row, scores_of(row), call) for row in rows],
-            library=library if call.tables("library") else None,
+            library=library_of(self._node, call),
             runner=self._runner(section, len(rows), call),
         )
         out: list[Row] = []
@@ -104,6 +99,13 @@ def template_row(node: str, row: Row, scores: Mapping[str, Score], call: Call) -
         earlier=_Earlier(row, call.past),
         seed=seed,
     )
+
+
+def library_of(node: str, call: Call) -> list[TemplateRow] | None:
+    """The rows at `library`; None where nothing is connected there."""
+    tables = call.tables("library")
+    rows = [template_row(node, row, {}, call) for table in tables for row in table.rows]
+    return rows if tables else None
 
 
 class _Earlier:
@@ -180,13 +182,8 @@ class Prompting:
         """
         if self._program is None or self._program.template is not template:
             self._program = PromptProgram.from_template(template, node=self._node)
-        library = [
-            template_row(self._node, row, {}, call)
-            for table in call.tables("library")
-            for row in table.rows
-        ]
         own = [
             template_row(self._node, row, scores, call)
             for row, scores in zip(rows, incoming, strict=True)
         ]
-        return Prompts(self._program, own, library if call.tables("library") else None)
+        return Prompts(self._program, own, library_of(self._node, call))

@@ -65,7 +65,7 @@ class Writer:
 
     def __init__(self, node: str) -> None:
         self._node = node
-        self._fits = prompts_of(node)
+        self.fits = prompts_of(node)
 
     def run(self, row_prompts: Sequence[RowPrompt], call: Call) -> Outcome:
         """Rollouts to these prompts, with the metrics of what was written; those to which the node
@@ -106,7 +106,7 @@ class Writer:
         make(enumerate(replies))
         if greedy_extra:
             told |= self._add_greedy(row_prompts, families, call)
-        metrics, alerts = self._fits.count(replies, is_probe=call.is_probe)
+        metrics, alerts = self.fits.count(replies, is_probe=call.is_probe)
         children = tuple(child for place in sorted(families) for child in families[place])
         texts = [child.tokens for child in children if child.tokens]
         drawn = ((child.id, child.tokens.log_probs) for child in children if child.tokens)
@@ -259,12 +259,6 @@ class Writer:
             heard = sum(text.heard for text in texts)
             found |= {"turns/tokens": heard / len(texts), **turn_measures(told)}
         return found
-
-    def state(self) -> dict[str, Any]:
-        return self._fits.state()
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        self._fits.load_state(state)
 
 
 def _places_of_a_prompt(spec: LoopSpec) -> int:

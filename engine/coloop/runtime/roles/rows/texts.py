@@ -300,13 +300,20 @@ def rows_of(node: str) -> Fits:
 
 
 def rollout_row(
-    node: str, parent: Row, k: int, tokens: Tokens, prompt: Prompt, columns: Mapping[str, Any]
+    node: str,
+    parent: Row,
+    k: int,
+    tokens: Tokens,
+    prompt: Prompt,
+    columns: Mapping[str, Any],
+    key: str | None = None,
 ) -> Row:
     """The k-th child that a node wrote from a row.
 
     Args:
         prompt: to which it is the answer.
-        columns: beside those of every text.
+        columns: beside those of every text, or in their place.
+        key: of its id; None: k.
     """
     own = {
         "completion": tokens.text,
@@ -314,7 +321,8 @@ def rollout_row(
         "finished": tokens.finished,
         **columns,
     }
-    return child_row(node, parent, k, own, tokens=tokens, version=tokens.version, prompt=prompt)
+    version = tokens.version
+    return child_row(node, parent, k, own, tokens=tokens, version=version, key=key, prompt=prompt)
 
 
 def sampling_of(

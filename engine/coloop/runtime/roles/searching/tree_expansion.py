@@ -11,13 +11,12 @@ from typing import Any
 
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row
-from coloop.data.tables.row import child_row
 from coloop.errors import DataError
 from coloop.runtime.roles.generation.conversations import SILENT
 from coloop.runtime.roles.generation.writer import RowPrompt, Texts, Writer
 from coloop.runtime.roles.protocol import Call
 from coloop.runtime.roles.rows.scored import step_ends
-from coloop.runtime.roles.rows.texts import prompt_of
+from coloop.runtime.roles.rows.texts import prompt_of, rollout_row
 from coloop.runtime.roles.searching.graders import Grader, SearchEnvironment, Valuer
 from coloop.runtime.roles.searching.trees import (
     CHANCES,
@@ -121,21 +120,6 @@ def columns_of(state: str | None) -> dict[str, Any]:
     return {} if state is None else {"prompt": state}
 
 
-@dataclass(slots=True)
-class _Live:
-    """A search that waits for what it asked for."""
-
-    root: Root
-    requests: Sequence[ExpansionRequest] = ()
-    grown: dict[int, Grown] = field(default_factory=dict)
-    """By the place of the request."""
-
-    @property
-    def is_told(self) -> bool:
-        """Whether it is known what came of all its requests."""
-        return len(self.grown) == len(self.requests)
-
-
 @dataclass(kw_only=True)
 class TreeExpansion:
     """Expands the trees of many rows in waves, with one generation and one scoring call each."""
@@ -161,8 +145,8 @@ class TreeExpansion:
     @property
     def alerts(self) -> dict[str, str]:
         """What those who were asked had to say, by code."""
-        asked = [one for one in (self.valuer, self.grader) if one is not None]
-        return {code: message for one in asked for code, message in one.alerts.items()}
+        asked = [node for node in (self.valuer, self.grader) if node is not None]
+        return {code: message for node in asked for code, message in node.alerts.items()}
 
     def grow(self, roots: Sequence[Root], assess: Assess | None = None) -> dict[str, list[Found]]:
         """What each search finds, by its key.
@@ -172,15 +156,15 @@ class TreeExpansion:
         """
         assess = assess or self.graded
         results: dict[str, list[Found]] = {}
-        live = [one for one in map(_Live, roots) if self._asks(one, None, results)]
+        live = [root for root in roots if self._asks(root, None, results)]
         while live:
             self.call.tick(len(results), len(roots))
             self._wave(live, assess)
             live = [
-                one
-                for one in live
-                if not one.is_told
-                or self._asks(one, [one.grown[n] for n in range(len(one.requests))], results)
+                root
+                for root in live
+                if not root.is_told
+                or self._asks(root, [root.grown[n] for n in range(len(root.requests))], results)
             ]
         return results
 
@@ -271,24 +255,10 @@ class TreeExpansion:
         Args:
             columns: beside those of every text.
         """
-        tokens = path.tokens
-        own = {
-            "completion": tokens.text,
-            "length": len(tokens.token_ids) - tokens.heard,
-            "finished": tokens.finished and not path.is_open,
-            **SILENT.columns,
-            **(columns or {}),
-        }
-        child = child_row(
-            self.node,
-            root,
-            k,
-            own,
-            tokens=tokens,
-            version=tokens.version,
-            key=key,
-            prompt=own["prompt"] if "prompt" in own else prompt_of(root, self.node),
-        )
+        finished = path.tokens.finished and not path.is_open
+        own = {"finished": finished, **SILENT.columns, **(columns or {})}
+        prompt = own["prompt"] if "prompt" in own else prompt_of(root, self.node)
+        child = rollout_row(self.node, root, k, path.tokens, prompt, own, key)
         return replace(child, writer=self.policy)
 
     def labelled(
@@ -318,39 +288,36 @@ class TreeExpansion:
         found = step_ends(rows, self.node, self.call.context, self.separator)
         return [tuple(sorted(set(found[row.id]))) for row in rows]
 
-    def _asks(self, one: _Live, grown: list[Grown] | None, results: dict[str, list[Found]]) -> bool:
+    def _asks(self, root: Root, grown: list[Grown] | None, results: dict[str, list[Found]]) -> bool:
         """Whether a search asks for more, once it is told what came of its requests."""
         try:
-            one.requests = one.root.search.send(grown)  # type: ignore[arg-type]
+            root.requests = root.search.send(grown)  # type: ignore[arg-type]
         except StopIteration as ended:
-            results[one.root.key] = ended.value
+            results[root.key] = ended.value
             return False
-        one.grown = {}
+        root.grown = {}
         return True
 
-    def _wave(self, live: Sequence[_Live], assess: Assess) -> None:
-        open_ones: list[tuple[_Live, int, ExpansionRequest]] = []
-        for one in live:
-            for place, request in enumerate(one.requests):
-                if place in one.grown:
+    def _wave(self, live: Sequence[Root], assess: Assess) -> None:
+        pending: list[tuple[Root, int, ExpansionRequest]] = []
+        for root in live:
+            for index, request in enumerate(root.requests):
+                if index in root.grown:
                     continue
                 if request.length < self.longest:
-                    open_ones.append((one, place, request))
+                    pending.append((root, index, request))
                 else:
-                    one.grown[place] = []
-        said = self.search_budget.look(
-            [
-                (one.root.key, request, self.longest - request.length)
-                for one, _, request in open_ones
-            ]
+                    root.grown[index] = []
+        grants = self.search_budget.look(
+            [(root.key, request, self.longest - request.length) for root, _, request in pending]
         )
-        granted = [asked for asked, is_granted in zip(open_ones, said, strict=True) if is_granted]
-        for (one, place, _), is_granted in zip(open_ones, said, strict=True):
+        granted = [asked for asked, is_granted in zip(pending, grants, strict=True) if is_granted]
+        for (root, index, _), is_granted in zip(pending, grants, strict=True):
             if is_granted is False:
-                one.grown[place] = None
-        grown = self._grown([(one.root, request) for one, _, request in granted], assess)
-        for (one, place, _), paths in zip(granted, grown, strict=True):
-            one.grown[place] = paths
+                root.grown[index] = None
+        grown = self._grown([(root, request) for root, _, request in granted], assess)
+        for (root, index, _), paths in zip(granted, grown, strict=True):
+            root.grown[index] = paths
 
     def _grown(
         self, requests: Sequence[tuple[Root, ExpansionRequest]], assess: Assess

@@ -115,14 +115,22 @@ def chance_of(paths: Sequence[Path]) -> float | None:
     return sum(scores) / len(scores) if scores else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Root:
-    """A row from which a search goes out."""
+    """A row from which a search goes out, and what that waits for."""
 
     row: Row
     key: str
     """Of its tree; it decides what is drawn."""
     search: Search
+    requests: Sequence[ExpansionRequest] = ()
+    grown: dict[int, Grown] = field(default_factory=dict)
+    """By the index of the request."""
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it is known what came of all its requests."""
+        return len(self.grown) == len(self.requests)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -186,10 +186,10 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
         return row.with_columns(self._node, {ORDERS: [number for _, number in sorted(said)]})
 
     def state(self) -> dict[str, Any]:
-        return {"writer": self._writer.state(), "rows": super().state()}
+        return {"writer": self._writer.fits.state(), "rows": super().state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        self._writer.load_state(state["writer"])
+        self._writer.fits.load_state(state["writer"])
         super().load_state(state["rows"])
 
 
