@@ -342,7 +342,7 @@ def test_what_branches_share_is_computed_once(
 
     assert read == [prompt]
     assert extended[0] == (0, 3)  # nothing is read again, and three texts have it
-    assert engine._kept._texts == {}
+    assert engine._kept._token_ids == {}
 
 
 def test_a_full_text_does_not_branch(hosts: WorkerGroup) -> None:

@@ -152,7 +152,7 @@ def _with_advantages_of_tokens(
         staying,
         advantages=tuple(staying.numbers_or_arrays(advantages)),
         returns=None if returns is None else tuple(staying.arrays(returns)),
-        returns_at={ahead: tuple(staying.arrays(found)) for ahead, found in others.items()},
+        returns_at={ahead: tuple(staying.arrays(own)) for ahead, own in others.items()},
         metrics=_advantage_metrics(advantages[staying.taught_mask]),
     )
 

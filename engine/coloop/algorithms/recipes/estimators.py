@@ -143,8 +143,8 @@ def per_draw(
         return estimate(events)
     is_first = torch.ones_like(of, dtype=torch.bool)
     is_first[1:] = of[1:] != of[:-1]
-    found = estimate(_written_out(events, of))
-    kept = found.at(is_first[found.rows])
+    estimated = estimate(_written_out(events, of))
+    kept = estimated.at(is_first[estimated.rows])
     return replace(kept, rows=of[kept.rows])
 
 
@@ -154,8 +154,8 @@ def _written_out(events: GroupedRewards, of: Tensor) -> GroupedRewards:
     begins = sizes.cumsum(0) - sizes
     own = sizes[of]  # events of each copy
     rows = torch.arange(of.numel()).repeat_interleave(own)
-    place = torch.arange(rows.numel()) - (own.cumsum(0) - own)[rows]
-    return replace(events.at(begins[of][rows] + place), rows=rows)
+    index = torch.arange(rows.numel()) - (own.cumsum(0) - own)[rows]
+    return replace(events.at(begins[of][rows] + index), rows=rows)
 
 
 # An edge says of a row a number (an event at the last trained token), numbers at token positions,
@@ -230,15 +230,15 @@ def sum_of_normalised_edges(
         own = clip_events(_events([at or {} for at in scores], rows), settings, is_before=True)
         own = normalise_rows(own, rows, settings)
         own = clip_events(own, settings, is_before=False)
-        for row, place, value in zip(
+        for row, token, value in zip(
             own.rows.tolist(), own.positions.tolist(), own.values.tolist(), strict=True
         ):
-            combined[row][place] = combined[row].get(place, 0.0) + edge.weight * value
+            combined[row][token] = combined[row].get(token, 0.0) + edge.weight * value
         for row, at in enumerate(scores):
             weights[row] += 0.0 if at is None else abs(edge.weight)
     if credit.missing == "mean_of_available":
         combined = [
-            {place: value / weight for place, value in at.items()}
+            {token: value / weight for token, value in at.items()}
             for at, weight in zip(combined, weights, strict=True)
         ]
     events = _events(combined, rows)
@@ -279,12 +279,12 @@ def _at_tokens(edge: EdgeScores, rows: CreditBatch, row: int) -> dict[int, float
 
 
 def _events(values: Sequence[dict[int, float]], rows: CreditBatch) -> GroupedRewards:
-    flat = [(row, place, at[place]) for row, at in enumerate(values) for place in sorted(at)]
+    flat = [(row, token, at[token]) for row, at in enumerate(values) for token in sorted(at)]
     index = torch.tensor([row for row, _, _ in flat], dtype=torch.long)
     return GroupedRewards(
         values=torch.tensor([value for _, _, value in flat], dtype=torch.float64),
         groups=rows.group_numbers[index],
         rows=index,
         lengths=rows.lengths[index],
-        positions=torch.tensor([place for _, place, _ in flat], dtype=torch.long),
+        positions=torch.tensor([token for _, token, _ in flat], dtype=torch.long),
     )

@@ -71,6 +71,6 @@ def moved_frequencies(
 def class_weights(frequencies: Frequencies, *, shape: str) -> dict[float, float]:
     """f^-p / Σ f^(1-p) of each class, p by the shape."""
     power = EXPONENTS[shape]
-    there = {one: share for one, share in frequencies.items() if share > 0}
+    there = {label: share for label, share in frequencies.items() if share > 0}
     mean = sum(share ** (1 - power) for share in there.values())
-    return {one: share**-power / mean for one, share in there.items()}
+    return {label: share**-power / mean for label, share in there.items()}

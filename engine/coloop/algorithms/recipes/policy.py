@@ -92,17 +92,17 @@ class PolicyRecipe(Recipe):
         assert isinstance(batch, Batch)
         assert outputs.log_probs is not None
         old, mask = outputs.log_probs, own_tokens(batch)
-        found = {"log_probs_old": old}
+        prepared = {"log_probs_old": old}
         name = CHOSEN_TOKENS.get(settings.loss)
         if name is None:
-            return found
+            return prepared
         covariances = losses.token_covariances(old, _advantages(batch), mask)
         share = settings.covariance_share
         if settings.loss == "clip_cov":
             chosen = losses.clip_cov_keep(covariances, mask, share=share, generator=generator)
         else:
             chosen = losses.kl_cov_select(covariances, mask, share=share)
-        return {**found, name: chosen.float()}
+        return {**prepared, name: chosen.float()}
 
     def credit(self, rows: CreditBatch, settings: ResolvedRewards, credit: Credit) -> CreditBatch:
         return credit_rows(rows, settings, credit)
@@ -160,13 +160,13 @@ class PolicyRecipe(Recipe):
         assert outputs.log_probs is not None
         mask, log_probs = own_tokens(batch), outputs.log_probs.detach()
         estimator = "k3" if settings.kl is None else settings.kl.estimator
-        found = {
+        tokens = {
             "advantage": torch.where(mask, _advantages(batch), 0.0),
             "log_ratio": losses.log_ratios(log_probs, old, mask),
             **tokens_of_words(outputs, mask, batch.log_probs_reference, estimator),
         }
         clipped = _clipped(batch, log_probs, old, mask, settings)
-        return found if clipped is None else {**found, "clipped": clipped.float()}
+        return tokens if clipped is None else {**tokens, "clipped": clipped.float()}
 
     def _token_metrics(
         self, batch: Batch, outputs: ModelOutputs, old: Tensor, settings: ResolvedRewards

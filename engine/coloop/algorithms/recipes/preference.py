@@ -162,14 +162,14 @@ def preference_loss(
 
 def _divergence(batch: PairBatch, outputs: ModelOutputs, settings: ResolvedPreference) -> Tensor:
     """z0 = max(0, mean of log ratios of answers to other prompts), 0 without any. (P,)."""
-    found = torch.zeros(())
+    divergence = torch.zeros(())
     if batch.extra is not None:
         assert outputs.extra is not None
         assert outputs.extra.log_probs is not None
         ratios = _log_ratios(outputs.extra.log_probs, batch.extra, settings)  # (N,)
         counts = batch.extra.row_counts
-        found = ((counts * ratios).sum() / counts.sum()).clamp(min=0.0)
-    return found.float().repeat(batch.size)
+        divergence = ((counts * ratios).sum() / counts.sum()).clamp(min=0.0)
+    return divergence.float().repeat(batch.size)
 
 
 def _log_ratios(log_probs: Tensor, texts: Batch, settings: ResolvedPreference) -> Tensor:
@@ -194,13 +194,13 @@ def _soft_labels(batch: PairBatch, settings: ResolvedPreference) -> Tensor | Non
 
 
 def _prepared(batch: PairBatch, settings: ResolvedPreference) -> dict[str, Tensor]:
-    found = {name: batch.given(name) for name in PREPARED.get(settings.loss, ())}
-    missing = sorted(name for name, one in found.items() if one is None)
+    by_name = {name: batch.given(name) for name in PREPARED.get(settings.loss, ())}
+    missing = sorted(name for name, numbers in by_name.items() if numbers is None)
     if missing:
         raise ValueError(
             f"loss {settings.loss!r} needs what `prepare` measures: {', '.join(missing)}"
         )
-    return {name: one for name, one in found.items() if one is not None}
+    return {name: numbers for name, numbers in by_name.items() if numbers is not None}
 
 
 def _metrics(chosen: Tensor, rejected: Tensor, name: str, beta: float = 1.0) -> Shown:

@@ -139,14 +139,14 @@ def tokens_of_words(
     estimator: KlEstimator | str = "k3",
 ) -> dict[str, Tensor]:
     """The same by the token, with its log-prob: (B, T) by name, 0 outside the mask."""
-    found: dict[str, Tensor] = {}
+    numbers: dict[str, Tensor] = {}
     if outputs.log_probs is not None:
-        found["log_prob"] = outputs.log_probs.detach()
+        numbers["log_prob"] = outputs.log_probs.detach()
     if outputs.entropy is not None:
-        found["entropy"] = outputs.entropy.detach()
+        numbers["entropy"] = outputs.entropy.detach()
     if reference is not None and outputs.log_probs is not None:
-        found["kl"] = kl_divergence(outputs.log_probs.detach(), reference, estimator=estimator)
-    return {name: torch.where(mask, one, 0.0) for name, one in found.items()}
+        numbers["kl"] = kl_divergence(outputs.log_probs.detach(), reference, estimator=estimator)
+    return {name: torch.where(mask, values, 0.0) for name, values in numbers.items()}
 
 
 def shown_of_words(outputs: ModelOutputs, mask: Tensor, reference: Tensor | None) -> Shown:

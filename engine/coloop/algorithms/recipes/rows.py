@@ -192,8 +192,8 @@ def pad(rows: Sequence[NDArray[Any]], dtype: torch.dtype) -> Tensor:
     width = max((len(row) for row in rows), default=0) or 1
     full = torch.zeros((len(rows), width), dtype=dtype)
     view = full.numpy()
-    for place, row in enumerate(rows):
-        view[place, : len(row)] = row
+    for index, row in enumerate(rows):
+        view[index, : len(row)] = row
     return full
 
 
@@ -213,10 +213,10 @@ def balanced_counts(
     else:
         order = random.Random(seed).sample(draws, len(draws))
     rounds, rest = divmod(to, len(order))
-    found = [0] * len(counts)
-    for place, row in enumerate(order):
-        found[row] += rounds + (place < rest)
-    return found
+    new_counts = [0] * len(counts)
+    for index, row in enumerate(order):
+        new_counts[row] += rounds + (index < rest)
+    return new_counts
 
 
 # Names of the numbers with which a row of `rewards` says for whom it is.
@@ -266,12 +266,12 @@ def returns_over_rounds(
             rewards
             land where a row's own score is one by the token.
     """
-    found = list(scores)
-    for place in sorted(range(len(scores)), key=lambda one: -rounds[one]):
-        later = [total for one in below[place] if (total := _total(found[one])) is not None]
+    returns = list(scores)
+    for row in sorted(range(len(scores)), key=lambda one: -rounds[one]):
+        later = [total for one in below[row] if (total := _total(returns[one])) is not None]
         if later and discount:
-            found[place] = _plus(found[place], discount * fmean(later), last_tokens[place])
-    return found
+            returns[row] = _plus(returns[row], discount * fmean(later), last_tokens[row])
+    return returns
 
 
 def _plus(score: Score, more: float, position: int) -> Score:

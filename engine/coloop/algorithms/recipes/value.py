@@ -59,16 +59,16 @@ class ValueRecipe(Recipe):
         weights = token_weights(
             mask, "token_mean", row_weights=batch.row_weights, row_counts=batch.row_counts
         )
-        said, count = values.detach(), mask.sum()
-        moved = (said - old).abs() > (float("inf") if settings.clip is None else settings.clip)
+        shown, count = values.detach(), mask.sum()
+        moved = (shown - old).abs() > (float("inf") if settings.clip is None else settings.clip)
         return LossOutput(
             total=masked_sum(weights * tokens, mask),
             metrics={
-                "value/mean": (masked_sum(said, mask), count),
+                "value/mean": (masked_sum(shown, mask), count),
                 "return/mean": (masked_sum(batch.returns, mask), count),
                 "clip_fraction": ((moved & mask).sum(), count),
             },
-            explained={"explained_variance": (batch.returns[mask], said[mask])},
+            explained={"explained_variance": (batch.returns[mask], shown[mask])},
         )
 
 

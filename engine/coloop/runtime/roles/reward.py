@@ -20,14 +20,12 @@ from coloop.runtime.roles.rows.outside import Outside, RewardResult, Source
 from coloop.runtime.roles.rows.scored import StepScores, at_ends, listed, scored_outcome, step_ends
 from coloop.runtime.roles.rows.texts import FittingRole
 from coloop.runtime.roles.verifiers.discriminative import Classifier, bounds_of
-from coloop.runtime.roles.verifiers.judge import finished
+from coloop.runtime.roles.verifiers.judge import ROW_PORTS, finished
 from coloop.spec.builtins import Column
 from coloop.spec.nodes import RewardNode
 from coloop.spec.plugins import Builtin
 from coloop.spec.reward import ModelSource, PythonSource, RemoteSource, ScoreAs
 from coloop.workers.messages import TooLong
-
-ROW_PORTS = ("rollouts", "rows", "comparisons")
 
 
 class RewardRole(FittingRole[RewardNode]):

@@ -11,25 +11,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from coloop.workers.rollout.decoder import Lines
 from coloop.workers.rollout.protocol import Generation
 
+_of_siblings = attrgetter(
+    *("max_new_tokens", "temperature", "top_p", "top_k", "stop", "greedy"),
+    *("seed_from", "stop_from", "continues"),
+)
 
-def are_siblings(one: Generation, other: Generation) -> bool:
+
+def are_siblings(request: Generation, other: Generation) -> bool:
     """Whether requests differ in name, seed and script alone."""
-    return (
-        one.prompt_ids is other.prompt_ids
-        and one.max_new_tokens == other.max_new_tokens
-        and one.temperature == other.temperature
-        and one.top_p == other.top_p
-        and one.top_k == other.top_k
-        and one.stop == other.stop
-        and one.greedy == other.greedy
-        and one.seed_from == other.seed_from
-        and one.stop_from == other.stop_from
-        and one.continues == other.continues
-    )
+    is_of_prompt = request.prompt_ids is other.prompt_ids
+    return is_of_prompt and bool(_of_siblings(request) == _of_siblings(other))
 
 
 Group = list[Generation]
@@ -147,20 +143,14 @@ class Requirements:
         new = request.max_new_tokens + SLACK
         self.width = max(self.width, new)
         self.length = max(self.length, len(request.prompt_ids) + new)
-        if takes_likeliest(request):
-            self.is_greedy = True
-        else:
-            self.draws = True
-        if request.temperature not in (0, 1):
-            self.tempers = True
-        if request.top_p < 1:
-            self.top_p = True
-        if request.top_k is not None:
-            self.top_k = True
-        if request.stop:
-            self.stops = True
-        if request.script:
-            self.scripts = True
+        is_greedy = takes_likeliest(request)
+        self.is_greedy |= is_greedy
+        self.draws |= not is_greedy
+        self.tempers |= request.temperature not in (0, 1)
+        self.top_p |= request.top_p < 1
+        self.top_k |= request.top_k is not None
+        self.stops |= bool(request.stop)
+        self.scripts |= bool(request.script)
 
     @property
     def cuts(self) -> bool:
@@ -177,39 +167,33 @@ def takes_likeliest(request: Generation) -> bool:
 # anew.
 
 
-@dataclass(slots=True)
-class _Kept:
-    token_ids: tuple[int, ...]
-    lines: Lines | None
-
-
 class KeptTexts:
     def __init__(self, most_bytes: int) -> None:
         """`most_bytes`: of all keys and values together."""
         self._most_bytes = most_bytes
-        self._texts: dict[int, _Kept] = {}
-        self._cached: dict[int, int] = {}  # bytes of the lines of a ticket, longest unused first
+        self._token_ids: dict[int, tuple[int, ...]] = {}  # by ticket
+        self._lines: dict[int, Lines] = {}  # by ticket, longest unused first
         self._bytes = 0
 
     def add(self, ticket: int, token_ids: Sequence[int], lines: Lines | None) -> None:
-        self._texts[ticket] = _Kept(tuple(token_ids), lines)
+        self._token_ids[ticket] = tuple(token_ids)
         if lines is None:
             return
-        self._cached[ticket] = lines.nbytes
+        self._lines[ticket] = lines
         self._bytes += lines.nbytes
         while self._bytes > self._most_bytes:
-            self._drop(next(iter(self._cached)))
+            self._drop(next(iter(self._lines)))
 
     def problem(self, request: Generation) -> str | None:
         """Why a request cannot continue the text that it names."""
         ticket = request.continues
         if ticket is None:
             return None
-        kept = self._texts.get(ticket)
+        kept = self._token_ids.get(ticket)
         if kept is None:
             return f"it continues request {ticket}, whose text is not cached"
-        length = len(kept.token_ids)
-        if tuple(request.prompt_ids[:length]) != kept.token_ids:
+        length = len(kept)
+        if tuple(request.prompt_ids[:length]) != kept:
             return (
                 f"its prompt does not begin with the {length} tokens of request {ticket},"
                 " which it continues"
@@ -217,23 +201,21 @@ class KeptTexts:
         return None
 
     def lines_of(self, ticket: int | None) -> Lines | None:
-        kept = self._texts.get(ticket) if ticket is not None else None
-        if kept is None or kept.lines is None:
+        if ticket is None or ticket not in self._lines:
             return None
-        self._cached[ticket] = self._cached.pop(ticket)  # type: ignore[index,arg-type]
-        return kept.lines
+        self._lines[ticket] = self._lines.pop(ticket)
+        return self._lines[ticket]
 
     def release(self, tickets: Iterable[int]) -> None:
         for ticket in tickets:
             self._drop(ticket)
-            self._texts.pop(ticket, None)
+            self._token_ids.pop(ticket, None)
 
     def forget_lines(self) -> None:
         """What was computed is no longer true, or its memory is wanted."""
-        for ticket in list(self._cached):
-            self._drop(ticket)
+        self._lines.clear()
+        self._bytes = 0
 
     def _drop(self, ticket: int) -> None:
-        self._bytes -= self._cached.pop(ticket, 0)
-        if ticket in self._texts:
-            self._texts[ticket].lines = None
+        lines = self._lines.pop(ticket, None)
+        self._bytes -= 0 if lines is None else lines.nbytes

@@ -282,7 +282,7 @@ def balanced(
         if row.id not in sizes:
             sizes[row.id] = float(np.abs(advantage).mean())
             groups.setdefault(key_of(row), []).append(row)
-    found: dict[str, float] = {}
+    new_counts: dict[str, float] = {}
     for key, rows in groups.items():
         counts = balanced_counts(
             [round(row.drawn) for row in rows],
@@ -291,8 +291,8 @@ def balanced(
             by=section.by,
             seed=derive_seed(call.context.seed, node, "balance", call.step, key),
         )
-        found |= {row.id: float(count) for row, count in zip(rows, counts, strict=True)}
-    return found
+        new_counts |= {row.id: float(count) for row, count in zip(rows, counts, strict=True)}
+    return new_counts
 
 
 def items_of(batches: Sequence[CreditBatch], counts: Counts) -> tuple[TokenSequence, ...]:
@@ -300,9 +300,9 @@ def items_of(batches: Sequence[CreditBatch], counts: Counts) -> tuple[TokenSeque
     if len(batches) == 1 and batches[0].settings.off_policy is None:
         return _items_of_one(batches[0], counts)
     rows = {row.id: row for row, _ in _advantages(batches)}
-    places = [{row.id: place for place, row in enumerate(batch.rows)} for batch in batches]
+    indices = [{row.id: index for index, row in enumerate(batch.rows)} for batch in batches]
     counted = ((row, counts.get(row.id, row.drawn)) for row in rows.values())
-    return tuple(_item(row, batches, places, count) for row, count in counted if count)
+    return tuple(_item(row, batches, indices, count) for row, count in counted if count)
 
 
 def _items_of_one(batch: CreditBatch, counts: Counts) -> tuple[TokenSequence, ...]:

@@ -121,8 +121,8 @@ class Prompts:
         it descends from none. As it was written it answers its own prompt."""
         if row.tokens is None:
             return None
-        above = [one for one in row.trail if one in self._ids]
-        nearest = min(above, key=lambda one: len(row.trail[one]), default=None)
+        above = [ancestor for ancestor in row.trail if ancestor in self._ids]
+        nearest = min(above, key=lambda ancestor: len(row.trail[ancestor]), default=None)
         if how.prompt == "as_written":
             return replace(row, group=nearest or row.group)
         if nearest is None:
@@ -143,12 +143,12 @@ def _over_rounds(
     rounds = credit_of(node, context).rounds
     if rounds is None:
         return scores
-    places = {row.id: place for place, row in enumerate(rows)}
+    index_of = {row.id: index for index, row in enumerate(rows)}
     below: list[list[int]] = [[] for _ in rows]
-    for place, row in enumerate(rows):
-        for above in (places[name] for name in row.trail if name in places):
+    for index, row in enumerate(rows):
+        for above in (index_of[name] for name in row.trail if name in index_of):
             if rows[above].round == row.round - 1:
-                below[above].append(place)
+                below[above].append(index)
     return returns_over_rounds(
         scores,
         rounds=[row.round for row in rows],
@@ -189,14 +189,14 @@ def _key_of(node: str, context: Context, name: str) -> Callable[[Row], Hashable]
     births = context.lineage.births_of(name)
 
     def ancestor(row: Row) -> str:
-        found = row.passed.get(name) or row.ancestor_born_at(*births)
-        if found is None:
+        row_id = row.passed.get(name) or row.ancestor_born_at(*births)
+        if row_id is None:
             raise DataError(
                 f"{node}: rows are grouped by `{name}`, but row {row.id} does not descend from a "
                 f"row of `{name}`; set a node from which all rows descend, or `prompt`",
                 node,
             )
-        return found
+        return row_id
 
     return ancestor
 

@@ -132,9 +132,9 @@ def teaching_items(
 def columns_that_no_pair_has(node: str, context: Context, given: Inputs) -> list[tuple[str, str]]:
     """Alerts about columns that a scorer of pairs reads, where none of the pairs has them."""
     entries = node_algorithms(context.spec, node)[PAIRS]
-    scorers = [one for one in entries if isinstance(one, BradleyTerry)]
-    wanted = [("margin", one.margin, "counts as 0") for one in scorers if one.margin]
-    wanted += [("soft", "probability", "counts as 1") for one in scorers if one.soft]
+    scorers = [scorer for scorer in entries if isinstance(scorer, BradleyTerry)]
+    wanted = [("margin", scorer.margin, "counts as 0") for scorer in scorers if scorer.margin]
+    wanted += [("soft", "probability", "counts as 1") for scorer in scorers if scorer.soft]
     pairs = [row for table in given.values() for row in table.rows]
     there = ", ".join(sorted({f"`{name}`" for row in pairs for name in row.columns}))
     return [
@@ -211,7 +211,7 @@ def _pair(row: Row, node: str, weight: float, reference: Any, margin: str) -> Pa
 def _loss_of_sure_pairs(entries: Sequence[Algorithm]) -> str | None:
     """A loss that wants pairs of which it is sure which side is better; None: there is none."""
     resolved = map(resolve_algorithm, entries)
-    losses = (one.loss for one in resolved if isinstance(one, ResolvedPreference))
+    losses = (settings.loss for settings in resolved if isinstance(settings, ResolvedPreference))
     return next((loss for loss in losses if loss not in SOFT_LOSSES), None)
 
 
@@ -237,9 +237,11 @@ def _with_others(pair: Pair, row: Row, other: Row | None, known: Any) -> Pair:
     """A pair with another's sides under its prompt, where the reference has measured them."""
     if other is None or f"{OTHER}chosen" not in known:
         return pair
-    said = {side: known[f"{OTHER}{side}"] for side in SIDES}
-    crossed = as_pair(row, said, giver=other)
-    extra = tuple(replace(one, count=pair.count) for one in (crossed.chosen, crossed.rejected))
+    log_probs = {side: known[f"{OTHER}{side}"] for side in SIDES}
+    crossed = as_pair(row, log_probs, giver=other)
+    extra = tuple(
+        replace(side_text, count=pair.count) for side_text in (crossed.chosen, crossed.rejected)
+    )
     return replace(pair, extra=extra)
 
 
@@ -276,7 +278,7 @@ TWO = 2
 
 
 def chooses(entries: Sequence[Algorithm]) -> LabelCrossEntropy | None:
-    return next((one for one in entries if isinstance(one, LabelCrossEntropy)), None)
+    return next((entry for entry in entries if isinstance(entry, LabelCrossEntropy)), None)
 
 
 def chosen_labels(
@@ -299,15 +301,15 @@ def chosen_sides(node: str, rows: Sequence[Row], context: Context, step: int) ->
     """Of each pair the label of the better side: as it would be shown, or of each side alone."""
     if not judges_in_words(context.spec, node):
         return [unit for row in rows for unit in _each_side(row)]
-    found: list[Unit] = []
+    units: list[Unit] = []
     for row_prompt in prompts_about(node, rows, context, step, compares=True):
         chance = _chance(row_prompt.row)
         text = _asked(node, row_prompt.row.id, row_prompt.prompt, context)
         turned = 1 - chance if row_prompt.columns.get(SWAPPED) else chance
-        found.append(
+        units.append(
             replace(text, id=f"{row_prompt.row.id}/{row_prompt.number}", numbers={LABEL: turned})
         )
-    return found
+    return units
 
 
 def _each_side(row: Row) -> list[Unit]:
@@ -364,5 +366,5 @@ def _target(row: Row, label: Any, node: str, entry: LabelCrossEntropy, context: 
 def _worth(section: Node, words: Sequence[str]) -> list[float]:
     """The label of each class: of two 1 and 0, of more their places, unless `values` says it."""
     values = getattr(getattr(section, "read", None), "values", None) or {}
-    own = [1.0, 0.0] if len(words) == TWO else [float(place) for place in range(len(words))]
+    own = [1.0, 0.0] if len(words) == TWO else [float(index) for index in range(len(words))]
     return [float(values.get(word, number)) for word, number in zip(words, own, strict=True)]
