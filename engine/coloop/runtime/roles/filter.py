@@ -11,7 +11,7 @@ from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Table, concat_rows, join_rows
 from coloop.runtime.roles.credit.credit_rows import group_keys, problem_of
 from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
-from coloop.runtime.roles.rows.inputs import deliver, only_delivered, round_by_round
+from coloop.runtime.roles.rows.inputs import deliveries, only_delivered, round_by_round
 from coloop.sandbox.process import Sandbox
 from coloop.spec.nodes import FilterNode
 from coloop.spec.reward import CODE_MEMORY_MIB
@@ -31,11 +31,9 @@ class FilterRole(NodeRole[FilterNode]):
 
     def run(self, call: Call) -> Outcome:
         tables = {port: call.tables(port)[0] for port in PORTS if port in call.inputs}
-        by = call.delivered("by")
         rows = self._rows(call)
-        scores = call.delivered("scores").items()
-        score = next((deliver(call.context, rows, edge, table) for edge, table in scores), None)
-        others = [deliver(call.context, rows, edge, table) for edge, table in by.items()]
+        score = next(iter(deliveries(call, "scores", rows)), None)
+        others = deliveries(call, "by", rows)
         rows = only_delivered(rows, [*others, *([score] if score is not None else [])])
         seen = [
             FilterRow(
@@ -43,7 +41,7 @@ class FilterRole(NodeRole[FilterNode]):
                 score=score.values[row.id] if score is not None else None,
                 by={
                     edge.source.node: delivery.values[row.id]
-                    for edge, delivery in zip(by, others, strict=True)
+                    for edge, delivery in zip(call.delivered("by"), others, strict=True)
                 },
                 group=group_of(row),
                 seed=self._seed(call, row.id) % 2**31,

@@ -6,7 +6,7 @@ from coloop.data.pairing import PairRow, pair_directly, pair_rows, relabel, side
 from coloop.data.tables import ABSENT, Row, Table, concat_rows, matched_rows
 from coloop.data.tables.row import joined_row
 from coloop.runtime.roles.protocol import Call, NodeRole, Outcome
-from coloop.runtime.roles.rows.inputs import deliver, joined_rows, meetings_of, round_by_round
+from coloop.runtime.roles.rows.inputs import deliveries, joined_rows, meetings_of, round_by_round
 from coloop.runtime.roles.rows.texts import SIDES, prompt_of
 from coloop.spec.nodes import PairsNode
 from coloop.spec.shaping import SideColumns
@@ -59,8 +59,7 @@ class PairsRole(NodeRole[PairsNode]):
         section = self._section(call.context)
         joined = joined_rows(self._node, call.context, call, ("rollouts",))
         rows = _sampled(joined)
-        scores = call.delivered("scores").items()
-        score = next((deliver(call.context, rows, edge, table) for edge, table in scores), None)
+        score = next(iter(deliveries(call, "scores", rows)), None)
         if score is not None:
             rows = tuple(row for row in rows if score.of(row) is not ABSENT)
         pairing = pair_rows(
@@ -94,13 +93,12 @@ class PairsRole(NodeRole[PairsNode]):
     def _relabelled(self, call: Call) -> tuple[list[Row], dict[str, int]]:
         section = self._section(call.context)
         rows = concat_rows(call.tables("pairs"))
-        given = call.delivered("preference")
+        given = call.tables("preference")
         if not given:
             return list(rows), {"left_out": 0}
-        edge, table = next(iter(given.items()))
-        delivery = deliver(call.context, rows, edge, table)
+        [delivery] = deliveries(call, "preference", rows)
         rows = tuple(row for row in rows if delivery.of(row) is not ABSENT)
-        low, high = table.score_range or (0.0, 1.0)
+        low, high = given[0].score_range or (0.0, 1.0)
         labels = relabel(
             [delivery.values[row.id] for row in rows],  # type: ignore[misc]
             low=low,

@@ -13,7 +13,7 @@ from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.row import child_row, joined_row
 from coloop.data.template import TemplateProgram, TemplateRow, Written
 from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
-from coloop.runtime.roles.rows.inputs import deliver, joined_rows, only_delivered
+from coloop.runtime.roles.rows.inputs import deliveries, joined_rows, only_delivered
 from coloop.sandbox.process import Sandbox
 from coloop.spec.nodes import TemplateNode
 from coloop.spec.reading import PromptTemplate
@@ -30,15 +30,14 @@ class TemplateRole(NodeRole[TemplateNode]):
     def run(self, call: Call) -> Outcome:
         section = self._section(call.context)
         rows = joined_rows(self._node, call.context, call, ("rows",))
-        given = call.delivered("scores")
-        deliveries = [deliver(call.context, rows, edge, table) for edge, table in given.items()]
-        rows = only_delivered(rows, deliveries)
-        names = [edge.source.node for edge in given]
+        delivered = deliveries(call, "scores", rows)
+        rows = only_delivered(rows, delivered)
+        names = [edge.source.node for edge in call.delivered("scores")]
 
         def scores_of(row: Row) -> dict[str, Score]:
             return {
                 name: delivery.values[row.id]
-                for name, delivery in zip(names, deliveries, strict=True)
+                for name, delivery in zip(names, delivered, strict=True)
                 if row.id in delivery.values
             }
 

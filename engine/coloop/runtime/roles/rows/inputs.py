@@ -91,13 +91,13 @@ def scored_rows(
     else:
         level = {e: table for e, table in scores.items() if is_concat or e.aggregate is None}
         rows = joined_inputs(node, context, level)
-    deliveries = [deliver(context, rows, edge, table) for edge, table in scores.items()]
+    delivered = deliveries(call, "scores", rows)
     if not is_concat:
-        rows = only_delivered(rows, deliveries)
+        rows = only_delivered(rows, delivered)
     incoming: list[dict[str, Score]] = [
         {
             edge.source.node: delivery.values[row.id]
-            for edge, delivery in zip(scores, deliveries, strict=True)
+            for edge, delivery in zip(scores, delivered, strict=True)
             if row.id in delivery.values
         }
         for row in rows
@@ -128,6 +128,12 @@ def deliver(context: Context, rows: Sequence[Row], edge: Edge, table: Table) -> 
         rises=attachment.rises or in_rounds,
         in_rounds=in_rounds,
     )
+
+
+def deliveries(call: Call, port: str, rows: Sequence[Row]) -> list[Delivery]:
+    """What each score edge at a port brings to these rows."""
+    edges = call.delivered(port).items()
+    return [deliver(call.context, rows, edge, table) for edge, table in edges]
 
 
 def only_delivered(rows: Sequence[Row], deliveries: Sequence[Delivery]) -> tuple[Row, ...]:
