@@ -16,6 +16,8 @@ export interface Checkpoint {
 
 export const MAX_MARKS = 1000;
 
+const WRITTEN: ReadonlySet<string> = new Set(["checkpoint"]);
+
 /** By the type of an event, what its mark says; null: there is none. */
 const LABELS: Record<Mark["kind"], (event: RunEvent) => string | null> = {
   phase: (event) => (event.state === "started" ? String(event.phase ?? event.name ?? "") : null),
@@ -51,11 +53,11 @@ export function marksNow(
 ): readonly Mark[] {
   if (kept === null) return marks;
   return marks.map((mark) =>
-    mark.kind === "checkpoint" ? { ...mark, isGone: !kept.has(mark.step) } : mark,
+    WRITTEN.has(mark.kind) ? { ...mark, isGone: !kept.has(mark.step) } : mark,
   );
 }
 
 export function checkpointOf(event: RunEvent): Checkpoint | null {
-  if (event.type !== "checkpoint" || typeof event.step !== "number") return null;
+  if (!WRITTEN.has(event.type) || typeof event.step !== "number") return null;
   return { step: event.step, path: String(event.path ?? ""), isBest: event.best === true };
 }
