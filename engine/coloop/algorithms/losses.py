@@ -226,9 +226,9 @@ def clip_cov_keep(
     candidates = (mask & (covariances > lowest) & (covariances < highest)).flatten()
     drop = min(max(int(share * int(mask.sum())), 1), int(candidates.sum()))
     keep = mask.flatten().clone()
-    found = candidates.nonzero().flatten()
-    order = torch.randperm(found.numel(), generator=generator, device=found.device)
-    keep[found[order[:drop]]] = False
+    indices = candidates.nonzero().flatten()
+    order = torch.randperm(indices.numel(), generator=generator, device=indices.device)
+    keep[indices[order[:drop]]] = False
     return keep.view_as(mask)
 
 

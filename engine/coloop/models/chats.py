@@ -58,17 +58,17 @@ def rendered_prompt(
 
 def _continued(tokenizer: PreTrainedTokenizerFast, messages: Messages, tools: Tools) -> str:
     """A chat up to its last content, as transformers' `continue_final_message` cuts it."""
-    said = messages[-1]["content"]
-    marked = [*messages[:-1], {**messages[-1], "content": said + CONTINUED}]
+    content = messages[-1]["content"]
+    marked = [*messages[:-1], {**messages[-1], "content": content + CONTINUED}]
     text = _rendered(tokenizer, marked, tools, is_open=False)[0]
-    place = text.rfind(CONTINUED.strip())
-    if place < 0 or said.strip() not in text:
+    end = text.rfind(CONTINUED.strip())
+    if end < 0 or content.strip() not in text:
         raise RequestRefused(
             f"the chat template of {_whose(tokenizer)} does not render the content of the last "
             "message, so the assistant cannot continue it; end the prompt with a user message"
         )
-    is_exact = text.startswith(CONTINUED, place)
-    return text[:place] if is_exact else text[:place].rstrip()
+    is_exact = text.startswith(CONTINUED, end)
+    return text[:end] if is_exact else text[:end].rstrip()
 
 
 def imitated_chat(
@@ -79,9 +79,9 @@ def imitated_chat(
     unclear."""
     whole = [*before, *after]
     answers = [
-        place
-        for place, message in enumerate(whole)
-        if place >= len(before) and message.get("role") == "assistant"
+        index
+        for index, message in enumerate(whole)
+        if index >= len(before) and message.get("role") == "assistant"
     ]
     if not answers:
         raise RequestRefused(
@@ -91,7 +91,7 @@ def imitated_chat(
     if marked:
         known = len(_rendered(tokenizer, before, tools, is_open=False)[1]) if before else 0
         return text, marked[known:]
-    return text, [_answer_in(tokenizer, text, whole, place, tools) for place in answers]
+    return text, [_answer_in(tokenizer, text, whole, index, tools) for index in answers]
 
 
 def encode_imitated(
@@ -115,20 +115,20 @@ def encode_imitated(
 
 
 def _answer_in(
-    tokenizer: PreTrainedTokenizerFast, text: str, whole: Messages, place: int, tools: Tools
+    tokenizer: PreTrainedTokenizerFast, text: str, whole: Messages, index: int, tools: Tools
 ) -> Span:
     """Where the message at a place stands in the text of a chat, its end mark included."""
-    opened = _rendered(tokenizer, whole[:place], tools, is_open=True)[0]
-    closed = _rendered(tokenizer, whole[: place + 1], tools, is_open=False)[0]
+    opened = _rendered(tokenizer, whole[:index], tools, is_open=True)[0]
+    closed = _rendered(tokenizer, whole[: index + 1], tools, is_open=False)[0]
     if not text.startswith(closed):
         raise RequestRefused(
-            f"the chat template of {_whose(tokenizer)} renders message {place} differently if "
+            f"the chat template of {_whose(tokenizer)} renders message {index} differently if "
             "others follow, so the tokens to imitate cannot be determined; mark them in the "
             "template (`{% generation %}`), or give each answer its own row"
         )
     start = len(opened)
     if not closed.startswith(opened):
-        start = _written_start(tokenizer, opened, closed, whole[:place], tools)
+        start = _written_start(tokenizer, opened, closed, whole[:index], tools)
     return start, len(closed.rstrip())
 
 
@@ -149,8 +149,8 @@ def _written_start(
     return start
 
 
-def _common(one: str, other: str) -> int:
-    return sum(takewhile(bool, map(eq, one, other)))
+def _common(left: str, right: str) -> int:
+    return sum(takewhile(bool, map(eq, left, right)))
 
 
 def _rendered(
@@ -161,19 +161,19 @@ def _rendered(
             "the prompt is a list of messages, but the model's tokenizer has no chat template; "
             "write the prompt as text (a template node can do it)"
         )
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         says = "content" in message or "tool_calls" in message
         if not isinstance(message.get("role"), str) or not says:
             raise RequestRefused(
-                f"message {place} of the chat has no role and content, it has {sorted(message)}"
+                f"message {index} of the chat has no role and content, it has {sorted(message)}"
             )
     kwargs: dict[str, Any] = tokenizer.init_kwargs.get(TEMPLATE_KWARGS) or {}
-    said: list[dict[str, Any]] = without_nulls(messages)
+    plain_messages: list[dict[str, Any]] = without_nulls(messages)
     given: list[Any] | None = None if tools is None else without_nulls(tools)
     if type(tokenizer).apply_chat_template is not PreTrainedTokenizerFast.apply_chat_template:
         # Code of its own, to which somebody said yes, writes its chats.
         own = tokenizer.apply_chat_template(
-            said, tools=given, tokenize=False, add_generation_prompt=is_open, **kwargs
+            plain_messages, tools=given, tokenize=False, add_generation_prompt=is_open, **kwargs
         )
         return str(own), []
     values = {
@@ -183,7 +183,7 @@ def _rendered(
         "add_generation_prompt": is_open,
     }
     try:
-        return render_chat(tokenizer.get_chat_template(tools=given), said, values)
+        return render_chat(tokenizer.get_chat_template(tools=given), plain_messages, values)
     except ValueError as problem:
         raise RequestRefused(f"the chat template of {_whose(tokenizer)}: {problem}") from None
 
@@ -197,9 +197,9 @@ def check_known(tokenizer: PreTrainedTokenizerFast, text: str, encoding: Encodin
     unknown = tokenizer.unk_token_id
     if unknown is None or unknown not in encoding.ids:
         return
-    for one, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
+    for token, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
         written = text[start:end]
-        if one == unknown and start < end and written.strip() != tokenizer.unk_token:
+        if token == unknown and start < end and written.strip() != tokenizer.unk_token:
             shown = text if len(text) <= 60 else f"{text[:57]}..."
             raise RequestRefused(
                 f"the tokenizer has no token for {written!r} in the text {shown!r}"

@@ -69,7 +69,7 @@ def _facts(model: Any, config: Any) -> dict[str, Any]:
 
 def _layers(model: Any, number: int) -> list[Any]:
     lists = [m for m in model.modules() if type(m).__name__ == "ModuleList"]
-    fitting = [one for one in lists if len(one) == number]
+    fitting = [layers for layers in lists if len(layers) == number]
     return list(max(fitting or lists, key=len, default=[]))
 
 
@@ -107,7 +107,7 @@ def _inner_width(config: Any, hidden: int) -> int:
 
 
 def _norms(layer: Any) -> int:
-    return sum("norm" in type(one).__name__.lower() for one in layer.children()) or 2
+    return sum("norm" in type(module).__name__.lower() for module in layer.children()) or 2
 
 
 def _experts(parameters: Mapping[str, Any], config: Any, hidden: int) -> dict[str, float] | None:
@@ -115,17 +115,21 @@ def _experts(parameters: Mapping[str, Any], config: Any, hidden: int) -> dict[st
         config, "num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"
     )
     used = _first(config, "num_experts_per_tok", "moe_k", "moe_topk", "top_k_experts", "moe_top_k")
-    routed = {n: one for n, one in parameters.items() if ".experts." in n and "shared" not in n}
+    routed = {
+        n: weight for n, weight in parameters.items() if ".experts." in n and "shared" not in n
+    }
     if not routed or not number or not used:
         return None
-    whole = sum(one.numel() for one in routed.values())
+    whole = sum(weight.numel() for weight in routed.values())
     blocks = {name.partition("experts")[0] for name in routed}
-    down = sum(one.numel() for name, one in routed.items() if "down" in name or "w2" in name)
+    down = sum(weight.numel() for name, weight in routed.items() if "down" in name or "w2" in name)
     down -= sum(
-        one.numel() for name, one in routed.items() if name.endswith("bias") and "down" in name
+        weight.numel()
+        for name, weight in routed.items()
+        if name.endswith("bias") and "down" in name
     )
     inner = down / max(len(blocks) * number * hidden, 1)
-    shared = sum(one.numel() for name, one in parameters.items() if "shared_expert" in name)
+    shared = sum(weight.numel() for name, weight in parameters.items() if "shared_expert" in name)
     each = whole / (len(blocks) * number)
     return {
         "experts": number,

@@ -110,8 +110,8 @@ def read_weights(folder: Path, like: PreTrainedModel | None = None) -> Iterator[
 def shapes_in(folder: Path, read: Conversion) -> dict[str, torch.Size]:
     """The shape of each weight that a folder has for a model, by headers alone."""
     with _opened(folder) as places:
-        found = _converted(read, _known_parts(read, places), places, is_outline=True)
-        return {name: weight.shape for name, weight in found}
+        outlines = _converted(read, _known_parts(read, places), places, is_outline=True)
+        return {name: weight.shape for name, weight in outlines}
 
 
 def read_for(
@@ -141,8 +141,8 @@ def _converted(
     def weight_of(name: str) -> Tensor:
         if is_outline:
             return torch.empty(places[name].get_slice(name).get_shape(), device="meta")
-        found: Tensor = places[name].get_tensor(name)
-        return found
+        weight: Tensor = places[name].get_tensor(name)
+        return weight
 
     for part in parts:
         yield from read.converted(part, weight_of).items()
@@ -277,15 +277,15 @@ def save_adapter(
             link_tree(base, aside / BASE_FOLDER, without=("*.pt",))
         else:
             save_hf(aside / BASE_FOLDER, base, tokenizer)
-        found = load_file(aside / _WEIGHTS)
-        if any(not torch.equal(found[name], one) for name, one in tensors.items()):
+        written = load_file(aside / _WEIGHTS)
+        if any(not torch.equal(written[name], one) for name, one in tensors.items()):
             raise CheckpointError(f"the adapter saved in {folder} differs from the one in memory")
 
 
 def read_adapter(folder: Path) -> dict[str, Tensor]:
     """The adapter's weights by peft's names inside the model, on the CPU."""
     try:
-        return {_in(name): one for name, one in load_file(folder / _WEIGHTS).items()}
+        return {_in(name): weight for name, weight in load_file(folder / _WEIGHTS).items()}
     except (OSError, SafetensorError, ValueError, KeyError) as error:
         raise CheckpointError(f"the adapter in {folder} cannot be read: {error}") from error
 

@@ -71,19 +71,19 @@ def score_name(node: str, *, is_alone: bool) -> str:
 
 def scores_among(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The weights of score heads among those of a model, by node."""
-    found: dict[str, Tensor] = {}
+    scores: dict[str, Tensor] = {}
     for name, weight in weights.items():
         if name == score_name(ONLY, is_alone=True):
-            found[ONLY] = weight
+            scores[ONLY] = weight
         elif name.startswith(f"{SCORE}.") and name.endswith(f"{OF_NODE}.weight"):
-            found[name.removeprefix(f"{SCORE}.").removesuffix(f"{OF_NODE}.weight")] = weight
-    return found
+            scores[name.removeprefix(f"{SCORE}.").removesuffix(f"{OF_NODE}.weight")] = weight
+    return scores
 
 
 def head_for(model: nn.Module, node: str, of: str | None) -> nn.Linear | None:
     """The head with which a node's begins: of `of`, of its own name, or the only one."""
     heads = score_heads(model)
-    return next((heads[one] for one in (of, node, ONLY) if one in heads), None)
+    return next((heads[name] for name in (of, node, ONLY) if name in heads), None)
 
 
 def has_words(model: nn.Module) -> bool:
@@ -117,16 +117,16 @@ def with_head(
         raise ModelUnavailable(
             f"transformers has no model with a score head for {type(model).__name__}: {error}"
         ) from error
-    found = score_head(scorer)
-    if found is None:
+    new_head = score_head(scorer)
+    if new_head is None:
         raise ModelUnavailable(f"{type(scorer).__name__} has no matrix `{SCORE}` to score with")
     trunk: Any = model.base_model
     for part in trunk.modules():
         if getattr(part, "config", None) is model.config:
             part.config = config  # one for all of a model, as its settings change with it
     setattr(scorer, scorer.base_model_prefix, trunk)
-    weight = _new_weight(found.weight.shape, model, seed) if known is None else known.weight
-    found.weight = nn.Parameter(weight)
+    weight = _new_weight(new_head.weight.shape, model, seed) if known is None else known.weight
+    new_head.weight = nn.Parameter(weight)
     built: PreTrainedModel = scorer.train(model.training)
     return built
 
@@ -163,20 +163,20 @@ def with_each_head(
     `of`: the node whose weights the model's were, if any. `beside_words`: its words stay.
     """
     fitting = {}
-    for one in wanted:
-        head = head_for(model, one.node, of)
-        if head is not None and head.out_features == one.classes:
-            fitting[one.node] = head
+    for spec in wanted:
+        head = head_for(model, spec.node, of)
+        if head is not None and head.out_features == spec.classes:
+            fitting[spec.node] = head
     if ONLY in score_heads(model) and not fitting:
         _known_head(model, wanted[0].classes)
     heads = {}
-    for one in wanted:
-        if one.node in fitting:
-            weight = fitting[one.node].weight.detach().clone()
+    for spec in wanted:
+        if spec.node in fitting:
+            weight = fitting[spec.node].weight.detach().clone()
         else:
-            shape = one.classes, model.config.get_text_config().hidden_size
-            weight = _new_weight(shape, model, one.seed)
-        heads[one.node] = _linear(weight)
+            shape = spec.classes, model.config.get_text_config().hidden_size
+            weight = _new_weight(shape, model, spec.seed)
+        heads[spec.node] = _linear(weight)
     if beside_words:
         _check_words(model)
     elif has_words(model):
@@ -212,7 +212,7 @@ def writing_part(model: PreTrainedModel) -> PreTrainedModel:
     if not score_heads(model) or not has_words(model):
         return model
     part = copy.copy(model)
-    part._modules = {name: one for name, one in model._modules.items() if name != SCORE}
+    part._modules = {name: module for name, module in model._modules.items() if name != SCORE}
     return part
 
 

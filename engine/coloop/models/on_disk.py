@@ -66,10 +66,10 @@ class Conversion:
         renamings = [one for one in self.transforms if isinstance(one, WeightRenaming)]
         converters = [one for one in self.transforms if isinstance(one, WeightConverter)]
         by_pattern = {name: one for one in converters for name in one.source_patterns}
-        found: dict[str, list[tuple[str, str | None]]] = {}
+        by_target: dict[str, list[tuple[str, str | None]]] = {}
         for name in sorted(names, key=dot_natural_key):
             target, pattern = self._target(name, renamings, converters)
-            found.setdefault(target, []).append((name, pattern))
+            by_target.setdefault(target, []).append((name, pattern))
         return [
             Part(
                 target=target,
@@ -77,7 +77,7 @@ class Conversion:
                 patterns=tuple(pattern or name for name, pattern in members),
                 converter=None if members[0][1] is None else by_pattern[members[0][1]],
             )
-            for target, members in found.items()
+            for target, members in by_target.items()
         ]
 
     def _target(
@@ -96,7 +96,7 @@ class Conversion:
 
     def used(self) -> list[WeightTransform]:
         """The transforms that some name has asked for, for `to_disk`."""
-        return [one for one in self.transforms if one.was_used()]
+        return [transform for transform in self.transforms if transform.was_used()]
 
     def converted(self, part: Part, weight_of: Callable[[str], Tensor]) -> dict[str, Tensor]:
         """The weights of a part as the other side has them."""
@@ -109,8 +109,8 @@ class Conversion:
         with torch.no_grad():
             made = converter.convert(part.target, model=self.model, config=self.model.config)
         return {
-            name: (one[0] if isinstance(one, list) else one).contiguous()
-            for name, one in made.items()
+            name: (weight[0] if isinstance(weight, list) else weight).contiguous()
+            for name, weight in made.items()
         }
 
     def streamed(
@@ -137,8 +137,8 @@ def to_disk(model: PreTrainedModel) -> Conversion:
     if loaded is None:
         known = get_model_conversion_mapping(model, add_legacy=False)
         # Whether files had a prefix is known only of a model that was read from files.
-        loaded = [one for one in known if not isinstance(one, PrefixChange)]
-    back = [one.reverse_transform() for one in reversed(loaded)]
+        loaded = [transform for transform in known if not isinstance(transform, PrefixChange)]
+    back = [transform.reverse_transform() for transform in reversed(loaded)]
     return Conversion(model=model, transforms=back, is_to_disk=True)
 
 
@@ -157,8 +157,8 @@ def types_in(model: PreTrainedModel, dtype: torch.dtype) -> Callable[[str], torc
     strict, loose = family._keep_in_fp32_modules_strict, family._keep_in_fp32_modules
     kept = [*(strict or ())] if dtype in (torch.float16, torch.bfloat16) else []
     kept += [*(loose or ())] if dtype == torch.float16 else []
-    patterns = [re.compile(one.replace("*", ".*")) for one in kept]
-    return lambda name: torch.float32 if any(one.search(name) for one in patterns) else None
+    patterns = [re.compile(pattern.replace("*", ".*")) for pattern in kept]
+    return lambda name: torch.float32 if any(pattern.search(name) for pattern in patterns) else None
 
 
 def kind_of(config: PretrainedConfig) -> Any:
@@ -191,8 +191,8 @@ def damage_of_weights(path: Path) -> str | None:
             if size < COUNT_BYTES or count > min(LONGEST_HEADER, size - COUNT_BYTES):
                 return f"{path} has {size} bytes: it is truncated, or not a safetensors file"
             header = json.loads(file.read(count))
-        places = [one["data_offsets"] for name, one in header.items() if name != "__metadata__"]
-        wanted = COUNT_BYTES + count + max((int(place[1]) for place in places), default=0)
+        places = [entry["data_offsets"] for name, entry in header.items() if name != "__metadata__"]
+        wanted = COUNT_BYTES + count + max((int(offsets[1]) for offsets in places), default=0)
     except OSError as error:
         return f"{path} cannot be read: {error.strerror}"
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -212,8 +212,8 @@ def damage_in_checkpoint(folder: Path) -> str | None:
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return f"{folder.parent / 'manifest.json'} cannot be read"
     own = {
-        folder.parent / name: one
-        for name, one in hashes.items()
+        folder.parent / name: sha256_of
+        for name, sha256_of in hashes.items()
         if name.startswith(f"{folder.name}/") and not name.endswith(".pt")
     }
     try:

@@ -274,9 +274,9 @@ def _check_adapter(folder: Path) -> None:
 
 
 def _refuse_pickles(folder: Path) -> None:
-    found = sorted(file.name for pattern in PICKLES for file in folder.glob(pattern))
-    if found:
+    pickles = sorted(file.name for pattern in PICKLES for file in folder.glob(pattern))
+    if pickles:
         raise ModelUnavailable(
-            f"{folder} has its weights in {found[0]}, a pickle that could run any code when "
+            f"{folder} has its weights in {pickles[0]}, a pickle that could run any code when "
             f"loaded; {AS_SAFETENSORS}"
         )

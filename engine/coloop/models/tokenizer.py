@@ -123,17 +123,17 @@ UNFINISHED = "\ufffd"
 
 def pieces(tokenizer: PreTrainedTokenizerFast, token_ids: Ids | Sequence[int]) -> list[str]:
     """The text of each token, marks included; a character of several tokens is at the last one."""
-    ids = [int(one) for one in token_ids]
-    found: list[str] = []
+    ids = [int(token) for token in token_ids]
+    texts: list[str] = []
     start, known = 0, ""  # what is decoded again, so that a token knows what stands before it
-    for place in range(len(ids)):
-        text = _decoded_with_marks(tokenizer, ids[start : place + 1])
-        is_whole = not text.endswith(UNFINISHED) or place == len(ids) - 1
-        found.append(text[len(known) :] if is_whole else "")
+    for index in range(len(ids)):
+        text = _decoded_with_marks(tokenizer, ids[start : index + 1])
+        is_whole = not text.endswith(UNFINISHED) or index == len(ids) - 1
+        texts.append(text[len(known) :] if is_whole else "")
         if is_whole:
-            start = place
-            known = _decoded_with_marks(tokenizer, ids[start : place + 1])
-    return found
+            start = index
+            known = _decoded_with_marks(tokenizer, ids[start : index + 1])
+    return texts
 
 
 def _decoded_with_marks(tokenizer: PreTrainedTokenizerFast, ids: list[int]) -> str:

@@ -71,13 +71,13 @@ class Encoder:
 
         names = "|".join(map(re.escape, tags))
         text, counts = self.text(token_ids), range(1, len(token_ids) + 1)
-        found = []
+        slices = []
         for match in re.finditer(rf"<({names})>(.*?)(?:</\1>|\Z)", text, re.DOTALL):
             start, stop = match.span(2)
             if start < stop:
                 first = bisect_left(counts, start + 1, key=characters_in)
-                found.append(slice(first, bisect_left(counts, stop, key=characters_in) + 1))
-        return found
+                slices.append(slice(first, bisect_left(counts, stop, key=characters_in) + 1))
+        return slices
 
     def without_tagged(self, given: TokenSequence, tags: Sequence[str]) -> TokenSequence:
         """A sequence of which the content of these tags in its completion is not trained."""
@@ -99,9 +99,9 @@ class Encoder:
             return self.text(token_ids[:count]).count(separator)
 
         parts = self.text(token_ids).split(separator)
-        steps = [place for place, part in enumerate(parts) if part.strip()]
+        steps = [index for index, part in enumerate(parts) if part.strip()]
         lengths = range(len(token_ids))
-        ends = [bisect_left(lengths, place + 1, key=separators_in) - 1 for place in steps[:-1]]
+        ends = [bisect_left(lengths, index + 1, key=separators_in) - 1 for index in steps[:-1]]
         return [*ends, len(token_ids) - 1] if steps else []
 
     def encoded(self, unit: Unit) -> Unit:

@@ -66,7 +66,7 @@ class InitialWeights:
     ranks: Ranks = ALONE  # of the pool: weights are alike on all of them when they begin
 
     def homes(self, pool: str) -> dict[str, Home]:
-        found: dict[str, Home] = {}
+        homes_by_group: dict[str, Home] = {}
         held = [
             group
             for group, plan in self.plans.items()
@@ -76,11 +76,11 @@ class InitialWeights:
         spreads: dict[str, Spread] = {group: {} for group in held}
         for group in sorted(held, key=lambda group: len(self._sources(group))):
             plan = self.plans[group]
-            loaded = self._beginning(group, found, bases)
+            loaded = self._beginning(group, homes_by_group, bases)
             if self._carries(group):
                 bases[group] = beside(loaded)
-            found[group] = self._home(loaded, plan, spreads[plan.beside or group])
-        return found
+            homes_by_group[group] = self._home(loaded, plan, spreads[plan.beside or group])
+        return homes_by_group
 
     def _beginning(
         self, group: str, homes: Mapping[str, Home], bases: Mapping[str, LoadedModel]
@@ -260,8 +260,8 @@ class InitialWeights:
         try:
             yield
         except ModelUnavailable as error:
-            place = f"`{group}`: " if field is None else f"`{group}`: `{field}`: "
-            raise ModelUnavailable(f"{place}{error}", group, field) from error
+            where = f"`{group}`: " if field is None else f"`{group}`: `{field}`: "
+            raise ModelUnavailable(f"{where}{error}", group, field) from error
 
     def _fresh(self, group: str, device: str, *, may_wait: bool) -> LoadedModel:
         section = model_of(self.spec.nodes[group])
@@ -276,14 +276,14 @@ class InitialWeights:
         )
 
     def _sources(self, group: str) -> list[str]:
-        found = [group]
-        while (of := source_of(model_of(self.spec.nodes[found[-1]]))) is not None:
+        chain = [group]
+        while (of := source_of(model_of(self.spec.nodes[chain[-1]]))) is not None:
             source = next(plan.name for plan in self.plans.values() if of in plan.members)
-            found.append(source)
-            if source in found[:-1]:
-                circle = ", ".join(found)
+            chain.append(source)
+            if source in chain[:-1]:
+                circle = ", ".join(chain)
                 raise ColoopError(f"weights start from one another in a circle: {circle}")
-        return found
+        return chain
 
 
 def _is_spread(plan: WeightsPlan) -> bool:
@@ -330,7 +330,7 @@ def with_heads(
 def without_head(model: PreTrainedModel, spec: LoopSpec, group: str, members: Sequence[str]) -> str:
     """The first node that reads a score head which the model lacks; "" where there is none."""
     of = source_of(model_of(spec.nodes[group]))
-    lacking = (one for one in scorers_of(spec, members) if head_for(model, one, of) is None)
+    lacking = (node for node in scorers_of(spec, members) if head_for(model, node, of) is None)
     return next(lacking, "")
 
 
@@ -346,7 +346,7 @@ def taken_heads(
     only = theirs[0] if len(theirs) == 1 else None
     names: dict[str, tuple[str, ...]] = {}
     for node in own:
-        there = next((one for one in (of, node, only) if one in theirs), None)
+        there = next((source for source in (of, node, only) if source in theirs), None)
         if there is None or classes_of(spec, there) != classes_of(spec, node):
             continue
         name = score_name(there, is_alone=len(theirs) == 1)

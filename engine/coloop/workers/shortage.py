@@ -33,9 +33,9 @@ def untold(node: str | None, code: str, message: str) -> None:
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory was short, by the error's class or by what it says."""
     names = {kind.__name__ for kind in type(error).__mro__}
-    said = str(error).lower()
+    message = str(error).lower()
     return bool(names & set(MEMORY_ERRORS)) or (
-        isinstance(error, RuntimeError) and any(words in said for words in MEMORY_WORDS)
+        isinstance(error, RuntimeError) and any(words in message for words in MEMORY_WORDS)
     )
 
 

@@ -69,16 +69,18 @@ class WeightSync:
     def check_ways(self, call: PoolCall) -> None:
         """Raises `WeightsNotUpdated` where weights cannot reach an engine that writes with them."""
         for weights in self._weights.values():
-            others = [one.pool for one in weights.engines if one.pool != weights.pool]
+            others = [engine.pool for engine in weights.engines if engine.pool != weights.pool]
             if others:
                 self._way(call, weights.pool, others)
 
     def writing_pool(self, group: str, node: str) -> str:
-        return next(one.pool for one in self._weights[group].engines if node in one.writers)
+        return next(
+            engine.pool for engine in self._weights[group].engines if node in engine.writers
+        )
 
     def sync(self, call: PoolCall, group: str) -> Mapping[str, float]:
         """The group's weights for all its engines, with proof that they arrived."""
-        return self._sync(call, group, [one.pool for one in self._weights[group].engines])
+        return self._sync(call, group, [engine.pool for engine in self._weights[group].engines])
 
     def make_current(self, call: PoolCall, group: str, pool: str) -> None:
         """Before an engine of ours writes: give it weights that were loaded or followed others."""
@@ -98,7 +100,7 @@ class WeightSync:
         self._round += 1
         self._ways = {everyone: way for everyone, way in self._ways.items() if pool not in everyone}
         for group, weights in self._weights.items():
-            self._behind.update((group, pool) for one in weights.engines if one.pool == pool)
+            self._behind.update((group, pool) for engine in weights.engines if engine.pool == pool)
 
     def follow(
         self, call: PoolCall, group: str, source: str, *, ema: float, folder: str | None
@@ -228,7 +230,7 @@ class WeightSync:
         return self._ways[everyone]
 
     def _fall_behind(self, group: str) -> None:
-        self._behind.update((group, one.pool) for one in self._weights[group].engines)
+        self._behind.update((group, engine.pool) for engine in self._weights[group].engines)
 
 
 def _cause(errors: Sequence[BaseException | None]) -> BaseException:

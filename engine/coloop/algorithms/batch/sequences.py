@@ -194,19 +194,19 @@ def completion_sequences(
     unknown = fields.keys() - (_DEFAULTS.keys() - {"numbers"})
     if unknown:
         raise TypeError(f"many sequences take no {', '.join(sorted(unknown))}")
-    before = [ids_of(one) for one in prompt_ids]
-    of_prompts = [_of_prompt(len(one)) for one in before]
+    before = [ids_of(prompt) for prompt in prompt_ids]
+    of_prompts = [_of_prompt(len(prompt)) for prompt in before]
     columns: dict[str, Many[Any]] = {
         **fields,
         "id": ids,
-        "token_ids": _behind(before, [ids_of(one) for one in completion_ids]),
+        "token_ids": _behind(before, [ids_of(completion) for completion in completion_ids]),
         "loss_mask": _behind(
-            [never for _, never in of_prompts], [mask_of(one) for one in loss_masks]
+            [never for _, never in of_prompts], [mask_of(mask) for mask in loss_masks]
         ),
-        "prompt_length": [len(one) for one in before],
+        "prompt_length": [len(prompt) for prompt in before],
     }
     for name in fields.keys() & TOKEN_FIELDS:
-        given = [index for index, one in enumerate(fields[name]) if not _is_one(one)]
+        given = [index for index, value in enumerate(fields[name]) if not _is_one(value)]
         if given:
             parts = [numbers_of(fields[name][index]) for index in given]
             whole = _behind([of_prompts[index][0] for index in given], parts)
@@ -214,10 +214,10 @@ def completion_sequences(
     names = (*columns,)
     sequences = []
     for row in zip(*columns.values(), strict=True):
-        one = object.__new__(Sequence)  # all arrays are what `Sequence` would make of them
-        vars(one).update(_DEFAULTS, numbers={})
-        vars(one).update(zip(names, row, strict=True))
-        sequences.append(one)
+        sequence = object.__new__(Sequence)  # all arrays are what `Sequence` would make of them
+        vars(sequence).update(_DEFAULTS, numbers={})
+        vars(sequence).update(zip(names, row, strict=True))
+        sequences.append(sequence)
     return tuple(sequences)
 
 

@@ -53,7 +53,7 @@ class LocalCluster(Cluster):
         self._fork_servers.clear()
 
     def restart(self, pool: str) -> None:
-        planned = next(one for one in self._plan.pools if one.name == pool)
+        planned = next(plan for plan in self._plan.pools if plan.name == pool)
         self._replace(pool, lambda: self._crew(planned))
 
     def _crew(self, pool: PoolPlan) -> Crew:
@@ -74,15 +74,17 @@ class LocalCluster(Cluster):
         return ProcessCrew(pool.name, ranks, start, last_words)
 
     def _is_thread(self, pool: PoolPlan) -> bool:
-        with_gpus = [one for one in self._plan.pools if one.gpus]
+        with_gpus = [other for other in self._plan.pools if other.gpus]
         return pool.workers == 1 and not (pool.gpus and len(with_gpus) > 1)
 
     def _living_fork_server(self, settings: HostSettings) -> ForkServer | None:
         """The parent of all ranks without GPUs; a new one if it has ended or does not answer."""
-        for fork_server in [one for one in self._fork_servers if one.has_ended]:
+        for fork_server in [server for server in self._fork_servers if server.has_ended]:
             fork_server.close()
             self._fork_servers.remove(fork_server)
-        living = next((one for one in reversed(self._fork_servers) if not one.is_behind), None)
+        living = next(
+            (server for server in reversed(self._fork_servers) if not server.is_behind), None
+        )
         if living is None and (living := start_fork_server(settings.log)) is not None:
             self._fork_servers.append(living)
         return living
@@ -90,8 +92,8 @@ class LocalCluster(Cluster):
     def _gpus_of(self, pool: PoolPlan) -> list[str]:
         named = os.environ.get("CUDA_VISIBLE_DEVICES")
         every = named.split(",") if named else [str(number) for number in range(gpus_here())]
-        names = [one.name for one in self._plan.pools]
-        first = sum(one.gpus for one in self._plan.pools[: names.index(pool.name)])
+        names = [other.name for other in self._plan.pools]
+        first = sum(other.gpus for other in self._plan.pools[: names.index(pool.name)])
         return every[first : first + pool.gpus]
 
 

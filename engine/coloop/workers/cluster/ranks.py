@@ -70,8 +70,8 @@ class Watchdog:
             return None
         rank = min(waiting, key=self._done)
         last = self._last[rank]
-        place = f" (at {last.done} of {last.total})" if last is not None else ""
-        return rank, f"no progress for {self._limit:.0f} s{place}"
+        where = f" (at {last.done} of {last.total})" if last is not None else ""
+        return rank, f"no progress for {self._limit:.0f} s{where}"
 
     def _done(self, rank: int) -> int:
         last = self._last[rank]
@@ -218,9 +218,9 @@ class Cluster(ABC):
             raise PlacementTimeout(f"{who}: it did not join within {seconds:.0f} s") from error
         ask = self.asking(has_turn=has_turn)
         if port is not None:
-            place = f"tcp://{ranks.address()}:{port}"
+            rendezvous = f"tcp://{ranks.address()}:{port}"
             longest = 2 * max(seconds, self._deadlines.stalled_after_seconds)  # ours come first
-            ask(name, WorkerApi.join, place, seconds, longest)
+            ask(name, WorkerApi.join, rendezvous, seconds, longest)
         ask(name, WorkerApi.build)
 
 

@@ -38,13 +38,13 @@ def learn_lean(model: nn.Module) -> "list[Lean]":
     if getattr(config, "model_type", None) not in FAMILIES:
         return []
     names = set(getattr(model, "_no_split_modules", None) or ())
-    found = []
+    leans = []
     for block in model.modules():
         if type(block).__name__ in names and _is_plain(block, config):
             lean = Lean(block, config)
             block.forward = lean
-            found.append(lean)
-    return found if len(found) == config.num_hidden_layers else []
+            leans.append(lean)
+    return leans if len(leans) == config.num_hidden_layers else []
 
 
 class Lean:

@@ -261,7 +261,7 @@ def can_pack(weights: LeanWeights) -> bool:
     has_order = head.dtype == torch.float32 or (
         head.dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported()
     )
-    return has_order and sum(one.nbytes for one in weights.held()) <= MOST_BYTES
+    return has_order and sum(weight.nbytes for weight in weights.held()) <= MOST_BYTES
 
 
 def packed(weights: LeanWeights) -> Matrices:
@@ -283,19 +283,19 @@ def packed(weights: LeanWeights) -> Matrices:
 def product(x: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
     """x (M, in), matrix (out, in), packed or not -> (M, out)"""
     if matrix.is_mkldnn:
-        found: Tensor = torch.ops.mkldnn._linear_pointwise(x, matrix, bias, "none", [], "")
-        return found
+        result: Tensor = torch.ops.mkldnn._linear_pointwise(x, matrix, bias, "none", [], "")
+        return result
     return F.linear(x, matrix, bias)
 
 
 def added(y: Tensor, x: Tensor, matrix: Tensor) -> Tensor:
     """y (M, out) and the product of x (M, in) with a matrix (out, in), packed or not."""
     if matrix.is_mkldnn:
-        found: Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, y, matrix, None, "add")
-        return found
+        result: Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, y, matrix, None, "add")
+        return result
     return torch.addmm(y, x, matrix.t())
 
 
 def _packed(matrix: Tensor) -> Tensor:
-    found: Tensor = torch.ops.mkldnn._reorder_linear_weight(matrix, None)
-    return found
+    reordered: Tensor = torch.ops.mkldnn._reorder_linear_weight(matrix, None)
+    return reordered

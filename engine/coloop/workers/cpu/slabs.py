@@ -103,9 +103,9 @@ def shared(batch: Batch, *, is_whole: bool) -> tuple[dict[str, Any], Tensor] | N
 
     own_start, prompt_start = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
     token_ids, positions = [], []
-    for number, slab, place in in_row(slabs):
+    for number, slab, span in in_row(slabs):
         runs = members[number]
-        start_of_runs = place.start + np.arange(slab.runs) * slab.tokens
+        start_of_runs = span.start + np.arange(slab.runs) * slab.tokens
         if slab.behind is None:
             starts = np.zeros(slab.runs, np.int64)
             is_head = is_shared[runs]

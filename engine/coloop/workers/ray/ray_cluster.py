@@ -154,8 +154,8 @@ class RayCluster(Cluster):
         whole: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
         for resource in sorted(bundle, reverse=True):  # GPUs first: they are what is dear
             each = {
-                one.name: one.workers * self._bundle(one).get(resource, 0.0)
-                for one in self._plan.pools
+                other.name: other.workers * self._bundle(other).get(resource, 0.0)
+                for other in self._plan.pools
             }
             there = whole.get(resource, 0.0)
             remedy = "give the pool fewer workers, or add nodes"
@@ -174,7 +174,7 @@ class RayCluster(Cluster):
                 )
 
     def restart(self, pool: str) -> None:
-        planned = next(one for one in self._plan.pools if one.name == pool)
+        planned = next(plan for plan in self._plan.pools if plan.name == pool)
 
         def elsewhere() -> Crew:
             remove_placement_group(self._groups.pop(pool))
@@ -315,7 +315,7 @@ def _address_here(host: object) -> str:
 def by_node(nodes: Mapping[int, str]) -> list[int]:
     """The bundles of a group, those of one node (`nodes`) side by side, for its tensor groups."""
     order = {
-        node: place for place, node in reversed(list(enumerate(nodes[b] for b in sorted(nodes))))
+        node: index for index, node in reversed(list(enumerate(nodes[b] for b in sorted(nodes))))
     }
     return sorted(nodes, key=lambda bundle: (order[nodes[bundle]], bundle))
 

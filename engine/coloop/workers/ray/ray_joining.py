@@ -39,13 +39,13 @@ def named_ray(address: str) -> str:
     Raises `ClusterNotReached` where there is none."""
     if address != "auto":
         return address
-    found: str | None = os.environ.get("RAY_ADDRESS") or read_ray_address(None)
-    if not found:
+    named: str | None = os.environ.get("RAY_ADDRESS") or read_ray_address(None)
+    if not named:
         raise ClusterNotReached(
             "--address auto: no Ray runs on this machine and RAY_ADDRESS names none; start one "
             "with `ray start --head`, or omit `--address` to start a separate Ray"
         )
-    return found
+    return named
 
 
 def reach(address: str, seconds: float = REACH_SECONDS) -> None:

@@ -41,8 +41,8 @@ class _Patient:
 def _has_child(name: str) -> bool:
     """Whether this process has a child of that name; True where that cannot be told."""
     try:
-        found = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-        numbers = [number for one in found for number in one.read_text().split()]
+        paths = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+        numbers = [number for path in paths for number in path.read_text().split()]
         return any(Path(f"/proc/{number}/comm").read_text().strip() == name for number in numbers)
     except OSError:
         return True

@@ -134,11 +134,11 @@ def hold(pid: int) -> int | None:
 
 def writes(pid: int, is_own: Callable[[str], bool]) -> bool:
     """Whether a process has such a file open for writing."""
-    place = f"/proc/{pid}"
-    for number in os.listdir(f"{place}/fd"):
+    process = f"/proc/{pid}"
+    for number in os.listdir(f"{process}/fd"):
         with suppress(OSError):  # it was closed meanwhile
-            if is_own(os.readlink(f"{place}/fd/{number}")):
-                told = Path(f"{place}/fdinfo/{number}").read_text(encoding="ascii")
+            if is_own(os.readlink(f"{process}/fd/{number}")):
+                told = Path(f"{process}/fdinfo/{number}").read_text(encoding="ascii")
                 flags = int(told.partition("flags:")[2].split()[0], 8)
                 if flags & os.O_ACCMODE != os.O_RDONLY:
                     return True

@@ -72,9 +72,9 @@ class FilesChannel:
         for name, size in files:
             path = Path(folder) / name
             try:
-                found = path.stat().st_size
-                if found != size:
-                    raise OSError(f"it has {found} bytes, but {size} were written")
+                present = path.stat().st_size
+                if present != size:
+                    raise OSError(f"it has {present} bytes, but {size} were written")
                 bucket = load_file(path)
             except (OSError, SafetensorError, ValueError, KeyError) as error:
                 reason = getattr(error, "strerror", None) or error
@@ -88,18 +88,18 @@ class FilesChannel:
 
     def place_for(self, size: int, version: int) -> Path:
         """The first place with room for so many bytes; raises `StorageFull`."""
-        rooms = {place: _room(place) for place in self._places}
-        for place, room in rooms.items():
+        rooms = {folder: _room(folder) for folder in self._places}
+        for folder, room in rooms.items():
             if room > size * HEADERS_SHARE:
-                return place
-        told = ", ".join(f"{place} has {room} bytes free" for place, room in rooms.items())
+                return folder
+        told = ", ".join(f"{folder} has {room} bytes free" for folder, room in rooms.items())
         raise StorageFull(
             f"no space for version {version} of the weights ({size} bytes): {told or 'no folder'}"
         )
 
 
-def _room(place: Path) -> int:
+def _room(folder: Path) -> int:
     try:
-        return shutil.disk_usage(place).free
+        return shutil.disk_usage(folder).free
     except OSError:
         return 0

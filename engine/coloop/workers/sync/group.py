@@ -59,9 +59,11 @@ class Meeting:
 
     def hear(self, key: str) -> str:
         """What the sender has told under a key; raises `WeightsNotUpdated` as `wait` does."""
-        said = self.wait(key)
-        text = said[SEAL_CHARACTERS:]
-        if not hmac.compare_digest(said[:SEAL_CHARACTERS].encode(), self._seal(key, text).encode()):
+        sealed = self.wait(key)
+        text = sealed[SEAL_CHARACTERS:]
+        if not hmac.compare_digest(
+            sealed[:SEAL_CHARACTERS].encode(), self._seal(key, text).encode()
+        ):
             raise WeightsNotUpdated("another process wrote to the rendezvous of this run")
         return text
 
@@ -100,12 +102,12 @@ class Meeting:
 
     def break_off(self, reason: object) -> str:
         """Others wait no more; what is told first is what they hear, and what is returned."""
-        said = "it was cancelled" if isinstance(reason, GeneratorExit) else str(reason)
+        words = "it was cancelled" if isinstance(reason, GeneratorExit) else str(reason)
         with suppress(RuntimeError):  # where the place itself is gone, all others know it
             if self.store.check([BROKEN]):
                 return self.store.get(BROKEN).decode()
-            self.store.set(BROKEN, said)
-        return said
+            self.store.set(BROKEN, words)
+        return words
 
     def come(self, key: str) -> int:
         """A receiver says that it is there; which one it is, from 1."""
@@ -302,8 +304,8 @@ class GroupChannel:
         end.meet()
         end.turn += 1
         bucket = 1
-        while (said := end.meeting.hear(key := f"{end.turn}/{bucket}")) != END:
-            told = json.loads(said)
+        while (text := end.meeting.hear(key := f"{end.turn}/{bucket}")) != END:
+            told = json.loads(text)
             flat = end.transport(self._kind, self._device).take(key, told["size"])
             for name, kind, shape, start in told["weights"]:
                 yield name, _view(flat, kind, shape, start)

@@ -215,7 +215,9 @@ class LearningAdapter(Adapted):
     def _begin_anew(self) -> None:
         """With other frozen weights the adapter changes nothing."""
         second = {
-            name: torch.zeros_like(one) for name, one in self.adapter().items() if SECOND in name
+            name: torch.zeros_like(matrix)
+            for name, matrix in self.adapter().items()
+            if SECOND in name
         }
         self._states.replace(second)
         self.replaced += 1
@@ -225,8 +227,8 @@ class LearningAdapter(Adapted):
         state = {"optimizer": self._states.optimizer_state(), "replaced": self.replaced}
         if not has_weights:
             return state
-        found = {"model": {}, "adapter": self.adapter(), **state}
-        return {**found, "base": dict(self.base())} if self.replaced else found
+        whole = {"model": {}, "adapter": self.adapter(), **state}
+        return {**whole, "base": dict(self.base())} if self.replaced else whole
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if "adapter" not in state:
@@ -262,7 +264,7 @@ class FrozenAdapter(Adapted):
         self._show()
 
     def _held(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
-        return ((name, one) for name, one in self.model.named_parameters() if keep(name))
+        return ((name, weight) for name, weight in self.model.named_parameters() if keep(name))
 
     @torch.no_grad()
     def replace_adapter(self, given: Mapping[str, Tensor]) -> None:
@@ -275,7 +277,9 @@ class FrozenAdapter(Adapted):
 
     def _show(self) -> None:
         """An adapter that changes nothing costs nothing: the model is its base."""
-        changes = any(bool(one.any()) for name, one in self.adapter().items() if SECOND in name)
+        changes = any(
+            bool(matrix.any()) for name, matrix in self.adapter().items() if SECOND in name
+        )
         for module in self.model.modules():
             enable: Callable[[bool], None] | None = getattr(module, "enable_adapters", None)
             if enable is not None and hasattr(module, "lora_A"):

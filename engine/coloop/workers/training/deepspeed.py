@@ -133,9 +133,9 @@ class ZeroStates(ModelStates):
 
     def sum_up(self, flags: Sequence[bool]) -> list[bool]:
         heads = range(len(self._tokens.net.heads))
-        said = self._ranks.any_of([*flags, *(number in self._taught for number in heads)])
-        self._taught = {number for number in heads if said[len(flags) + number]}
-        return said[: len(flags)]
+        agreed = self._ranks.any_of([*flags, *(number in self._taught for number in heads)])
+        self._taught = {number for number in heads if agreed[len(flags) + number]}
+        return agreed[: len(flags)]
 
     def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
         self._optimizer.set_rate(section, rate)

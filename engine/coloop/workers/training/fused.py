@@ -59,15 +59,15 @@ def log_probs_together(
     if isinstance(heat, Tensor) or heat != 1.0:
         logits = logits / heat
     greatest = _greatest(logits, mesh)  # (N,)
-    place, size = targets - own.first, logits.shape[1]
-    said = logits.new_zeros(len(place))
+    index, size = targets - own.first, logits.shape[1]
+    chosen = logits.new_zeros(len(index))
     if size:
-        picked = logits.gather(1, place.clamp(0, size - 1)[:, None]).squeeze(1)
-        said = torch.where((place >= 0) & (place < size), picked, 0.0)
+        picked = logits.gather(1, index.clamp(0, size - 1)[:, None]).squeeze(1)
+        chosen = torch.where((index >= 0) & (index < size), picked, 0.0)
     mass = (logits - greatest[:, None]).exp().sum(-1)
-    mass, said = summed(torch.stack([mass, said]), mesh)
+    mass, chosen = summed(torch.stack([mass, chosen]), mesh)
     total = greatest + mass.log()
-    log_probs = said - total
+    log_probs = chosen - total
     if entropy == "none":
         return log_probs, None
     if entropy == "learned":
@@ -84,11 +84,11 @@ def _entropy(logits: Tensor, total: Tensor, mesh: DeviceMesh) -> Tensor:
 
 def _greatest(logits: Tensor, mesh: DeviceMesh) -> Tensor:
     with torch.no_grad():
-        found = (
+        greatest = (
             logits.amax(-1) if logits.shape[1] else logits.new_full(logits.shape[:1], -torch.inf)
         )
-        dist.all_reduce(found, op=dist.ReduceOp.MAX, group=mesh.get_group())
-    return found
+        dist.all_reduce(greatest, op=dist.ReduceOp.MAX, group=mesh.get_group())
+    return greatest
 
 
 # summed         forward: the sum of what the ranks have; backward: nothing, all have it
@@ -97,20 +97,20 @@ def _greatest(logits: Tensor, mesh: DeviceMesh) -> Tensor:
 
 def summed(part: Tensor, mesh: DeviceMesh) -> Tensor:
     """The sum of the ranks' parts, on each of them."""
-    found: Tensor = _Summed.apply(part, mesh)  # type: ignore[no-untyped-call]
-    return found
+    total: Tensor = _Summed.apply(part, mesh)  # type: ignore[no-untyped-call]
+    return total
 
 
 def summed_behind(whole: Tensor, mesh: DeviceMesh) -> Tensor:
     """What all ranks have alike, where each goes on with a part of the work."""
-    found: Tensor = _SummedBehind.apply(whole, mesh)  # type: ignore[no-untyped-call]
-    return found
+    passed: Tensor = _SummedBehind.apply(whole, mesh)  # type: ignore[no-untyped-call]
+    return passed
 
 
 def _sum_vocabulary(tensor: Tensor, mesh: DeviceMesh) -> Tensor:
-    found = tensor.clone(memory_format=torch.contiguous_format)
-    dist.all_reduce(found, group=mesh.get_group())
-    return found
+    total = tensor.clone(memory_format=torch.contiguous_format)
+    dist.all_reduce(total, group=mesh.get_group())
+    return total
 
 
 class _Summed(torch.autograd.Function):
@@ -222,12 +222,12 @@ class _LogProbsOfStates(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor | None]:
         narrow = states.to(call.compute)
         with torch.autocast(states.device.type, enabled=False):
-            said, total, spread = _forward(narrow, weight, bias, call)
+            chosen, total, spread = _forward(narrow, weight, bias, call)
         ctx.call, ctx.state_type = call, states.dtype
         ctx.save_for_backward(narrow, weight, bias, total, spread)
         if call.entropy == "measured":
             ctx.mark_non_differentiable(spread)
-        return said - total, spread
+        return chosen - total, spread
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -241,7 +241,7 @@ class _LogProbsOfStates(torch.autograd.Function):
         to_weight = torch.empty_like(weight) if learns[1] else None
         to_bias = torch.empty_like(bias) if bias is not None and learns[2] else None
         with torch.autocast(states.device.type, enabled=False):
-            for own, first, place, is_here, finished in _parts(states, weight, bias, call):
+            for own, first, index, is_here, finished in _parts(states, weight, bias, call):
                 logits = finished / call.heat if _is_hot(call.heat) else finished
                 away = logits - total[:, None]  # log p, (N, P)
                 into = away.exp()
@@ -250,7 +250,7 @@ class _LogProbsOfStates(torch.autograd.Function):
                     into.mul_(away.sub_(grad[:, None]))
                 else:
                     into.mul_(less[:, None])
-                into.scatter_add_(1, place[:, None], (grad * is_here)[:, None])
+                into.scatter_add_(1, index[:, None], (grad * is_here)[:, None])
                 slope = call.finish.slope(finished)
                 if isinstance(slope, Tensor) or slope != 1.0:
                     into.mul_(slope)
@@ -277,28 +277,28 @@ def _forward(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Of each state the target's logit, the log-sum of all, and the entropy. (N,) each"""
     wide = torch.promote_types(call.compute, torch.float32)
-    said = torch.zeros(len(states), dtype=wide, device=states.device)
+    chosen = torch.zeros(len(states), dtype=wide, device=states.device)
     sums: list[Tensor] = []
     spreads: list[Tensor] = []
-    for _, _, place, is_here, finished in _parts(states, weight, bias, call):
+    for _, _, index, is_here, finished in _parts(states, weight, bias, call):
         logits = finished / call.heat if _is_hot(call.heat) else finished
-        picked = logits.gather(1, place[:, None]).squeeze(1)
-        said = torch.where(is_here, picked, said)
+        picked = logits.gather(1, index[:, None]).squeeze(1)
+        chosen = torch.where(is_here, picked, chosen)
         sums.append(logits.logsumexp(-1))
         if call.entropy != "none":
             by_word = logits.log_softmax(-1)
             spreads.append(-torch.linalg.vecdot(by_word.exp(), by_word))
-    own = torch.stack(sums) if sums else torch.full_like(said[None], -torch.inf)  # (parts, N)
+    own = torch.stack(sums) if sums else torch.full_like(chosen[None], -torch.inf)  # (parts, N)
     total = _log_sum(own.logsumexp(0), call.mesh)
     if call.mesh is not None:
-        said = _sum(said, call.mesh)
+        chosen = _sum(chosen, call.mesh)
     if call.entropy == "none":
-        return said, total, None
-    spread = torch.zeros_like(said)
+        return chosen, total, None
+    spread = torch.zeros_like(chosen)
     for log_sum, inner in zip(sums, spreads, strict=True):
         away = log_sum - total  # the part's own share of all, as a logarithm
         spread += away.exp() * (inner - away)
-    return said, total, spread if call.mesh is None else _sum(spread, call.mesh)
+    return chosen, total, spread if call.mesh is None else _sum(spread, call.mesh)
 
 
 def _parts(
@@ -311,9 +311,9 @@ def _parts(
         own = whole[first : first + call.part]
         own_bias = None if bias is None else bias[first : first + call.part].to(call.compute)
         wanted = call.targets - first
-        place = wanted.clamp(0, len(own) - 1)
+        index = wanted.clamp(0, len(own) - 1)
         finished = call.finish(wide(torch.nn.functional.linear(states, own, own_bias)))
-        yield own, first, place, place == wanted, finished
+        yield own, first, index, index == wanted, finished
 
 
 def _is_hot(heat: float | Tensor) -> bool:
@@ -352,7 +352,7 @@ class ChosenWords(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor | None]:
         by_word = torch.log_softmax(logits, -1)
         # a view would have to be told from its base where a hook hangs on it.
-        said = torch.ops.aten._unsafe_view(by_word.gather(1, targets[:, None]), targets.shape)
+        chosen = torch.ops.aten._unsafe_view(by_word.gather(1, targets[:, None]), targets.shape)
         shares, entropy = by_word, None
         if has_entropy:
             shares = by_word.exp()
@@ -361,7 +361,7 @@ class ChosenWords(torch.autograd.Function):
         elif ctx.needs_input_grad[0]:
             shares = by_word.exp_()
         ctx.save_for_backward(shares, targets)
-        return said, entropy
+        return chosen, entropy
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -375,5 +375,5 @@ def log_probs_of(
     logits: Tensor, targets: Tensor, *, has_entropy: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Log-probs (N,) of targets among logits (N, V), float32 or wider; entropies (N,) detached."""
-    said: tuple[Tensor, Tensor | None] = ChosenWords.apply(logits, targets, has_entropy)  # type: ignore[no-untyped-call]
-    return said
+    outputs: tuple[Tensor, Tensor | None] = ChosenWords.apply(logits, targets, has_entropy)  # type: ignore[no-untyped-call]
+    return outputs

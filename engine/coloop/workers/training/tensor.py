@@ -93,10 +93,10 @@ class Own:
                 own[name] = self.part(name, weight)
         return given
 
-    def leave(self, module: nn.Module, given: tuple[Tensor, ...], found: Tensor) -> Tensor:
+    def leave(self, module: nn.Module, given: tuple[Tensor, ...], output: Tensor) -> Tensor:
         del given
         module._parameters.update(self._held)
-        return found
+        return output
 
     def part(self, name: str, weight: DTensor) -> Tensor:
         del name
@@ -114,9 +114,9 @@ class OwnRows(Own):
         own = super().part(name, weight)
         return own * float(self.mesh.get_local_rank() == 0) if name == "bias" else own
 
-    def leave(self, module: nn.Module, given: tuple[Tensor, ...], found: Tensor) -> Tensor:
-        found = super().leave(module, given, found)
-        return found if found is None else summed(found, self.mesh)
+    def leave(self, module: nn.Module, given: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        output = super().leave(module, given, output)
+        return output if output is None else summed(output, self.mesh)
 
 
 class OwnWords(Own):
@@ -133,15 +133,15 @@ class OwnWords(Own):
             module.padding_idx = padding - self._first if has_padding else None
 
     def enter(self, module: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        place = super().enter(module, given)[0] - self._first
-        self._is_own = (place >= 0) & (place < self._size)
-        return (torch.where(self._is_own, place, 0),)
+        index = super().enter(module, given)[0] - self._first
+        self._is_own = (index >= 0) & (index < self._size)
+        return (torch.where(self._is_own, index, 0),)
 
-    def leave(self, module: nn.Module, given: tuple[Tensor, ...], found: Tensor) -> Tensor:
-        found = super().leave(module, given, found)
-        if found is None:
-            return found
-        return summed(torch.where(self._is_own[..., None], found, 0.0), self.mesh)
+    def leave(self, module: nn.Module, given: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        output = super().leave(module, given, output)
+        if output is None:
+            return output
+        return summed(torch.where(self._is_own[..., None], output, 0.0), self.mesh)
 
 
 class _Entered:
