@@ -6,6 +6,7 @@ no known size here, but rows that are grouped by their own writer are each alone
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from operator import itemgetter
 from typing import NamedTuple
 
 from coloop.plan.phases import FlatPhase
@@ -145,26 +146,25 @@ def _kept_of_a_group(facts: Facts, name: str) -> tuple[str, int] | None:
         if limit is None:
             return None
         limits.append(limit)
-    return max(limits, key=lambda one: one[1], default=None)
+    return max(limits, key=itemgetter(1), default=None)
 
 
 def _limit_of(facts: Facts, node: str, learner: str) -> tuple[str, int] | None:
     """The tightest `per_group` on the way from the learner's rollouts to a score of them."""
-    tightest: tuple[str, int] | None = None
+    limits: list[tuple[str, int]] = []
     seen: set[str] = set()
     while node not in seen:
         seen.add(node)
         section = facts.nodes[node]
         if isinstance(section, FilterNode) and section.per_group is not None:
-            limit = (node, section.per_group.max)
             of_learner = facts.lineage.input_levels(node) <= facts.lineage.own_levels(learner)
             if section.per_group.by is None and of_learner:
-                tightest = limit if tightest is None else min(tightest, limit, key=lambda x: x[1])
+                limits.append((node, section.per_group.max))
         edges = facts.walk.row_edges(node) or facts.walk.score_edges(node)
         if len(edges) != 1 or edges[0].aggregate is not None:
             break
         node = edges[0].source.node
-    return tightest if learner in seen else None
+    return min(limits, key=itemgetter(1), default=None) if learner in seen else None
 
 
 # Group rules of filters over groups that are always of one, which let nothing through.

@@ -85,7 +85,7 @@ def code_has_what_it_uses(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _not_found(code: _Code, file: str | None, package: str, source: str) -> Iterator[Diagnostic]:
-    for need in sorted(needed_by(source, package), key=lambda one: one.line):
+    for need in sorted(needed_by(source, package), key=lambda need: need.line):
         first = need.name.partition(".")[0]
         is_beside = code.has_beside(first)
         if code.has_beside(need.name) or (not is_beside and _is_installed(first)):
