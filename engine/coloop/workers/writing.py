@@ -112,9 +112,9 @@ class Writing:
             self.give_up()
             raise
 
-    def hear(self, said: Sequence[Observation]) -> None:
+    def hear(self, observations: Sequence[Observation]) -> None:
         """Continue paused texts behind what was said to them, or cut them where room is short."""
-        for observation in said:
+        for observation in observations:
             name = observation.place, observation.k, observation.branch
             text, words = self._pausing.pop(name), observation.text
             if words is None:
@@ -158,14 +158,14 @@ class Writing:
         if not seeds:
             self._send(name, text)
             return
-        place, k, branch = name
-        self._wanted[place] += len(seeds) - 1
+        index, k, branch = name
+        self._wanted[index] += len(seeds) - 1
         assert text.ticket, "a text that pauses is kept"
         self._shared[text.ticket] += len(seeds) - 1
         for number, seed in enumerate(seeds):
             ids, log_probs = [*text.token_ids], [*text.log_probs]
             other = replace(text, seed=seed, token_ids=ids, log_probs=log_probs)
-            self._send((place, k, (*branch, number)), other)
+            self._send((index, k, (*branch, number)), other)
 
     def write(
         self, progress: Progress, should_stop: ShouldStop, is_enough: IsEnough | None = None
@@ -200,9 +200,9 @@ class Writing:
 
     def _paused(self, name: Name, text: Generation, end: TurnEnd) -> Pause:
         self._pausing[name] = text
-        place, k, branch = name
+        index, k, branch = name
         words, turn = self._turn_text(text), len(text.heard)
-        return Pause(place=place, k=k, branch=branch, text=words, end=end, turn=turn)
+        return Pause(place=index, k=k, branch=branch, text=words, end=end, turn=turn)
 
     def give_up(self) -> None:
         """Forgets what is unfinished."""
@@ -212,16 +212,16 @@ class Writing:
         self._batch.give_up()
 
     def _take(self, request: PromptRequest) -> None:
-        sampling, place = self._sampling, self._taken
+        sampling, index = self._sampling, self._taken
         prompt = self._prompt(request)
         self._taken += 1
         problem = too_long(len(prompt) + sampling.max_new_tokens, self._limit)
         if problem is not None or not request.seeds:
-            self._ready.append((place, [] if problem is None else problem))
+            self._ready.append((index, [] if problem is None else problem))
             return
         begun = request.begun
-        self._wanted[place], self._finished[place] = len(request.seeds), {}
-        self._shared_ids[place] = ids_of(prompt) if begun is None else begun.prompt_ids
+        self._wanted[index], self._finished[index] = len(request.seeds), {}
+        self._shared_ids[index] = ids_of(prompt) if begun is None else begun.prompt_ids
         token_ids = [] if begun is None else begun.token_ids.tolist()
         scripts = [
             () if text is None else tuple(self._encoder.target(text)) for text in request.scripts
@@ -248,7 +248,7 @@ class Writing:
                 token_ids=[*token_ids],
                 log_probs=[0.0] * len(token_ids),
             )
-            sibling = self._send((place, k, ()), text, sibling)
+            sibling = self._send((index, k, ()), text, sibling)
 
     def _prompt(self, request: PromptRequest) -> list[int]:
         begun = request.begun
@@ -281,11 +281,11 @@ class Writing:
         self._let_go(text.ticket)
         if self._is_exact:
             self._measure(text)
-        place, texts = name[0], self._finished[name[0]]
-        texts[name] = self._tokens(text, self._shared_ids[place])
-        if len(texts) == self._wanted[place]:
-            del self._wanted[place], self._finished[place], self._shared_ids[place]
-            self._ready.append((place, [texts[each] for each in sorted(texts)]))
+        index, texts = name[0], self._finished[name[0]]
+        texts[name] = self._tokens(text, self._shared_ids[index])
+        if len(texts) == self._wanted[index]:
+            del self._wanted[index], self._finished[index], self._shared_ids[index]
+            self._ready.append((index, [texts[each] for each in sorted(texts)]))
 
     def _measure(self, text: Generation) -> None:
         """How likely its tokens are, read once more."""

@@ -320,7 +320,7 @@ class BufferRole(NodeRole[BufferNode]):
     ) -> None:
         section, memory = self._section(context), self._memory
         known = {_value(entry.row, section.unique) for entry in memory.entries}
-        places = {_value(e.row, section.key): place for place, e in enumerate(memory.entries)}
+        places = {_value(e.row, section.key): index for index, e in enumerate(memory.entries)}
         for row in rows:
             if born_at(row.id) == self._node and section.key is None:
                 continue

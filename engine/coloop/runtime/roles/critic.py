@@ -25,17 +25,19 @@ class CriticRole(FittingRole[CriticNode]):
             return Outcome(outputs={"values": Table(values={})})
         hosts, group = call.context.hosts, call.context.groups[self._node]
         read = [as_read(row) for row in self._as_learned(rows, call.context)]
-        said = hosts.score(group, self._node, read, 1.0, "values")
-        metrics, alerts = self._fits.count(said, is_probe=call.is_probe)
+        replies = hosts.score(group, self._node, read, 1.0, "values")
+        metrics, alerts = self._fits.count(replies, is_probe=call.is_probe)
         values = {
-            row.id: one for row, one in zip(rows, said, strict=True) if not isinstance(one, TooLong)
+            row.id: own
+            for row, own in zip(rows, replies, strict=True)
+            if not isinstance(own, TooLong)
         }
         check_tokens(self._node, "values", values.items())
         known = tuple(row for row in rows if row.id in values)
         return Outcome(
             outputs={"values": Table(rows=known, values=values)},
             samples=len(known),
-            tokens=sum(len(one) for one in values.values()),
+            tokens=sum(len(own) for own in values.values()),
             metrics=metrics,
             alerts=alerts,
         )

@@ -49,15 +49,15 @@ class EvaluateRole(NodeRole[EvaluateNode]):
         if not given:
             rows = concat_rows(call.tables("rollouts"))
             return self._measured(names, rows, {}, call, None) if rows else {}
-        found: dict[str, float] = {}
+        measured: dict[str, float] = {}
         for edge, table in given.items():
             rows = self._graded_rows(call, edge, table)
             scores = deliver(call.context, rows, edge, table)
             graded = only_delivered(rows, [scores])
             values = self._measured(names, graded, scores.values, call, table)
             prefix = f"{edge.source.node}." if len(given) > 1 else ""
-            found |= {f"{prefix}{name}": value for name, value in values.items()}
-        return found
+            measured |= {f"{prefix}{name}": value for name, value in values.items()}
+        return measured
 
     def _graded_rows(self, call: Call, edge: Edge, scored: Table) -> tuple[Row, ...]:
         """The rollouts that come in; without any, the scored rows themselves, and for scores with
@@ -78,7 +78,7 @@ class EvaluateRole(NodeRole[EvaluateNode]):
         rows: Sequence[Row],
         scores: Mapping[str, Any],
         call: Call,
-        said: Table | None,
+        table: Table | None,
     ) -> dict[str, float]:
         selectors = self._others(call, "selectors", rows)
         labels = self._others(call, "labels", rows)
@@ -92,9 +92,9 @@ class EvaluateRole(NodeRole[EvaluateNode]):
                 selectors=[_number(selectors.get(row.id)) for row in members],
                 labels=[_number(labels.get(row.id)) for row in members],
                 lengths=[length for row in members if (length := _tokens_of(row)) is not None],
-                leads=[] if said is None else leads_of(members, scores, said),
-                games=[] if said is None else games_of(members, scores, said),
-                orders=[] if said is None else judged_orders(members, scores, said),
+                leads=[] if table is None else leads_of(members, scores, table),
+                games=[] if table is None else games_of(members, scores, table),
+                orders=[] if table is None else judged_orders(members, scores, table),
                 steps=[
                     (scores[row.id], labels[row.id])
                     for row in members
@@ -114,7 +114,7 @@ class EvaluateRole(NodeRole[EvaluateNode]):
         self, inputs: Mapping[tuple[str, str], Inputs], step: int, context: Context
     ) -> dict[str, float]:
         """Loss and accuracy of the teaching ports named in `of`, on what the inputs bring."""
-        found: dict[str, float] = {}
+        measured: dict[str, float] = {}
         section = self._section(context)
         several = len(section.of) > 1
         for name in section.of:
@@ -133,13 +133,13 @@ class EvaluateRole(NodeRole[EvaluateNode]):
             left_out = len(reply.too_long.get(node, ()))
             if left_out:
                 key = f"{name}.rows/too_long" if several else "rows/too_long"
-                found[key] = float(left_out)
+                measured[key] = float(left_out)
             metrics = reply.metrics.get(node, {})
             for wanted in section.metrics:
                 key = wanted if wanted in metrics else PORT_METRICS.get(wanted, wanted)
                 if key in metrics:
-                    found[f"{name}.{wanted}" if several else wanted] = metrics[key]
-        return found
+                    measured[f"{name}.{wanted}" if several else wanted] = metrics[key]
+        return measured
 
 
 def _tokens_of(row: Row) -> int | None:

@@ -49,8 +49,8 @@ class FilterRole(NodeRole[FilterNode]):
             for row in rows
         ]
         decision = self._decide(rows, seen, call)
-        kept = [rows[place] for place in decision.kept]
-        counts = self._counts(kept, [seen[place] for place in decision.kept], call)
+        kept = [rows[index] for index in decision.kept]
+        counts = self._counts(kept, [seen[index] for index in decision.kept], call)
         if score is not None:
             own = {row.id: score.values[row.id] for row in rows}
             tables["scores"] = replace(tables["scores"], rows=rows, scores=own)
@@ -93,14 +93,14 @@ class FilterRole(NodeRole[FilterNode]):
         """Greedy rows are compared with, and not counted in a group: they stay where a row of their
         group does, whatever the rules would say of them. Where all rows are greedy the rules for
         single rows decide."""
-        counted = [place for place, row in enumerate(rows) if not row.is_greedy]
-        greedy = [place for place, row in enumerate(rows) if row.is_greedy]
+        counted = [index for index, row in enumerate(rows) if not row.is_greedy]
+        greedy = [index for index, row in enumerate(rows) if row.is_greedy]
         if not counted:
             return self._decided(greedy, rows, seen, call)
-        found = self._decided(counted, rows, seen, call)
-        groups = {seen[place].group for place in found.kept}
-        beside = [place for place in greedy if seen[place].group in groups]
-        return Decision(kept=tuple(sorted([*found.kept, *beside])), cut_by=found.cut_by)
+        decision = self._decided(counted, rows, seen, call)
+        groups = {seen[index].group for index in decision.kept}
+        beside = [index for index in greedy if seen[index].group in groups]
+        return Decision(kept=tuple(sorted([*decision.kept, *beside])), cut_by=decision.cut_by)
 
     def _decided(
         self, places: Sequence[int], rows: Sequence[Row], seen: Sequence[FilterRow], call: Call
@@ -116,7 +116,7 @@ class FilterRole(NodeRole[FilterNode]):
             if in_groups or not isinstance(rule, GROUP_RULES)
         ]
         per_group = section.per_group if in_groups and not call.is_probe else None
-        row_of = {id(seen[place]): rows[place] for place in places}
+        row_of = {id(seen[index]): rows[index] for index in places}
 
         @cache
         def keys(names: tuple[str, ...]) -> Callable[[Row], Hashable]:
@@ -125,15 +125,15 @@ class FilterRole(NodeRole[FilterNode]):
         def shared(row: FilterRow, names: tuple[str, ...]) -> Hashable:
             return row.group if not names else keys(names)(row_of[id(row)])
 
-        found = decide(
-            [seen[place] for place in places],
+        decided = decide(
+            [seen[index] for index in places],
             [rule for rule, _ in rules],
             per_group,
             node=self._node,
             group_of=shared,
             runners=[runner for _, runner in rules],
         )
-        return Decision(kept=tuple(places[place] for place in found.kept), cut_by=found.cut_by)
+        return Decision(kept=tuple(places[index] for index in decided.kept), cut_by=decided.cut_by)
 
     def _seed(self, call: Call, what: str) -> int:
         return derive_seed(call.context.seed, self._node, call.salt, call.step, what)
@@ -146,8 +146,8 @@ class FilterRole(NodeRole[FilterNode]):
         if section is None or call.is_probe:
             return None
         seed = self._seed(call, "resample")
-        counted = [(row, one) for row, one in zip(kept, seen, strict=True) if not row.is_greedy]
-        drawn = resampled([one for _, one in counted], section, rng=random.Random(seed))
+        counted = [(row, view) for row, view in zip(kept, seen, strict=True) if not row.is_greedy]
+        drawn = resampled([view for _, view in counted], section, rng=random.Random(seed))
         return {row.id: count for (row, _), count in zip(counted, drawn, strict=True) if count}
 
     def _outputs(
@@ -191,12 +191,12 @@ class FilterRole(NodeRole[FilterNode]):
 
     def _runners(self, rows: int, call: Call) -> list[Sandbox | None]:
         runners: list[Sandbox | None] = []
-        for place, rule in enumerate(self._section(call.context).keep):
-            if isinstance(rule, PythonRule) and place not in self._sandboxes:
-                self._sandboxes[place] = Sandbox(
+        for index, rule in enumerate(self._section(call.context).keep):
+            if isinstance(rule, PythonRule) and index not in self._sandboxes:
+                self._sandboxes[index] = Sandbox(
                     rule.code, function="keep", node=self._node, memory_mib=CODE_MEMORY_MIB
                 )
-            runners.append(self._sandboxes.get(place))
+            runners.append(self._sandboxes.get(index))
         for sandbox in self._sandboxes.values():
             sandbox.tick = partial(call.tick, 0, rows)
         return runners
@@ -245,14 +245,14 @@ class FilterRole(NodeRole[FilterNode]):
 
 def _known(row: Row, filtered: Mapping[str, Row]) -> Row:
     """A row of one port with what else is known of it; what it says itself stays."""
-    found = filtered.get(row.id, row)
-    if found is row:
+    known = filtered.get(row.id, row)
+    if known is row:
         return row
     return replace(
         row,
-        columns={**found.columns, **row.columns},
-        scoped={**found.scoped, **row.scoped},
-        depths={**found.depths, **row.depths},
+        columns={**known.columns, **row.columns},
+        scoped={**known.scoped, **row.scoped},
+        depths={**known.depths, **row.depths},
     )
 
 

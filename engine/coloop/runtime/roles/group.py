@@ -93,7 +93,7 @@ class GroupRole(Role):
     def _staleness(self, items: Items, version: int) -> dict[str, dict[str, float]]:
         """By role, how many versions of the weights its own texts are behind those that learn from
         them."""
-        found: dict[str, dict[str, float]] = {}
+        metrics: dict[str, dict[str, float]] = {}
         for node in dict.fromkeys(node for node, _ in items):
             behind = [
                 version - item.version
@@ -104,8 +104,8 @@ class GroupRole(Role):
             ]
             if behind:
                 mean = sum(behind) / len(behind)
-                found[node] = {"staleness": mean, "staleness/max": float(max(behind))}
-        return found
+                metrics[node] = {"staleness": mean, "staleness/max": float(max(behind))}
+        return metrics
 
     def _left_out(
         self, items: Items, details: list[dict[str, Any]], reply: LearnReply
@@ -119,9 +119,9 @@ class GroupRole(Role):
             if not rows:
                 continue
             fits = self._fits.setdefault(node, rows_of(node))
-            found, told = fits.count(reply.too_long.get(node, ()), rows)
-            if found:
-                metrics.setdefault(node, {}).update(found)
+            dropped, told = fits.count(reply.too_long.get(node, ()), rows)
+            if dropped:
+                metrics.setdefault(node, {}).update(dropped)
             alerts += told
         return metrics, alerts
 
@@ -143,7 +143,7 @@ class GroupRole(Role):
         return tuple(n for n in context.spec.schedule.order if n in self._members)
 
     def _items(self, call: Call) -> tuple[Items, list[dict[str, Any]]]:
-        found: dict[tuple[str, str], tuple[Unit, ...]] = {}
+        by_port: dict[tuple[str, str], tuple[Unit, ...]] = {}
         details = []
         for node, port in sorted(call.live):
             if (node, port) in call.items:
@@ -154,8 +154,8 @@ class GroupRole(Role):
                 )
                 details.append(detail)
             rule = call.context.spec.schedule.learn.get(node)
-            found[node, port] = self._ripe(node, port, items, rule)
-        return found, details
+            by_port[node, port] = self._ripe(node, port, items, rule)
+        return by_port, details
 
     @staticmethod
     def _of_columns(call: Call) -> list[tuple[str, str]]:
@@ -219,9 +219,9 @@ class GroupRole(Role):
 
 def _of_reference(details: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
     """By learner, the share of a port's rows that a reference has said nothing of."""
-    found: dict[str, dict[str, float]] = {}
+    shares: dict[str, dict[str, float]] = {}
     for detail in details:
         if LEFT_OUT in detail:
-            own = found.setdefault(detail["port"].partition(".")[0], {})
+            own = shares.setdefault(detail["port"].partition(".")[0], {})
             own[LEFT_OUT] = max(detail[LEFT_OUT], own.get(LEFT_OUT, 0.0))
-    return found
+    return shares

@@ -37,7 +37,7 @@ class PairsRole(NodeRole[PairsNode]):
             [(chosen.columns, rejected.columns) for chosen, rejected in sides],
             names,
         )
-        return [self._pair(names, *sides[place]) for place in kept], {"equal_texts": equal}
+        return [self._pair(names, *sides[index]) for index in kept], {"equal_texts": equal}
 
     def _matched(self, call: Call) -> list[tuple[Row, Row]]:
         """What stands against each other; rows of different rounds do not meet."""
@@ -45,15 +45,15 @@ class PairsRole(NodeRole[PairsNode]):
         edges = [context.spec.graph.edges_into(self._node, side) for side in SIDES]
         levels = [frozenset().union(*map(context.lineage.edge_levels, own)) for own in edges]
         meetings = meetings_of(levels)
-        found: dict[tuple[str, str], tuple[Row, Row]] = {}
+        pairs: dict[tuple[str, str], tuple[Row, Row]] = {}
         for met in round_by_round(context, call.delivered(*SIDES)):
             chosen, rejected = (
                 concat_rows([table for edge, table in met.items() if edge.target.port == side])
                 for side in SIDES
             )
             for pair in matched_rows(_sampled(chosen), _sampled(rejected), meetings):
-                found.setdefault((pair[0].id, pair[1].id), pair)
-        return [*found.values()]
+                pairs.setdefault((pair[0].id, pair[1].id), pair)
+        return [*pairs.values()]
 
     def _compared(self, call: Call) -> tuple[list[Row], dict[str, int]]:
         section = self._section(call.context)

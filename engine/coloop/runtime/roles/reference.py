@@ -65,12 +65,13 @@ class ReferenceRole(FittingRole[ReferenceNode]):
         if not asked:
             return
         crossed = [as_pair(row, giver=others[row.id]) for row in asked]
-        for row, said in zip(asked, hosts.score_pairs(group, self._node, crossed), strict=True):
-            if not isinstance(said, TooLong):
-                scored[row.id] = {**scored[row.id], **{f"{OTHER}{k}": v for k, v in said.items()}}
+        for row, sides in zip(asked, hosts.score_pairs(group, self._node, crossed), strict=True):
+            if not isinstance(sides, TooLong):
+                others_of = {f"{OTHER}{side}": own for side, own in sides.items()}
+                scored[row.id] = {**scored[row.id], **others_of}
 
 
 def _by_side(scored: Mapping[str, Any]) -> Iterator[tuple[str, Numbers]]:
-    for row, said in scored.items():
-        for numbers in said.values() if isinstance(said, dict) else (said,):
+    for row, log_probs in scored.items():
+        for numbers in log_probs.values() if isinstance(log_probs, dict) else (log_probs,):
             yield row, numbers

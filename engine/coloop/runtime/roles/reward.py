@@ -116,10 +116,10 @@ class RewardRole(FittingRole[RewardNode]):
         )
         said: list[Score | StepScores] = [*scored.scores]
         if isinstance(source, Column):
-            for place, row in enumerate(seen):
-                given, score = row.columns.get(source.column), said[place]
+            for index, row in enumerate(seen):
+                given, score = row.columns.get(source.column), said[index]
                 if isinstance(given, list | tuple) and isinstance(score, dict):
-                    said[place] = listed(score, len(given))
+                    said[index] = listed(score, len(given))
         return said, [*scored.failures]
 
     def can_begin(self, context: Context) -> bool:
@@ -131,13 +131,13 @@ class RewardRole(FittingRole[RewardNode]):
         rows, incoming = scored_rows(self._node, call, ROW_PORTS)
         source = self._section(call.context).source
         assert isinstance(source, Source)
-        found: dict[str, tuple[Row, RewardResult]] = {}
-        for places in self._shares(source, rows, is_streamed=True):
-            part = [rows[place] for place in places]
-            scores = [incoming[place] for place in places]
-            said = self._ask(source, part, scores, call)
-            found |= {row.id: (row, one) for row, one in zip(part, said, strict=True)}
-        return found
+        results: dict[str, tuple[Row, RewardResult]] = {}
+        for indices in self._shares(source, rows, is_streamed=True):
+            part = [rows[index] for index in indices]
+            scores = [incoming[index] for index in indices]
+            answers = self._ask(source, part, scores, call)
+            results |= {row.id: (row, result) for row, result in zip(part, answers, strict=True)}
+        return results
 
     def _from_outside(
         self,
@@ -152,8 +152,8 @@ class RewardRole(FittingRole[RewardNode]):
         for begun in call.begun:
             seen |= begun
         said: dict[int, RewardResult] = {}
-        for places in self._shares(source, rows, is_streamed=call.context.spec.schedule.stream):
-            part = [rows[place] for place in places]
+        for indices in self._shares(source, rows, is_streamed=call.context.spec.schedule.stream):
+            part = [rows[index] for index in indices]
             known = [seen[row.id] for row in part if row.id in seen]
             is_same = (
                 then.tokens is row.tokens for (then, _), row in zip(known, part, strict=False)
@@ -161,12 +161,12 @@ class RewardRole(FittingRole[RewardNode]):
             if len(known) == len(part) and all(is_same):
                 answers = [answer for _, answer in known]
             else:  # one of them was not seen, or has been written again since
-                answers = self._ask(source, part, [incoming[place] for place in places], call)
-            said |= dict(zip(places, answers, strict=True))
+                answers = self._ask(source, part, [incoming[index] for index in indices], call)
+            said |= dict(zip(indices, answers, strict=True))
         failures = [
-            one.failure.at(place) for place, one in sorted(said.items()) if one.failure is not None
+            one.failure.at(index) for index, one in sorted(said.items()) if one.failure is not None
         ]
-        return [said[place].score for place in range(len(rows))], failures
+        return [said[index].score for index in range(len(rows))], failures
 
     def _shares(self, source: Source, rows: Sequence[Row], *, is_streamed: bool) -> list[list[int]]:
         """Places of the rows of each call: Python sees a family at a time where its rows may come
@@ -255,10 +255,10 @@ def _scoring_row(row: Row, scores: dict[str, Score]) -> ScoringRow:
 def families(rows: Sequence[Row]) -> list[list[int]]:
     """Places of the rows that were written to the same rows, in order; the greedy extra of a prompt
     stands alone, as it counts in no group."""
-    found: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
-    for place, row in enumerate(rows):
-        found.setdefault((row.is_greedy, row.parents or (row.id,)), []).append(place)
-    return list(found.values())
+    by_parents: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
+    for index, row in enumerate(rows):
+        by_parents.setdefault((row.is_greedy, row.parents or (row.id,)), []).append(index)
+    return list(by_parents.values())
 
 
 # Scores of gathered rows, one for each row that was gathered (`per: row`).

@@ -136,21 +136,21 @@ class SearchRole(NodeRole[SearchNode]):
         labels: Sequence[dict[int, float]],
         searched: int,
     ) -> list[tuple[str, str]]:
-        budget, environment, said = expansion.search_budget, expansion.environment, []
+        budget, environment, alerts = expansion.search_budget, expansion.environment, []
         if budget.is_late:
             message = (
                 f"{self._node}: `budget.seconds` ended {len(budget.cut)} searches before they were "
                 "through; on another machine they find more or less, so bound them by `tokens`, "
                 "`nodes` or `searches_per_row` as well"
             )
-            said.append((LATE, message))
+            alerts.append((LATE, message))
         if found.rejected:
             message = (
                 f"{self._node}: `outcome` rejects {found.rejected} proofs that the environment "
                 "accepts as finished; they count as not proved: make both use the same definition "
                 "of a proof"
             )
-            said.append((DISAGREES, message))
+            alerts.append((DISAGREES, message))
         if (
             environment is not None
             and environment.moves
@@ -160,7 +160,7 @@ class SearchRole(NodeRole[SearchNode]):
                 f"{self._node}: none of {environment.moves} actions led to a new state; for the "
                 f"last one the environment returned: {environment.reason}"
             )
-            said.append((LOST, message))
+            alerts.append((LOST, message))
         is_known = any(labels) or any(score is not None for score in found.searched or ())
         if searched and not is_known:
             message = (
@@ -169,8 +169,8 @@ class SearchRole(NodeRole[SearchNode]):
                 "`completions` or "
                 "`expand.samples`"
             )
-            said.append((NOTHING, message))
-        return said
+            alerts.append((NOTHING, message))
+        return alerts
 
 
 def _measured(

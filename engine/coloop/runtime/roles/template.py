@@ -127,14 +127,14 @@ def _empty(section: TemplateNode, written: Sequence[Written | None]) -> dict[str
     """Share of the rows of which nothing goes on: code returned None, or a list has no element."""
     if not written or (section.code is None and section.each is None):
         return {}
-    gone = sum(one is None or one.elements == () for one in written)
+    gone = sum(texts is None or texts.elements == () for texts in written)
     return {"rows/none": gone / len(written)}
 
 
 def _unparsed(section: TemplateNode, written: Sequence[Written | None]) -> dict[str, float]:
     """Share of the rows in which no pattern of `parse` matched and no default stands in."""
     looked_for = set(section.parse) - set(section.drop)
-    there = [one.absent for one in written if one is not None]
+    there = [texts.absent for texts in written if texts is not None]
     if not looked_for or not there:
         return {}
     return {"parse/none": sum(looked_for <= absent for absent in there) / len(there)}

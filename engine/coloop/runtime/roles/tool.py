@@ -53,7 +53,7 @@ class ToolRole(NodeRole[ToolNode]):
         dataset = context.spec.nodes[giver]
         assert isinstance(dataset, DatasetNode)
         source = open_source(dataset, node_id=giver, root=context.root)
-        rows = [source.row(place) for place in range(len(source))]
+        rows = [source.row(index) for index in range(len(source))]
         return Index(texts_of(rows, self.section.column or "text", self._node, giver))
 
     def _environment(self, context: Context) -> EnvironmentTool:

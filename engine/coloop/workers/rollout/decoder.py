@@ -127,16 +127,16 @@ def score_padded(
     """Numbers of each token, batch by batch of similar length. `scored`: from token ids (B, T),
     padded on the right, and lengths (B,) to numbers (B, T)."""
     scores: list[Tensor] = [torch.zeros(0)] * len(sequences)
-    order = sorted(range(len(sequences)), key=lambda place: -len(sequences[place]))
+    order = sorted(range(len(sequences)), key=lambda index: -len(sequences[index]))
     while order:
         size = max(READ_AT_ONCE // max(len(sequences[order[0]]), 1), 1)
         places, order = order[:size], order[size:]
-        tokens, lengths = pad_right([sequences[place] for place in places], device)
+        tokens, lengths = pad_right([sequences[index] for index in places], device)
         if not tokens.shape[1]:
             continue
-        found = scored(tokens, lengths)
-        for row, (place, length) in enumerate(zip(places, lengths.tolist(), strict=True)):
-            scores[place] = found[row, :length]
+        numbers = scored(tokens, lengths)
+        for row, (index, length) in enumerate(zip(places, lengths.tolist(), strict=True)):
+            scores[index] = numbers[row, :length]
     return scores
 
 

@@ -97,7 +97,7 @@ class RolloutEngine(ABC):
 
     def abort(self, tickets: Iterable[int]) -> list[Generation]:
         """Take requests out as they are, in this order; kept are none of them."""
-        order = {ticket: place for place, ticket in enumerate(tickets)}
+        order = {ticket: index for index, ticket in enumerate(tickets)}
         aborted = [row for row in self._ready if row.ticket in order]
         self._ready = [row for row in self._ready if row.ticket not in order]
         aborted += [self._generation(text) for text in self._take_out(order)]
@@ -258,7 +258,9 @@ def _problem(request: Generation, max_length: int | None, vocabulary: int) -> st
         return "an empty stop text would end every completion immediately"
     if not 0 <= min(request.prompt_ids) <= max(request.prompt_ids) < vocabulary:
         return f"its prompt has token ids outside of 0 to {vocabulary - 1}"
-    for name, place in (("seed_from", request.seed_from), ("stop_from", request.stop_from)):
-        if place is not None and not 0 <= place <= length:
-            return f"{name} is {place}, a position in the {length} tokens of its prompt is expected"
+    for name, position in (("seed_from", request.seed_from), ("stop_from", request.stop_from)):
+        if position is not None and not 0 <= position <= length:
+            return (
+                f"{name} is {position}, a position in the {length} tokens of its prompt is expected"
+            )
     return None

@@ -195,11 +195,11 @@ class WholeDecoder(ForwardDecoder):
 
     def _last_logits(self, tokens: Tensor, last: Tensor) -> Tensor:
         rows = max(READ_AT_ONCE // tokens.shape[1], 1)
-        found = []
+        parts = []
         for part, ends in zip(torch.split(tokens, rows), torch.split(last, rows), strict=True):
             logits = self._model(input_ids=part, use_cache=False).logits
-            found.append(logits[torch.arange(len(part), device=self._device), ends].float())
-        return torch.cat(found)
+            parts.append(logits[torch.arange(len(part), device=self._device), ends].float())
+        return torch.cat(parts)
 
 
 def forward_decoder(
@@ -231,7 +231,7 @@ def _is_right(decoder: ForwardDecoder, model: PreTrainedModel) -> bool:
     """Whether rows of different lengths, some of which go and come, are what each is by itself."""
     most = vocabulary_of(model)
     first, second, third = (
-        [(7 * place + start) % most for place in range(size)]
+        [(7 * index + start) % most for index in range(size)]
         for start, size in ((11, 9), (23, 3), (37, 6))
     )
     if decoder.max_length is not None and decoder.max_length < PROBED:

@@ -82,22 +82,22 @@ class Batch:
         is_enough: IsEnough | None = None,
     ) -> list[tuple[int, Generation]]:
         """Write until all is finished or it is enough; what has finished. A failure ends all."""
-        found: list[tuple[int, Generation]] = []
+        finished: list[tuple[int, Generation]] = []
         steps = 0
         try:
             while self._open:
                 if steps % STEPS_BETWEEN_POLLS == 0:
                     self._tell(progress, should_stop)
-                    if steps and is_enough is not None and is_enough(len(found)):
-                        return found
-                found += self._step()
+                    if steps and is_enough is not None and is_enough(len(finished)):
+                        return finished
+                finished += self._step()
                 steps += 1
             if steps:
                 self._tell(progress)
         except BaseException:
             self.give_up()
             raise
-        return found
+        return finished
 
     def release(self, ticket: int | None) -> None:
         if ticket in self._kept:
@@ -119,13 +119,13 @@ class Batch:
             self._kept.add(ticket)
 
     def _step(self) -> list[tuple[int, Generation]]:
-        found: list[tuple[int, Generation]] = []
+        finished: list[tuple[int, Generation]] = []
         for row in self._post.take(self._open):
             number, request = self._open.pop(row.ticket)
             if row.reason == "aborted":
                 self._send(number, request)
             else:
-                found.append((number, row))
+                finished.append((number, row))
                 self._done += 1
                 self._tokens += len(row.token_ids)
         if self._open and not (self._engine.unfinished or self._post.has_some(self._open)):
@@ -133,7 +133,7 @@ class Batch:
                 f"{len(self._open)} texts were lost: new weights did not reach the engine that was "
                 "generating them"
             )
-        return found
+        return finished
 
     def _tell(self, progress: Progress | None, should_stop: ShouldStop | None = None) -> None:
         if should_stop is not None and should_stop():

@@ -106,8 +106,8 @@ def _tempered(logits: Tensor, inverse_temperature: Tensor | None) -> Tensor:
 def _invert(running: Tensor, uniform: Tensor) -> Tensor:
     """The token at which running weights (B, V) pass uniform * total: never one of weight 0."""
     target = running[:, -1] * uniform
-    found = torch.searchsorted(running, target[:, None], right=True).squeeze(1)
-    return found.clamp_(max=running.shape[1] - 1)
+    tokens = torch.searchsorted(running, target[:, None], right=True).squeeze(1)
+    return tokens.clamp_(max=running.shape[1] - 1)
 
 
 def _draw_cut(p: Tensor, uniform: Tensor, settings: Settings) -> tuple[Tensor, Tensor]:

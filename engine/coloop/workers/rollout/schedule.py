@@ -152,9 +152,9 @@ class Schedule:
         if not cut:
             return waiting, []
         self._slots.count_ended()
-        found = self._collect(cut)
-        wanted = [text for text in found if text.ticket in tickets]
-        others = [text for text in found if text.ticket not in tickets]
+        ended = self._collect(cut)
+        wanted = [text for text in ended if text.ticket in tickets]
+        others = [text for text in ended if text.ticket not in tickets]
         return waiting + wanted, others
 
     # Rows come

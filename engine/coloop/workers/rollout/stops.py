@@ -53,23 +53,23 @@ class StopTexts:
         """Tokens up to the one, from `start` on, that completes a stop text; else None."""
         wanted = self._sets[number]
         window = max(len(text.encode()) for text in wanted) + 1
-        for place in range(start, len(token_ids)):
-            tail = token_ids[max(place + 1 - window, 0) : place + 1]
+        for index in range(start, len(token_ids)):
+            tail = token_ids[max(index + 1 - window, 0) : index + 1]
             text = self._tokenizer.decode(list(tail), clean_up_tokenization_spaces=False)
             if any(stop in text for stop in wanted):
-                return place + 1
+                return index + 1
         return None
 
 
 def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Tensor:
     """Tokens that end a text, (V,), by the tokenizer and the model's generation config."""
     configured = model.generation_config.eos_token_id if model.generation_config else None
-    found = [configured] if isinstance(configured, int) else list(configured or ())
+    tokens = [configured] if isinstance(configured, int) else list(configured or ())
     if tokenizer.eos_token_id is not None:
-        found.append(tokenizer.eos_token_id)
+        tokens.append(tokenizer.eos_token_id)
     vocabulary = vocabulary_of(model)
     is_end = torch.zeros(vocabulary, dtype=torch.bool)
-    is_end[[token for token in found if token < vocabulary]] = True
+    is_end[[token for token in tokens if token < vocabulary]] = True
     return is_end
 
 

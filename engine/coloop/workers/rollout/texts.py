@@ -66,15 +66,15 @@ class Queue:
 
     def remove(self, tickets: Container[int]) -> list[Generation]:
         """Takes out texts that still wait."""
-        found = [text for text in self if text.ticket in tickets]
-        if found:
+        removed = [text for text in self if text.ticket in tickets]
+        if removed:
             self._arrived = [text for text in self._arrived if text.ticket not in tickets]
             self._first, self._groups = (
                 deque(left for group in groups if (left := _without(group, tickets)))
                 for groups in (self._first, self._groups)
             )
-            self._count -= len(found)
-        return found
+            self._count -= len(removed)
+        return removed
 
     def __iter__(self) -> Iterator[Generation]:
         for groups in (self._first, self._groups):
@@ -108,14 +108,14 @@ def _longest_first(group: Group) -> int:
 
 
 def _take(groups: deque[Group], count: int) -> list[Group]:
-    found: list[Group] = []
+    taken: list[Group] = []
     while count and groups:
         group = groups.popleft()
-        found.append(group[:count])
+        taken.append(group[:count])
         if group[count:]:
             groups.appendleft(group[count:])
-        count -= len(found[-1])
-    return found
+        count -= len(taken[-1])
+    return taken
 
 
 # What the texts of an engine want together: room, and ways of drawing.

@@ -162,7 +162,7 @@ class Aside:
 
     def put(self, tensors: Iterable[Tensor]) -> None:
         """Move these tensors to host memory; what breaks off half-way can be brought back."""
-        storages = {one.untyped_storage()._cdata: one.untyped_storage() for one in tensors}
+        storages = {tensor.untyped_storage()._cdata: tensor.untyped_storage() for tensor in tensors}
         for number, storage in storages.items():
             if number in self._put or not storage.nbytes():
                 continue

@@ -329,23 +329,23 @@ def _item(
     row: Row, batches: Sequence[CreditBatch], places: Sequence[Mapping[str, int]], count: float
 ) -> TokenSequence:
     assert row.tokens is not None
-    found: dict[str, float | Numbers] = {}
+    by_name: dict[str, float | Numbers] = {}
     group, is_of_others = "", False
     reference: Numbers | None = None
     for number, batch in enumerate(batches):
-        place = places[number].get(row.id)
-        advantage = None if place is None else batch.advantages[place]
-        if place is None or advantage is None:
+        index = places[number].get(row.id)
+        advantage = None if index is None else batch.advantages[index]
+        if index is None or advantage is None:
             continue
-        found[advantages_of(number)] = advantage
-        group = group or str(batch.groups[place])
-        is_of_others = bool(batch.of_others and batch.of_others[place])
-        reference = batch.log_probs_reference[place] if batch.log_probs_reference else None
+        by_name[advantages_of(number)] = advantage
+        group = group or str(batch.groups[index])
+        is_of_others = bool(batch.of_others and batch.of_others[index])
+        reference = batch.log_probs_reference[index] if batch.log_probs_reference else None
     if any(batch.settings.off_policy is not None for batch in batches):
-        found[OF_OTHERS] = float(is_of_others)
+        by_name[OF_OTHERS] = float(is_of_others)
     if is_of_others:
         reference = np.zeros(len(row.tokens.token_ids), dtype=np.float32)
-    own = found.pop(ADVANTAGES, None)
+    own = by_name.pop(ADVANTAGES, None)
     return drawn_sequence(
         row.id,
         row.tokens,
@@ -355,7 +355,7 @@ def _item(
         count=count,
         advantages=own,
         log_probs_reference=reference,
-        numbers=found,
+        numbers=by_name,
     )
 
 

@@ -171,24 +171,24 @@ class Conversation:
     def _find(self, text: str) -> tuple[tuple[int, ToolCall] | None, str | None]:
         """The call with which a turn ends, with the place of its callee: the one that ends last.
         Else what the policy is told of a turn in which none can be looked for."""
-        found: list[tuple[int, ToolCall]] = []
-        for place, callee in enumerate(self._callees):
+        calls: list[tuple[int, ToolCall]] = []
+        for index, callee in enumerate(self._callees):
             try:
                 call = call_in(text, callee.name, callee.section)
             except ToolFailure as failure:
                 self._work[callee.name].errors += 1
                 return None, f"error: {failure}"
             if call is not None:
-                found.append((place, call))
-        return max(found, key=lambda one: one[1].end, default=None), None
+                calls.append((index, call))
+        return max(calls, key=lambda one: one[1].end, default=None), None
 
-    def _answered(self, place: int, call: ToolCall) -> Word:
-        callee = self._callees[place]
+    def _answered(self, index: int, call: ToolCall) -> Word:
+        callee = self._callees[index]
         began, has_failed = time.monotonic(), False
         try:
-            if place not in self._sessions:
-                self._sessions[place] = callee.open()
-            answered = self._sessions[place].answer(call.arguments, self._tick)
+            if index not in self._sessions:
+                self._sessions[index] = callee.open()
+            answered = self._sessions[index].answer(call.arguments, self._tick)
             output = worded(answered.value, call.arguments, callee.words)
         except ToolFailure as failure:
             has_failed, answered = True, Answered(value=None)
@@ -229,7 +229,7 @@ def nothing_earned(name: str, section: ToolNode) -> Mapping[str, float]:
     """Columns that a tool adds to a text in which it is not called."""
     if section.type != "environment":
         return {}
-    return {f"{name}.{one}": 0.0 for one in SUMS}
+    return {f"{name}.{column}": 0.0 for column in SUMS}
 
 
 def _failed(failure: ToolFailure, call: ToolCall, callee: Callee) -> str:
@@ -244,9 +244,9 @@ def _failed(failure: ToolFailure, call: ToolCall, callee: Callee) -> str:
 def turn_measures(told: Sequence[ConversationResult]) -> dict[str, float]:
     count = len(told)
     return {
-        "turns/mean": sum(one.turns for one in told) / count,
-        "turns/invalid": sum(one.invalid for one in told) / count,
-        "turns/cut": sum(one.was_cut for one in told) / count,
+        "turns/mean": sum(result.turns for result in told) / count,
+        "turns/invalid": sum(result.invalid for result in told) / count,
+        "turns/cut": sum(result.was_cut for result in told) / count,
     }
 
 
@@ -342,15 +342,15 @@ class Conversations:
             conversation.close()
         self._open.clear()
 
-    def _conversation(self, place: int, k: int) -> Conversation:
+    def _conversation(self, index: int, k: int) -> Conversation:
         with self._lock:
-            if (place, k) not in self._open:
+            if (index, k) not in self._open:
                 assert self._turns is not None
-                callees = self._callees(self.row_prompts[place].row, self.numbers[place] + k)
-                self._open[place, k] = Conversation(
+                callees = self._callees(self.row_prompts[index].row, self.numbers[index] + k)
+                self._open[index, k] = Conversation(
                     callees, self._turns, self._rollout, self.call.tick
                 )
-            return self._open[place, k]
+            return self._open[index, k]
 
     @cached_property
     def _unspoken(self) -> ConversationResult:
@@ -376,15 +376,15 @@ class Conversations:
 
     def _callees(self, row: Row, number: int) -> list[Callee]:
         """What a text to a row may call, by its number among those to the row."""
-        found: list[Callee] = []
+        callees: list[Callee] = []
         for name, role in self._tools.items():
             if isinstance(role.tool, PolicyTool):
-                found += self._wrapping(name, role, role.tool, row, number)
+                callees += self._wrapping(name, role, role.tool, row, number)
                 continue
             start = partial(role.tool.open, caller_of(name, self.node, row, self.call, number))
             words = role.section
-            found.append(Callee(name=name, section=words, answers=name, words=words, open=start))
-        return found
+            callees.append(Callee(name=name, section=words, answers=name, words=words, open=start))
+        return callees
 
     def _wrapping(
         self, name: str, role: ToolRole, tool: PolicyTool, row: Row, number: int
@@ -395,14 +395,14 @@ class Conversations:
         if not inner:
             start = partial(PolicySession, tool, None, self.call, text)
             return [Callee(name=name, section=words, answers=name, words=words, open=start)]
-        found = []
+        callees = []
         for own, wrapped in inner.items():
             assert not isinstance(wrapped.tool, PolicyTool)
             caller = caller_of(own, self.node, row, self.call, number)
             start = partial(_wrapped_session, tool, wrapped, caller, self.call, text)
             section = wrapped.section
-            found.append(Callee(name=own, section=section, answers=name, words=words, open=start))
-        return found
+            callees.append(Callee(name=own, section=section, answers=name, words=words, open=start))
+        return callees
 
 
 def _wrapped_session(
@@ -416,8 +416,8 @@ def _wrapped_session(
 def tools_of(node: str, call: Call) -> dict[str, ToolRole]:
     """Tools that a writer may call, or that a tool wraps, in the order of their edges."""
     edges = call.context.spec.graph.edges_into(node, "tools")
-    found = {edge.source.node: call.callees[edge.source.node] for edge in edges}
-    return {name: role for name, role in found.items() if isinstance(role, ToolRole)}
+    roles = {edge.source.node: call.callees[edge.source.node] for edge in edges}
+    return {name: role for name, role in roles.items() if isinstance(role, ToolRole)}
 
 
 def caller_of(tool: str, node: str, row: Row, call: Call, number: int = 0) -> Caller:

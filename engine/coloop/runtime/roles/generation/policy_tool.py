@@ -70,8 +70,8 @@ class PolicySession:
     def answer(self, arguments: Mapping[str, str], tick: Tick) -> Answered:
         chunks = [""]
         if self.wrapped is not None:
-            found = self.wrapped.session.answer(arguments, tick)
-            parts = found.parts or (found.value,)
+            answered = self.wrapped.session.answer(arguments, tick)
+            parts = answered.parts or (answered.value,)
             texts = [worded(part, arguments, self.wrapped.section) for part in parts]
             chunks = self._packed(texts)
         prompts = [self._prompt(chunk, arguments) for chunk in chunks]
@@ -100,7 +100,7 @@ class PolicySession:
         group = call.context.groups[policy]
         sizes = call.context.hosts.lengths(group, policy, list(texts))
         bins = first_fit_decreasing(sizes, pack.tokens)
-        return ["\n".join(texts[place] for place in own) for own in bins]
+        return ["\n".join(texts[index] for index in own) for own in bins]
 
     def _written(self, prompts: Sequence[Prompt]) -> list[str]:
         """What the policy writes to these prompts: its first text to each."""
@@ -131,7 +131,7 @@ class PolicySession:
             self.asked.append(
                 Asked(tool=self.tool.node, policy=policy, prompt=prompt, texts=tuple(reply))
             )
-        return [one.texts[0].text for one in self.asked[before:]]
+        return [answer.texts[0].text for answer in self.asked[before:]]
 
 
 def first_fit_decreasing(sizes: Sequence[int], room: int) -> list[list[int]]:
@@ -139,14 +139,14 @@ def first_fit_decreasing(sizes: Sequence[int], room: int) -> list[list[int]]:
     for it; one that fits nowhere has a bin of its own. Bins, and what is in them, in order."""
     bins: list[list[int]] = []
     left: list[int] = []
-    for place in sorted(range(len(sizes)), key=lambda one: (-sizes[one], one)):
-        free = next((at for at, rest in enumerate(left) if sizes[place] <= rest), None)
+    for index in sorted(range(len(sizes)), key=lambda item: (-sizes[item], item)):
+        free = next((at for at, rest in enumerate(left) if sizes[index] <= rest), None)
         if free is None:
-            bins.append([place])
-            left.append(room - sizes[place])
+            bins.append([index])
+            left.append(room - sizes[index])
         else:
-            bins[free].append(place)
-            left[free] -= sizes[place]
+            bins[free].append(index)
+            left[free] -= sizes[index]
     return sorted(sorted(own) for own in bins)
 
 
@@ -164,18 +164,18 @@ def tables_beside(
         asked: in each text, by the id of its row, which is the parent.
         tools: that may be asked; those that were not have written nothing.
     """
-    found: dict[tuple[str, str], list[Row]] = {}
+    rows_of: dict[tuple[str, str], list[Row]] = {}
     for tool in tools:
-        found[tool.policy, PORT], found[tool.node, PORT] = [], []
+        rows_of[tool.policy, PORT], rows_of[tool.node, PORT] = [], []
     for row in rows:
         places: Counter[str] = Counter()
-        for one in asked.get(row.id, ()):
-            for text in one.texts:
-                child = _child(one, text, row, places[one.policy])
-                places[one.policy] += 1
-                found[one.policy, PORT].append(child)
-                found[one.tool, PORT].append(child)
-    return {key: Table(rows=tuple(own)) for key, own in found.items()}
+        for answer in asked.get(row.id, ()):
+            for text in answer.texts:
+                child = _child(answer, text, row, places[answer.policy])
+                places[answer.policy] += 1
+                rows_of[answer.policy, PORT].append(child)
+                rows_of[answer.tool, PORT].append(child)
+    return {key: Table(rows=tuple(own)) for key, own in rows_of.items()}
 
 
 def _child(asked: Asked, text: Tokens, parent: Row, k: int) -> Row:
@@ -189,12 +189,12 @@ def _child(asked: Asked, text: Tokens, parent: Row, k: int) -> Row:
 
 
 def measures_beside(tables: Mapping[tuple[str, str], Table]) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
+    measures: dict[str, dict[str, float]] = {}
     for (node, _), table in tables.items():
         texts = [row.tokens for row in table.rows if row.writer == node and row.tokens]
         if texts:
-            found[node] = rollout_measures(texts)
-    return found
+            measures[node] = rollout_measures(texts)
+    return measures
 
 
 def rollout_measures(texts: Sequence[Tokens]) -> dict[str, float]:

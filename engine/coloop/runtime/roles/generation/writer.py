@@ -166,18 +166,17 @@ class Writer:
         self, row_prompts: Sequence[RowPrompt], families: dict[int, list[Row]], call: Call
     ) -> dict[str, ConversationResult]:
         """One more child each, of the likeliest tokens; it counts in no group."""
-        places = sorted(families)
+        indices = sorted(families)
         told: dict[str, ConversationResult] = {}
-        if not places:
+        if not indices:
             return told
-        for place, texts in zip(
-            places, self._draw([row_prompts[place] for place in places], call, 1, 0.0), strict=True
-        ):
+        written = self._draw([row_prompts[index] for index in indices], call, 1, 0.0)
+        for index, texts in zip(indices, written, strict=True):
             assert not isinstance(texts, TooLong)
-            k = self._first_k(row_prompts[place], call, True) + self._count(call)
+            k = self._first_k(row_prompts[index], call, True) + self._count(call)
             for tokens, result in texts:
-                child = self._child(row_prompts[place], k, tokens, result, {"greedy": True})
-                families[place].append(replace(child, group=None))
+                child = self._child(row_prompts[index], k, tokens, result, {"greedy": True})
+                families[index].append(replace(child, group=None))
                 told[child.id] = result
         return told
 
@@ -252,19 +251,23 @@ class Writer:
     ) -> dict[str, float]:
         if not texts:
             return {}
-        found = rollout_measures(texts)
+        measured = rollout_measures(texts)
         if self._on_sync(context) == "resume":
-            found["rollout/mixed"] = sum(bool(text.switches) for text in texts) / len(texts)
+            measured["rollout/mixed"] = sum(bool(text.switches) for text in texts) / len(texts)
         if turns_of(context.spec, self._node) is not None:
             heard = sum(text.heard for text in texts)
-            found |= {"turns/tokens": heard / len(texts), **turn_measures(told)}
-        return found
+            measured |= {"turns/tokens": heard / len(texts), **turn_measures(told)}
+        return measured
 
 
 def _places_of_a_prompt(spec: LoopSpec) -> int:
     """The most completions that any writer writes for one prompt in one turn."""
-    found = (rollout_of(spec, node) for node in spec.nodes)
-    return max(one.completions_per_prompt + one.greedy_extra for one in found if one is not None)
+    rollouts = (rollout_of(spec, node) for node in spec.nodes)
+    return max(
+        rollout.completions_per_prompt + rollout.greedy_extra
+        for rollout in rollouts
+        if rollout is not None
+    )
 
 
 def _written(place: int, reply: Reply, conversations: Conversations) -> Texts:
@@ -285,8 +288,8 @@ def scripts_of(lines: Sequence[str], row: Row, seeds: Sequence[int]) -> tuple[st
     """
     if not lines:
         return ()
-    said = [*(text for line in lines if (text := _filled(line, row)) is not None), None]
-    return tuple(said[seed % len(said)] for seed in seeds)
+    scripts = [*(text for line in lines if (text := _filled(line, row)) is not None), None]
+    return tuple(scripts[seed % len(scripts)] for seed in seeds)
 
 
 def _filled(line: str, row: Row) -> str | None:

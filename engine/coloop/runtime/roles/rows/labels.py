@@ -78,8 +78,8 @@ def _stepwise(
             "labels",
         )
     labels = np.zeros(len(row.tokens.token_ids), np.float32)
-    for place, number in label.items():
-        labels[place] = number
+    for token, number in label.items():
+        labels[token] = number
     mask = np.zeros(len(labels), np.bool_)
     mask[list(label)] = True
     return drawn_sequence(
@@ -117,7 +117,7 @@ def _standing(row: Row, edge: Edge) -> dict[str, Any]:
 
 def _check(label: float, row: Row, edge: Edge, node: str, entries: Sequence[Algorithm]) -> None:
     scorer = edge.source.node
-    chance = next((one for one in entries if isinstance(one, OF_CHANCES)), None)
+    chance = next((entry for entry in entries if isinstance(entry, OF_CHANCES)), None)
     if chance is not None and not 0.0 <= label <= 1.0:
         raise DataError(
             f"row {row.id} has the label {label:g} from `{scorer}`, but `{chance.name}` of "
@@ -154,8 +154,8 @@ class Graded:
         if prompts is None:
             return rows
         return [
-            _with(row, {"prompt": prompts.about(place), "target": NOTHING_MORE})
-            for place, row in enumerate(rows)
+            _with(row, {"prompt": prompts.about(index), "target": NOTHING_MORE})
+            for index, row in enumerate(rows)
         ]
 
     def pairs(
@@ -165,7 +165,7 @@ class Graded:
         prompts = self._prompts(rows, call, incoming)
         if prompts is None:
             return rows
-        return [_with(row, _sides(row, prompts, place)) for place, row in enumerate(rows)]
+        return [_with(row, _sides(row, prompts, index)) for index, row in enumerate(rows)]
 
     def _prompts(
         self, rows: Sequence[Row], call: Call, incoming: Sequence[Mapping[str, Score]]

@@ -81,9 +81,9 @@ class Outside:
         return [
             RewardResult(
                 score=score if score is None or isinstance(score, list) else float(score),
-                failure=failures.get(place),
+                failure=failures.get(index),
             )
-            for place, score in enumerate(result.scores)
+            for index, score in enumerate(result.scores)
         ]
 
     def _ask_code(

@@ -36,11 +36,11 @@ def scored_outcome(
     if step_scores is not None:
         outputs["step_scores"] = _table(node, scored, step_scores, score_range)
     numbers = [score for score in scores if isinstance(score, float | int)]
-    found = {"score/mean": sum(numbers) / len(numbers)} if numbers else {}
+    measured = {"score/mean": sum(numbers) / len(numbers)} if numbers else {}
     if rows:
-        found["score/none"] = sum(score is None for score in scores) / len(rows)
+        measured["score/none"] = sum(score is None for score in scores) / len(rows)
     return Outcome(
-        outputs=outputs, samples=len(rows), metrics={**found, **(metrics or {})}, alerts=alerts
+        outputs=outputs, samples=len(rows), metrics={**measured, **(metrics or {})}, alerts=alerts
     )
 
 
@@ -50,8 +50,8 @@ def _table(
     scores: Sequence[Score],
     score_range: tuple[float, float] | None,
 ) -> Table:
-    said = {row.id: score for row, score in zip(rows, scores, strict=True)}
-    return Table(rows=rows, scores=said, scorer=node, score_range=score_range)
+    by_row = {row.id: score for row, score in zip(rows, scores, strict=True)}
+    return Table(rows=rows, scores=by_row, scorer=node, score_range=score_range)
 
 
 # What a model says must be numbers that can be learned: NaN or infinity would be learned without
@@ -124,16 +124,16 @@ def step_ends(
 
 def at_ends(scores: StepScores, ends: Sequence[int]) -> Score:
     """Step scores at the tokens in which the steps end; steps that end in one token add up."""
-    found: dict[int, float] = {}
-    for score, place in zip(scores, ends, strict=True):
+    at_tokens: dict[int, float] = {}
+    for score, token in zip(scores, ends, strict=True):
         if score is not None:
-            found[place] = found.get(place, 0.0) + float(score)
-    return found
+            at_tokens[token] = at_tokens.get(token, 0.0) + float(score)
+    return at_tokens
 
 
 def listed(scores: Mapping[int, float], steps: int) -> StepScores:
     """Scores at step numbers as a list with one entry a step."""
-    return [scores.get(place) for place in range(steps)]
+    return [scores.get(step) for step in range(steps)]
 
 
 def last_trained(row: Row) -> int:

@@ -106,13 +106,13 @@ def strangers(rows: Sequence[Row]) -> dict[str, Row]:
     """To each pair, by its id, the next one that answers another prompt, around the end; none has
     one where all answer the same."""
     prompts = [prompt_of(row) for row in rows]
-    found: dict[str, Row] = {}
+    others: dict[str, Row] = {}
     for here in reversed([*range(len(rows))] * 2):
         after = (here + 1) % len(rows)
-        stranger = found.get(rows[after].id) if prompts[after] == prompts[here] else rows[after]
+        stranger = others.get(rows[after].id) if prompts[after] == prompts[here] else rows[after]
         if stranger is not None:
-            found[rows[here].id] = stranger
-    return found
+            others[rows[here].id] = stranger
+    return others
 
 
 def _side(row: Row, giver: Row, side: str, reference: Numbers | None) -> TokenSequence:
@@ -211,11 +211,11 @@ def log_probs_of(node: str, rows: Sequence[Row], context: Context) -> dict[str, 
     for row in rows:
         by_heat.setdefault(heat_of(row), []).append(row)
     hosts, group = context.hosts, context.groups[node]
-    found: dict[str, Numbers | TooLong] = {}
+    log_probs: dict[str, Numbers | TooLong] = {}
     for temperature, own in by_heat.items():
         scored = hosts.score(group, node, [as_read(row) for row in own], temperature)
-        found.update(zip((row.id for row in own), scored, strict=True))
-    return {row.id: found[row.id] for row in rows}
+        log_probs.update(zip((row.id for row in own), scored, strict=True))
+    return {row.id: log_probs[row.id] for row in rows}
 
 
 # Rows that are longer than a model's positions are dropped and counted, never cut, never read

@@ -204,7 +204,7 @@ class ProofTree:
 
 def proof_of(state: State) -> Iterator[tuple[State, Action]]:
     """The proof with the greatest return, depth first: each state with its action."""
-    best = next(one for one in state.actions if one.shown == state.shown)
+    best = next(action for action in state.actions if action.shown == state.shown)
     yield state, best
     for below in best.states:
         yield from proof_of(below)

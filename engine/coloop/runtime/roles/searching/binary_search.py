@@ -163,7 +163,7 @@ def of_prompt(count: int, select: Select, searches: int | None) -> Search:
         return [_found(path, {}) for path in paths or ()]
     tree = CompletedPrefixes()
     tree.add((), chance, paths)
-    found = {path.name: _found(path, {}) for path in paths}
+    by_name = {path.name: _found(path, {}) for path in paths}
     done, has_room = 0, True
     while has_room and (searches is None or done < searches):
         picked = pick(tree.states, select)
@@ -176,8 +176,8 @@ def of_prompt(count: int, select: Select, searches: int | None) -> Search:
         nodes, has_room = yield from first_error(text, count, state.length, tree.known(text))
         for node in nodes:
             tree.add(_beginning(text, node.end + 1), node.chance, node.paths)
-        found[text.name] = _found(text, tree.known(text))
-    return list(found.values())
+        by_name[text.name] = _found(text, tree.known(text))
+    return list(by_name.values())
 
 
 def pick(states: Sequence[State], select: Select) -> tuple[State, Path] | None:

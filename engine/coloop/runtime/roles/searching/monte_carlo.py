@@ -64,7 +64,7 @@ class MonteCarlo(Method):
         for row, path, count in asked:
             if count:
                 first.setdefault(group_of(row), (row, path, count))
-        found = expansion.grow(
+        texts = expansion.grow(
             [
                 Root(
                     row=row,
@@ -74,7 +74,9 @@ class MonteCarlo(Method):
                 for group, (row, path, count) in first.items()
             ]
         )
-        return {group: chance_of([one.path for one in found[f"{group} before"]]) for group in first}
+        return {
+            group: chance_of([text.path for text in texts[f"{group} before"]]) for group in first
+        }
 
 
 def monte_carlo(text: Path, count: int, stop_at_zero: bool) -> Search:

@@ -72,7 +72,7 @@ def exploration(c: float, prior: float, visits: int, own: int) -> float:
 
 def priors(log_probs: Sequence[float]) -> list[float]:
     most = max(log_probs)
-    shares = [math.exp(one - most) for one in log_probs]
+    shares = [math.exp(log_prob - most) for log_prob in log_probs]
     return [share / sum(shares) for share in shares]
 
 
@@ -100,4 +100,4 @@ def log_prob_of(path: Path, start: int, end: int) -> float:
 def shares(visits: Sequence[int]) -> list[float]:
     """Of the visits of a node, those that each branch has; none where it has none."""
     total = sum(visits)
-    return [one / total if total else 0.0 for one in visits]
+    return [count / total if total else 0.0 for count in visits]

@@ -77,7 +77,7 @@ class Node(Branch):
     @property
     def live(self) -> list["Node"]:
         """Branches that can be followed."""
-        return [one for one in self.branches.values() if not one.is_dead]
+        return [node for node in self.branches.values() if not node.is_dead]
 
 
 class TextTree:

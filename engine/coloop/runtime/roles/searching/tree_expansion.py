@@ -78,20 +78,20 @@ class SearchBudget:
         if self._ends is not None and time.monotonic() >= self._ends:
             self.is_late = True
             return [self._refuse(tree) for tree, _, _ in requests]
-        said: list[bool | None] = []
+        grants: list[bool | None] = []
         reserved = 0
         for tree, request, longest in requests:
             most = request.count * longest
             if not self._has_tree_room(tree, request):
-                said.append(self._refuse(tree))
+                grants.append(self._refuse(tree))
             elif not self._fits(reserved + most):
-                said.append(None if reserved and self._fits(most) else self._refuse(tree))
+                grants.append(None if reserved and self._fits(most) else self._refuse(tree))
             else:
                 reserved += most
                 self._rollouts[tree] += request.count
                 self._nodes.setdefault(tree, set()).add(request.name)
-                said.append(True)
-        return said
+                grants.append(True)
+        return grants
 
     def _has_tree_room(self, tree: str, request: ExpansionRequest) -> bool:
         most, nodes = self.most_rollouts, self.budget.nodes
@@ -285,8 +285,8 @@ class TreeExpansion:
 
     def _ends(self, rows: Sequence[Row]) -> list[tuple[int, ...]]:
         """The tokens in which steps end; steps that end in one token are one."""
-        found = step_ends(rows, self.node, self.call.context, self.separator)
-        return [tuple(sorted(set(found[row.id]))) for row in rows]
+        ends = step_ends(rows, self.node, self.call.context, self.separator)
+        return [tuple(sorted(set(ends[row.id]))) for row in rows]
 
     def _asks(self, root: Root, grown: list[Grown] | None, results: dict[str, list[Found]]) -> bool:
         """Whether a search asks for more, once it is told what came of its requests."""
@@ -338,14 +338,14 @@ class TreeExpansion:
 
     def _written(self, requests: Sequence[tuple[Root, ExpansionRequest]]) -> list[Texts]:
         """What the policy writes, single steps apart from whole texts."""
-        found: dict[int, Texts] = {}
+        texts: dict[int, Texts] = {}
         for is_step, stop in ((False, ()), (True, (self.separator,))):
-            places = [n for n, (_, request) in enumerate(requests) if request.is_step == is_step]
-            row_prompts = [self._row_prompt(*requests[place]) for place in places]
-            found.update(
-                zip(places, self.writer.write_on(row_prompts, self.call, stop), strict=True)
+            indices = [n for n, (_, request) in enumerate(requests) if request.is_step == is_step]
+            row_prompts = [self._row_prompt(*requests[index]) for index in indices]
+            texts.update(
+                zip(indices, self.writer.write_on(row_prompts, self.call, stop), strict=True)
             )
-        return [found[place] for place in range(len(requests))]
+        return [texts[index] for index in range(len(requests))]
 
     def _row_prompt(self, root: Root, request: ExpansionRequest) -> RowPrompt:
         context, call = self.call.context, self.call

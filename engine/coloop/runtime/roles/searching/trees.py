@@ -188,15 +188,15 @@ def labels_of(
         before: chance of the first step's beginning, for relative progress.
         stop_at_zero: steps behind the first one without a chance get no label.
     """
-    found: dict[int, float] = {}
-    for place, chance in sorted(chances.items()):
+    labels: dict[int, float] = {}
+    for token, chance in sorted(chances.items()):
         label = _label(chance, before, rule)
         if label is not None:
-            found[place] = label
+            labels[token] = label
         if stop_at_zero and chance == 0:
             break
         before = chance
-    return found
+    return labels
 
 
 def _label(chance: float, before: float | None, rule: StepLabels) -> float | None:

@@ -91,11 +91,11 @@ class DiscriminativeVerifier(FittingRole[VerifierNode]):
         return {name: np.flatnonzero(mask).tolist() for name, mask in masks.items()}
 
 
-def _read_at(row: Row, places: Sequence[int]) -> TokenSequence:
+def _read_at(row: Row, tokens: Sequence[int]) -> TokenSequence:
     """The row's text, of which something is asked at these tokens of its completion."""
     text = as_read(row)
     mask = np.zeros(len(text.token_ids), np.bool_)
-    mask[[text.prompt_length + place for place in places]] = True
+    mask[[text.prompt_length + token for token in tokens]] = True
     return replace(text, loss_mask=mask)
 
 
@@ -148,17 +148,17 @@ class Classifier:
         read: Read,
     ) -> list[float | TooLong]:
         pairs = [as_pair(row) for row in self._graded.pairs(rows, call, incoming)]
-        said = self._said([side for p in pairs for side in (p.chosen, p.rejected)], call.context)
-        found: list[float | TooLong] = []
-        for chosen, rejected in zip(said[::2], said[1::2], strict=True):
+        numbers = self._said([side for p in pairs for side in (p.chosen, p.rejected)], call.context)
+        leads: list[float | TooLong] = []
+        for chosen, rejected in zip(numbers[::2], numbers[1::2], strict=True):
             if isinstance(chosen, TooLong):
-                found.append(chosen)
+                leads.append(chosen)
             elif isinstance(rejected, TooLong):
-                found.append(rejected)
+                leads.append(rejected)
             else:
                 lead = self._number(chosen, read) - self._number(rejected, read)
-                found.append(activated(lead, read))
-        return found
+                leads.append(activated(lead, read))
+        return leads
 
     def _said(self, texts: Sequence[TokenSequence], context: Context) -> list[Numbers | TooLong]:
         return context.hosts.score(context.groups[self._node], self._node, texts, 1.0, "scores")

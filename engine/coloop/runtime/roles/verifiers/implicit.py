@@ -110,22 +110,22 @@ def _at_tokens(row: Row, rewards: Numbers) -> dict[int, float]:
     trained = (
         np.arange(len(rewards)) if row.tokens is None else np.flatnonzero(row.tokens.loss_mask)
     )
-    return {int(place): float(rewards[place]) for place in trained[:-1]}
+    return {int(token): float(rewards[token]) for token in trained[:-1]}
 
 
 def _at_steps(rewards: Mapping[int, float], ends: Sequence[int]) -> dict[int, float]:
     """The sum over each step where it ends; of the last, before the outcome's token."""
-    found: dict[int, float] = {}
+    sums: dict[int, float] = {}
     last = max(rewards, default=-1)
-    for place, reward in rewards.items():
-        end = min(next((end for end in ends if end >= place), last), last)
-        found[end] = found.get(end, 0.0) + reward
-    return found
+    for token, reward in rewards.items():
+        end = min(next((end for end in ends if end >= token), last), last)
+        sums[end] = sums.get(end, 0.0) + reward
+    return sums
 
 
 def _greatest_to_go(rewards: Mapping[int, float]) -> float:
     """max_t |Σ_{s ≥ t} r_s|"""
-    ahead = np.cumsum([rewards[place] for place in sorted(rewards, reverse=True)])
+    ahead = np.cumsum([rewards[token] for token in sorted(rewards, reverse=True)])
     return float(np.abs(ahead).max()) if len(ahead) else 0.0
 
 

@@ -69,8 +69,8 @@ def judgement(
 
 def reduced(steps: Iterable[float | None], read: Read) -> float | None:
     """One number of those of steps, in their order; None where no step has one."""
-    said = [step for step in steps if step is not None]
-    return float(REDUCTIONS[read.reduce or "mean"](said)) if said else None
+    numbers = [step for step in steps if step is not None]
+    return float(REDUCTIONS[read.reduce or "mean"](numbers)) if numbers else None
 
 
 def activated(number: float, read: Read) -> float:
@@ -86,7 +86,7 @@ def finished(score: Score, read: Read) -> Score:
     if score is None:
         return None
     if isinstance(score, dict):
-        return {place: _finished(number, read) for place, number in score.items()}
+        return {token: _finished(number, read) for token, number in score.items()}
     return _finished(score, read)
 
 
@@ -172,8 +172,8 @@ def leads_of(rows: Sequence[Row], scores: Mapping[str, Any], table: Table) -> li
     """How far the scores of pairs, or of verdicts about them, stand above the middle of their
     table."""
     middle = middle_of(table)
-    said = (scores.get(row.id) for row in rows if is_pair(row))
-    return [score - middle for score in said if isinstance(score, float | int)]
+    numbers = (scores.get(row.id) for row in rows if is_pair(row))
+    return [score - middle for score in numbers if isinstance(score, float | int)]
 
 
 def judged_orders(rows: Sequence[Row], scores: Mapping[str, Any], table: Table) -> Orders:

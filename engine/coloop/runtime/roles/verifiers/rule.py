@@ -95,11 +95,11 @@ class FormalVerifier(NodeRole[VerifierNode]):
         columns = reward_columns([{name: row.columns[name] for name in NEEDED} for row in rows])
         seed = derive_seed(call.context.seed, self._node, call.salt, call.step) % 2**31
         with self._sandbox.held(partial(call.tick, 0, len(rows))) as child:
-            said = score_rows(child, columns, len(rows), on_error="stop", seed=seed).scores
+            grades = score_rows(child, columns, len(rows), on_error="stop", seed=seed).scores
         return {
-            row.id: float(one)
-            for row, one in zip(rows, said, strict=True)
-            if isinstance(one, float | int)
+            row.id: float(grade)
+            for row, grade in zip(rows, grades, strict=True)
+            if isinstance(grade, float | int)
         }
 
     def close(self) -> None:
@@ -149,10 +149,10 @@ class VoteVerifier(NodeRole[VerifierNode]):
         if not isinstance(text, str):
             return None
         try:
-            said = text if expression is None else pattern(expression).last(text)
+            answer = text if expression is None else pattern(expression).last(text)
         except PatternTimeout as late:
             raise DataError(f"{self._node}: answer: {late}", self._node, "answer") from None
-        return (said or "").strip() or None
+        return (answer or "").strip() or None
 
     def _weight(self, row: Row, incoming: Incoming) -> float:
         """The sum of the scores that came in; 1 without any. A greedy extra counts in no group."""

@@ -53,7 +53,7 @@ def pairs_taught(node: str, rows: Sequence[Row], context: Context, step: int) ->
     for row_prompt in prompts_about(node, own, context, step, compares=shows_sides):
         taught = _labelled(node, row_prompt, context) if shows_sides else _changed(row_prompt, {})
         asked.setdefault(row_prompt.row.id, []).append(taught)
-    return [one for row in rows for one in asked.get(row.id, [row])]
+    return [pair for row in rows for pair in asked.get(row.id, [row])]
 
 
 def prompts_about(
@@ -137,18 +137,18 @@ class Questions:
         assert section.template is not None
         prompts = self._prompting.over(section.template, rows, incoming, call)
         seed = derive_seed(call.context.seed, self._node, call.salt, call.step)
-        found: list[RowPrompt] = []
-        for place, row in enumerate(rows):
+        row_prompts: list[RowPrompt] = []
+        for index, row in enumerate(rows):
             orders: Sequence[bool | None] = (None,)
             if compares and is_pair(row):
                 orders = orders_of(row, section.read, seed)
             for number, swapped in enumerate(orders):
                 sides = {} if swapped is None else shown(row, is_swapped=swapped)
-                prompt = prompts.about(place, sides)
+                prompt = prompts.about(index, sides)
                 columns = {"prompt": prompt, **({} if swapped is None else {SWAPPED: swapped})}
-                found.append(
+                row_prompts.append(
                     RowPrompt(
                         row=row, prompt=prompt, number=number, prompts=len(orders), columns=columns
                     )
                 )
-        return found
+        return row_prompts

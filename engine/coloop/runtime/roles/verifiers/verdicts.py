@@ -135,8 +135,8 @@ def first_share(log_probs: Numbers) -> float:
 def _chances(node: str, texts: Sequence[TokenSequence], context: Context) -> list[float | TooLong]:
     if not texts:
         return []
-    said = context.hosts.score(context.groups[node], node, texts, 1.0, "choices")
-    return [one if isinstance(one, TooLong) else first_share(one) for one in said]
+    replies = context.hosts.score(context.groups[node], node, texts, 1.0, "choices")
+    return [own if isinstance(own, TooLong) else first_share(own) for own in replies]
 
 
 def _labels(node: str, context: Context) -> tuple[str, ...]:
