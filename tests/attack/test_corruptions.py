@@ -24,7 +24,6 @@ from coloop.runtime.checkpoints.manifest import read_manifest, write_manifest
 from coloop.runtime.control import request
 from coloop.runtime.run_files.event_file import EVENT_FILE, read_events
 from coloop.runtime.run_files.events import RunStateName, StopRequest
-from coloop.runtime.run_files.recorder import CallbackSink
 from coloop.runtime.run_files.run_lock import LOCK_FILE
 from coloop.runtime.start import run
 from coloop.spec.io import parse
@@ -462,7 +461,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if what == "event" and event["type"] == "checkpoint" and event["step"] == STOPPED_AT:
             request(place / "run", StopRequest())
 
-    ended = run(request_of(place, LOOP, goes_on=False, sinks=[CallbackSink(stop)]))
+    ended = run(request_of(place, LOOP, goes_on=False, sinks=[stop]))
     assert ended.state is RunStateName.STOPPED
     assert [one.step for one in list_checkpoints(place / "run" / "checkpoints")] == [4, 5]
     assert not [*check_run(place / "run")]

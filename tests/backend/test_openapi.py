@@ -5,12 +5,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from starlette.testclient import TestClient
 
-from coloop.runtime.run_files.events import EVENT_TYPES
+from coloop.runtime.run_files.events import RunEvent
 from coloop_server.openapi import dump
 
 TICKET = Path(__file__).resolve().parents[2] / "frontend/src/api/ticket.ts"
@@ -45,7 +45,8 @@ def test_events_and_stream_messages_are_tagged_unions(document: dict[str, Any]) 
     schemas = document["components"]["schemas"]
 
     events = schemas["RunEvent"]["discriminator"]["mapping"]
-    assert set(events) == set(EVENT_TYPES)
+    kinds = get_args(get_args(RunEvent)[0])
+    assert set(events) == {kind.model_fields["type"].default for kind in kinds}
     messages = schemas["StreamMessage"]["discriminator"]["mapping"]
     assert set(messages) == {"hello", "events", "gauges", "ping", "end"}
     for reference in (*events.values(), *messages.values()):

@@ -9,11 +9,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 from tests.backend.signed_in import signed_in
 from tests.forked import drivers
 
-from coloop.runtime.run_files.events import EVENT_ADAPTER, Gauges
+from coloop.runtime.run_files.events import Gauges, RunEvent
 from coloop_server.settings import Settings
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="the engine is not installed")
@@ -84,7 +85,7 @@ def test_a_loop_trains_stops_resumes_and_is_forked(
     assert [one["seq"] for one in told] == list(range(1, len(told) + 1))
     assert {one["attempt"] for one in told} == {1, 2}
     for one in (*told, *events(fork)):
-        EVENT_ADAPTER.validate_python(one)
+        TypeAdapter(RunEvent).validate_python(one)
     folder = Path(real.get(f"/api/runs/{run_id}").json()["folder"])
     Gauges.model_validate(json.loads((folder / "gauges.json").read_text()))
     assert real.get(f"/api/runs/{fork}/report").status_code == 200

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from coloop.runtime.checkpoints.run_folder import RunRequest
 from coloop.runtime.run_files.events import RunStateName
-from coloop.runtime.run_files.recorder import CallbackSink
 from coloop.runtime.start import run
 from coloop.spec.io import parse
 
@@ -76,7 +75,7 @@ def measure(staleness: int) -> Sides:
                 run_id=watch.run_id,
                 cluster="ray",
                 threads=len(POOLS),
-                sinks=[CallbackSink(watch)],
+                sinks=[watch],
             )
         )
     assert result.state is RunStateName.FINISHED, result.error

@@ -31,8 +31,7 @@ from coloop.errors import (
     SpecUnreadable,
 )
 from coloop.plan.run_check import check_run, check_runs
-from coloop.runtime.checkpoints.run_folder import new_run_id
-from coloop.runtime.run_files.base_folder import read_base_folder
+from coloop.runtime.checkpoints.run_folder import new_run_id, read_base_folder
 from coloop.runtime.run_files.run_lock import busy_words, patient_holder
 from coloop.sandbox.inside.kernel import keep_private
 from coloop.spec.diagnostics import Diagnostic
@@ -144,7 +143,7 @@ def _run(
     os.environ.setdefault("OMP_NUM_THREADS", str(threads or 1) if is_local else "1")
     with collecting.not_while_loading():
         from coloop.runtime.checkpoints.run_folder import RunRequest
-        from coloop.runtime.run_files.recorder import CallbackSink, MarkedLinesSink, Sink
+        from coloop.runtime.run_files.recorder import Sink, print_marked
         from coloop.runtime.start import run
 
     display = RunDisplay(console)
@@ -153,11 +152,8 @@ def _run(
         lambda line: console.print(line, highlight=False, markup=False),
         lambda: awaited(cluster, address),
     )
-    sinks: list[Sink] = [CallbackSink(waiting.take)]
-    if os.environ.get(MARKED_LINES):
-        sinks.append(MarkedLinesSink())
-    else:
-        sinks.append(CallbackSink(print_event if as_json else display.take))
+    shown: Sink = print_event if as_json else display.take
+    sinks = [waiting.take, print_marked if os.environ.get(MARKED_LINES) else shown]
     request = RunRequest(
         spec=spec,
         text=loop.text,

@@ -76,7 +76,7 @@ class RunDisplay:
         payload = json.loads(text)
         if what == "gauges":
             self._gauges = payload
-        else:
+        elif what == "event":
             self._event(payload)
 
     def _event(self, event: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
-"""What happens to weights and buffers besides learning: snapshots follow, copies start, optimizers
-are reset, buffers are cleared; asked for by a phase's start, a group's `do` or a trigger."""
+"""Changes of weights and buffers other than learning: snapshots, copies, optimizer resets, cleared
+buffers. A phase's start, `do` or a trigger asks for them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,18 +32,18 @@ class Actions:
     fields: Fields
     checkpoints: Checkpoints
     early: Sequence[str]
-    """Copies whose weights something uses before the phase at which they start."""
+    """Copies whose weights are used before the phase at which they start."""
+    notice: Callable[[str, str], None]
+    """Called with (node, message)."""
     _copied: list[str] = field(default_factory=list, init=False)
     _refreshed_at: dict[str, int] = field(default_factory=dict, init=False)
     _followed: dict[str, int] = field(default_factory=dict, init=False)
-    notes: list[tuple[str, str]] = field(default_factory=list, init=False)
-    """(node, message) of what a person should know of the last actions."""
 
     def phase_starts(self, entry: Entry, updates: Mapping[str, int], context: Context) -> bool:
-        """Do what refers to the start of this phase; true where a checkpoint is asked for.
+        """Do what refers to the start of this phase; returns whether a checkpoint is requested.
 
         Args:
-            updates: by learner, how many the phase will bring; missing where that is not known.
+            updates: by learner, the number of updates in the phase, if known.
         """
         for role in self.roles.values():
             role.phase_starts(entry.plan, updates, context)
@@ -52,28 +52,22 @@ class Actions:
             at = as_tuple(model.refresh.at) if isinstance(model.refresh, RefreshAt) else ()
             if entry.plan.name in at:
                 self._refresh(node, context.spec)
-        asked = [self._do(actions, context.spec) for actions in entry.actions]
-        return any(asked)
+        wants_checkpoint = [self._do(actions, context.spec) for actions in entry.actions]
+        return any(wants_checkpoint)
 
     def step_done(self, spec: LoopSpec) -> None:
-        """Snapshots that follow every N updates of their source; copies that have not begun yet
-        are their source."""
+        """Refresh snapshots that follow every N updates, and copies that have not started yet."""
         for node in self.early:
             if node not in self._copied:
-                self._be_source(node, spec)
+                self._follow(node, spec, self._followed, every=1)
         for node, model in _snapshots(spec):
-            if not isinstance(model.refresh, RefreshEvery):
-                continue
-            source = self.groups[model.of]
-            version = self.weights.version(source)
-            if version - self._refreshed_at.get(node, 0) >= model.refresh.every:
-                self._refresh(node, spec)
-                self._refreshed_at[node] = version
+            if isinstance(model.refresh, RefreshEvery):
+                self._follow(node, spec, self._refreshed_at, model.refresh.every)
 
     def obey(
         self, actions: TriggerActions, timeline: Timeline, spec: LoopSpec
     ) -> tuple[bool, bool]:
-        """Carry out a trigger's actions; (the run must stop, a checkpoint is asked for)."""
+        """Carry out a trigger's actions; returns (the run must stop, a checkpoint is requested)."""
         wants_checkpoint = self._do(actions, spec)
         if actions.set:
             self.fields.set_by_trigger(actions.set)
@@ -107,18 +101,15 @@ class Actions:
                 self.weights.refresh(node, self.groups[model.of])
                 self._copied.append(node)
 
-    def _be_source(self, node: str, spec: LoopSpec) -> None:
-        model = model_of(spec.nodes[node])
-        assert isinstance(model, CopyModel)
-        source = self.groups[model.of]
-        version = self.weights.version(source)
-        if version != self._followed.get(node, 0):
-            self.weights.refresh(self.groups[node], source)
-            self._followed[node] = version
+    def _follow(self, node: str, spec: LoopSpec, versions: dict[str, int], every: int) -> None:
+        """Refresh a node if its source had so many updates since the version noted for the node."""
+        version = self.weights.version(self.groups[_model(node, spec).of])
+        if version - versions.get(node, 0) >= every:
+            self._refresh(node, spec)
+            versions[node] = version
 
     def _refresh(self, node: str, spec: LoopSpec, order: RefreshOrder | None = None) -> None:
-        model = model_of(spec.nodes[node])
-        assert isinstance(model, SnapshotModel | CopyModel)
+        model = _model(node, spec)
         source = self.groups[model.of]
         ema = model.ema if isinstance(model, SnapshotModel) else 0.0
         folder = None
@@ -127,11 +118,7 @@ class Actions:
         self.weights.refresh(self.groups[node], source, ema=ema, folder=folder)
 
     def _folder_of(self, order: RefreshOrder, source: str, spec: LoopSpec) -> str | None:
-        """Where the weights lie that are asked for; None where the present ones are all there is.
-
-        Nothing has been read yet before the first evaluation, so the weights as they are stand for
-        the best ones.
-        """
+        """The folder of the requested weights; None: without a checkpoint, the current weights."""
         wants_best = order.from_ == "best"
         if wants_best and spec.run.best is None:
             raise CheckpointError(
@@ -144,7 +131,7 @@ class Actions:
                 f"{order.node}: no checkpoint yet for `from: {order.from_}`; using the current "
                 f"{source}"
             )
-            self.notes.append((order.node, message))
+            self.notice(order.node, message)
             return None
         return _seen_by_all(checkpoint.path / source)
 
@@ -162,13 +149,19 @@ class Actions:
 
 
 def _seen_by_all(folder: Path) -> str:
-    """Under the name that other machines know: a run folder may only point to `run.storage`."""
+    """A path for other machines: checkpoints of a run folder may be a link to `run.storage`."""
     return str(folder.resolve())
 
 
 def has_averages(spec: LoopSpec) -> bool:
-    """Whether weights follow as a moving average: to follow twice is not to follow once."""
+    """Whether a snapshot is a moving average, so that refreshing it twice differs from once."""
     return any(model.ema > 0 for _, model in _snapshots(spec))
+
+
+def _model(node: str, spec: LoopSpec) -> SnapshotModel | CopyModel:
+    model = model_of(spec.nodes[node])
+    assert isinstance(model, SnapshotModel | CopyModel)
+    return model
 
 
 def _snapshots(spec: LoopSpec) -> list[tuple[str, SnapshotModel]]:
@@ -177,8 +170,8 @@ def _snapshots(spec: LoopSpec) -> list[tuple[str, SnapshotModel]]:
 
 
 def early_copies(spec: LoopSpec, plan: Plan, groups: Mapping[str, str]) -> list[str]:
-    """Copies that start at a phase, and whose weights something uses before it."""
-    found = []
+    """Copies that start at a phase, and whose weights are used before it."""
+    early = []
     for node, section in spec.nodes.items():
         model = model_of(section)
         if not isinstance(model, CopyModel) or model.at is None:
@@ -187,5 +180,5 @@ def early_copies(spec: LoopSpec, plan: Plan, groups: Mapping[str, str]) -> list[
         stages = [stage for phase in plan.phases[:first] for stage in phase.stages]
         stages += [stage for probe in plan.probes for stage in probe.stages]
         if any(groups.get(stage.node) == groups[node] for stage in stages):
-            found.append(node)
-    return found
+            early.append(node)
+    return early

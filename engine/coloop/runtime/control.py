@@ -1,9 +1,8 @@
-"""What is asked of a run while it goes: stop, edit, checkpoint.
+"""Requests to a run in progress: stop, edit, checkpoint.
 
-Requests are lines of `control.jsonl` in the run folder, read between stages and while a stage is
-being waited for. A signal of the process (SIGINT, SIGTERM) is a request to stop. A request that
-cannot be read is told to the caller and skipped; it never stops a run. Of what was asked of an
-earlier driver, edits that it did not answer before it was killed are taken up; all else is over.
+Requests are lines of `control.jsonl` in the run folder, read between stages and while waiting for
+one. SIGINT and SIGTERM are requests to stop. An invalid request is reported and skipped. Of the
+requests to an earlier driver, only edits that it had not answered when it was killed count.
 """
 
 import signal
@@ -26,12 +25,12 @@ from coloop.runtime.run_files.events import (
 
 CONTROL_FILE = "control.jsonl"
 SAME_INTERRUPT_SECONDS = 1.0
-"""An interrupt that comes sooner after another is the same. Each is raised wherever the process is;
-in what ends because of the first, a destructor of C++ say, a second would abort it."""
+"""An interrupt sooner after another counts as the same. A second exception while the first one ends
+something, such as a C++ destructor, would abort the process."""
 
 
 class Control:
-    """The inbox of one run."""
+    """The requests to one run."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / CONTROL_FILE
@@ -41,9 +40,9 @@ class Control:
         self._is_deaf = False
         self._interrupted_at: float | None = None
         self.unreadable: list[str] = []
-        asked = [one for one in self._read() if isinstance(one, EditRequest)]
+        edits = [request for request in self._read() if isinstance(request, EditRequest)]
         self.unreadable.clear()
-        self._waiting: list[ControlRequest] = [*asked[answered(folder) :]] if asked else []
+        self._waiting: list[ControlRequest] = [*edits[answered(folder) :]] if edits else []
 
     @property
     def stop_is_wanted(self) -> bool:
@@ -51,11 +50,10 @@ class Control:
 
     @property
     def has_requests(self) -> bool:
-        """Whether something was read that nobody has taken."""
         return bool(self._waiting)
 
     def read(self) -> None:
-        """Read what is asked; a stop counts at once, the rest waits until it is taken."""
+        """Read requests; a stop counts at once, others wait for `take`."""
         requests = [*self._read()]
         if any(isinstance(request, StopRequest) for request in requests):
             self._asked_to_stop = True
@@ -67,18 +65,16 @@ class Control:
         return requests
 
     def turn_deaf(self) -> None:
-        """The run is over but for its last word, which nobody interrupts."""
+        """From now on an interrupt is ignored: only the last event is missing."""
         self._is_deaf = True
 
     @contextmanager
     def signals(self, *, ends_process: bool = False) -> Iterator[None]:
-        """SIGINT and SIGTERM ask to stop; a second SIGINT interrupts at once, as long as there is
-        something to interrupt.
+        """SIGINT and SIGTERM request a stop; a second SIGINT interrupts at once.
 
         Args:
-            ends_process: the process does nothing else. Once it was asked to stop, no interrupt
-                after the last word keeps it from giving its exit code: an interpreter that ends
-                hears signals as the system does, and would die of one.
+            ends_process: the process ends with the run: after a request to stop, later interrupts
+                are ignored, as one would kill the exiting interpreter before its exit code.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -87,24 +83,20 @@ class Control:
         def on_signal(number: int, frame: FrameType | None) -> None:
             is_again = number == signal.SIGINT and self._signalled.is_set()
             self._signalled.set()
-            if is_again and not self._is_deaf and self._interrupts_anew():
-                raise KeyboardInterrupt
+            if is_again and not self._is_deaf:
+                now, before = time.monotonic(), self._interrupted_at
+                if before is None or now - before >= SAME_INTERRUPT_SECONDS:
+                    self._interrupted_at = now
+                    raise KeyboardInterrupt
 
-        before = {s: signal.signal(s, on_signal) for s in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {s: signal.signal(s, on_signal) for s in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:
             if ends_process and self._signalled.is_set():
-                before[signal.SIGINT] = signal.SIG_IGN
-            for number, handler in before.items():
+                handlers[signal.SIGINT] = signal.SIG_IGN
+            for number, handler in handlers.items():
                 signal.signal(number, handler)
-
-    def _interrupts_anew(self) -> bool:
-        now, before = time.monotonic(), self._interrupted_at
-        if before is not None and now - before < SAME_INTERRUPT_SECONDS:
-            return False
-        self._interrupted_at = now
-        return True
 
     def _read(self) -> Iterator[ControlRequest]:
         if not self._path.exists() or self._path.stat().st_size <= self._offset:

@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from coloop.data.tables import Table
@@ -25,37 +25,33 @@ from coloop.runtime.schedule.scheduler import Scheduler
 from coloop.spec.graph import Edge
 from coloop.spec.nodes import EvaluateNode
 
-# Evaluations: when a probe is due, and the slice of stages that runs for it on the weights as
-# they are.
-#
-#     probe's rows ──as rows of `instead_of`──> slice of stages, fresh tables ──> evaluate
-#
-# Nothing learns, no buffer is read or written, nothing refills. A probe is due at step 0, every N
-# steps, and at the end.
-
 Grades = Callable[[str, int], None]
-"""Is told what each edge into a probe brought: its key, and how many rows."""
+"""Called with the key of each edge into a probe, and how many rows it brought."""
 
 
 class Probes:
-    """The probes of a run and where each was read last."""
+    """The probes of a run and the step at which each was last read.
+
+    A probe runs a slice of stages on the current weights, with its own rows in place of those of
+    `instead_of`. Nothing learns, no buffer is read or written, nothing refills. A probe is due at
+    step 0, every N steps and at the end.
+    """
 
     def __init__(self, plan: Plan, roles: Mapping[str, EvaluateRole]) -> None:
         self._usual = plan.probes
         self._roles = roles
         self._read_at: dict[str, int] = {}
         self._unmeasured: dict[str, list[str]] = {}
-        """By probe, metrics of which was told that nothing came."""
+        """By probe, metrics that were reported as unmeasured."""
 
     def due(
         self, step: int, phase: PhasePlan, context: Context, *, is_last: bool
     ) -> list[ProbePlan]:
-        """Probes to be read now on rows of their own, as they run in this phase."""
+        """Probes with rows of their own that are due now, as they run in this phase."""
         return [
             probe
             for probe in self._plans(phase)
-            if (probe.instead_of or probe.of)
-            and self._is_due(probe.node, step, context, is_last=is_last)
+            if _has_own_rows(probe) and self._is_due(probe.node, step, context, is_last=is_last)
         ]
 
     def of_tables(self, step: int, phase: PhasePlan, context: Context) -> list[ProbePlan]:
@@ -63,7 +59,7 @@ class Probes:
         return [
             probe
             for probe in self._plans(phase)
-            if not probe.instead_of and not probe.of and self._is_due(probe.node, step, context)
+            if not _has_own_rows(probe) and self._is_due(probe.node, step, context)
         ]
 
     def ahead(self, done: int, total: int, context: Context) -> dict[str, int]:
@@ -75,7 +71,7 @@ class Probes:
     def _readings_ahead(self, probe: ProbePlan, done: int, total: int, context: Context) -> int:
         every = _section(probe.node, context).every
         count = max(total // every - done // every, 0)
-        if not probe.instead_of and not probe.of:
+        if not _has_own_rows(probe):
             return count  # it reads tables of steps, none at the end
         is_pending = self._is_due(probe.node, done, context)
         is_off_beat = total % every != 0 and self._read_at.get(probe.node) != total
@@ -91,13 +87,13 @@ class Probes:
     def newly_unmeasured(
         self, node: str, metrics: Mapping[str, float], context: Context
     ) -> list[str]:
-        """Metrics that a probe is asked for and this reading does not have; each is told once."""
+        """Metrics of the probe that this reading lacks; each is returned once."""
         known = self._unmeasured.setdefault(node, [])
         fresh = [
-            wanted
-            for wanted in _section(node, context).metrics
-            if wanted not in known
-            and not any(name == wanted or name.endswith(f".{wanted}") for name in metrics)
+            metric
+            for metric in _section(node, context).metrics
+            if metric not in known
+            and not any(name == metric or name.endswith(f".{metric}") for name in metrics)
         ]
         known += fresh
         return fresh
@@ -115,48 +111,22 @@ class Probes:
     def read(
         self, probe: ProbePlan, scheduler: Scheduler, step_context: StepContext, grades: Grades
     ) -> dict[str, float]:
-        context = step_context.context
-        section = _section(probe.node, context)
+        context, role = step_context.context, self._roles[probe.node]
         step_context = replace(step_context, salt=f"probe:{probe.node}", is_probe=True)
-        start = scheduler.run(_step(probe, probe.sources), step_context)
+        start = last = scheduler.run(_step(probe, probe.sources), step_context)
         if probe.instead_of is not None:
             _stand_in(probe, start, context, grades)
         metrics: dict[str, float] = {}
-        last = start
-        if section.greedy and probe.stages:
-            once = replace(step_context, greedy=frozenset(probe.writers))
-            unrolled = scheduler.run(_step(probe, probe.stages), once, start.without(()))
-            call = self._call(probe, unrolled, step_context, grades)
-            metrics |= self._roles[probe.node].measure(call, of_k=False)
-            last = unrolled
-        count = self._samples(section)
-        if probe.stages and (not section.greedy or count is not None):
-            several = replace(
-                step_context,
-                samples={} if count is None else dict.fromkeys(probe.writers, count),
-                temperatures={}
-                if section.temperature is None
-                else dict.fromkeys(probe.writers, section.temperature),
-            )
-            unrolled = scheduler.run(_step(probe, probe.stages), several, start.without(()))
-            call = self._call(probe, unrolled, step_context, grades)
-            metrics |= self._roles[probe.node].measure(call, of_k=True if section.greedy else None)
-            last = unrolled
+        for sampling, of_k in _passes(probe, step_context) if probe.stages else ():
+            last = scheduler.run(_step(probe, probe.stages), sampling, start.without(()))
+            metrics |= role.measure(self._call(probe, last, step_context, grades), of_k=of_k)
         if probe.of:
             if probe.instead_of is None:
                 _stand_in_as_taught(probe, last, context)
             unrolled = scheduler.run(Step(stages=probe.of_stages), step_context, last.without(()))
-            metrics |= self._roles[probe.node].measure_ports(
-                self._port_inputs(probe, unrolled, context, grades), step_context.step, context
-            )
+            inputs = self._port_inputs(probe, unrolled, context, grades)
+            metrics |= role.measure_ports(inputs, step_context.step, context)
         return metrics
-
-    def _samples(self, section: EvaluateNode) -> int | None:
-        """Completions for each prompt: as written, else what the metrics of k need."""
-        if section.samples is not None:
-            return section.samples
-        numbers = [int(m.partition("@")[2]) for m in section.metrics if "@" in m]
-        return max(numbers) if numbers else None
 
     def _call(
         self, probe: ProbePlan, unrolled: Unrolled, step_context: StepContext, grades: Grades
@@ -164,14 +134,12 @@ class Probes:
         graph = step_context.context.spec.graph
         inputs: dict[str, dict[Edge, Table]] = {}
         for edge in graph.edges_into(probe.node):
-            if edge.target.port == "rows" and probe.instead_of is not None:
+            port = edge.target.port
+            if graph.is_dead(edge) or (port == "rows" and probe.instead_of is not None):
                 continue
-            if graph.is_dead(edge):
-                continue
-            table = _along(edge, unrolled, step_context.context)
-            if table is not None:
+            for table in _delivered([edge], unrolled, step_context.context).values():
                 grades(edge.key, len(table.rows))
-                inputs.setdefault(edge.target.port, {})[edge] = table
+                inputs.setdefault(port, {})[edge] = table
         return Call(
             stage=f"{probe.node}.evaluate",
             verb="evaluate",
@@ -190,17 +158,11 @@ class Probes:
         inputs: dict[tuple[str, str], Inputs] = {}
         for name in probe.of:
             learner, _, port = name.partition(".")
-            edges: Sequence[Edge]
             if probe.instead_of is not None:
                 edges = graph.edges_into(learner, port)
+                inputs[learner, port] = _delivered(edges, unrolled, context)
             else:
-                edges = [
-                    edge
-                    for edge in graph.edges_into(probe.node)
-                    if edge.target.port in ("rows", "pairs")
-                ]
-            inputs[learner, port] = _delivered(edges, unrolled, context)
-            if probe.instead_of is None:
+                inputs[learner, port] = _delivered(_row_edges(probe, context), unrolled, context)
                 for edge, table in inputs[learner, port].items():
                     grades(edge.key, len(table.rows))
             for serving in COMPARED:
@@ -222,6 +184,29 @@ def _section(node: str, context: Context) -> EvaluateNode:
     return section
 
 
+def _has_own_rows(probe: ProbePlan) -> bool:
+    """Otherwise it reads the tables of a step."""
+    return bool(probe.instead_of or probe.of)
+
+
+def _passes(
+    probe: ProbePlan, step_context: StepContext
+) -> Iterator[tuple[StepContext, bool | None]]:
+    """The greedy and the sampled pass of a probe, each with `of_k` of `EvaluateRole.measure`."""
+    section = _section(probe.node, step_context.context)
+    if section.greedy:
+        yield replace(step_context, greedy=frozenset(probe.writers)), False
+    count = section.samples
+    if count is None:  # as many as the metrics of k need
+        count = max((int(m.partition("@")[2]) for m in section.metrics if "@" in m), default=None)
+    if not section.greedy or count is not None:
+        samples = {} if count is None else dict.fromkeys(probe.writers, count)
+        temperature = section.temperature
+        temperatures = {} if temperature is None else dict.fromkeys(probe.writers, temperature)
+        sampling = replace(step_context, samples=samples, temperatures=temperatures)
+        yield sampling, True if section.greedy else None
+
+
 def _stand_in(probe: ProbePlan, start: Unrolled, context: Context, grades: Grades) -> None:
     """The probe's rows take the place of those of `instead_of`, under that node's name."""
     assert probe.instead_of is not None
@@ -237,34 +222,34 @@ def _stand_in(probe: ProbePlan, start: Unrolled, context: Context, grades: Grade
 
 def _stand_in_as_taught(probe: ProbePlan, start: Unrolled, context: Context) -> None:
     """References see the probe's rows where they would see those of the teaching port."""
-    graph = context.spec.graph
-    own = [
-        start.tables[edge.source.node, edge.source.port]
-        for edge in graph.edges_into(probe.node)
-        if edge.target.port in ("rows", "pairs")
-        and (edge.source.node, edge.source.port) in start.tables
-    ]
-    for name in probe.of:
+    sources = [(edge.source.node, edge.source.port) for edge in _row_edges(probe, context)]
+    own = [start.tables[source] for source in sources if source in start.tables]
+    for name in probe.of if own else ():
         learner, _, port = name.partition(".")
-        for edge in graph.edges_into(learner, port):
-            if own:
-                key = (edge.source.node, edge.source.port)
-                start.tables.setdefault(key, concat_tables(own))
+        for edge in context.spec.graph.edges_into(learner, port):
+            start.tables.setdefault((edge.source.node, edge.source.port), concat_tables(own))
+
+
+def _row_edges(probe: ProbePlan, context: Context) -> list[Edge]:
+    """Edges that bring a probe's own rows."""
+    edges = context.spec.graph.edges_into(probe.node)
+    return [edge for edge in edges if edge.target.port in ("rows", "pairs")]
 
 
 def _delivered(edges: Sequence[Edge], unrolled: Unrolled, context: Context) -> Inputs:
-    tables = {edge: _along(edge, unrolled, context) for edge in edges}
-    return {edge: table for edge, table in tables.items() if table is not None}
-
-
-def _along(edge: Edge, unrolled: Unrolled, context: Context) -> Table | None:
-    foreseen = unrolled.foreseen.get((edge.source.node, edge.source.port))
-    return foreseen or unrolled.along(edge, context.lineage.take(edge))
+    """What edges deliver; an edge without a table delivers nothing."""
+    inputs = {}
+    for edge in edges:
+        foreseen = unrolled.foreseen.get((edge.source.node, edge.source.port))
+        table = foreseen or unrolled.along(edge, context.lineage.take(edge))
+        if table is not None:
+            inputs[edge] = table
+    return inputs
 
 
 def _step(probe: ProbePlan, stages: tuple[Stage, ...]) -> Step:
     names = {stage.name for stage in stages}
-    regions = tuple(one for one in probe.regions if not names.isdisjoint(one.stages))
+    regions = tuple(region for region in probe.regions if not names.isdisjoint(region.stages))
     return Step(stages=stages, regions=regions)
 
 
@@ -296,60 +281,46 @@ class Evaluations:
     event_reporter: EventReporter
     readings: Readings
     note_change: Callable[[], None]
-    """Told where a resume needs to know that a probe was read."""
+    """Called when a probe was read, which a resume needs to know."""
 
     def are_due(self, step: int) -> bool:
-        now = self.timeline.now()
-        plan = now.phase if now else self.timeline.entries[-1].plan
-        return bool(self.probes.due(step, plan, self.moments.now, is_last=False))
+        return bool(self.probes.due(step, self._phase, self.moments.now, is_last=False))
+
+    @property
+    def _phase(self) -> PhasePlan:
+        """The current phase, or the last one."""
+        position = self.timeline.now()
+        return position.phase if position else self.timeline.entries[-1].plan
 
     def watched(self, position: StepPosition, context: Context) -> frozenset[str]:
-        """Nodes of which an evaluation of this step's tables asks what they say before they
-        learn."""
+        """Nodes whose scores before they learn an evaluation of this step's tables needs."""
         due = self.probes.of_tables(position.step, position.phase, context)
         return watched_by(context.spec, due)
 
     def read_due(self, scheduler: Scheduler, *, is_last: bool) -> None:
-        """Read the probes that are due where the run stands, or every probe at its end."""
-        step, position = self.timeline.step, self.timeline.now()
-        plan = position.phase if position else self.timeline.entries[-1].plan
-        due = self.probes.due(step, plan, self.moments.now, is_last=is_last)
-        if not due:
-            return
-        context = self.moments.stand_at(position)
-        step_context = StepContext(step=step, phase=plan.name, context=context)
+        """Read the probes that are due now, or every probe at the end of the run."""
+        step, phase = self.timeline.step, self._phase
+        due = self.probes.due(step, phase, self.moments.now, is_last=is_last)
+        if due:
+            context = self.moments.stand_at(self.timeline.now())
+            step_context = StepContext(step=step, phase=phase.name, context=context)
         for probe in due:
-            with self._timed(probe.node, plan.name) as grades:
-                metrics = self.probes.read(probe, scheduler, step_context, grades)
-            self.probes.mark_read(probe, step)
-            self.note_change()
-            self._report(probe.node, metrics, step_context)
+            read = partial(self.probes.read, probe, scheduler, step_context)
+            self._read(probe, step_context, read)
 
     def read_tables(self, flight: StepInFlight, position: StepPosition) -> None:
         step_context = flight.step_context
         for probe in self.probes.of_tables(position.step, position.phase, step_context.context):
-            with self._timed(probe.node, position.phase.name) as grades:
-                metrics = self.probes.read_tables(probe, flight.unrolled, step_context, grades)
-            self.probes.mark_read(probe, position.step)
-            self._report(probe.node, metrics, step_context)
+            read = partial(self.probes.read_tables, probe, flight.unrolled, step_context)
+            self._read(probe, step_context, read)
 
-    def _report(self, node: str, metrics: dict[str, float], step_context: StepContext) -> None:
-        for metric in self.probes.newly_unmeasured(node, metrics, step_context.context):
-            self.event_reporter.alert(
-                "warning",
-                UNMEASURED,
-                f"{node}: no rows arrived from which `{metric}` can be computed",
-                node,
-                hint=unmeasured_hint(metric),
-                metric=metric,
-            )
-        self.event_reporter.metrics(node, step_context.step, metrics, evaluation=True)
-        self.event_reporter.findings(
-            self.readings.evaluated(node, metrics, step=step_context.step, phase=step_context.phase)
-        )
-
-    @contextmanager
-    def _timed(self, probe: str, phase: str) -> Iterator[Grades]:
+    def _read(
+        self,
+        probe: ProbePlan,
+        step_context: StepContext,
+        read: Callable[[Grades], dict[str, float]],
+    ) -> None:
+        node, step, phase = probe.node, step_context.step, step_context.phase
         began = time.monotonic()
         most_rows = 0
 
@@ -358,6 +329,17 @@ class Evaluations:
             most_rows = max(most_rows, rows)
             self.event_reporter.pace.delivered(edge, rows)
 
-        self.event_reporter.evaluation_began(probe, phase)
-        yield grades
+        self.event_reporter.evaluation_began(node, phase)
+        metrics = read(grades)
         self.event_reporter.evaluation_finished(phase, time.monotonic() - began, most_rows)
+        self.probes.mark_read(probe, step)
+        self.note_change()
+        for metric in self.probes.newly_unmeasured(node, metrics, step_context.context):
+            message = f"{node}: no rows arrived from which `{metric}` can be computed"
+            hint = unmeasured_hint(metric)
+            self.event_reporter.alert(
+                "warning", UNMEASURED, message, node, hint=hint, metric=metric
+            )
+        self.event_reporter.metrics(node, step, metrics, evaluation=True)
+        findings = self.readings.evaluated(node, metrics, step=step, phase=phase)
+        self.event_reporter.findings(findings)

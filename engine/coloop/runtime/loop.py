@@ -1,19 +1,18 @@
-"""The loop. One for every schedule and every graph: phases, steps, stages, evaluations,
-checkpoints.
+"""The loop, the same for every schedule and graph.
 
-while the schedule goes on:
+while the schedule is not over:
     enter the phase         snapshots and copies, `do`
-    evaluate what is due    probes on the weights as they are now
+    evaluate                probes that are due, with the current weights
     obey                    triggers, requests, checkpoints
     steps                   load → generate → score → credit → learn → sync → write,
-                            one at a time or several at once, until something lies between two
+                            one at a time or several at once, until something is due between two
 """
 
 from coloop.runtime.session import Session
 
 
 def run_loop(session: Session) -> None:
-    """Run a session to its end; a stop leaves it by `StopRequested` with everything saved."""
+    """Run a session to its end; a stop raises `StopRequested` after everything was saved."""
     session.begin()
     while not session.timeline.is_over:
         if session.timeline.must_enter:

@@ -1,16 +1,18 @@
-"""A run at work: everything that `run_loop` speaks of, and the state that a resume brings back.
+"""A run in progress: what `run_loop` calls, and the state that a resume restores.
 
-The session owns no weights and knows no algorithm: it moves the timeline, asks the scheduler for
-steps, the checkpoints for folders and the recorder for events, and obeys triggers and requests
-between two steps.
+The session holds no weights and has no algorithm-specific code: it advances the timeline, runs
+steps through the scheduler, and writes checkpoints, triggers' actions and requests between two
+steps.
 """
 
 import copy
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 from coloop.errors import (
@@ -22,22 +24,16 @@ from coloop.errors import (
     StorageFull,
 )
 from coloop.plan.types import Plan, Stage
-from coloop.runtime.actions import Actions, has_averages
-from coloop.runtime.checkpoints.checkpoint import Checkpoints
-from coloop.runtime.checkpoints.checkpoint_manager import CheckpointManager
-from coloop.runtime.checkpoints.pinned_settings import LEFT_OUT, REFUSED, Edit
-from coloop.runtime.control import Control
-from coloop.runtime.evaluations import Evaluations, Probes
-from coloop.runtime.phases.fields import Fields, Moments
-from coloop.runtime.phases.phase_stages import PhaseStages
-from coloop.runtime.phases.timeline import Timeline
-from coloop.runtime.reporting.event_reporter import EventReporter
-from coloop.runtime.reporting.readings import Readings
-from coloop.runtime.roles.protocol import Role
-from coloop.runtime.run_files.events import CheckpointRequest, EditRequest, RunStateName
-from coloop.runtime.schedule.arrivals import Arrivals
+from coloop.runtime.actions import has_averages
+from coloop.runtime.checkpoints.checkpoint_manager import pick_up
+from coloop.runtime.checkpoints.pinned_settings import LEFT_OUT, REFUSED, edits_since
+from coloop.runtime.run_files.events import (
+    CheckpointRequest,
+    EditEvent,
+    EditRequest,
+    RunStateName,
+)
 from coloop.runtime.schedule.calls import stage_failure
-from coloop.runtime.schedule.scheduler import Scheduler
 from coloop.runtime.steps import Steps
 from coloop.workers.messages import Poll
 
@@ -45,50 +41,24 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, kw_only=True)
-class Session:
-    """A running loop: everything that `run_loop` uses, and the state that a resume restores."""
+class Session(Steps):
+    """A run in progress: its steps, and what happens between two of them."""
 
     plan: Plan
-    moments: Moments
-    roles: Mapping[str, Role]
-    timeline: Timeline
-    fields: Fields
-    phase_stages: PhaseStages
-    probes: Probes
-    checkpoints: Checkpoints
-    control: Control
-    actions: Actions
-    event_reporter: EventReporter
-    checkpoint_manager: CheckpointManager
-    readings: Readings
-    arrivals: Arrivals
-    evaluations: Evaluations
-    steps: Steps
-    scheduler: Scheduler
-    _edits: list[Edit] = field(default_factory=list, init=False)
-    """Those that are to be made again."""
-    _is_whole: bool = field(default=True, init=False)
 
-    def __post_init__(self) -> None:
-        self.checkpoints.on_lost_copy = partial(
-            self.event_reporter.alert, "warning", "checkpoint.not_copied"
-        )
-        self.steps.must_pause = self._must_pause
-
-    # --- the loop's words
+    # --- called by `run_loop`
 
     def begin(self) -> None:
         self.event_reporter.become(RunStateName.RUNNING)
 
     def enter_phase(self) -> None:
-        """Begin a phase: what refers to its start happens, then its `do`."""
+        """Begin a phase with the actions that refer to its start, then its `do`."""
         context = self.moments.stand_at(self.timeline.entering())
         with self._repeated_if_broken(self.timeline.take_back_entry):
             entry = self.timeline.enter()
             updates = self.phase_stages.updates_ahead(entry.plan, self.timeline.steps_of_phase)
             wants_checkpoint = self.actions.phase_starts(entry, updates, context)
         self.checkpoint_manager.note_change()
-        self._tell_notes()
         self.event_reporter.phase(entry, "started")
         if self.timeline.steps_of_phase == 0:
             message = f"phase {entry.plan.name} has no steps: {entry.plan.epochs_of} has no rows"
@@ -98,9 +68,9 @@ class Session:
 
     @contextmanager
     def _repeated_if_broken(self, take_back: Callable[[], None]) -> Iterator[None]:
-        """Actions between two steps. Where they break off, what they changed besides weights is
-        taken back, so that a resume does them again from their start; weights that follow become
-        the same again, but for moving averages, which would count twice."""
+        """Actions between two steps. If they break off, their changes to all but weights are
+        undone, and a resume repeats them. Repeating gives the same weights, except for moving
+        averages, which would count twice."""
         actions, roles = self.actions, self.roles
         memory = {node: role.remember() for node, role in roles.items()}
         before = copy.deepcopy(actions.state())
@@ -117,11 +87,6 @@ class Session:
             raise
         self._is_whole = True
 
-    def _tell_notes(self) -> None:
-        notes, self.actions.notes = self.actions.notes, []
-        for node, message in notes:
-            self.event_reporter.alert("info", "snapshot.from_current", message, node=node)
-
     def leave_phase(self) -> None:
         entry = self.timeline.current
         assert entry is not None
@@ -133,33 +98,19 @@ class Session:
         self.event_reporter.phase(entry, "finished")
 
     def run_steps(self) -> bool:
-        """Steps up to the next thing that lies between two of them; false where the phase has none
-        left. A step that ends before anything was learned, by a stop or a failure, is taken back
-        whole."""
-        steps, scheduler = self.steps, self.scheduler
-        steps.stretch_begins()
+        """Run steps until something is due between two of them; false if the phase has none left.
+        A step that ends before anything was learned, by a stop or a failure, is rolled back."""
+        self._begun = 0
+        self._flights.clear()
+        self._last_at = time.monotonic()
         try:
-            scheduler.run_steps(
-                partial(steps.begin, scheduler), partial(steps.finish, scheduler), steps.take_back
-            )
+            self.scheduler.run_steps(self.begin_step, self.finish_step, self.take_back_step)
         except StopRequested:
             self._stop()
-        return steps.have_begun
-
-    def _must_pause(self, step: int) -> bool:
-        every = self.moments.now.spec.run.checkpoint_every
-        return bool(
-            self.readings.fired
-            or self.checkpoint_manager.has_best
-            or self.control.has_requests
-            or any(edit.step <= step for edit in self._edits)
-            or self.checkpoint_manager.is_due(step, every)
-            or self.evaluations.are_due(step)
-        )
+        return self._begun > 0
 
     def evaluate(self, *, is_last: bool = False) -> None:
-        """Read the probes that are due at this step and have not been read yet, or all at the
-        end of the run."""
+        """Read the probes that are due at this step, or all of them at the end of the run."""
         try:
             self.evaluations.read_due(self.scheduler, is_last=is_last)
         except StopRequested:
@@ -170,9 +121,9 @@ class Session:
             raise stage_failure(error, None, self.timeline.step) from error
 
     def obey(self) -> None:
-        """Triggers that fired, requests that came, the checkpoint that is due.
+        """Carry out triggers that fired and requests, and write the checkpoint that is due.
 
-        A checkpoint that a trigger asks for still names the triggers that come after it.
+        A checkpoint that a trigger requests still contains the triggers after it.
         """
         if self.checkpoint_manager.has_best:
             self._checkpoint()
@@ -187,7 +138,6 @@ class Session:
                 stops, wants_checkpoint = self.actions.obey(
                     trigger.do, self.timeline, self.moments.now.spec
                 )
-            self._tell_notes()
             self.checkpoint_manager.note_change()
             wants_stop |= stops
             if wants_checkpoint:
@@ -195,26 +145,25 @@ class Session:
         self._obey_requests()
         every = self.moments.now.spec.run.checkpoint_every
         if self.checkpoint_manager.is_due(self.timeline.step, every):
-            self._try(self.checkpoint_manager.write_once)
+            self._checkpoint(once=True)
         if wants_stop or self.control.stop_is_wanted:
             self._stop()
 
     def finish(self) -> None:
-        """The last checkpoint; that the run is over is said when everything else is written."""
+        """Write the last checkpoint. The end of the run is reported after everything else."""
         live = (port for entry in self.timeline.entries for port in entry.plan.learn)
         self.event_reporter.findings(self.readings.run_finished(self.timeline.step, live))
-        self.checkpoint_manager.write_once(self.timeline.step)
-        self.steps.tell_notices()
+        self.checkpoint_manager.write(self.timeline.step, once=True)
+        self.report_notices()
 
     def rescue(self, failure: BaseException) -> None:
-        """Save what a failed run has, where it stands between two steps and its hosts answer."""
-        if not (self._is_whole and self.steps.is_between) or isinstance(
-            failure, StorageFull | CheckpointError | StageStalled
-        ):
+        """Save the state of a failed run, if it is between two steps and its workers answer."""
+        is_between = self._is_whole and not self._flights
+        if not is_between or isinstance(failure, StorageFull | CheckpointError | StageStalled):
             return
         try:
-            self.checkpoint_manager.write_changes(self.timeline.step)
-        except Exception as error:  # what cannot be saved does not hide why the run failed
+            self.checkpoint_manager.write(self.timeline.step)
+        except Exception as error:  # must not hide the failure
             logger.warning("the state before the failure was not saved: %s", error)
 
     def close(self) -> None:
@@ -224,7 +173,7 @@ class Session:
     @property
     def stage_at_work(self) -> Stage | None:
         """The stage that failed, or that is running."""
-        return self.steps.failed_stage or self.event_reporter.stage
+        return self.failed_stage or self.event_reporter.stage
 
     # --- inside
 
@@ -233,7 +182,8 @@ class Session:
         for request in self.control.take():
             if isinstance(request, EditRequest):
                 if self._edit(request):
-                    self.event_reporter.edited(request.changes, request.by)
+                    step, changes = self.timeline.step, dict(request.changes)
+                    self.event_reporter.record(EditEvent(changes=changes, by=request.by, step=step))
             elif isinstance(request, CheckpointRequest):
                 self._checkpoint()
         for line in self.control.unreadable:
@@ -243,17 +193,17 @@ class Session:
         self.control.unreadable.clear()
 
     def _edit_again(self) -> None:
-        """What a person changed after this step, before a driver was killed."""
+        """Apply edits of this step again that were made before a driver was killed."""
         step = self.timeline.step
-        due = [edit for edit in self._edits if edit.step <= step]
-        self._edits = [edit for edit in self._edits if edit.step > step]
+        due = [edit for edit in self.edits if edit.step <= step]
+        self.edits = [edit for edit in self.edits if edit.step > step]
         for edit in due:
             if self._edit(edit.request):
                 message = f"{edit.words} is applied again, because no checkpoint contains it"
                 self.event_reporter.alert("info", "edit.made_again", message)
 
     def _edit(self, request: EditRequest) -> bool:
-        """Whether the change was made; else a person is told why not."""
+        """Whether the change was made; otherwise an alert says why not."""
         try:
             self.fields.edit(request.changes)
         except SpecProblem as problem:
@@ -262,44 +212,27 @@ class Session:
         self.checkpoint_manager.note_change()
         return True
 
-    def _checkpoint(self) -> None:
-        self._try(self.checkpoint_manager.write_changes)
-
-    def _try(self, write: Callable[[int], None]) -> None:
-        """A checkpoint on the way may fail: the run goes on, and a person is told."""
-        self.checkpoints.keep = self.moments.now.spec.run.keep
+    def _checkpoint(self, *, once: bool = False) -> None:
+        """If a checkpoint fails during the run, it is reported and the run continues."""
+        self.checkpoint_manager.checkpoints.keep = self.moments.now.spec.run.keep
         try:
-            write(self.timeline.step)
+            self.checkpoint_manager.write(self.timeline.step, once=once)
         except (StorageFull, CheckpointError) as error:
             self.event_reporter.alert("error", "checkpoint.failed", str(error))
 
-    def make_again(self, edits: Sequence[Edit]) -> None:
-        """Each of these edits is made when its step is done."""
-        self._edits = list(edits)
-
-    def leave_edits(self, edits: Sequence[Edit]) -> None:
-        """A person went back before these edits."""
-        if edits:
-            told = ", ".join(edit.words for edit in edits)
-            self.event_reporter.alert("info", LEFT_OUT, f"not applied again: {told}")
-
-    def left_out(self, damage: str) -> None:
-        """A checkpoint of the run is damaged: it resumes from another one."""
-        self.event_reporter.alert("warning", "checkpoint.damaged", damage)
-
     def _stop(self) -> NoReturn:
-        """Stop with everything saved, edits that were read in this step among it."""
+        """Stop with everything saved, also edits that were read in this step."""
         self.event_reporter.at_work([])
         self.event_reporter.become(RunStateName.STOPPING)
         self._obey_requests()
-        self.checkpoint_manager.write_changes(self.timeline.step)
+        self.checkpoint_manager.write(self.timeline.step)
         raise StopRequested("a stop of the run was requested")
 
     def tick(self, poll: Poll | None) -> bool:
-        """While a host is waited for between two steps; nothing there is given up."""
+        """Called while a worker is waited for between two steps; never cancels the call."""
         del poll
         self.control.read()
-        self.steps.tell_notices()
+        self.report_notices()
         self.event_reporter.show_if_due()
         return False
 
@@ -311,11 +244,11 @@ class Session:
             "spec_hash": self.plan.spec_hash,
             "timeline": self.timeline.state(),
             "fields": self.fields.state(),
-            "probes": self.probes.state(),
+            "probes": self.evaluations.probes.state(),
             "phase_stages": self.phase_stages.state(),
             "actions": self.actions.state(),
             "roles": {node: role.state() for node, role in self.roles.items()},
-            "idle_steps": self.steps.idleness.steps,
+            "idle_steps": self.idle_steps,
             **self.arrivals.state(),
             **self.readings.state(),
         }
@@ -324,13 +257,38 @@ class Session:
         self.timeline.load_state(state["timeline"])
         self.fields.load_state(state["fields"])
         self.moments.stand_at(self.timeline.now())
-        self.probes.load_state(state["probes"])
+        self.evaluations.probes.load_state(state["probes"])
         self.phase_stages.load_state(state["phase_stages"])
         self.actions.load_state(state["actions"])
         for node, role in self.roles.items():
             if node in state["roles"]:  # else the loop has it since the checkpoint
                 role.load_state(state["roles"][node])
-        self.steps.idleness.steps = state.get("idle_steps", 0)
+        self.idle_steps = state.get("idle_steps", 0)
         self.arrivals.load_state(state)
         self.readings.load_state(state)
         self.checkpoint_manager.note_resumed(self.timeline.step)
+
+    def resume(self, folder: Path, step: int | None, *, is_fork: bool) -> None:
+        """Continue from the checkpoint of a step, or from the newest intact one or the beginning.
+
+        Edits that it lacks are applied again, unless a step is named, which discards them.
+        """
+        alert, checkpoints = self.event_reporter.alert, self.checkpoint_manager.checkpoints
+        tell = partial(alert, "warning", "checkpoint.damaged")
+        checkpoint = pick_up(checkpoints, folder, step, tell)
+        if checkpoint is not None:
+            manifest = checkpoints.read(checkpoint)
+            self.actions.load(checkpoint.path)
+            self.load_state(manifest)
+            if manifest["spec_hash"] != self.plan.spec_hash:
+                message = (
+                    f"the loop has changed since the checkpoint of step {checkpoint.step}; the run "
+                    "resumes from there with the current loop"
+                )
+                alert("info" if is_fork else "warning", "run.other_loop", message)
+        edits = edits_since(folder, checkpoint.step if checkpoint is not None else 0)
+        if step is None:
+            self.edits = edits
+        elif edits:
+            message = f"not applied again: {', '.join(edit.words for edit in edits)}"
+            alert("info", LEFT_OUT, message)

@@ -1,5 +1,4 @@
-"""From a spec to a session and through it: folder, plan, cluster, loop, and an orderly end whatever
-happens."""
+"""Runs a loop from its spec: folder, plan, cluster, session, and an orderly end in every case."""
 
 import logging
 import traceback
@@ -68,10 +67,10 @@ def run(request: RunRequest) -> RunResult:
     """Run a loop to its end.
 
     Raises:
-        PlanRefused: nothing was started, the loop does not run yet.
+        PlanRefused: nothing was started, the loop cannot run.
         RunFolderExists, RunNotFound: nothing was started.
         RunBusy: another process writes into the folder; nothing was written.
-        ModelUnavailable: nothing was started, an earlier run has not the weights that are wanted.
+        ModelUnavailable: nothing was started, an earlier run lacks the weights to begin with.
     """
     earlier = earlier_weights(request)
     request = replace(request, spec=with_folders(request.spec, earlier))
@@ -84,13 +83,13 @@ def run(request: RunRequest) -> RunResult:
     with held_folder(request, folder):
         note_folders(folder, earlier)
         has_begun = (folder / PLAN_FILE).exists()
-        plan, told = keep_plan(folder, plan)
+        plan, plan_notice = keep_plan(folder, plan)
         recorder, control = Recorder(folder, folder.name, request.sinks), Control(folder)
         try:
             if has_begun and not recorder.seq:
                 recorder.record(AlertEvent(level="warning", code=DAMAGED, message=LOST))
             with control.signals(ends_process=request.ends_process):
-                return _run(request, plan, folder, recorder, control, told)
+                return _run(request, plan, recorder, control, plan_notice)
         finally:
             recorder.close()
 
@@ -98,22 +97,18 @@ def run(request: RunRequest) -> RunResult:
 def _run(
     request: RunRequest,
     plan: Plan,
-    folder: Path,
     recorder: Recorder,
     control: Control,
-    told: str | None,
+    plan_notice: str | None,
 ) -> RunResult:
+    folder = recorder.folder
     log = log_into(folder / LOG_FILE)
     recorder.record(RunStateEvent(state=RunStateName.STARTING))
     for diagnostic in request.warnings:
-        recorder.record(
-            DiagnosticEvent(
-                diagnostic=diagnostic.model_dump(mode="json", exclude_none=True),
-                node=diagnostic.node,
-            )
-        )
-    if told is not None:
-        recorder.record(AlertEvent(level="info", code=DECIDED_ANEW, message=told))
+        finding = diagnostic.model_dump(mode="json", exclude_none=True)
+        recorder.record(DiagnosticEvent(diagnostic=finding, node=diagnostic.node))
+    if plan_notice is not None:
+        recorder.record(AlertEvent(level="info", code=DECIDED_ANEW, message=plan_notice))
     if recorder.damaged:
         message = damaged_words(recorder.damaged)
         recorder.record(AlertEvent(level="warning", code=DAMAGED, message=message))
@@ -129,27 +124,18 @@ def _run(
         cluster.start()
         notices = Notices()
         recovery = Recovery(cluster, plan, request.spec, notices.put)
-        asked = request
+        attempt = request
         while True:
             try:
                 session = build_session(
-                    asked,
-                    plan,
-                    cluster,
-                    lanes,
-                    recorder,
-                    control,
-                    folder,
-                    folders,
-                    notices,
-                    recovery,
+                    attempt, plan, cluster, lanes, recorder, control, folders, notices, recovery
                 )
                 with collecting.seldom():
                     run_loop(session)
                 break
             except (WorkerDied, StageStalled) as failure:
-                _begin_anew(failure, session, recovery, recorder)
-                asked = replace(request, resume=folder, checkpoint=None)
+                _restart(failure, session, recovery, recorder)
+                attempt = replace(request, resume=folder, checkpoint=None)
     except StopRequested:
         state = RunStateName.STOPPED
     except KeyboardInterrupt:
@@ -162,7 +148,7 @@ def _run(
         if not isinstance(failure, Exception):
             raise
     finally:
-        last = last_word(session, state, error, at_once)
+        last = last_event(session, state, error, at_once)
         try:
             if session is not None:
                 _leave_behind(session, request, recorder, state)
@@ -174,21 +160,24 @@ def _run(
                 folders.close()
             finally:
                 control.turn_deaf()
-                say_last(recorder, last)
+                try:
+                    recorder.record(last)
+                except StorageFull as full:
+                    logger.warning("the event that the run %s was not written: %s", state, full)
                 logging.getLogger("coloop").removeHandler(log)
                 log.close()
     return RunResult(state=state, folder=folder, error=error)
 
 
-def _begin_anew(
+def _restart(
     failure: WorkerDied | StageStalled,
     session: Session | None,
     recovery: Recovery,
     recorder: Recorder,
 ) -> None:
-    """Processes that have died are replaced, and what is told from here on is told by a further
-    attempt: its steps count where one was done before. Raises where the run ends instead."""
-    steps = [one.step for one in list_checkpoints(recorder.folder / CHECKPOINTS)]
+    """Replace the processes that died. Later events belong to another attempt, so its steps count
+    instead of those done before. Raises if the run ends instead."""
+    steps = [checkpoint.step for checkpoint in list_checkpoints(recorder.folder / CHECKPOINTS)]
     recovery.begin_anew(failure, has_checkpoint=bool(steps))
     if session is not None:
         session.close()
@@ -203,10 +192,10 @@ def _leave_behind(
     session: Session, request: RunRequest, recorder: Recorder, state: RunStateName
 ) -> None:
     session.close()
-    session.steps.show_last_samples()
+    session.show_last_samples()
     try:
         recorder.report(write_report(recorder.folder, request.spec, session, state, request.root))
-    except Exception as error:  # the report observes the run: it never decides how the run ended
+    except Exception as error:  # a missing report does not change how the run ended
         logger.warning("the report was not written: %r", error)
     session.event_reporter.show_last(state)
 
@@ -236,30 +225,16 @@ def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
 
 
 AT_ONCE = "interrupted immediately; a resumed run starts from the last checkpoint"
-"""What is said of a run that was interrupted a second time, before it had stopped."""
+"""Message of a run that was interrupted a second time before it had stopped."""
 
 
-def say_last(recorder: Recorder, last: RunStateEvent) -> None:
-    """That a run is over is said last: who hears it can read all the rest, and has the machine for
-    the next run. Nothing of the rest can change how the run ended."""
-    try:
-        recorder.record(last)
-    except StorageFull as failure:
-        logger.warning(
-            ("the event that the run %s could not be written: %s"), last.state.value, failure
-        )
-
-
-def last_word(
-    session: Session | None,
-    state: RunStateName,
-    error: RunError | None,
-    at_once: str | None = None,
+def last_event(
+    session: Session | None, state: RunStateName, error: RunError | None, at_once: str | None
 ) -> RunStateEvent:
-    """How the run ended; of a failure with the node and the step at which it was.
+    """How the run ended; after a failure with its node and step.
 
     Args:
-        at_once: what to say of a run that was not ended in good order.
+        at_once: message of a run that was interrupted.
     """
     if error is None:
         return RunStateEvent(
@@ -277,15 +252,12 @@ def last_word(
 
 
 def error_of(failure: BaseException, session: Session | None) -> RunError:
-    """Of a failure in the user's code the traceback is that of the user's code; the engine's own
-    stands in the log."""
+    """For a failure in the user's code, the traceback of that code; the log has the engine's."""
     own = failure.traceback if isinstance(failure, UserCodeError) else None
     stage = session.stage_at_work if session is not None else None
     lines = [own] if own else traceback.format_exception(failure)
     return RunError(
-        code=getattr(failure, "code", "run.failed")
-        if isinstance(failure, ColoopError)
-        else "run.failed",
+        code=failure.code if isinstance(failure, ColoopError) else "run.failed",
         message=str(failure) or type(failure).__name__,
         node=getattr(failure, "node", None) or (stage.node if stage else None),
         stage=getattr(failure, "stage", None) or (stage.name if stage else None),

@@ -1,9 +1,9 @@
-"""The steps of a run: begins them, tells what their stages do, and finishes or takes them back.
+"""The steps of a run: begins them, reports their stages, and finishes or rolls them back.
 
-    begin ──> stages ──> finish    what the run counts, reads and shows of a step
-                    └──> take back where it ends before anything was learned
+    begin_step ──> stages ──> finish_step      what the run counts, reads and shows of a step
+                        └──> take_back_step   if it ends before anything was learned
 
-What a step has brought counts when it is finished, in the order of its plan.
+Readings of a step count when it is finished, in the order of its plan.
 """
 
 import logging
@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from coloop.errors import ColoopError
+from coloop.errors import ColoopError, NothingLearned
 from coloop.plan.types import Stage
 from coloop.runtime.actions import Actions
 from coloop.runtime.checkpoints.checkpoint_manager import CheckpointManager
+from coloop.runtime.checkpoints.pinned_settings import Edit
 from coloop.runtime.control import Control
 from coloop.runtime.evaluations import Evaluations
-from coloop.runtime.health.checks import Idleness
 from coloop.runtime.phases.fields import Fields, Moments
 from coloop.runtime.phases.phase_stages import PhaseStages
 from coloop.runtime.phases.timeline import StepPosition, Timeline
@@ -27,7 +27,7 @@ from coloop.runtime.reporting.event_reporter import EventReporter, Notices
 from coloop.runtime.reporting.readings import Readings
 from coloop.runtime.reporting.samples import Samples
 from coloop.runtime.roles.protocol import Outcome, Role
-from coloop.runtime.run_files.events import SampleEvent
+from coloop.runtime.run_files.events import LogEvent, SampleEvent
 from coloop.runtime.schedule.arrivals import AT_END, AT_START, Arrivals, Missing, StepArrivals
 from coloop.runtime.schedule.arrivals import CODE as MISSING_ROWS
 from coloop.runtime.schedule.calls import StepContext, stage_failure
@@ -38,23 +38,23 @@ logger = logging.getLogger(__name__)
 
 GOALS = ("learn", "write")
 """Verbs of the stages for whose sake a step runs."""
+LONGEST_IDLE_STEPS = 20
+LONGEST_PRINTED = 4000
+"""Characters of what code printed in a stage that the log keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepState:
-    """What the run knows of a step on its way."""
+    """What the run knows of a step in flight."""
 
     position: StepPosition
     arrivals: StepArrivals
     alerts: list[str] = field(default_factory=list)
-    """What it has told that a person should look at."""
 
 
 @dataclass(eq=False, kw_only=True)
 class Steps:
-    """Starts the steps of a run, reports their stages, and finishes or rolls them back.
-
-    The scheduler tells it of every stage, those of probes among them."""
+    """The steps of a run. The scheduler reports every stage to it, also those of evaluations."""
 
     timeline: Timeline
     moments: Moments
@@ -72,56 +72,53 @@ class Steps:
     roles: Mapping[str, Role]
     """By node."""
     step_done: Callable[[], None]
-    """Told of each step that is whole."""
-    must_pause: Callable[[int], bool] = field(init=False)
-    """Whether something is to be done between this step and the next."""
-    idleness: Idleness = field(default_factory=Idleness, init=False)
-    _begun: int = field(default=0, init=False)
-    _on_way: int = field(default=0, init=False)
-    _flights: list[StepInFlight] = field(default_factory=list, init=False)
-    """Steps on their way."""
-    _last_at: float = field(default=0.0, init=False)
+    """Called after each step that is whole."""
+    scheduler: Scheduler = field(init=False)
+    idle_steps: int = field(default=0, init=False)
+    """Idle steps in a row so far."""
     failed_stage: Stage | None = field(default=None, init=False)
-    are_whole: bool = field(default=True, init=False)
-    """No step broke off half learned."""
+    edits: list[Edit] = field(default_factory=list, init=False)
+    """Edits that are to be applied again."""
+    _is_whole: bool = field(default=True, init=False)
+    """Neither a step nor the actions between two steps broke off halfway."""
+    _begun: int = field(default=0, init=False)
+    """Steps that began since something was done between two of them."""
+    _flights: list[StepInFlight] = field(default_factory=list, init=False)
+    _last_at: float = field(default=0.0, init=False)
 
-    @property
-    def is_between(self) -> bool:
-        """Whether the run stands between two steps."""
-        return self._on_way == 0 and self.are_whole
-
-    def stretch_begins(self) -> None:
-        """Steps follow, up to the next thing that lies between two of them."""
-        self._begun = 0
-        self._flights.clear()
-        self._last_at = time.monotonic()
-
-    @property
-    def have_begun(self) -> bool:
-        return self._begun > 0
-
-    # --- one step
-
-    def begin(self, scheduler: Scheduler) -> StepInFlight | None:
-        """The next step of the stretch, if there is one."""
-        if self._begun and (scheduler.is_sequential or self.must_pause(self.timeline.step)):
+    def begin_step(self) -> StepInFlight | None:
+        """The next step, unless something is due before it."""
+        if self._begun and (self.scheduler.is_sequential or self._must_pause(self.timeline.step)):
             return None
         position = self.timeline.next_position()
         if position is None:
             return None
         self._begun += 1
-        self._on_way += 1
         try:
-            return self._flight(scheduler, position)
+            flight = self._flight(position)
         except Exception as error:
-            self._undo(position)
+            self.timeline.take_back_step()
             if isinstance(error, ColoopError):
                 raise
             raise stage_failure(error, None, position.step) from error
+        self._flights.append(flight)
+        return flight
 
-    def _flight(self, scheduler: Scheduler, position: StepPosition) -> StepInFlight:
+    def _must_pause(self, step: int) -> bool:
+        """Whether something is to be done between this step and the next."""
+        every = self.moments.now.spec.run.checkpoint_every
+        return bool(
+            self.readings.fired
+            or self.checkpoint_manager.has_best
+            or self.control.has_requests
+            or any(edit.step <= step for edit in self.edits)
+            or self.checkpoint_manager.is_due(step, every)
+            or self.evaluations.are_due(step)
+        )
+
+    def _flight(self, position: StepPosition) -> StepInFlight:
         context = self.moments.stand_at(position)
-        if self._on_way == 1:
+        if not self._flights:
             self.event_reporter.pace.step_began(position.phase.name)
         due = self.phase_stages.due(position, self.evaluations.watched(position, context))
         self.fields.step_begins(position)
@@ -130,41 +127,49 @@ class Steps:
             step=position.step, phase=position.phase.name, context=context, live=due.live
         )
         state = StepState(position=position, arrivals=self.arrivals.of_step(due.rows))
-        flight = scheduler.flight(due.step, step_context, about=state)
-        self._flights.append(flight)
-        return flight
+        return self.scheduler.flight(due.step, step_context, about=state)
 
-    def finish(self, scheduler: Scheduler, flight: StepInFlight) -> None:
+    def finish_step(self, flight: StepInFlight) -> None:
         state: StepState = flight.about
-        position = state.position
-        self.are_whole = False
+        step, phase = flight.step, flight.step_context.phase
+        self._is_whole = False
         self._flights.remove(flight)
         self.actions.step_done(flight.step_context.context.spec)
-        self._on_way -= 1
-        self.are_whole = True
+        self._is_whole = True
         self.step_done()
         self.checkpoint_manager.note_change()
-        self.arrivals.step_finished(position.phase.name, state.arrivals)
-        self._hear(flight)
-        self.event_reporter.findings(
-            self.readings.step_finished(position.step, position.phase.name)
-        )
+        self.arrivals.step_finished(phase, state.arrivals)
+        self._read_metrics(flight)
+        self.event_reporter.findings(self.readings.step_finished(step, phase))
         now = time.monotonic()
         seconds, self._last_at = now - self._last_at, now
-        self.event_reporter.step_finished(position.step, seconds, scheduler.take_idle_seconds())
-        self.evaluations.read_tables(flight, position)
+        self.event_reporter.step_finished(step, seconds, self.scheduler.take_idle_seconds())
+        self.evaluations.read_tables(flight, state.position)
         every = (work.outcome.reply for work in flight.in_order)
         replies = [reply for reply in every if reply is not None]
-        self._show(partial(self.samples.of_step, flight.step, flight.unrolled, replies))
-        self.event_reporter.keep_gauges(position.step)
-        goals = [
-            (work.stage.name, work.outcome.is_idle)
-            for work in flight.in_order
-            if work.stage.verb in GOALS
-        ]
-        self.idleness.step_finished(position.step, position.phase.name, goals, state.alerts)
+        self._show(partial(self.samples.of_step, step, flight.unrolled, replies))
+        self.event_reporter.keep_gauges(step)
+        self._count_idle(flight, state.alerts)
 
-    def _hear(self, flight: StepInFlight) -> None:
+    def _count_idle(self, flight: StepInFlight, alerts: Sequence[str]) -> None:
+        """Raises `NothingLearned` after too many steps in a row in which no goal made progress. A
+        step without goals, in which every learner pauses, does not count."""
+        goals = [work for work in flight.in_order if work.stage.verb in GOALS]
+        if not goals:
+            return
+        self.idle_steps = self.idle_steps + 1 if all(work.outcome.is_idle for work in goals) else 0
+        if self.idle_steps < LONGEST_IDLE_STEPS:
+            return
+        self.idle_steps = 0  # a resumed run counts again
+        stages = ", ".join(work.stage.name for work in goals)
+        reasons = "; ".join(dict.fromkeys(alerts))
+        raise NothingLearned(
+            f"{stages} had no effect in {LONGEST_IDLE_STEPS} steps in a row, up to step "
+            f"{flight.step} of phase {flight.step_context.phase}"
+            + (f": {reasons}" if reasons else "")
+        )
+
+    def _read_metrics(self, flight: StepInFlight) -> None:
         for work in flight.in_order:
             for node, metrics in _metrics_of(work.stage, work.outcome):
                 reasons = work.outcome.reasons if node == work.stage.node else {}
@@ -172,7 +177,7 @@ class Steps:
                 self.readings.read(node, metrics, step=flight.step, phase=flight.step_context.phase)
 
     def show_last_samples(self) -> None:
-        """What the last step wrote, which may have come too soon after another to be shown."""
+        """The rows of the last step, if it came too soon after another to be shown."""
         self._show(self.samples.of_last)
 
     def _show(self, write: Callable[[], SampleEvent | None]) -> None:
@@ -182,28 +187,22 @@ class Steps:
             logger.warning("samples were not written: %s", error)
             return
         if event is not None:
-            self.event_reporter.sample(event)
+            self.event_reporter.record(event)
 
-    def take_back(self, flight: StepInFlight) -> None:
-        """Undo a step, unless something was learned in it: that cannot be undone."""
+    def take_back_step(self, flight: StepInFlight) -> None:
+        """Undo a step, unless something was learned in it."""
         state: StepState = flight.about
         self._flights.remove(flight)
         if flight.has_learned or (flight.has_failed and self._has_changed_weights(flight)):
-            self._on_way -= 1
-            self.are_whole = False
+            self._is_whole = False
             return
         flight.take_back()
         self.fields.take_back_step(state.position)
         self.phase_stages.take_back_step(state.position)
-        self._undo(state.position)
-
-    def _undo(self, position: StepPosition) -> None:
-        del position
         self.timeline.take_back_step()
-        self._on_way -= 1
 
     def _has_changed_weights(self, flight: StepInFlight) -> bool:
-        """Whether the stage that failed has changed weights, or nobody can tell."""
+        """Whether the failed stage has changed weights, or may have."""
         stage = self.failed_stage
         if stage is None or stage.verb != "learn":
             return stage is not None and stage.verb == "sync"
@@ -212,7 +211,7 @@ class Steps:
         except ColoopError:
             return True
 
-    # --- what the scheduler tells
+    # --- called by the scheduler
 
     @property
     def stop_is_wanted(self) -> bool:
@@ -227,46 +226,62 @@ class Steps:
         self.event_reporter.stage_started(work)
         state: StepState | None = work.flight.about
         if state is not None:
-            # rows that came before the others have come
-            has_some = work.is_part and not work.has_all_rows
-            missing = (
-                [] if has_some else state.arrivals.stage_starts(work.stage, work.task.step_context)
-            )
-            self._tell_missing(work, AT_START, missing)
+            has_some, starts = work.is_part and not work.has_all_rows, state.arrivals.stage_starts
+            missing = [] if has_some else starts(work.stage, work.task.step_context)
+            self._report_missing(work, AT_START, missing)
 
     def stage_finished(self, work: Work, outcome: Outcome) -> None:
         stage, step_context, state = work.stage, work.task.step_context, work.flight.about
         self.event_reporter.stage_finished(work, outcome)
         for code, message in outcome.alerts:
             self.noticed(work.flight, stage.node, code, message)
-        self.event_reporter.detail_of(stage, step_context, outcome)
-        self.event_reporter.printed(stage.node, step_context.step, outcome.printed)
-        self._tell_printed(work, stage.calls)
+        if outcome.detail:
+            self.event_reporter.record(
+                LogEvent(
+                    level="debug",
+                    message=f"{stage.name} in step {step_context.step}",
+                    node=stage.node,
+                    step=step_context.step,
+                    detail=dict(outcome.detail),
+                )
+            )
+        self._report_printed(stage.node, step_context.step, outcome.printed)
+        self._take_printed(work, stage.calls)
         if state is not None:
             for node, metrics in _metrics_of(stage, outcome):
                 self.event_reporter.metrics(node, step_context.step, metrics)
             missing = state.arrivals.stage_finished(stage, step_context, outcome)
-            self._tell_missing(work, AT_END, missing)
+            self._report_missing(work, AT_END, missing)
 
     def failure_of(self, work: Work, error: BaseException) -> Exception:
         self.failed_stage = self.failed_stage or work.stage
-        self._tell_printed(work, work.stage.givers)
+        self._take_printed(work, work.stage.givers)
         if isinstance(error, ColoopError):
             return error
         failure = stage_failure(error, work.stage, work.task.step_context.step)
         failure.__cause__ = error
         return failure
 
-    def _tell_printed(self, work: Work, nodes: Sequence[str]) -> None:
-        """What code of these nodes printed that no outcome of a stage of theirs brought."""
+    def _take_printed(self, work: Work, nodes: Sequence[str]) -> None:
+        """Report what code of these nodes printed and no outcome has reported."""
         for node in nodes:
             role = self.roles.get(node)
-            text = "" if role is None else role.take_printed()
-            self.event_reporter.printed(node, work.task.step_context.step, text)
+            if role is not None:
+                self._report_printed(node, work.task.step_context.step, role.take_printed())
+
+    def _report_printed(self, node: str, step: int, text: str) -> None:
+        text = text.rstrip()
+        if not text:
+            return
+        cut = len(text) - LONGEST_PRINTED
+        message = text[:LONGEST_PRINTED] + (f"\n... {cut:,} characters more" if cut > 0 else "")
+        self.event_reporter.record(
+            LogEvent(message=message, node=node, step=step, detail={"printed": True})
+        )
 
     def ticked(self, at_work: Sequence[Work]) -> None:
         self.control.read()
-        self.tell_notices()
+        self.report_notices()
         self.event_reporter.at_work(at_work)
         self.event_reporter.pace.queued(self._queues())
         self.event_reporter.show_if_due()
@@ -282,25 +297,26 @@ class Steps:
                 waiting[key] += 0 if table is None else len(table.rows)
         return dict(waiting)
 
-    def tell_notices(self) -> None:
-        """What came up in lanes since this was asked last."""
-        for node, code, message in self.notices.take():
+    def report_notices(self) -> None:
+        """Report what lanes have noticed since the last call."""
+        while self.notices:
+            node, code, message = self.notices.popleft()
             self.event_reporter.alert("warning", code, message, node=node)
 
-    def _tell_missing(self, work: Work, whats: Sequence[str], missing: Sequence[Missing]) -> None:
-        """An alert at once; an error where they never came."""
+    def _report_missing(self, work: Work, whats: Sequence[str], missing: Sequence[Missing]) -> None:
+        """Alert at once; raise if the rows have never come."""
         if work.task.step_context.turn > 1:
             return
-        for one in self.arrivals.note(work.stage, whats, missing):
+        for rows in self.arrivals.note(work.stage, whats, missing):
             self.event_reporter.alert(
-                "error", MISSING_ROWS, one.message, node=one.node, hint=one.hint
+                "error", MISSING_ROWS, rows.message, node=rows.node, hint=rows.hint
             )
-            work.flight.about.alerts.append(one.message)
+            work.flight.about.alerts.append(rows.message)
         self.arrivals.check_first(missing, work.task.step_context.phase)
 
 
 def _metrics_of(stage: Stage, outcome: Outcome) -> list[tuple[str, dict[str, float]]]:
-    """Readings of a stage by node; what is foreseen is for evaluations alone."""
+    """Metrics of a stage by node; those of a foreseeing stage are for evaluations alone."""
     if stage.foresees:
         return []
     members = ((node, dict(metrics)) for node, metrics in outcome.member_metrics.items())

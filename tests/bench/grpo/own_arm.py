@@ -21,7 +21,6 @@ from tests.bench.grpo.work import PROMPTS, SAMPLES, Work
 from coloop.runtime.checkpoints.checkpoint import list_checkpoints
 from coloop.runtime.checkpoints.run_folder import RunRequest
 from coloop.runtime.run_files.events import RunStateName
-from coloop.runtime.run_files.recorder import Sink
 from coloop.runtime.start import run
 from coloop.spec.io import from_dict
 
@@ -31,15 +30,17 @@ REWARDS: dict[str, dict[str, Any]] = {
 }
 
 
-class Waits(Sink):
+class Waits:
     """Takes each step only when it is asked for."""
 
     def __init__(self, meter: Meter, folder: Path, *, ends_at_once: bool) -> None:
         self._meter, self._folder = meter, folder
         self._ends_at_once = ends_at_once
 
-    def event(self, line: str) -> None:
-        event = json.loads(line)
+    def __call__(self, kind: str, text: str) -> None:
+        if kind != "event":
+            return
+        event = json.loads(text)
         if event["type"] == "run.state" and event["state"] == RunStateName.RUNNING:
             self._meter.helpers = [one.pid for one in psutil.Process().children(recursive=True)]
             self._meter.ready()

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from coloop.errors import RunFolderExists
-from coloop.runtime.run_files.base_folder import write_base_folder
+from coloop.runtime.checkpoints.run_folder import write_base_folder
 from coloop.runtime.run_files.events import LogEvent
 from coloop.runtime.run_files.recorder import Recorder
 from coloop.runtime.run_files.run_lock import RunLock

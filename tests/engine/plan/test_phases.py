@@ -98,21 +98,19 @@ def test_phases_come_round_with_what_their_groups_do(loop: Callable[..., LoopSpe
     assert found[0].actions[0].reset_optimizer == "actor"
 
 
-class NoSources:
-    """No phase here asks for passes or full buffers."""
+def no_epochs(node: str, epochs: float) -> int:
+    raise AssertionError(node)
 
-    def steps_for_epochs(self, node: str, epochs: float) -> int:
-        raise AssertionError(node)
 
-    def is_full(self, buffer: str) -> bool:
-        raise AssertionError(buffer)
+def no_buffer(buffer: str) -> bool:
+    raise AssertionError(buffer)
 
 
 def rhythm(spec: LoopSpec) -> list[list[str]]:
     """Names of the stages of each step of a run."""
     plan = compile_plan(spec)
     stages = PhaseStages(lambda: spec.schedule.learn, Compiler(Unrolled(spec)))
-    timeline = Timeline(entries_of(spec, plan), NoSources())
+    timeline = Timeline(entries_of(spec, plan), no_epochs, no_buffer)
     found = []
     while not timeline.is_over:
         if timeline.must_enter:

@@ -17,7 +17,7 @@ from coloop.runtime.checkpoints.run_folder import RunRequest
 from coloop.runtime.control import request
 from coloop.runtime.run_files.event_file import read_events
 from coloop.runtime.run_files.events import RunError, RunStateName, StopRequest
-from coloop.runtime.run_files.recorder import CallbackSink, Sink
+from coloop.runtime.run_files.recorder import Sink
 from coloop.runtime.start import run
 from coloop.spec.diagnostics import Change
 from coloop.spec.graph import LoopSpec
@@ -427,7 +427,7 @@ class Runner:
         if stop_at is not None:
             stopper = StopAt(stop_at)
             stopper.folder = folder
-            sinks.append(CallbackSink(stopper))
+            sinks.append(stopper)
         if on_event is not None:
             tell = on_event
 
@@ -435,7 +435,7 @@ class Runner:
                 if what == "event":
                     tell(json.loads(line), folder)
 
-            sinks.append(CallbackSink(listen))
+            sinks.append(listen)
         result = run(
             RunRequest(
                 spec=load(text),

@@ -25,7 +25,6 @@ import ray
 from ray.cluster_utils import Cluster
 
 from coloop.runtime.checkpoints.run_folder import RunRequest
-from coloop.runtime.run_files.recorder import CallbackSink
 from coloop.runtime.start import run
 from coloop.spec.io import parse
 from coloop.workers import weight_sync
@@ -126,7 +125,7 @@ def main(loop: Path, folder: Path) -> None:
         ray.init(address=cluster.address, log_to_driver=False, configure_logging=False)
         threading.Thread(target=script.when_the_trainer_is_placed, daemon=True).start()
         request = {"spec": spec, "text": text, "root": folder, "runs_dir": folder, "threads": 2}
-        request["sinks"] = [CallbackSink(script.hear)]
+        request["sinks"] = [script.hear]
         request["deadlines"] = Deadlines(placement_seconds=60.0)
         first = run(RunRequest(**request, run_id="run", address=cluster.address))
         script.add()

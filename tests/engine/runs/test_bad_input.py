@@ -12,7 +12,7 @@ from coloop.errors import RunFolderExists
 from coloop.runtime.control import request
 from coloop.runtime.reporting import samples
 from coloop.runtime.run_files.events import CheckpointRequest, EditRequest, RunStateName
-from coloop.runtime.run_files.recorder import JsonlSink
+from coloop.runtime.run_files.recorder import JsonlFiles
 
 KEEPING = """
 coloop: 1
@@ -275,8 +275,8 @@ def test_observers_that_cannot_write_do_not_end_a_run(
     def full(*arguments: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(JsonlSink, "gauges", full)
-    monkeypatch.setattr(JsonlSink, "step_gauges", full)
+    monkeypatch.setattr(JsonlFiles, "gauges", full)
+    monkeypatch.setattr(JsonlFiles, "step_gauges", full)
     monkeypatch.setattr(samples, "FOLDER", "spec.yaml")
     monkeypatch.setattr("coloop.runtime.start.write_report", full)
 

@@ -141,7 +141,7 @@ def test_the_report_of_a_run_that_was_killed_has_the_metrics_of_its_earlier_phas
 def test_steps_in_which_nothing_is_learned_are_counted_over_a_kill(
     runner: Run, tiny: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coloop.runtime.health.checks.LONGEST_IDLE_STEPS", 3)
+    monkeypatch.setattr("coloop.runtime.steps.LONGEST_IDLE_STEPS", 3)
     phases = [{"name": "rl", "steps": 6, "learn": ["actor.rewards"]}]
     text = tiny("grpo-arithmetic", {**SILENT, "schedule.phases": phases, "run.checkpoint_every": 1})
     kill = Kill(in_step(3, "actor.generate"), tmp_path / "killed")

@@ -26,7 +26,6 @@ from coloop.plan.compile import compile_plan
 from coloop.plan.settings.engines import Engines
 from coloop.runtime.checkpoints.recovery import REPLACED
 from coloop.runtime.run_files.events import RunStateName
-from coloop.runtime.run_files.recorder import CallbackSink
 from coloop.spec.io import from_dict
 from coloop.workers.sync import GroupChannel, WeightChecksum, WeightTransfer
 from coloop.workers.sync.folders import TransferFolders
@@ -194,7 +193,7 @@ def test_a_rank_that_dies_while_weights_are_given_is_replaced(
         if "actor.sync" in at_work and halted and halted[0].is_running():
             halted[0].kill()
 
-    ended = runner(text, more_sinks=[CallbackSink(watch)])
+    ended = runner(text, more_sinks=[watch])
 
     [weights] = [one for one in ended.plan()["weights"] if one["name"] == "actor"]
     assert {one["channel"] for one in weights["engines"]} == {"gloo"}

@@ -214,10 +214,10 @@ def test_a_disk_that_fills_up_ends_the_run_in_one_line(tmp_path: Path) -> None:
 FILLED = """
 import resource, signal, sys
 from coloop.cli.app import main
-from coloop.runtime.run_files.recorder import JsonlSink
+from coloop.runtime.run_files.recorder import JsonlFiles
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-write = JsonlSink.event
+write = JsonlFiles.event
 
 def event(self, line):
     if '"step":2' in line:
@@ -225,7 +225,7 @@ def event(self, line):
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, most))
     write(self, line)
 
-JsonlSink.event = event
+JsonlFiles.event = event
 sys.argv = ["coloop", "run", *sys.argv[1:]]
 main()
 """

@@ -37,7 +37,7 @@ def test_a_copy_that_has_not_begun_follows_each_update_of_its_source_once() -> N
     assert spec is not None
     weights, groups = Weights(), {"actor": "actor", "later": "later"}
     nothing = cast(Any, SimpleNamespace())
-    actions = Actions(groups, cast(Any, weights), {}, nothing, nothing, ["later"])
+    actions = Actions(groups, cast(Any, weights), {}, nothing, nothing, ["later"], nothing)
 
     actions.step_done(spec)
     assert weights.refreshed == []

@@ -19,7 +19,7 @@ class Saver:
     def __init__(self, content: str = "weights") -> None:
         self.content = content
 
-    def save(self, folder: Path) -> dict[str, Mark]:
+    def __call__(self, folder: Path) -> dict[str, Mark]:
         (folder / "actor").mkdir(parents=True)
         path = folder / "actor" / "model"
         path.write_text(self.content)
@@ -33,26 +33,26 @@ class Elsewhere(Saver):
         super().__init__()
         self.machine = machine
 
-    def save(self, folder: Path) -> dict[str, Mark]:
-        return super().save(self.machine / folder.name)
+    def __call__(self, folder: Path) -> dict[str, Mark]:
+        return super().__call__(self.machine / folder.name)
 
 
 class Cut(Saver):
     """Half of what was written arrives."""
 
-    def save(self, folder: Path) -> dict[str, Mark]:
-        return {name: replace(m, size=2 * m.size) for name, m in super().save(folder).items()}
+    def __call__(self, folder: Path) -> dict[str, Mark]:
+        return {name: replace(m, size=2 * m.size) for name, m in super().__call__(folder).items()}
 
 
 class Torn(Saver):
     """As many bytes arrive as were written, and others."""
 
-    def save(self, folder: Path) -> dict[str, Mark]:
-        return {name: replace(m, sha256="0" * 64) for name, m in super().save(folder).items()}
+    def __call__(self, folder: Path) -> dict[str, Mark]:
+        return {name: replace(m, sha256="0" * 64) for name, m in super().__call__(folder).items()}
 
 
 class FullDisk:
-    def save(self, folder: Path) -> dict[str, Mark]:
+    def __call__(self, folder: Path) -> dict[str, Mark]:
         (folder / "actor").mkdir()
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -308,12 +308,12 @@ def test_two_attempts_never_write_into_the_same_folder(tmp_path: Path) -> None:
     asides: list[Path] = []
 
     class Late(Saver):
-        def save(self, folder: Path) -> dict[str, Mark]:
+        def __call__(self, folder: Path) -> dict[str, Mark]:
             for other in asides:
                 (other / "actor").mkdir(parents=True, exist_ok=True)
                 (other / "actor" / "model").write_text("of the dead")
             asides.append(folder)
-            return super().save(folder)
+            return super().__call__(folder)
 
     for _ in range(2):
         path = Checkpoints(tmp_path, keep=2).write(3, {}, Late())

@@ -50,7 +50,7 @@ def test_where_nobody_says_how_often_ten_minutes_are_lost_at_most(
     for step in range(1, 11):
         clock[0] += SECONDS_BETWEEN / 4
         if checkpoint_manager.is_due(step, None):
-            checkpoint_manager.write_once(step)
+            checkpoint_manager.write(step, once=True)
 
     assert folders.steps == [4, 8]
 
@@ -60,7 +60,7 @@ def test_a_checkpoint_for_another_reason_begins_the_ten_minutes_anew(
 ) -> None:
     clock[0] = SECONDS_BETWEEN - 1
     checkpoint_manager.note_best({"probe.accuracy": 1.0})
-    checkpoint_manager.write_changes(3)
+    checkpoint_manager.write(3)
     clock[0] += SECONDS_BETWEEN - 1
 
     assert not checkpoint_manager.is_due(4, None)

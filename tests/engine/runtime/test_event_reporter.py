@@ -8,6 +8,7 @@ import pytest
 from coloop.plan.compile import compile_plan
 from coloop.runtime.phases.timeline import Timeline, entries_of
 from coloop.runtime.reporting.event_reporter import EventReporter
+from coloop.runtime.reporting.pace import Pace
 from coloop.runtime.run_files.recorder import Recorder
 from coloop.spec.io import parse
 
@@ -25,18 +26,18 @@ schedule: {steps: 7}
 """
 
 
-class NoSources:
-    def steps_for_epochs(self, node: str, epochs: float) -> int:
-        raise AssertionError(node)
+def no_epochs(node: str, epochs: float) -> int:
+    raise AssertionError(node)
 
-    def is_full(self, buffer: str) -> bool:
-        raise AssertionError(buffer)
+
+def no_buffer(buffer: str) -> bool:
+    raise AssertionError(buffer)
 
 
 def test_the_time_left_has_the_evaluations_that_are_still_to_come(tmp_path: Path) -> None:
     spec = parse(LOOP).spec
     assert spec is not None
-    timeline = Timeline(entries_of(spec, compile_plan(spec)), NoSources())
+    timeline = Timeline(entries_of(spec, compile_plan(spec)), no_epochs, no_buffer)
     asked = []
 
     def ahead(done: int, total: int) -> dict[str, int]:
@@ -44,7 +45,7 @@ def test_the_time_left_has_the_evaluations_that_are_still_to_come(tmp_path: Path
         return {"probe": 2}
 
     recorder = Recorder(tmp_path, "run")
-    event_reporter = EventReporter(recorder, timeline, (), ahead)
+    event_reporter = EventReporter(recorder, timeline, Pace({}), ahead)
     timeline.enter()
     timeline.next_position()
     event_reporter.pace.step_began("main")

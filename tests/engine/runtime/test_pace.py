@@ -4,7 +4,7 @@ import pytest
 
 from coloop.runtime.reporting.pace import WINDOW_EVALUATIONS, WINDOW_STEPS, Pace
 
-EDGES = ("data.rows->actor.prompts", "held.rows->probe.rows")
+EDGES = {"data.rows->actor.prompts": "actor", "held.rows->probe.rows": "probe"}
 PROMPTS, HELD = EDGES
 
 
@@ -40,7 +40,7 @@ def evaluation(
 
 def test_a_stage_is_told_while_busy_and_over_the_whole_step() -> None:
     clock = Clock()
-    pace = Pace(EDGES, clock)
+    pace = Pace(EDGES, clock=clock)
 
     step(pace, clock)
     step(pace, clock, seconds=4.0)
@@ -54,7 +54,7 @@ def test_a_stage_is_told_while_busy_and_over_the_whole_step() -> None:
 
 def test_evaluations_do_not_count_as_work_of_the_step() -> None:
     clock = Clock()
-    pace = Pace(EDGES, clock)
+    pace = Pace(EDGES, clock=clock)
 
     evaluation(pace, clock)
     step(pace, clock)
@@ -74,7 +74,7 @@ def test_evaluations_do_not_count_as_work_of_the_step() -> None:
 
 def test_a_stage_that_two_probes_ask_gives_as_many_rows_as_its_edges_bring() -> None:
     clock = Clock()
-    pace = Pace(EDGES, clock)
+    pace = Pace(EDGES, clock=clock)
 
     evaluation(pace, clock, rows=10)
     evaluation(pace, clock, rows=30, probe="exam")
@@ -88,7 +88,7 @@ def test_a_stage_that_two_probes_ask_gives_as_many_rows_as_its_edges_bring() -> 
 
 def test_the_rate_of_evaluations_falls_until_the_next_one() -> None:
     clock = Clock()
-    pace = Pace(EDGES, clock)
+    pace = Pace(EDGES, clock=clock)
     evaluation(pace, clock)
     before = pace.edges()[HELD].rows_per_second
 
@@ -100,7 +100,7 @@ def test_the_rate_of_evaluations_falls_until_the_next_one() -> None:
 
 def test_only_the_last_evaluations_and_steps_count() -> None:
     clock = Clock()
-    pace = Pace(EDGES, clock)
+    pace = Pace(EDGES, clock=clock)
     for _ in range(3):
         step(pace, clock, seconds=100.0)
         evaluation(pace, clock, rows=500)
@@ -116,7 +116,7 @@ def test_only_the_last_evaluations_and_steps_count() -> None:
 
 def test_a_phase_has_rates_of_its_own() -> None:
     clock = Clock()
-    pace = Pace(EDGES, clock)
+    pace = Pace(EDGES, clock=clock)
     step(pace, clock, "rl")
 
     pace.step_began("imitate")
@@ -136,7 +136,7 @@ def test_a_phase_has_rates_of_its_own() -> None:
 
 def test_a_step_that_was_taken_back_leaves_nothing() -> None:
     clock = Clock()
-    pace = Pace(EDGES, clock)
+    pace = Pace(EDGES, clock=clock)
     pace.step_began("rl")
     pace.stage_finished("actor.generate", 50.0, 999, 0)
     pace.delivered(PROMPTS, 999)
@@ -149,7 +149,7 @@ def test_a_step_that_was_taken_back_leaves_nothing() -> None:
 
 def test_what_is_left_is_steps_and_evaluations_by_their_own_seconds() -> None:
     clock = Clock()
-    pace = Pace(EDGES, clock)
+    pace = Pace(EDGES, clock=clock)
     evaluation(pace, clock, seconds=6.0)
     assert pace.seconds_left(10, {"probe": 2}) is None
 
@@ -165,7 +165,7 @@ def test_what_is_left_is_steps_and_evaluations_by_their_own_seconds() -> None:
 
 def test_the_time_of_a_step_is_that_of_its_phase() -> None:
     clock = Clock()
-    pace = Pace(EDGES, clock)
+    pace = Pace(EDGES, clock=clock)
     step(pace, clock, "warm-up", seconds=2.0)
 
     pace.step_began("rl")
@@ -177,7 +177,7 @@ def test_the_time_of_a_step_is_that_of_its_phase() -> None:
 
 def test_what_a_stage_waited_for_is_a_share_of_the_steps_time() -> None:
     """Of a step of 10 s it worked 4, was starved for 3 and blocked for 1; its node has no more."""
-    pace = Pace()
+    pace = Pace({})
     pace.step_began("main")
     pace.stage_finished("judge.score", 4.0, 8, 0, starved=3.0, blocked=1.0)
     pace.step_finished(10.0)
@@ -190,7 +190,7 @@ def test_what_a_stage_waited_for_is_a_share_of_the_steps_time() -> None:
 
 def test_waits_and_work_of_a_node_together_are_never_more_than_the_whole() -> None:
     """Two stages of one node wait at the same time."""
-    pace = Pace()
+    pace = Pace({})
     pace.step_began("main")
     pace.stage_finished("judge.score", 4.0, 8, 0, starved=5.0)
     pace.stage_finished("judge.learn", 1.0, 8, 0, starved=6.0, blocked=9.0)
@@ -203,8 +203,7 @@ def test_waits_and_work_of_a_node_together_are_never_more_than_the_whole() -> No
 
 def test_edges_say_what_waits_and_how_old_it_was_that_was_learned() -> None:
     keys = {"actor.rollouts->judge.rollouts": "judge", "judge.scores->actor.rewards": "actor"}
-    teaching = {"judge.scores->actor.rewards": "actor"}
-    pace = Pace(keys, readers=keys, teaching=teaching)
+    pace = Pace(keys, teaching=["judge.scores->actor.rewards"])
 
     pace.queued({"actor.rollouts->judge.rollouts": 24})
     pace.learned("actor", 1.5)
@@ -217,7 +216,7 @@ def test_edges_say_what_waits_and_how_old_it_was_that_was_learned() -> None:
 def test_the_mean_of_a_phase_is_over_all_of_its_steps() -> None:
     """400 steps of which the last are the fastest."""
     clock = Clock()
-    pace = Pace(EDGES, clock)
+    pace = Pace(EDGES, clock=clock)
     for _ in range(10):
         step(pace, clock, phase="warm-up", seconds=0.5)
     for number in range(400):
@@ -225,14 +224,14 @@ def test_the_mean_of_a_phase_is_over_all_of_its_steps() -> None:
         if number % 50 == 0:
             evaluation(pace, clock, seconds=9.0)
 
-    rl = pace.phases()["rl"]
+    rl = pace.phases["rl"]
     assert rl.steps == 400
     assert rl.step_seconds == pytest.approx((390 * 2.0 + 10 * 0.8) / 400)  # 1.97
     assert rl.bottleneck == "actor.generate"
     assert pace.phase_step_seconds == pytest.approx(1.97)
     assert pace.step_seconds == pytest.approx(0.8)
     assert pace.window_steps == WINDOW_STEPS
-    assert pace.phases()["warm-up"].step_seconds == pytest.approx(0.5)
+    assert pace.phases["warm-up"].step_seconds == pytest.approx(0.5)
     stage = pace.stages_of("rl")["actor.generate"]
     assert stage.seconds == pytest.approx((390 * 2.0 + 10 * 0.8) / 400 / 4)
     assert pace.stages_of("warm-up")["actor.generate"].seconds == pytest.approx(0.5 / 4)
@@ -241,7 +240,7 @@ def test_the_mean_of_a_phase_is_over_all_of_its_steps() -> None:
 
 def test_before_the_first_step_of_a_phase_its_mean_is_not_known() -> None:
     clock = Clock()
-    pace = Pace(EDGES, clock)
+    pace = Pace(EDGES, clock=clock)
     step(pace, clock, phase="warm-up")
     pace.step_began("rl")
 

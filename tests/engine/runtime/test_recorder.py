@@ -10,7 +10,7 @@ import pytest
 from coloop.errors import StorageFull
 from coloop.runtime.run_files.event_file import read_events
 from coloop.runtime.run_files.events import MARK, Gauges, LogEvent, RunStateEvent, RunStateName
-from coloop.runtime.run_files.recorder import MarkedLinesSink, Recorder, Sink
+from coloop.runtime.run_files.recorder import Recorder, print_marked
 
 
 def test_seq_is_gapless_over_attempts(tmp_path: Path) -> None:
@@ -45,11 +45,10 @@ def test_a_line_that_was_not_written_whole_is_cut(tmp_path: Path) -> None:
 
 
 def test_a_sink_that_fails_is_dropped_and_the_run_goes_on(tmp_path: Path) -> None:
-    class Broken(Sink):
-        def event(self, line: str) -> None:
-            raise RuntimeError("gone")
+    def broken(kind: str, text: str) -> None:
+        raise RuntimeError("gone")
 
-    recorder = Recorder(tmp_path, "run", [Broken()])
+    recorder = Recorder(tmp_path, "run", [broken])
     recorder.record(LogEvent(message="one"))
     recorder.record(LogEvent(message="two"))
     recorder.close()
@@ -87,7 +86,7 @@ def test_a_long_event_is_still_whole_json_on_its_marked_line(
     failed = {"type": "run.state", "seq": 4, "error": {"code": "c", "message": "m" * 9000}}
 
     for one in (event, failed):
-        MarkedLinesSink().event(json.dumps(one))
+        print_marked("event", json.dumps(one))
 
     lines = [json.loads(line.removeprefix(MARK)) for line in capsys.readouterr().out.splitlines()]
     assert [line["seq"] for line in lines] == [3, 4]
@@ -102,11 +101,11 @@ def test_no_marked_line_is_longer_than_a_write_may_be(capsys: pytest.CaptureFixt
     diagnostic = {"code": "c", "message": "m" * 9000, "fixes": [{"title": "t" * 9000}]}
     report = {"run": "r", "metrics": {f"metric_{n}": 0.5 for n in range(900)}}
 
-    sink = MarkedLinesSink()
-    sink.gauges(json.dumps(gauges))
-    sink.event(json.dumps({"type": "diagnostic", "seq": 1, "diagnostic": diagnostic}))
-    sink.event(json.dumps({"type": "log", "seq": 2, "message": "x" * (8 * 1024 - 45)}))
-    sink.report(json.dumps(report))
+    print_marked("gauges", json.dumps(gauges))
+    long = {"type": "log", "seq": 2, "message": "x" * (8 * 1024 - 45)}
+    for event in ({"type": "diagnostic", "seq": 1, "diagnostic": diagnostic}, long):
+        print_marked("event", json.dumps(event))
+    print_marked("report", json.dumps(report))
 
     lines = capsys.readouterr().out.splitlines(keepends=True)
     assert all(len(line.encode()) <= 8 * 1024 for line in lines)

@@ -563,6 +563,73 @@ def test_a_stage_says_why_it_waited(loop: Callable[..., Loop]) -> None:
     assert starved["problems.load"] >= 0.0
 
 
+# --- what an interrupt or an error of the watcher leaves behind
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+@pytest.mark.parametrize("where", ["stage_started", "ticked"])
+def test_no_stage_runs_on_after_an_interrupt_or_an_error_of_the_watcher(
+    where: str, error: type[BaseException], loop: Callable[..., Loop], monkeypatch: Any
+) -> None:
+    one = loop()
+    has_begun = threading.Event()
+    ended: list[str] = []
+
+    def work_until_cancelled(call: Call) -> None:
+        has_begun.set()
+        try:
+            while True:
+                call.tick(0, 1)
+        finally:
+            threading.Event().wait(0.2)
+            ended.append(call.stage)
+
+    def fail(*arguments: object) -> None:
+        if has_begun.is_set():
+            raise error
+
+    def started(work: Work) -> None:
+        if work.stage.name == "right.generate":
+            assert has_begun.wait(PATIENCE)
+            fail()
+
+    one.scripts["left.generate"] = work_until_cancelled
+    if where == "ticked":
+        monkeypatch.setattr(one, "ticked", fail)
+    else:
+        one.on_start = started
+    with pytest.raises(error):
+        one.run_steps()
+
+    assert ended == ["left.generate"]
+    assert not one.scheduler._at_work
+
+
+def test_the_wait_for_a_stage_that_ignores_an_interrupt_is_bounded(
+    loop: Callable[..., Loop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = loop()
+    has_begun, may_end = threading.Event(), threading.Event()
+    monkeypatch.setattr("coloop.runtime.schedule.scheduler.END_SECONDS", 0.1)
+
+    def ignore(call: Call) -> None:
+        has_begun.set()
+        assert may_end.wait(PATIENCE)
+
+    def started(work: Work) -> None:
+        if work.stage.name == "right.generate":
+            assert has_begun.wait(PATIENCE)
+            raise KeyboardInterrupt
+
+    one.scripts["left.generate"] = ignore
+    one.on_start = started
+    with pytest.raises(KeyboardInterrupt):
+        one.run_steps()
+
+    assert not one.scheduler._at_work
+    may_end.set()
+
+
 # --- rows that come before the others
 
 

@@ -26,7 +26,7 @@ from coloop.runtime.roles.rows.kept import KINDS, Entry, Kept
 class Saver:
     """Weights of no size."""
 
-    def save(self, folder: Path) -> dict[str, Mark]:
+    def __call__(self, folder: Path) -> dict[str, Mark]:
         return {}
 
 

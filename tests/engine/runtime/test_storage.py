@@ -14,7 +14,7 @@ from coloop.runtime.checkpoints.storage import Storage
 class Weights:
     """Writes one group of one file."""
 
-    def save(self, folder: Path) -> dict[str, Mark]:
+    def __call__(self, folder: Path) -> dict[str, Mark]:
         (folder / "actor").mkdir()
         (folder / "actor" / "manifest.json").write_text("{}")
         (folder / "actor" / "model.bin").write_bytes(b"weights")

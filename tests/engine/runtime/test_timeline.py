@@ -49,7 +49,9 @@ def timeline(sources: Sources) -> Timeline:
 def timeline_of(text: str, sources: Sources | None = None) -> Timeline:
     spec = parse(text).spec
     assert spec is not None
-    return Timeline(entries_of(spec, compile_plan(spec)), sources or Sources())
+    sources = sources or Sources()
+    entries = entries_of(spec, compile_plan(spec))
+    return Timeline(entries, sources.steps_for_epochs, sources.is_full)
 
 
 def walk(line: Timeline) -> Iterator[StepPosition]:

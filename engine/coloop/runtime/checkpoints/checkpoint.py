@@ -7,18 +7,15 @@
         start/
         roles.pool.entries-40.rows    what a buffer holds, or rows that wait for an update
 
-A checkpoint is written into a folder aside, brought to the disk (fsync of every file and folder)
-and renamed when it is whole; older ones are removed only after that. A checkpoint is whole when the
-driver can read back every file that its manifest names, by size and hash: weights that a worker
-wrote to a disk of its own do not count, and nothing is removed for them. A checkpoint without a
-manifest does not exist; one that is damaged is left where it is, counts for nothing, and a person
-is told. Where the disk is full the aside folder is removed and the last whole checkpoint stays. A
-writer that was killed leaves folders whose names begin with a dot, each of its own name: a host of
-a killed driver that still writes does so into nobody's checkpoint. Who opens the checkpoints next
-clears them up.
+A checkpoint is written into a temporary folder, fsynced and renamed once it is whole; older ones
+are removed after that. It is whole if the driver can read back every file in its manifest, by size
+and hash: weights that a worker wrote to its own disk do not count. A checkpoint without a manifest
+does not exist; a damaged one stays where it is and is reported, but not used. On a full disk the
+temporary folder is removed and the last whole checkpoint stays. A killed writer leaves folders
+whose names begin with a dot, which the next start removes.
 
-Where the run has a storage (`run.storage` at an address), every whole checkpoint is copied there
-as well. A copy that fails is told and costs nothing: the checkpoint lies in the run folder.
+With a `run.storage` address every whole checkpoint is copied there as well. A copy that fails is
+reported; the checkpoint in the run folder stays valid.
 """
 
 import logging
@@ -29,7 +26,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from coloop.data.files.marks import Mark, Marks, settle, settle_one
 from coloop.errors import CheckpointError, StorageFull
@@ -49,12 +46,9 @@ SET_ASIDE = ".set-aside"
 STEP = re.compile(r"step-(\d+)")
 
 
-class Saver(Protocol):
-    """Writes the weights of all groups into a folder, one folder each."""
-
-    def save(self, folder: Path) -> Mapping[str, Mark]:
-        """The mark of each file as its writer sees it, by its path in the folder."""
-        ...
+Save = Callable[[Path], Mapping[str, Mark]]
+"""Writes the weights of each group into its own folder in a given one; returns each file's mark as
+its writer sees it, by its path in the folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,17 +56,17 @@ class Checkpoint:
     path: Path
     step: int
     best: bool
-    """By its manifest; False where that cannot be read."""
+    """According to its manifest; False if that cannot be read."""
 
     def manifest(self) -> dict[str, Any]:
-        """Raises `CheckpointError` where it is not what was written."""
+        """Raises `CheckpointError` if it is not what was written."""
         return read_manifest(self.path)
 
     def damage(self, marks: Marks | None = None) -> str | None:
-        """What is wrong with it; None where nothing is.
+        """What is wrong with it, or None.
 
         Args:
-            marks: reads its files; None: their names and sizes alone are looked at.
+            marks: reads its files; None: only their names and sizes are checked.
         """
         try:
             return damage_of(self.path, self.manifest(), marks)
@@ -84,22 +78,20 @@ class Checkpoint:
 class Checkpoints:
     folder: Path
     keep: int
-    """Newest ones that stay."""
+    """How many of the newest are kept."""
     storage: Storage | None = None
     _side_files: SideFiles = field(default_factory=SideFiles, init=False)
     _marks: Marks = field(default_factory=Marks, init=False)
     on_lost_copy: Callable[[str], None] = field(default=logger.warning, init=False)
-    """Told why a copy did not reach the storage, or could not be had from it."""
+    """Called with the reason why a copy was not written to the storage or read from it."""
     _damaged: set[Path] = field(default_factory=set, init=False)
-    """Those of which it is known that they are not whole, whatever their names and sizes."""
+    """Those known to be damaged although their names and sizes are right."""
 
     def __post_init__(self) -> None:
         self._clear_up()
 
-    def write(
-        self, step: int, state: Mapping[str, Any], saver: Saver, *, best: bool = False
-    ) -> Path:
-        """Write a checkpoint of this step; the last whole one survives whatever goes wrong.
+    def write(self, step: int, state: Mapping[str, Any], save: Save, *, best: bool = False) -> Path:
+        """Write a checkpoint of this step; the last whole one survives every failure.
 
         Raises:
             StorageFull, CheckpointError: nothing was written.
@@ -108,10 +100,8 @@ class Checkpoints:
         aside = self.folder / f".step-{step}.{uuid.uuid4().hex[:12]}.new"
         try:
             aside.mkdir(parents=True)
-            written = dict(saver.save(aside))
-            files = {name: mark.size for name, mark in written.items()}
-            hashes = {name: mark.sha256 for name, mark in written.items()}
-            damage = damage_in(aside, files, hashes, self._marks)
+            written = dict(save(aside))
+            damage = damage_in(aside, written, self._marks)
             if damage is not None:
                 makers = sorted({mark.by for mark in written.values()} - {""})
                 raise CheckpointError(
@@ -119,14 +109,14 @@ class Checkpoints:
                     "run on other machines, `run.storage` must be a folder that all of them can "
                     "access"
                 )
-            plain, sizes, own_hashes = self._side_files.put(state, aside, step)
-            is_best = best or _best_of(final)  # a step that is written again stays the best
+            plain, row_files = self._side_files.put(state, aside, step)
+            files = written | row_files
             manifest = {
                 **plain,
                 "step": step,
-                "best": is_best,
-                "files": files | sizes,
-                "hashes": hashes | own_hashes,
+                "best": best or _best_of(final),  # a step that is written again stays the best
+                "files": {name: mark.size for name, mark in files.items()},
+                "hashes": {name: mark.sha256 for name, mark in files.items()},
             }
             write_manifest(aside, manifest)
             settle(aside)
@@ -147,7 +137,7 @@ class Checkpoints:
         return final
 
     def read(self, checkpoint: Checkpoint) -> dict[str, Any]:
-        """The manifest, with what roles kept where the state had it.
+        """The manifest, with the rows of roles in place.
 
         Raises:
             CheckpointError: a file of rows is not what was written.
@@ -155,12 +145,12 @@ class Checkpoints:
         return self._side_files.take(checkpoint.manifest(), checkpoint.path)
 
     def all(self) -> list[Checkpoint]:
-        """Whole checkpoints, oldest first, as far as names, sizes and what was read before tell."""
-        found = list_checkpoints(self.folder)
-        return [checkpoint for checkpoint in found if checkpoint.path not in self._damaged]
+        """Whole checkpoints, oldest first, by names, sizes and earlier reads."""
+        whole = list_checkpoints(self.folder)
+        return [checkpoint for checkpoint in whole if checkpoint.path not in self._damaged]
 
     def latest(self) -> Checkpoint | None:
-        """The newest whole one, every file of it read back.
+        """The newest whole one; all of its files are read.
 
         Raises:
             CheckpointError: there are checkpoints, and none of them is whole.
@@ -171,8 +161,7 @@ class Checkpoints:
         return newest
 
     def newest_whole(self) -> tuple[Checkpoint | None, list[str]]:
-        """The newest whole one, and what is wrong with others, the oldest first: of those before it
-        only names and sizes are looked at."""
+        """The newest whole one, and problems of others. Of older ones only sizes are checked."""
         newest: Checkpoint | None = None
         problems = []
         for checkpoint in reversed(every_checkpoint(self.folder)):
@@ -185,50 +174,52 @@ class Checkpoints:
         return newest, problems[::-1]
 
     def chosen(self, step: int) -> Checkpoint:
-        """The checkpoint of a step, every file of it read back; newer ones are set aside under
-        other names, so that nothing resumes from them by itself.
+        """The checkpoint of a step; newer ones are renamed, so that no resume uses them.
 
         Raises:
-            CheckpointError: it is not there, or not whole.
+            CheckpointError: it does not exist, or is damaged.
         """
-        found = {one.step: one for one in every_checkpoint(self.folder)}
-        if step not in found:
-            there = ", ".join(map(str, sorted(found))) or "none"
+        by_step = {checkpoint.step: checkpoint for checkpoint in every_checkpoint(self.folder)}
+        if step not in by_step:
+            there = ", ".join(map(str, sorted(by_step))) or "none"
             raise CheckpointError(f"there is no checkpoint of step {step}; available: {there}")
-        problem = found[step].damage(self._marks)
+        problem = by_step[step].damage(self._marks)
         if problem is not None:
             raise CheckpointError(f"the checkpoint of step {step} is damaged: {problem}")
-        for newer in found.values():
+        for newer in by_step.values():
             if newer.step > step:
                 aside = newer.path.with_name(f"{newer.path.name}{SET_ASIDE}")
                 shutil.rmtree(aside, ignore_errors=True)
                 newer.path.rename(aside)
-        for copied in self.storage.steps() if self.storage is not None else []:
-            if self.storage is not None and copied > step:
-                self.storage.remove(copied)
-        return found[step]
+        if self.storage is not None:
+            for copied in self.storage.steps():
+                if copied > step:
+                    self.storage.remove(copied)
+        return by_step[step]
 
     def _room_words(self, aside: Path) -> str:
         try:
             free, before = shutil.disk_usage(self.folder).free, self.all()
         except (OSError, CheckpointError):
             return ""
-        wanted = sum(before[-1].manifest()["files"].values()) if before else _bytes_in(aside)
+        files = aside.rglob("*")
+        written = sum(path.stat().st_size for path in files if path.is_file())
+        needed = sum(before[-1].manifest()["files"].values()) if before else written
         likely = "as much as the last one" if before else "what was written of it"
-        return f"it needs {wanted} bytes ({likely}), {free} are free there; "
+        return f"it needs {needed} bytes ({likely}), {free} are free there; "
 
     def best(self) -> Checkpoint | None:
-        """The newest whole one that was the best when it was written, every file read back."""
+        """The newest whole one that was the best when it was written."""
         for checkpoint in reversed(self.all()):
             if checkpoint.best and checkpoint.damage(self._marks) is None:
                 return checkpoint
         return None
 
     def bring_back(self) -> None:
-        """The newest whole copy of the storage, where it is newer than what is whole here.
+        """Restore the newest whole copy from the storage if it is newer than those here.
 
         Raises:
-            CheckpointError: nothing is here, and the storage cannot be asked.
+            CheckpointError: nothing is here, and the storage does not respond.
         """
         if self.storage is None:
             return
@@ -284,9 +275,9 @@ class Checkpoints:
             shutil.rmtree(left, ignore_errors=True)
 
     def _remove_old(self, just_written: int) -> None:
-        found = self.all()
-        best = next((c for c in reversed(found) if c.best), None)
-        for checkpoint in found[: -self.keep] if self.keep else []:
+        whole = self.all()
+        best = next((checkpoint for checkpoint in reversed(whole) if checkpoint.best), None)
+        for checkpoint in whole[: -self.keep] if self.keep else []:
             if checkpoint.step != just_written and checkpoint is not best:
                 gone = checkpoint.path.with_name(f".{checkpoint.path.name}.gone")
                 shutil.rmtree(gone, ignore_errors=True)
@@ -296,19 +287,18 @@ class Checkpoints:
 
 
 def list_checkpoints(folder: Path) -> list[Checkpoint]:
-    """Checkpoints of a `checkpoints` folder, oldest first, without those whose manifest, names or
-    sizes are not what was written."""
+    """Checkpoints with an intact manifest and files of the right names and sizes, oldest first."""
     return [checkpoint for checkpoint in every_checkpoint(folder) if checkpoint.damage() is None]
 
 
 def every_checkpoint(folder: Path) -> list[Checkpoint]:
-    """All that have a manifest, whatever it says, oldest first."""
-    found = []
+    """All that have a manifest, even a damaged one, oldest first."""
+    checkpoints = []
     for path in folder.glob("step-*") if folder.exists() else []:
         match = STEP.fullmatch(path.name)
         if match and (path / MANIFEST).is_file():
-            found.append(Checkpoint(path=path, step=int(match[1]), best=_best_of(path)))
-    return sorted(found, key=lambda checkpoint: checkpoint.step)
+            checkpoints.append(Checkpoint(path=path, step=int(match[1]), best=_best_of(path)))
+    return sorted(checkpoints, key=lambda checkpoint: checkpoint.step)
 
 
 def _best_of(path: Path) -> bool:
@@ -316,7 +306,3 @@ def _best_of(path: Path) -> bool:
         return bool(read_manifest(path).get("best"))
     except CheckpointError:
         return False
-
-
-def _bytes_in(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,7 +1,7 @@
-"""When the state of a run goes to disk, and that nothing of it is written twice or lost.
+"""Decides when a checkpoint is written, and which one a run resumes from.
 
-A checkpoint belongs to a step. What changes at a step after its checkpoint was written (a phase
-that began, a trigger that was obeyed, an edit) is noted, so that a stop writes it again whole.
+A checkpoint belongs to a step. Changes at a step after its checkpoint was written (a new phase, a
+trigger's actions, an edit) are noted, so that a stop writes it again.
 """
 
 import re
@@ -12,28 +12,27 @@ from pathlib import Path
 from typing import Any
 
 from coloop.errors import CheckpointError
-from coloop.runtime.checkpoints.checkpoint import SET_ASIDE, Checkpoint, Checkpoints, Saver
-from coloop.runtime.run_files.event_file import EVENT_FILE, lines_of
+from coloop.runtime.checkpoints.checkpoint import SET_ASIDE, Checkpoint, Checkpoints, Save
+from coloop.runtime.run_files.event_file import EVENT_FILE, events_of
 from coloop.runtime.run_files.events import CheckpointEvent
 from coloop.runtime.run_files.recorder import Recorder
 
 State = Callable[[], Mapping[str, Any]]
 
 SECONDS_BETWEEN = 600.0
-"""Work that a crash costs at most, and a step, where `run.checkpoint_every` says nothing."""
+"""Longest work, besides a step, that a crash loses without `run.checkpoint_every`."""
 
 
 @dataclass(eq=False)
 class CheckpointManager:
-    """The checkpoints of a run at work."""
+    """Writes the checkpoints of a run."""
 
     checkpoints: Checkpoints
-    saver: Saver
+    save: Save
     recorder: Recorder
     state: State
-    """All that a resume needs besides the weights, as it is at this moment."""
+    """Returns all that a resume needs now besides the weights."""
     clock: Callable[[], float] = time.monotonic
-    """Seconds that only grow."""
     _written_step: int | None = field(default=None, init=False)
     _is_changed: bool = field(default=True, init=False)
     _best: dict[str, float | None] | None = field(default=None, init=False)
@@ -43,41 +42,38 @@ class CheckpointManager:
 
     @property
     def has_best(self) -> bool:
-        """Whether the run is at its best and no checkpoint says so yet."""
+        """Whether the run is at its best, without a checkpoint of it yet."""
         return self._best is not None
 
     def is_due(self, step: int, every: int | None) -> bool:
-        """Whether a checkpoint is to be written after this step: after every so many, or where
-        nobody says how often after ten minutes."""
-        if every is not None:
-            return step > 0 and step % every == 0
-        return step > 0 and self.clock() - self._written_at >= SECONDS_BETWEEN
+        """Whether a checkpoint is due after this step: after `every` steps, or else ten minutes."""
+        if every is None:
+            return step > 0 and self.clock() - self._written_at >= SECONDS_BETWEEN
+        return step > 0 and step % every == 0
 
     def note_best(self, readings: Mapping[str, float]) -> None:
-        """By these readings the run is at its best: the next checkpoint says so."""
+        """These readings are the best so far: the next checkpoint is marked as the best."""
         self._best = dict(readings)
 
     def note_change(self) -> None:
-        """Something that a resume needs is no longer as the last checkpoint has it."""
+        """Something that a resume needs has changed since the last checkpoint."""
         self._is_changed = True
 
     def note_resumed(self, step: int) -> None:
-        """The run stands where the checkpoint of this step stands."""
+        """The run has resumed from the checkpoint of this step."""
         self._written_step, self._is_changed = step, False
 
-    def write_once(self, step: int) -> None:
-        """A checkpoint of this step, unless there is one."""
-        if self._written_step != step or self.has_best:
-            self._write(step)
+    def write(self, step: int, *, once: bool = False) -> None:
+        """Write a checkpoint, unless the last one has everything that a resume needs.
 
-    def write_changes(self, step: int) -> None:
-        """A checkpoint with everything that a resume needs, unless the last one has it."""
-        if self._written_step != step or self._is_changed or self.has_best:
-            self._write(step)
-
-    def _write(self, step: int) -> None:
+        Args:
+            once: nor if there is one of this step.
+        """
+        is_changed = self._is_changed and not once
+        if self._written_step == step and not is_changed and not self.has_best:
+            return
         best = self._best
-        path = self.checkpoints.write(step, self.state(), self.saver, best=best is not None)
+        path = self.checkpoints.write(step, self.state(), self.save, best=best is not None)
         self._written_step, self._is_changed, self._best = step, False, None
         self._written_at = self.clock()
         self.recorder.record(
@@ -90,51 +86,44 @@ class CheckpointManager:
         )
 
 
-# From which checkpoint a run goes on, and what a person has to know of the others.
-#
-# newest whole one, of the folder or the storage    those that are newer and damaged are told
-# none, though the events tell of some               an error: nothing begins anew by itself none,
-# and none was ever written                    the beginning
-
-
 def pick_up(
     checkpoints: Checkpoints, folder: Path, step: int | None, tell: Callable[[str], None]
 ) -> Checkpoint | None:
-    """The checkpoint to resume from; None: start from scratch.
+    """The checkpoint to resume from; None: the beginning, as none was ever written.
 
     Args:
-        step: whose checkpoint is asked for; None: the newest.
-        tell: told of each that is left out, with the file and what is wrong.
+        step: of the checkpoint to use; None: the newest whole one, of the folder or the storage.
+        tell: called for each one that is left out, with what is wrong.
 
     Raises:
-        CheckpointError: the one that is asked for is not whole, or there were some and none is.
+        CheckpointError: that of the step is not whole, or some were written and none is whole.
     """
     if step is not None:
         return checkpoints.chosen(step)
     checkpoints.bring_back()
-    found, problems = checkpoints.newest_whole()
+    newest, problems = checkpoints.newest_whole()
     last = last_written(folder)
-    if found is None and (problems or last is not None):
-        told = f"one of step {last} was written but is missing" if last is not None else ""
-        raise CheckpointError(
-            f"no checkpoint of the run is intact: {'; '.join(problems) or told}; restore one to "
-            f"{folder}/checkpoints, or start a new run"
-        )
-    going_on = f"; the run resumes from the checkpoint of step {found.step}" if found else ""
+    if newest is None:
+        if problems or last is not None:
+            why = "; ".join(problems) or f"one of step {last} was written but is missing"
+            raise CheckpointError(
+                f"no checkpoint of the run is intact: {why}; restore one to {folder}/checkpoints, "
+                "or start a new run"
+            )
+        return None
+    if last is not None and last > newest.step and not problems:
+        problems = [f"the checkpoint of step {last} was written but is missing"]
     for problem in problems:
-        tell(f"{problem}{going_on}")
-    if found is not None and last is not None and last > found.step and not problems:
-        tell(f"the checkpoint of step {last} was written but is missing{going_on}")
-    return found
+        tell(f"{problem}; the run resumes from the checkpoint of step {newest.step}")
+    return newest
 
 
 def last_written(folder: Path) -> int | None:
-    """Step of the checkpoint of which the events tell last, unless it was set aside; None: of
-    none."""
+    """Step of the last checkpoint in the events, unless it was set aside; None if there is none."""
     last = None
-    for _, event in lines_of(folder / EVENT_FILE):
-        if event is not None and event["type"] == "checkpoint":
-            found = re.search(r"step-(\d+)$", str(event.get("path")))
-            last = int(found[1]) if found else last
+    for event in events_of(folder / EVENT_FILE):
+        if event["type"] == "checkpoint":
+            step = re.search(r"step-(\d+)$", str(event.get("path")))
+            last = int(step[1]) if step else last
     is_aside = (folder / "checkpoints" / f"step-{last}{SET_ASIDE}").exists()
     return None if is_aside else last

@@ -1,14 +1,14 @@
-"""Is a run folder whole? Reads all of it, names every file that is not what a run writes, and
-writes nothing.
+"""Checks a run folder (`coloop runs check`): reads all of it, reports every file that is not what a
+run writes, and writes nothing.
 
-What it cannot see: a changed figure in a line that still is an event, or in a loop that still is
-a loop and has no plan beside it yet. No resume reads figures of events; a loop that is not that of
-its checkpoint is told when the run goes on.
+It does not detect changed numbers in an event that is still valid, which no resume reads, or in a
+valid loop without a plan.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -19,11 +19,10 @@ from coloop.runtime.checkpoints.checkpoint import STEP, every_checkpoint
 from coloop.runtime.checkpoints.checkpoint_manager import last_written
 from coloop.runtime.checkpoints.manifest import MANIFEST
 from coloop.runtime.checkpoints.pinned_settings import MACHINE_FILE, PLAN_FILE
-from coloop.runtime.checkpoints.run_folder import CHECKPOINTS, SPEC_FILE, links_in
+from coloop.runtime.checkpoints.run_folder import CHECKPOINTS, ORIGIN_FILE, SPEC_FILE, links_in
 from coloop.runtime.checkpoints.storage import Storage, is_address
 from coloop.runtime.control import CONTROL_FILE
 from coloop.runtime.reporting.report import REPORT_FILE
-from coloop.runtime.run_files.base_folder import ORIGIN_FILE
 from coloop.runtime.run_files.event_file import EVENT_FILE, GAUGE_LINES, lines_of, torn_bytes
 from coloop.runtime.run_files.run_lock import holder
 from coloop.spec.graph import LoopSpec
@@ -31,26 +30,25 @@ from coloop.spec.io import content_hash, parse
 
 WHOLE_JSON = ("gauges.json", REPORT_FILE, MACHINE_FILE, ORIGIN_FILE)
 ALWAYS = (PLAN_FILE, MACHINE_FILE, ORIGIN_FILE)
-"""What a run has written before its first event."""
+"""Written before the first event."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something about a file of a run."""
 
     level: Literal["damaged", "note"]
     path: str
-    """In the run folder, or an address."""
+    """In the run folder, or a URL."""
     message: str
 
 
 def check_run(folder: Path) -> Iterator[Finding]:
-    """What is wrong with a run folder, and what is worth knowing of it."""
+    """What is wrong with a run folder, and notes about it."""
     is_live = (writer := holder(folder)) is not None
     if writer is not None:
-        yield _note(
-            ".", (f"it is being written by {writer.words}; files that change may look damaged")
-        )
+        message = f"it is being written by {writer.words}; files that change may look damaged"
+        yield _note(".", message)
     odd = [
         path.name
         for path in sorted(folder.iterdir())
@@ -63,13 +61,15 @@ def check_run(folder: Path) -> Iterator[Finding]:
         message = f"it is a link to {link.readlink()}; a run writes into its own folder only"
         yield _damaged(str(link.relative_to(folder)), message)
     spec, problem = _spec_in(folder)
-    yield from _only(SPEC_FILE, problem)
+    if problem is not None:
+        yield _damaged(SPEC_FILE, problem)
     yield from _plan_of(folder, spec)
     for name in ALWAYS:
         if (folder / EVENT_FILE).exists() and not (folder / name).exists():
             yield _damaged(name, "it is missing, although a run writes it at its start")
     for name in WHOLE_JSON:
-        yield from _only(name, _json_problem(folder / name))
+        if (problem := _json_problem(folder / name)) is not None:
+            yield _damaged(name, problem)
     yield from _events(folder, is_live=is_live)
     for path in sorted((folder / "samples").glob("*.jsonl")):
         yield from _lines(folder, path, is_live=is_live)
@@ -108,10 +108,10 @@ def _json_problem(path: Path) -> str | None:
     if not path.exists():
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         return f"it cannot be read: {error}"
-    return None if isinstance(found, dict) else "it is not a JSON object"
+    return None if isinstance(content, dict) else "it is not a JSON object"
 
 
 def _events(folder: Path, *, is_live: bool) -> Iterator[Finding]:
@@ -150,9 +150,7 @@ def _lines(folder: Path, path: Path, *, is_live: bool) -> Iterator[Finding]:
         yield _damaged(name, f"it cannot be read: {error.strerror}")
         return
     for number, line in enumerate(data.split(b"\n"), 1):
-        if not line:
-            continue
-        if not _is_object(line):
+        if line and not _is_object(line):
             yield _damaged(name, f"line {number} is not a JSON object")
     if not is_live and (not data or not data.endswith(b"\n")):
         yield _damaged(name, "it is incomplete: it does not end with a line break")
@@ -166,24 +164,24 @@ def _is_object(line: bytes) -> bool:
 
 
 def _checkpoints(folder: Path) -> Iterator[Finding]:
-    place, marks = folder / CHECKPOINTS, Marks()
-    if place.is_symlink() and not place.is_dir():
-        yield _damaged(CHECKPOINTS, f"it points to {place.readlink()}, which does not exist")
+    checkpoints, marks = folder / CHECKPOINTS, Marks()
+    if checkpoints.is_symlink() and not checkpoints.is_dir():
+        yield _damaged(CHECKPOINTS, f"it points to {checkpoints.readlink()}, which does not exist")
         return
-    found = every_checkpoint(place)
-    for checkpoint in found:
+    with_manifest = every_checkpoint(checkpoints)
+    for checkpoint in with_manifest:
         problem = checkpoint.damage(marks)
         if problem is not None and checkpoint.path.exists():
             yield _damaged(f"{CHECKPOINTS}/{checkpoint.path.name}", problem)
-    named = {checkpoint.path for checkpoint in found}
-    for path in sorted(place.glob("*")) if place.is_dir() else ():
+    named = {checkpoint.path for checkpoint in with_manifest}
+    for path in sorted(checkpoints.glob("*")) if checkpoints.is_dir() else ():
         name = f"{CHECKPOINTS}/{path.name}"
         if STEP.fullmatch(path.name) and path not in named and path.exists():
             yield _damaged(name, f"it has no {MANIFEST}")
         elif path.name.startswith(".step-"):
             yield _note(name, "it was left by a writer that was killed; the next start removes it")
-    last, steps = last_written(folder), [checkpoint.step for checkpoint in found]
-    if last is not None and not any(step >= last for step in steps):
+    last = last_written(folder)
+    if last is not None and not any(checkpoint.step >= last for checkpoint in with_manifest):
         yield _damaged(
             f"{CHECKPOINTS}/step-{last}",
             "the events report it, but neither it nor a newer one exists",
@@ -200,16 +198,8 @@ def _copies(folder: Path, spec: LoopSpec) -> Iterator[Finding]:
         yield _note(spec.run.storage, f"its copies were not checked: {error}")
         return
     for step in steps:
-        yield from _only(f"{storage.url}/checkpoints/step-{step}", storage.damage(step))
+        if (problem := storage.damage(step)) is not None:
+            yield _damaged(f"{storage.url}/checkpoints/step-{step}", problem)
 
 
-def _only(path: str, problem: str | None) -> Iterator[Finding]:
-    if problem is not None:
-        yield _damaged(path, problem)
-
-
-def _finding(level: Literal["damaged", "note"]) -> Callable[[str, str], Finding]:
-    return lambda path, message: Finding(level=level, path=path, message=message)
-
-
-_damaged, _note = _finding("damaged"), _finding("note")
+_damaged, _note = partial(Finding, "damaged"), partial(Finding, "note")

@@ -1,13 +1,12 @@
-"""Models that begin with the weights of an earlier run (`model: {type: run}`): which checkpoint
-that is, found once when a run begins and noted in its folder.
+"""Models that begin with the weights of an earlier run (`model: {type: run}`). The checkpoint is
+determined once when a run begins and noted in its folder.
 
     run names a folder beside this one    that run, finished or not
     run is a loop's name                  the newest finished run of that loop
 
-`at: last` is the newest whole checkpoint, `at: best` the newest that the run called its best. From
-there on the model is a folder in Hugging Face format like any other: its heads come along, one that
-it lacks is new, an adapter is merged. Who goes on with a run begins with the same weights, and
-where the earlier run is gone, with the shapes that its own checkpoint has.
+`at: last` is the newest whole checkpoint, `at: best` the newest that was the best. The model is a
+folder in Hugging Face format: it keeps its heads, a missing one is new, an adapter is merged. A
+resumed run uses the same folder, or if that is gone, the shapes in its own checkpoint.
 """
 
 import json
@@ -19,7 +18,7 @@ from coloop.data.files.marks import write_whole
 from coloop.errors import ColoopError, ModelUnavailable
 from coloop.runtime.checkpoints.checkpoint import Checkpoint, list_checkpoints
 from coloop.runtime.checkpoints.run_folder import CHECKPOINTS, SPEC_FILE, RunRequest
-from coloop.runtime.run_files.event_file import EVENT_FILE, lines_of
+from coloop.runtime.run_files.event_file import EVENT_FILE, events_of
 from coloop.runtime.run_files.events import RunStateName
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of
@@ -31,22 +30,22 @@ from coloop.spec.paths import with_parts
 NOTE_FILE: Final = "earlier_runs.json"
 
 Folders = Mapping[str, Path]
-"""By node, the model folder that it begins with."""
+"""By node, the folder of its initial weights."""
 
 
 def earlier_weights(request: RunRequest) -> Folders:
     """The model folders of the nodes that begin with an earlier run's weights.
 
     Raises:
-        ModelUnavailable: there is no such run, checkpoint or node; the message says what there is.
+        ModelUnavailable: there is no such run, checkpoint or node.
     """
     noted = {} if request.resume is None else _noted(request.resume)
-    found = {}
-    for node, section in request.spec.nodes.items():
-        model = model_of(section)
-        if isinstance(model, RunModel):
-            found[node] = _folder(node, model, request, noted.get(node))
-    return found
+    models = {node: model_of(section) for node, section in request.spec.nodes.items()}
+    return {
+        node: _folder(node, model, request, noted.get(node))
+        for node, model in models.items()
+        if isinstance(model, RunModel)
+    }
 
 
 def with_folders(spec: LoopSpec, folders: Folders) -> LoopSpec:
@@ -64,7 +63,7 @@ def with_folders(spec: LoopSpec, folders: Folders) -> LoopSpec:
 
 
 def note_folders(run: Path, folders: Folders) -> None:
-    """Keep in a run's folder what it began with, for who goes on with it."""
+    """Keep in a run's folder what it began with, for a resume."""
     if folders and not (run / NOTE_FILE).exists():
         text = json.dumps({node: str(folder) for node, folder in folders.items()})
         write_whole(run / NOTE_FILE, text)
@@ -94,19 +93,19 @@ def _folder(node: str, model: RunModel, request: RunRequest, noted: Path | None)
             f"`{node}`: the run started with the weights in {noted}, which do not exist any more, "
             "and has no checkpoint of its own; restore them, or start a new run"
         )
-    return _found(node, model, request)
+    return _find(node, model, request)
 
 
 def _own(run: Path, node: str) -> Path | None:
-    """A folder of the run's own newest checkpoint with the shapes that a model began with."""
+    """A folder of the run's own newest checkpoint with the same shapes."""
     for checkpoint in reversed(list_checkpoints(run / CHECKPOINTS)):
         folders = [path.parent for path in (checkpoint.path / node).rglob("config.json")]
         if folders:
-            return max(folders, key=lambda one: len(one.parts))  # of an adapter what is below it
+            return max(folders, key=lambda folder: len(folder.parts))  # the base of an adapter
     return None
 
 
-def _found(node: str, model: RunModel, request: RunRequest) -> Path:
+def _find(node: str, model: RunModel, request: RunRequest) -> Path:
     runs = request.runs_dir if request.resume is None else request.resume.parent
     run = _run_of(model.run, runs)
     if run is None:
@@ -117,7 +116,7 @@ def _found(node: str, model: RunModel, request: RunRequest) -> Path:
         )
     checkpoint = _checkpoint_of(node, model, run)
     owner = _owner_in(run, model.node)
-    held = sorted(one.parent.name for one in checkpoint.path.glob("*/config.json"))
+    held = sorted(config.parent.name for config in checkpoint.path.glob("*/config.json"))
     if owner not in held:
         raise ModelUnavailable(
             f"`{node}`: `model.node: {model.node}`: the run {run.name} has no weights of "
@@ -127,7 +126,7 @@ def _found(node: str, model: RunModel, request: RunRequest) -> Path:
 
 
 def _run_of(name: str, runs: Path) -> Path | None:
-    """The folder of a run by its id, else of the newest finished run of a loop by its name."""
+    """The folder of a run by its id, or of the newest finished run of a loop by its name."""
     if (runs / name / SPEC_FILE).is_file():
         return runs / name
     finished = [(at, folder) for folder in _runs_named(name, runs) if (at := _finished(folder))]
@@ -146,10 +145,10 @@ def _runs_named(name: str, runs: Path) -> Iterator[Path]:
 
 
 def _finished(run: Path) -> str | None:
-    """When a run finished, as its events have it; None where its last word is another."""
+    """When a run finished, according to its events; None if it did not."""
     last = None
-    for _, event in lines_of(run / EVENT_FILE):
-        if event is not None and event["type"] == "run.state":
+    for event in events_of(run / EVENT_FILE):
+        if event["type"] == "run.state":
             last = event
     if last is None or last.get("state") != RunStateName.FINISHED.value:
         return None
@@ -157,8 +156,8 @@ def _finished(run: Path) -> str | None:
 
 
 def _checkpoint_of(node: str, model: RunModel, run: Path) -> Checkpoint:
-    whole = [one for one in list_checkpoints(run / CHECKPOINTS) if one.damage() is None]
-    chosen = [one for one in whole if one.best] if model.at == "best" else whole
+    whole = list_checkpoints(run / CHECKPOINTS)
+    chosen = [checkpoint for checkpoint in whole if checkpoint.best or model.at != "best"]
     if chosen:
         return chosen[-1]
     if whole:

@@ -1,10 +1,10 @@
 """`manifest.json` of a checkpoint: what a resume needs besides the files, size and SHA-256 of every
-file, and a SHA-256 of itself, so that nobody takes half of it for the whole.
+file, and a SHA-256 of itself.
 
     {..., "version": 3, "step": 40, "files": {name: bytes}, "hashes": {name: SHA-256},
      "sha256": of the JSON text of all the rest}
 
-Manifests of version 2 have no hash of their own; they are read as they are.
+Manifests of version 2 have no hash of themselves and are read without it.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from coloop.data.files.marks import Marks
+from coloop.data.files.marks import Mark, Marks
 from coloop.errors import CheckpointError
 
 MANIFEST: Final = "manifest.json"
@@ -22,15 +22,11 @@ VERSION: Final = 3
 VERSIONS: Final = (2, VERSION)
 OWN_HASH: Final = "sha256"
 READ_AT_LOADING: Final = (".json", ".safetensors", ".pt", ".rows")
-"""Ends of files that would change what is loaded if they came in from elsewhere."""
+"""Suffixes of files that would change what is loaded if they came from elsewhere."""
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write the manifest of a checkpoint, its version and its own hash added.
-
-    Raises:
-        OSError: it was not written whole.
-    """
+    """Write the manifest of a checkpoint, with its version and its own hash."""
     plain = json.loads(json.dumps({**manifest, "version": VERSION}))
     plain.pop(OWN_HASH, None)
     text = json.dumps({**plain, OWN_HASH: _hash(plain)})
@@ -41,8 +37,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a checkpoint.
 
     Raises:
-        CheckpointError: it cannot be read, is not what was written, is of another step than its
-            folder, or of a version that this coloop does not read.
+        CheckpointError: it cannot be read, was changed, belongs to another step than its folder,
+            or has a version that this coloop does not read.
     """
     path = folder / MANIFEST
     if path.exists() and not path.is_file():  # a pipe would be waited for
@@ -62,51 +58,51 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{' and '.join(map(str, VERSIONS))}; resume it with the coloop that wrote it, or "
             "start a new run from its weights"
         )
-    told = manifest.pop(OWN_HASH, None)
-    if (told is not None or version == VERSION) and told != _hash(manifest):
+    own_hash = manifest.pop(OWN_HASH, None)
+    if (own_hash is not None or version == VERSION) and own_hash != _hash(manifest):
         raise CheckpointError(f"{path} was changed after it was written: its own SHA-256 differs")
     _check_shape(folder, manifest)
     return manifest
 
 
 def damage_of(folder: Path, manifest: Mapping[str, Any], marks: Marks | None = None) -> str | None:
-    """The first file of a checkpoint that is not what its manifest says, with what is wrong; None
-    where nothing is.
+    """What is wrong with the first file that is not as the manifest says, or None.
 
     Args:
-        marks: reads the files; None: names and sizes alone are looked at.
+        marks: reads the files; None: only names and sizes are checked.
     """
-    return damage_in(folder, manifest["files"], manifest["hashes"], marks) or _foreign(
-        folder, manifest
-    )
+    hashes = manifest["hashes"]
+    files = {
+        name: Mark(size=size, sha256=hashes.get(name, ""))
+        for name, size in manifest["files"].items()
+    }
+    return damage_in(folder, files, marks) or _foreign(folder, manifest)
 
 
-def damage_in(
-    folder: Path, files: Mapping[str, int], hashes: Mapping[str, str], marks: Marks | None
-) -> str | None:
-    """As `damage_of`, of files that need no manifest yet."""
-    for name, size in files.items():
-        path = folder / name
-        try:
-            found = path.stat().st_size
-        except OSError as error:
-            return f"{path} was written but cannot be read here: {error.strerror}"
-        if found != size:
-            return f"{path} has {found} bytes, but {size} were written"
-    if marks is None:
-        return None
+def damage_in(folder: Path, written: Mapping[str, Mark], marks: Marks | None) -> str | None:
+    """As `damage_of`, before there is a manifest.
+
+    Args:
+        written: by path in the folder; files with an empty hash (version 2) are not read.
+    """
+    files = {folder / name: mark for name, mark in written.items()}
     try:
-        found_marks = marks.of(folder / name for name in hashes)
+        for path, mark in files.items():
+            size = path.stat().st_size
+            if size != mark.size:
+                return f"{path} has {size} bytes, but {mark.size} were written"
+        hashed = [path for path, mark in files.items() if mark.sha256]
+        read = marks.of(hashed) if marks is not None else {}
     except OSError as error:
         return f"{error.filename} was written but cannot be read here: {error.strerror}"
-    for name, sha256 in hashes.items():
-        if found_marks[folder / name].sha256 != sha256:
-            return f"{folder / name} was changed after it was written: its SHA-256 differs"
+    for path, mark in read.items():
+        if mark.sha256 != files[path].sha256:
+            return f"{path} was changed after it was written: its SHA-256 differs"
     return None
 
 
 def _foreign(folder: Path, manifest: Mapping[str, Any]) -> str | None:
-    """A link, or a file that loading would read and nobody has written."""
+    """A link, or a file that loading would read although no manifest names it."""
     known = {*manifest["files"], MANIFEST}
     for path in (folder, *sorted(folder.rglob("*"))):
         if path.is_symlink():
@@ -128,10 +124,10 @@ def _check_shape(folder: Path, manifest: Mapping[str, Any]) -> None:
     unknown = files.keys() - hashes.keys() if manifest["version"] == VERSION else set()
     if unknown:
         raise CheckpointError(f"{folder}: its manifest has no SHA-256 of {min(unknown)}")
-    place = re.fullmatch(r"step-(\d+)", folder.name)
-    if place and manifest.get("step") != int(place[1]):
+    step = re.fullmatch(r"step-(\d+)", folder.name)
+    if step and manifest.get("step") != int(step[1]):
         raise CheckpointError(
-            f"{folder} contains the checkpoint of step {manifest.get('step')}, not of {place[1]}"
+            f"{folder} contains the checkpoint of step {manifest.get('step')}, not of {step[1]}"
         )
 
 

@@ -1,10 +1,9 @@
-"""What a run keeps of the plan that it began with: whoever goes on with it learns and writes with
-the settings that were decided then, unless what they rest on has changed.
+"""Settings that a resumed run keeps from its first plan.
 
-    loop, pools, machine as they were    the settings of `plan.json`
-    one of them has changed              settings decided anew, and a person is told what changed
+    loop, pools, machine unchanged    the settings of `plan.json`
+    one of them has changed           settings decided again, with a notice of what changed
 
-What its results rest on (`begun_in`) holds on in either case, where the loop leaves it open.
+Settings that change results (`begun_in`) are kept in both cases, if the loop leaves them open.
 """
 
 import json
@@ -17,7 +16,7 @@ from typing import Any
 from coloop.data.files.marks import write_whole
 from coloop.plan.settings.processor import Begun, processor_here
 from coloop.plan.types import Plan, PoolPlan, WeightsPlan
-from coloop.runtime.run_files.event_file import EVENT_FILE, lines_of
+from coloop.runtime.run_files.event_file import EVENT_FILE, events_of
 from coloop.runtime.run_files.events import EditRequest
 from coloop.spec.dtypes import DTYPE_BYTES
 from coloop.workers.settings import gpus_here
@@ -31,28 +30,26 @@ Machine = Mapping[str, int]
 
 
 def begun_in(folder: Path | None) -> Begun | None:
-    """What a run began with, as its folder tells it, be its plan of another version; None where
-    there is no run yet, or nothing can be read of its plan."""
+    """What a run began with, in a plan of any version; None if there is no readable plan."""
     if folder is None:
         return None
     try:
         plan = json.loads((folder / PLAN_FILE).read_text(encoding="utf-8"))
-        dtypes = [(str(one["name"]), one["dtypes"]["compute"]) for one in plan["weights"]]
+        dtypes = [(str(group["name"]), group["dtypes"]["compute"]) for group in plan["weights"]]
         workers = max(1, int(plan["pools"][0]["workers"]))
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    known = tuple(one for one in dtypes if one[1] in DTYPE_BYTES)
+    known = tuple((name, dtype) for name, dtype in dtypes if dtype in DTYPE_BYTES)
     return Begun(dtypes=known, workers=workers)
 
 
 def keep_plan(folder: Path, fresh: Plan) -> tuple[Plan, str | None]:
-    """The plan of a run in its folder, which has it and the machine written down from here on.
+    """Write the plan and the machine into a run's folder.
 
     Args:
-        fresh: as the loop is compiled now.
+        fresh: the loop compiled now.
 
-    Returns: the plan to run by; and what a person should know where its settings are others than
-        those with which the run began.
+    Returns: the plan to use, and a notice if its settings differ from those the run began with.
     """
     here, path = _machine_here(), folder / PLAN_FILE
     kept = _read_plan(path)
@@ -63,12 +60,9 @@ def keep_plan(folder: Path, fresh: Plan) -> tuple[Plan, str | None]:
             settled = {name: getattr(kept, name) for name in ("weights", "decisions", "explain")}
             return fresh.model_copy(update=settled), None
     else:
-        changed = (
-            [(f"{PLAN_FILE} is damaged, or was written by another version")]
-            if path.exists()
-            else []
-        )
-    write_whole(folder / PLAN_FILE, fresh.model_dump_json(indent=1))
+        changed = [f"{PLAN_FILE} is damaged, or was written by another version"]
+        changed = changed if path.exists() else []
+    write_whole(path, fresh.model_dump_json(indent=1))
     write_whole(folder / MACHINE_FILE, json.dumps(here))
     others = list(_differences(kept.weights, fresh.weights)) if kept is not None else []
     if not changed or (kept is not None and not others):
@@ -80,13 +74,13 @@ def keep_plan(folder: Path, fresh: Plan) -> tuple[Plan, str | None]:
 
 
 def _changes(kept: Plan, fresh: Plan, then: Machine | None, now: Machine) -> Iterator[str]:
-    """What the settings rest on and is not as it was, in words."""
+    """What the settings depend on and has changed, in words."""
     if kept.spec_hash != fresh.spec_hash:
         yield "the loop has changed"
     yield from _pool_changes(kept.pools, fresh.pools)
     known = then or {}
     words = [
-        f"{_told(name, known[name])} then, {_told(name, value)} now"
+        f"{_with_unit(name, known[name])} then, {_with_unit(name, value)} now"
         for name, value in now.items()
         if known.get(name, value) != value
     ]
@@ -116,20 +110,20 @@ def _differences(kept: tuple[WeightsPlan, ...], fresh: tuple[WeightsPlan, ...]) 
 
 
 def _settings(weights: WeightsPlan) -> dict[str, Any]:
-    """What is decided of weights, by its path; why is no part of it."""
-    found = _flat(weights.model_dump(mode="json"))
-    return {path: value for path, value in found.items() if path.rpartition(".")[2] != "reason"}
+    """The settings of weights by path, without their reasons."""
+    flat = _flat(weights.model_dump(mode="json"))
+    return {path: value for path, value in flat.items() if path.rpartition(".")[2] != "reason"}
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:
     if isinstance(value, list):
-        value = {str(place): one for place, one in enumerate(value)}
+        value = {str(index): item for index, item in enumerate(value)}
     if not isinstance(value, dict):
         return {path: value}
-    found: dict[str, Any] = {}
-    for name, one in value.items():
-        found |= _flat(one, f"{path}.{name}" if path else name)
-    return found
+    flat: dict[str, Any] = {}
+    for name, part in value.items():
+        flat |= _flat(part, f"{path}.{name}" if path else name)
+    return flat
 
 
 def _machine_here() -> dict[str, int]:
@@ -142,7 +136,7 @@ def _machine_here() -> dict[str, int]:
     }
 
 
-def _told(name: str, value: int) -> str:
+def _with_unit(name: str, value: int) -> str:
     if name == "bfloat16":
         return f"{'with' if value else 'without'} products in bfloat16"
     units = {"memory_gib": "GiB", "gpus": "GPUs"}
@@ -158,21 +152,20 @@ def _read_plan(path: Path) -> Plan | None:
 
 def _read_machine(folder: Path) -> Machine | None:
     try:
-        found = json.loads((folder / MACHINE_FILE).read_text(encoding="utf-8"))
-        return {name: int(found[name]) for name in _machine_here() if name in found}
+        machine = json.loads((folder / MACHINE_FILE).read_text(encoding="utf-8"))
+        return {name: int(machine[name]) for name in _machine_here() if name in machine}
     except (OSError, ValueError, TypeError):
         return None
 
 
-# Edits that the checkpoint has not, with which a run goes on after its driver was killed: a
-# person has been told that they hold, so each is made again at the step at which it was made.
+# Confirmed edits that the checkpoint lacks are applied again, at the step of the first time.
 #
 #     checkpoint of step 5 ── edit at step 7 ── killed ──> 5 ── 6 ── 7 ── the same edit ── 8
 
 REFUSED = "control.edit_refused"
 """Alert: an edit that does not fit the loop."""
 LEFT_OUT = "edit.left_out"
-"""Alert: a person went back to an earlier checkpoint, and so before these edits."""
+"""Alert: the run resumes from a checkpoint before these edits, by request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,23 +182,23 @@ class Edit:
 
 
 def edits_since(folder: Path, step: int) -> list[Edit]:
-    """What the events tell of edits that the checkpoint of this step has not, in the order of their
-    steps; 0: the beginning of the run."""
-    found: list[Edit] = []
-    for _, event in lines_of(folder / EVENT_FILE):
-        if event is None:
-            continue
+    """Edits in the events that the checkpoint of this step lacks, in the order of their steps.
+
+    Args:
+        step: 0: the beginning of the run.
+    """
+    edits: list[Edit] = []
+    for event in events_of(folder / EVENT_FILE):
+        is_checkpoint = event["type"] == "checkpoint" and event.get("step") == step
         if event["type"] == "edit":
             request = EditRequest(changes=event["changes"], by=event.get("by", "user"))
-            found.append(Edit(step=event.get("step") or 0, request=request))
-        elif event.get("code") == LEFT_OUT or (
-            event["type"] == "checkpoint" and event.get("step") == step
-        ):
-            found.clear()
-    return sorted((edit for edit in found if edit.step >= step), key=lambda edit: edit.step)
+            edits.append(Edit(step=event.get("step") or 0, request=request))
+        elif event.get("code") == LEFT_OUT or is_checkpoint:
+            edits.clear()
+    return sorted((edit for edit in edits if edit.step >= step), key=lambda edit: edit.step)
 
 
 def answered(folder: Path) -> int:
-    """How many edits were asked for of which the events tell whether they were made."""
-    events = (event for _, event in lines_of(folder / EVENT_FILE) if event is not None)
-    return sum(one["type"] == "edit" or one.get("code") == REFUSED for one in events)
+    """How many requests for edits were applied or refused, according to the events."""
+    events = events_of(folder / EVENT_FILE)
+    return sum(event["type"] == "edit" or event.get("code") == REFUSED for event in events)

@@ -1,14 +1,12 @@
-"""What becomes of a run when processes of a pool die or hang while it goes on.
+"""Recovery when processes of a pool die or hang.
 
-    what the pool held               what happens
-    engines, frozen weights          other processes take its place, engines get their weights
-                                     again, and what was asked is asked once more
-    weights that change              other processes, and the whole run resumes from its newest
-                                     checkpoint, in the same attempt's folder, as a resume would
+    what the pool held          what happens
+    engines, frozen weights     new processes; engines get their weights, the call is repeated
+    weights that change         new processes; the run resumes from its newest checkpoint
 
-Texts depend on their seeds and on weights alone, and a checkpoint has all the rest; so a run in
-which processes die learns what it would have learned. Where a pool dies again before one more step
-is done, or too often, the run ends and says so.
+Completions depend only on seeds and weights, and checkpoints have the rest, so a run with dead
+processes learns what it would have learned. If a pool dies twice without a finished step between,
+or pools die too often, the run ends with an error.
 """
 
 import logging
@@ -29,7 +27,7 @@ from coloop.workers.worker_group import Replacements
 logger = logging.getLogger(__name__)
 
 MOST_RESTARTS = 3
-"""Pools that are given new processes in one run of the driver."""
+"""Restarts of pools in one run of the driver."""
 REPLACED = "cluster.pool_replaced"
 """Code of the alert."""
 
@@ -37,13 +35,9 @@ Dead = WorkerDied | StageStalled
 
 
 class Recovery(Replacements):
-    """Gives pools new processes; one for a run, whoever meets the dead ones."""
+    """Gives pools new processes; one for a run, used from any thread."""
 
     def __init__(self, cluster: Cluster, plan: Plan, spec: LoopSpec, tell: Tell) -> None:
-        """
-        Args:
-            tell: told of what a person should know; from any thread.
-        """
         super().__init__()
         self._cluster = cluster
         self._pools = [pool.name for pool in plan.pools]
@@ -53,7 +47,7 @@ class Recovery(Replacements):
         self._lives: Counter[str] = Counter()
         self._died_after: dict[str, int] = {}
         self._done = 0
-        """Steps, those that were done again counted again."""
+        """Finished steps; repeated ones count again."""
 
     def step_done(self) -> None:
         self._done += 1
@@ -72,8 +66,7 @@ class Recovery(Replacements):
         return error.pool
 
     def begin_anew(self, error: Dead, *, has_checkpoint: bool) -> None:
-        """New processes for a pool whose weights are lost, and for all pools where the run begins
-        once more.
+        """Restart a pool whose weights are lost, or all pools if the run begins again.
 
         Raises:
             ColoopError: the run ends here.
@@ -93,16 +86,15 @@ class Recovery(Replacements):
         logger.warning("pool %s is restarted: %s", pool, error)
         self._died_after[pool] = self._done
         self._lives[pool] += 1
-        for one in pools:
+        for name in pools:
             try:
-                self._cluster.restart(one)
+                self._cluster.restart(name)
             except ColoopError as failure:
                 raise _with_reason(error, f"it cannot be restarted: {failure}") from error
 
 
 def replaceable_pools(plan: Plan, spec: LoopSpec) -> frozenset[str]:
-    """Pools that hold nothing but engines, which get their weights from elsewhere, and weights that
-    stay as they begin."""
+    """Pools that hold only engines, which get their weights from elsewhere, and frozen weights."""
     lost = {
         weights.pool
         for weights in plan.weights

@@ -1,5 +1,6 @@
-"""What is asked of a run, and the folder that it lives in."""
+"""The arguments of a run, and its folder."""
 
+import json
 import os
 import secrets
 from collections.abc import Iterator, Sequence
@@ -11,8 +12,7 @@ from typing import Literal
 
 from coloop.data.files.marks import aside_of, write_whole
 from coloop.errors import CheckpointError, RunFolderExists, RunNotFound
-from coloop.runtime.checkpoints.storage import Storage, is_address
-from coloop.runtime.run_files.base_folder import ORIGIN_FILE, write_base_folder
+from coloop.runtime.checkpoints.storage import is_address
 from coloop.runtime.run_files.recorder import Sink
 from coloop.runtime.run_files.run_lock import LOCK_FILE, RunLock
 from coloop.spec.diagnostics import Diagnostic
@@ -21,6 +21,7 @@ from coloop.workers.cluster import Deadlines
 from coloop.workers.sync.folders import SHARED_MEMORY
 
 SPEC_FILE = "spec.yaml"
+ORIGIN_FILE = "origin.json"
 CHECKPOINTS = "checkpoints"
 
 
@@ -28,28 +29,28 @@ CHECKPOINTS = "checkpoints"
 class RunRequest:
     spec: LoopSpec
     text: str
-    """The loop as it was given; kept in the run folder."""
+    """The loop as given; the run folder keeps it."""
     root: Path
-    """Folder from which relative paths in the spec are read."""
+    """Base folder of relative paths in the spec."""
     runs_dir: Path
     run_id: str | None = None
     resume: Path | None = None
-    """The folder of a run to go on with."""
+    """The folder of a run to resume."""
     checkpoint: int | None = None
     """Step of the checkpoint to resume from; None: the newest intact one."""
     cluster: Literal["local", "ray"] = "ray"
     address: str | None = None
-    """Ray: connect to this cluster; None: one of our own for this run."""
+    """Ray: connect to this cluster; None: start one for this run."""
     sinks: Sequence[Sink] = ()
     warnings: Sequence[Diagnostic] = ()
     threads: int | None = None
     deadlines: Deadlines = field(default_factory=Deadlines)
     ends_process: bool = False
-    """The process does nothing else: it ends with the run, and an exit code says how."""
+    """The process ends with the run, and its exit code says how."""
 
 
 def choose_folder(request: RunRequest) -> Path:
-    """The folder of a run, new and empty or to be gone on with; nothing is written into it.
+    """The folder of a run, new and empty or to be resumed; nothing is written into it.
 
     Raises:
         RunFolderExists, RunNotFound
@@ -66,13 +67,12 @@ def choose_folder(request: RunRequest) -> Path:
 
 @contextmanager
 def held_folder(request: RunRequest, folder: Path) -> Iterator[None]:
-    """Nobody else writes into the folder of the run, and where its checkpoints are, meanwhile; it
-    has everything but its plan.
+    """Lock the folder of the run and that of its checkpoints, and write all files but the plan.
 
     Raises:
-        RunBusy: somebody else writes there.
-        RunFolderExists: somebody else has begun a run there.
-        CheckpointError: what is there leads elsewhere.
+        RunBusy: another process writes there.
+        RunFolderExists: another run has begun there.
+        CheckpointError: the folder contains a link.
     """
     with RunLock(folder), ExitStack() as stack:
         if request.resume is None:
@@ -96,14 +96,36 @@ def held_folder(request: RunRequest, folder: Path) -> Iterator[None]:
         yield
 
 
+def write_base_folder(folder: Path, root: Path) -> None:
+    text = json.dumps({"root": str(root.resolve())})
+    write_whole(folder / ORIGIN_FILE, text)
+
+
+def read_base_folder(folder: Path) -> Path:
+    """The base folder of the loop's relative paths, with which the run began.
+
+    Raises:
+        RunNotFound: it cannot be read.
+    """
+    origin = folder / ORIGIN_FILE
+    if not origin.exists():
+        return Path()
+    try:
+        return Path(json.loads(origin.read_text(encoding="utf-8"))["root"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise RunNotFound(
+            f"{origin} is damaged: it does not say where the loop's relative paths start; set it "
+            "with --root"
+        ) from error
+
+
 def links_in(folder: Path) -> Iterator[Path]:
     """Links in a run folder, through which a run would write elsewhere; that of the checkpoints,
-    which may lie on another disk, is none of them, nor what lies behind it."""
-    own = [path for path in folder.iterdir() if path.name != CHECKPOINTS]
-    below = (
-        path for one in own if one.is_dir() and not one.is_symlink() for path in one.rglob("*")
-    )
-    return (path for path in (*own, *below) if path.is_symlink())
+    which may be on another disk, is allowed."""
+    for entry in folder.iterdir():
+        if entry.name != CHECKPOINTS:
+            below = entry.rglob("*") if entry.is_dir() and not entry.is_symlink() else ()
+            yield from (path for path in (entry, *below) if path.is_symlink())
 
 
 def _check_is_new(folder: Path, run_id: str) -> None:
@@ -117,7 +139,7 @@ def _check_is_new(folder: Path, run_id: str) -> None:
 
 
 def _checkpoints_elsewhere(request: RunRequest, folder: Path) -> Path | None:
-    """The folder to which that of the checkpoints only points; None: they are in the run folder."""
+    """The folder that `checkpoints` links to; None: they are in the run folder."""
     checkpoints = folder / CHECKPOINTS
     if request.resume is not None:
         if not checkpoints.is_symlink():
@@ -134,13 +156,8 @@ def _checkpoints_elsewhere(request: RunRequest, folder: Path) -> Path | None:
     return (Path(storage) / folder.name / CHECKPOINTS).resolve()
 
 
-def storage_of(request: RunRequest, folder: Path) -> Storage | None:
-    place = storage_place(request)
-    return None if place is None else Storage(place, folder.name)
-
-
 def storage_place(request: RunRequest) -> str | None:
-    """`run.storage`; a folder as a path from the root."""
+    """`run.storage`; a folder as an absolute path."""
     storage = request.spec.run.storage
     if storage is None or is_address(storage):
         return storage
@@ -148,8 +165,7 @@ def storage_place(request: RunRequest) -> str | None:
 
 
 def transfer_roots(request: RunRequest, folder: Path) -> list[Path]:
-    """Where weights may go from process to process: memory first, then what other machines see as
-    well."""
+    """Where processes may exchange weights: memory first, then a folder shared by machines."""
     storage = storage_place(request)
     shared = folder if storage is None or is_address(storage) else Path(storage)
     return [SHARED_MEMORY, shared.resolve()]

@@ -1,11 +1,11 @@
-"""What roles keep beyond a step, in files beside a checkpoint's manifest.
+"""Rows that roles keep beyond a step, in files beside a checkpoint's manifest.
 
     step-40/roles.pool.entries-20.rows     written with the checkpoint of step 20, linked here
-    step-40/roles.pool.entries-40.rows     the rows that came since
+    step-40/roles.pool.entries-40.rows     newer rows
 
-A row is written once: a later checkpoint has the same file under its own name (a hard link, or a
-copy where there are none), so that every checkpoint is whole by itself and any other may go. A file
-of which less than half is still kept is left behind, and what is kept of it is written anew.
+A row is written once: later checkpoints contain the same file as a hard link (or a copy), so each
+checkpoint is complete without the others. A file of which less than half is still kept is dropped,
+and its remaining rows are written again.
 """
 
 import os
@@ -17,6 +17,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final
 
+from coloop.data.files.marks import Mark
 from coloop.data.tables.rowfile import read_rows, write_rows
 from coloop.errors import CheckpointError
 from coloop.runtime.roles.rows.kept import KINDS, Kept
@@ -27,30 +28,25 @@ KEPT: Final = "__kept__"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
     name: str
-    sha256: str
+    mark: Mark
     rows: int
-    """That were written to it."""
-    size: int
+    """Rows that were written to it."""
 
 
 Owner = str
-"""Where in the state the rows belong, with dots."""
+"""Dotted path of the rows in the state."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Shelf:
-    """The files of one checkpoint: of each owner, which row lies where."""
+    """The files of one checkpoint: by owner, which row is in which file."""
 
     folder: Path | None = None
     rows: dict[Owner, dict[int, _File]] = field(default_factory=dict)
 
-    def files(self) -> list[_File]:
-        return list({one.name: one for own in self.rows.values() for one in own.values()}.values())
-
 
 class SideFiles:
-    """Puts rows into checkpoints and takes them out; it remembers where those of the newest one
-    lie."""
+    """Writes rows into checkpoints and reads them; it remembers the files of the newest one."""
 
     def __init__(self) -> None:
         self._newest = _Shelf()
@@ -58,28 +54,24 @@ class SideFiles:
 
     def put(
         self, state: Mapping[str, Any], folder: Path, step: int
-    ) -> tuple[dict[str, Any], dict[str, int], dict[str, str]]:
-        """The state with references in place of rows, and by file its bytes and its SHA-256; the
-        files lie in the folder.
+    ) -> tuple[dict[str, Any], dict[str, Mark]]:
+        """Write the rows into files; returns the state with references in place of rows, and the
+        marks of the files.
 
         Raises:
             OSError: not all of them were written.
         """
         self._next = _Shelf()
         plain = self._put(state, "", folder, step)
-        files = self._next.files()
-        return (
-            plain,
-            {one.name: one.size for one in files},
-            {one.name: one.sha256 for one in files},
-        )
+        files = [file for own in self._next.rows.values() for file in own.values()]
+        return plain, {file.name: file.mark for file in files}
 
     def written(self, folder: Path) -> None:
         self._newest, self._next = self._next, _Shelf()
         self._newest.folder = folder
 
     def take(self, manifest: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """The manifest of a checkpoint with its rows; what is written next is linked to its files.
+        """The manifest of a checkpoint with its rows; later checkpoints link to its files.
 
         Raises:
             CheckpointError: a file is not what the manifest says.
@@ -102,36 +94,34 @@ class SideFiles:
     def _put_rows(
         self, rows: Mapping[int, Any], owner: Owner, folder: Path, step: int
     ) -> list[list[Any]]:
-        places = self._linked(rows, owner, folder)
-        fresh = {number: row for number, row in rows.items() if number not in places}
+        files = self._linked(rows, owner, folder)
+        fresh = {number: row for number, row in rows.items() if number not in files}
         if fresh:
             name = _free_name(folder, owner, step)
             sha256 = write_rows(folder / name, fresh)
-            size = (folder / name).stat().st_size
-            written = _File(name=name, sha256=sha256, rows=len(fresh), size=size)
-            places |= dict.fromkeys(fresh, written)
-        self._next.rows[owner] = {number: places[number] for number in rows}
-        return [[number, places[number].name] for number in rows]
+            mark = Mark(size=(folder / name).stat().st_size, sha256=sha256)
+            files |= dict.fromkeys(fresh, _File(name=name, mark=mark, rows=len(fresh)))
+        self._next.rows[owner] = {number: files[number] for number in rows}
+        return [[number, files[number].name] for number in rows]
 
     def _linked(self, rows: Mapping[int, Any], owner: Owner, folder: Path) -> dict[int, _File]:
-        """The files of the newest checkpoint that hold enough of these rows, brought into the
-        folder; by number."""
+        """Link files of the newest checkpoint with enough of these rows; returns them by row."""
         known = self._newest.rows.get(owner, {})
         held = {number: known[number] for number in rows if number in known}
-        counts = Counter(one.name for one in held.values())
-        found: dict[str, bool] = {}
-        for one in held.values():
-            if one.name not in found:
-                is_worth = 2 * counts[one.name] >= one.rows
-                found[one.name] = is_worth and self._link(one, folder)
-        return {number: one for number, one in held.items() if found[one.name]}
+        counts = Counter(file.name for file in held.values())
+        is_linked: dict[str, bool] = {}
+        for file in held.values():
+            if file.name not in is_linked:
+                is_worth = 2 * counts[file.name] >= file.rows
+                is_linked[file.name] = is_worth and self._link(file, folder)
+        return {number: file for number, file in held.items() if is_linked[file.name]}
 
-    def _link(self, one: _File, folder: Path) -> bool:
-        """Bring a file of the newest checkpoint into the folder; False where it is gone."""
+    def _link(self, file: _File, folder: Path) -> bool:
+        """Link a file of the newest checkpoint into the folder; False if it is gone."""
         assert self._newest.folder is not None
-        source, target = self._newest.folder / one.name, folder / one.name
+        source, target = self._newest.folder / file.name, folder / file.name
         is_file = source.is_file() and not source.is_symlink()
-        is_whole = is_file and source.stat().st_size == one.size
+        is_whole = is_file and source.stat().st_size == file.mark.size
         if not is_whole or target.exists():
             return False
         try:
@@ -156,10 +146,9 @@ class SideFiles:
         read: dict[str, dict[int, Any]] = {}
         files: dict[str, _File] = {}
         for name in dict.fromkeys(name for _, name in places):
-            sha256 = manifest["hashes"][name]
-            read[name] = read_rows(folder / name, KINDS, sha256)
-            size = manifest["files"][name]
-            files[name] = _File(name=name, sha256=sha256, rows=len(read[name]), size=size)
+            mark = Mark(size=manifest["files"][name], sha256=manifest["hashes"][name])
+            read[name] = read_rows(folder / name, KINDS, mark.sha256)
+            files[name] = _File(name=name, mark=mark, rows=len(read[name]))
         missing = [number for number, name in places if number not in read[name]]
         if missing:
             raise CheckpointError(f"{folder}: its files of rows lack row {missing[0]} of {owner}")

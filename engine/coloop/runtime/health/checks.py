@@ -1,45 +1,39 @@
-"""Health checks on learning: reads the metrics that learners and scorers report, and reports when a
-run does not learn what it should.
+"""Health checks: findings from the metrics that learners and scorers report.
 
     metrics of a step, by node ──> symptoms, each with its patience ──> findings, each with a hint
 
-A finding is raised once its symptom has held for `patience` readings in a row, and cleared once
-the symptom has been absent for as many; it can then be raised again. If a run ends before that,
-symptoms with `holds_from_the_start` are raised if they held in every reading. Pure: the checks
-know nothing of events, roles or machines.
+A finding is raised once its symptom has held for `patience` readings in a row, and cleared once the
+symptom has been absent for as many. If a run ends before, symptoms with `holds_from_the_start` are
+raised if they held in every reading.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import copy
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import Any, Final
 
-from coloop.errors import NothingLearned
 from coloop.runtime.health.symptoms import BY_CODE, SYMPTOMS, Level, Look, Metrics, Symptom
 from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import EvaluateNode, RewardNode, VerifierNode
 
-# Which metric is the ground truth of a learner that learns from something else: if its reward
-# rises while the ground truth falls, this is reward hacking.
-#
-# The ground truth is what a checker without weights reports on the learner's texts: the accuracy
-# or score of an evaluation on other rows, else the checker's own mean score in the step.
+# The ground truth of a learner whose rewards do not come from checkers alone: if its reward rises
+# while the ground truth falls, this is reward hacking. It is the accuracy or score of an evaluation
+# on other rows by a checker without weights, else the checker's own mean score in the step.
 
 TRUTH: Final = "truth"
-"""Name under which the symptoms of a learner look up its ground truth."""
+"""The ground truth as a metric of the learner."""
 CHECKERS: Final = frozenset({"task", "exact_match", "math_equal", "choice", "code_tests"})
 """Built-in rewards that check a text against a known answer or tests."""
 TURNING: Final = frozenset({"one_minus", "band", "margin"})
-"""Built-ins whose score can fall as the ground truth rises: its fall is then no reward hacking."""
+"""Built-ins whose score can fall as the ground truth rises, which is no reward hacking."""
 WHOLE: Final = ("accuracy", "score", "pass@1")
 """Metrics of an evaluation that can be the ground truth; the first that it has is used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """The metric of a node that is the ground truth for a learner."""
-
     node: str
     metric: str
 
@@ -50,12 +44,10 @@ def truths_of(spec: LoopSpec) -> Mapping[str, Truth]:
     for learner in spec.nodes:
         edges = spec.graph.edges_into(learner, "rewards")
         names = _scorers_between(spec, learner, {edge.source.node for edge in edges})
+        scorers = {name for name in names if _builtin(spec, name) not in SCORE_TO_SCORE}
         if any(_builtin(spec, name) in TURNING for name in names):
             continue
-        if any(
-            _builtin(spec, name) not in SCORE_TO_SCORE and not is_checker(spec, name)
-            for name in names
-        ):
+        if not all(is_checker(spec, name) for name in scorers):
             truth = next(_truths(spec, learner), None)
             if truth is not None:
                 truths[learner] = truth
@@ -105,7 +97,7 @@ PARTED = ("class_recall", "win_rate", "elo")
 NOTHING = "/none"
 """Suffix of metrics for the share of rows that yield nothing, e.g. `parse/none`."""
 FIRST_READINGS = 5
-"""How many readings the baseline is the median of, and how many the current value."""
+"""The baseline and the current value are medians of so many readings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +116,7 @@ class Finding:
 
 @dataclass(slots=True, kw_only=True)
 class _Case:
-    """The state of one symptom at one node in one phase."""
+    """One symptom at one node in one phase."""
 
     readings: int = 0
     streak: int = 0
@@ -142,7 +134,7 @@ class HealthChecks:
     def __init__(self, truths: Mapping[str, Truth] | None = None) -> None:
         self._truths = truths or {}
         self._fresh: dict[str, float] = {}
-        """By learner, its latest ground truth, until its own metrics are examined next."""
+        """By learner, its latest ground truth, until its metrics are next examined."""
         self._heard: dict[str, dict[str, float]] = {}
         self._reasons: dict[str, dict[str, str]] = {}
         """By node and metric."""
@@ -152,16 +144,15 @@ class HealthChecks:
         self._best: dict[str, float] = {}
 
     def hear(self, node: str, metrics: Metrics, reasons: Mapping[str, str] | None = None) -> None:
-        """Record metrics of a node in the current step. Called for each round; the last value
-        counts, but of metrics that end in `/none` the smallest, as a last round may well yield
-        nothing.
+        """Record metrics of a node in the current step. Of several rounds the last value counts,
+        but of metrics that end in `/none` the smallest, as a last round may well yield nothing.
 
         Args:
-            reasons: by metric, the cause of an abnormal value; added to the message of a finding.
+            reasons: by metric, the cause of an abnormal value, for the message of a finding.
         """
-        earlier_reasons = self._reasons.get(node, {}).items()
-        self._reasons[node] = {name: why for name, why in earlier_reasons if name not in metrics}
-        self._reasons[node].update(reasons or {})
+        known = self._reasons.get(node, {}).items()
+        kept = {name: why for name, why in known if name not in metrics}
+        self._reasons[node] = {**kept, **(reasons or {})}
         heard = self._heard.setdefault(node, {})
         least = {
             name: heard[name] for name in metrics.keys() & heard.keys() if name.endswith(NOTHING)
@@ -170,7 +161,7 @@ class HealthChecks:
         heard.update((name, min(value, metrics[name])) for name, value in least.items())
 
     def step_finished(self, step: int, phase: str) -> list[Finding]:
-        """The findings that are raised or cleared after this step."""
+        """Findings that are raised or cleared after this step."""
         for node, metrics in self._heard.items():
             self._note_truth(node, metrics)
         findings: list[Finding] = []
@@ -182,7 +173,7 @@ class HealthChecks:
         return findings
 
     def evaluated(self, node: str, metrics: Metrics, step: int, phase: str) -> list[Finding]:
-        """The findings that an evaluation raises or clears; each of several scorers has its own."""
+        """Findings that an evaluation raises or clears; of several scorers, each has its own."""
         self._note_truth(node, metrics)
         return [
             finding
@@ -207,7 +198,7 @@ class HealthChecks:
         ]
 
     def run_finished(self, step: int) -> list[Finding]:
-        """Symptoms that held in every reading of a run that was too short for their patience."""
+        """Symptoms that held in every reading of a run shorter than their patience."""
         findings = []
         for key, case in self._cases.items():
             phase_and_node, _, code = key.rpartition("/")
@@ -264,22 +255,24 @@ class HealthChecks:
     def state(self) -> dict[str, Any]:
         return {
             "cases": {key: asdict(case) for key, case in self._cases.items()},
-            "first": {key: list(values) for key, values in self._first.items()},
-            "recent": {key: list(values) for key, values in self._recent.items()},
+            "first": copy.deepcopy(self._first),
+            "recent": copy.deepcopy(self._recent),
             "best": dict(self._best),
             "truths": dict(self._fresh),
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        self._cases = {key: _case_of(plain) for key, plain in state["cases"].items()}
-        self._first = {key: list(values) for key, values in state["first"].items()}
-        self._recent = {key: list(values) for key, values in state["recent"].items()}
+        self._cases = {}
+        for key, case in state["cases"].items():
+            raised = None if case["raised"] is None else Finding(**case["raised"])
+            self._cases[key] = _Case(**{**case, "raised": raised})
+        self._first, self._recent = copy.deepcopy((state["first"], state["recent"]))
         self._best = dict(state.get("best", {}))
         self._fresh = dict(state.get("truths", {}))
 
 
 def by_scorer(node: str, metrics: Metrics) -> dict[str, dict[str, float]]:
-    """Metrics of an evaluation, by `node`, or by `node.scorer` if it reads several scorers."""
+    """Metrics of an evaluation, by `node`, or by `node.scorer` if it has several scorers."""
     grouped: dict[str, dict[str, float]] = {}
     for name, value in metrics.items():
         scorer, _, rest = name.partition(".")
@@ -287,11 +280,6 @@ def by_scorer(node: str, metrics: Metrics) -> dict[str, dict[str, float]]:
         group, metric = (f"{node}.{scorer}", rest) if is_one_of_several else (node, name)
         grouped.setdefault(group, {})[metric] = value
     return grouped
-
-
-def _case_of(plain: Mapping[str, Any]) -> _Case:
-    raised = None if plain["raised"] is None else Finding(**plain["raised"])
-    return _Case(**{**plain, "raised": raised})
 
 
 def _finding(symptom: Symptom, node: str, shown: str, streak: int, step: int) -> Finding:
@@ -305,43 +293,3 @@ def _finding(symptom: Symptom, node: str, shown: str, streak: int, step: int) ->
         hint=symptom.hint,
         step=step,
     )
-
-
-# Detects a run that learns nothing: too many steps in a row in which no goal made progress.
-#
-# A goal is a learn stage or a write to a buffer. A step without goals (every learner pauses) does
-# not count. The alerts of the last step are reported as the reason.
-
-LONGEST_IDLE_STEPS = 20
-
-
-class Idleness:
-    """Counts the steps in a row in which no goal made progress."""
-
-    def __init__(self) -> None:
-        self.steps = 0
-        """Idle steps in a row so far; a run that is stopped for them and resumed starts at 0."""
-
-    def step_finished(
-        self, step: int, phase: str, goals: Sequence[tuple[str, bool]], alerts: Sequence[str]
-    ) -> None:
-        """Count the step; raises `NothingLearned` after `LONGEST_IDLE_STEPS` idle ones in a row.
-
-        Args:
-            goals: the learn and write stages of the step, and whether each was idle.
-            alerts: alerts of the step, which may explain why it was idle.
-        """
-        if not goals:
-            return
-        if not all(is_idle for _, is_idle in goals):
-            self.steps = 0
-            return
-        self.steps += 1
-        if self.steps >= LONGEST_IDLE_STEPS:
-            self.steps = 0
-            stages = ", ".join(stage for stage, _ in goals)
-            reasons = "; ".join(dict.fromkeys(alerts))
-            raise NothingLearned(
-                f"{stages} had no effect in {LONGEST_IDLE_STEPS} steps in a row, up to step {step} "
-                f"of phase {phase}" + (f": {reasons}" if reasons else "")
-            )

@@ -1,13 +1,12 @@
-"""The values of the moment: the spec, and over it the phase's `set`, anneals, triggers' `set` and
-edits.
+"""The values of a step: the spec with overrides, later ones first.
 
     spec  <  phase and group `set`  <  anneal  <  trigger `set`  <  edit
 
-They are rebuilt at each step from paths; nothing is patched in place, and the same values give the
-same spec object.
+The spec is rebuilt at each step; the same values give the same spec object.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,22 +23,22 @@ from coloop.spec.schedule import Anneal
 
 @dataclass(eq=False)
 class Fields:
-    """Overrides by source; `at` gives the spec of a moment."""
+    """Overrides by source."""
 
     spec: LoopSpec
     entries: Sequence[Entry]
     _triggered: dict[str, Any] = field(default_factory=dict, init=False)
     _edited: dict[str, Any] = field(default_factory=dict, init=False)
     _cached: tuple[dict[str, Any], LoopSpec] = field(init=False)
-    _steps_begun_in: dict[str, int] = field(default_factory=dict, init=False)
+    _steps_begun_in: Counter[str] = field(default_factory=Counter, init=False)
     _phase_steps: dict[str, int] = field(default_factory=dict, init=False)
-    """Steps that a phase was to have when it came last, by name."""
+    """Planned steps of the last round of each phase, by name."""
 
     def __post_init__(self) -> None:
         self._cached = ({}, self.spec)
 
     def overrides(self, position: StepPosition | None) -> dict[str, Any]:
-        """Values by path at this moment; before the first step only edits and triggers count."""
+        """Values by path; before the first step only those of edits and triggers."""
         values: dict[str, Any] = {}
         if position is not None:
             values.update(position.phase.overrides)
@@ -58,10 +57,9 @@ class Fields:
         return self._cached[1]
 
     def step_begins(self, position: StepPosition) -> None:
-        """Count the step, of whose moment the values are known, for the anneals that go over its
-        phase."""
+        """Count the step for anneals over its phase, after its values were read."""
         name = position.phase.name
-        self._steps_begun_in[name] = self._steps_begun_in.get(name, 0) + 1
+        self._steps_begun_in[name] += 1
         if position.steps_of_phase is not None:
             self._phase_steps[name] = position.steps_of_phase
 
@@ -72,7 +70,7 @@ class Fields:
         self._triggered.update(values)
 
     def edit(self, values: Mapping[str, Any]) -> None:
-        """A person's change; refused (SpecProblem) where it does not fit the spec or is not hot."""
+        """Apply a user's edit; raises `SpecProblem` if it does not fit the spec or is not hot."""
         for path in values:
             problem = check_path(self.spec, path, hot=True)
             if problem is not None:
@@ -84,7 +82,7 @@ class Fields:
         names = _phases_of(anneal, self.entries)
         if position.phase.name not in names:
             return {}
-        done = sum(self._steps_begun_in.get(name, 0) for name in names)
+        done = sum(self._steps_begun_in[name] for name in names)
         value = anneal_value(anneal, done, self._span(anneal, position))
         values = {anneal.path: value}
         if anneal.complement is not None:
@@ -92,8 +90,7 @@ class Fields:
         return values
 
     def _span(self, anneal: Anneal, position: StepPosition) -> int | None:
-        """Steps over which the anneal goes, as far as they are known at this moment: a phase
-        whose steps only its sources tell counts from its beginning on."""
+        """Steps of the anneal, without later phases whose number of steps is not known yet."""
         if anneal.steps is not None:
             return anneal.steps
         names = _phases_of(anneal, self.entries)
@@ -115,22 +112,21 @@ class Fields:
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._triggered = dict(state["triggered"])
         self._edited = dict(state["edited"])
-        self._steps_begun_in = dict(state["steps_done_in"])
+        self._steps_begun_in = Counter(state["steps_done_in"])
         self._phase_steps = dict(state.get("phase_steps", {}))
 
 
 def anneal_value(anneal: Anneal, step: int, span: int | None) -> float:
-    """The annealed value at the step (0, 1, ...) of `span` steps; a cycle begins anew each `cycle`
-    steps.
+    """The annealed value at a step (0, 1, ...) of `span` steps, or of each `cycle`.
 
     The first step has `from`, the last one `to`; `step` keeps `from` in the first half and `to` in
-    the second. Where nothing says how many steps there are, the anneal has not begun.
+    the second. If the number of steps is unknown, the anneal has not begun.
     """
     length = anneal.cycle or span
     if length is None:
         return anneal.from_
-    place = step % length if anneal.cycle else min(step, length - 1)
-    share = place / (length - 1) if length > 1 else 1.0
+    index = step % length if anneal.cycle else min(step, length - 1)
+    share = index / (length - 1) if length > 1 else 1.0
     low, high = anneal.from_, anneal.to
     match anneal.shape:
         case "linear":
@@ -140,27 +136,18 @@ def anneal_value(anneal: Anneal, step: int, span: int | None) -> float:
         case "exponential":
             if low == 0.0 or high == 0.0 or (low > 0) != (high > 0):
                 return low + (high - low) * share
-            return math.copysign(
-                math.exp(_mix(math.log(abs(low)), math.log(abs(high)), share)), low
-            )
+            a, b = math.log(abs(low)), math.log(abs(high))
+            return math.copysign(math.exp(a + (b - a) * share), low)
         case "step":
             return low if share < 0.5 else high
-
-
-def _mix(a: float, b: float, share: float) -> float:
-    return a + (b - a) * share
 
 
 def _phases_of(anneal: Anneal, entries: Sequence[Entry]) -> set[str]:
     return set(as_tuple(anneal.over)) if anneal.over else {entry.plan.name for entry in entries}
 
 
-# The loop as it is at a moment: the spec with the values that hold there, and the lineage of the
-# edges that live there.
-
-
 class Moments:
-    """Makes the context of each moment; `now` is the one at which the run stands."""
+    """Builds the context of each step: its spec, and the lineage of its edges."""
 
     def __init__(self, start: Context, lineages: Lineages, fields: Fields) -> None:
         self._start = start

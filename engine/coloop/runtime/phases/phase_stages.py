@@ -1,6 +1,7 @@
-"""Which stages this step has: the phase's, less the learners that pause in it (`learn.X.every`,
+"""The stages of a step: those of its phase without learners that pause (`learn.X.every`,
 `.after`)."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,26 +23,25 @@ class Due:
 
 @dataclass(eq=False)
 class PhaseStages:
-    """Counts each learner's live steps; the same live ports give the same stages."""
+    """Counts the steps in which each learner is live; caches stages by live ports."""
 
     rules: Callable[[], Mapping[str, LearnRule]]
-    """`schedule.learn` as it is at this moment."""
+    """Returns the current `schedule.learn`."""
     compiler: Compiler
-    _live_steps: dict[str, int] = field(default_factory=dict, init=False)
+    _live_steps: Counter[str] = field(default_factory=Counter, init=False)
     _known: dict[tuple[int, frozenset[tuple[str, str]], frozenset[str]], Due] = field(
         default_factory=dict, init=False
     )
 
     def due(self, position: StepPosition, watched: frozenset[str] = frozenset()) -> Due:
-        """What this step runs.
-
+        """
         Args:
-            watched: nodes of which an evaluation asks what they say before they learn.
+            watched: nodes whose scores before they learn an evaluation needs.
         """
         phase = position.phase
         ports = [tuple(name.split(".")) for name in phase.learn]
         live = frozenset(
-            (node, port) for node, port in ports if self._is_due(node, self._steps_of(node))
+            (node, port) for node, port in ports if self._is_due(node, self._live_steps[node])
         )
         key = (phase.index, live, watched)
         if key not in self._known:
@@ -54,29 +54,25 @@ class PhaseStages:
         return self._known[key]
 
     def step_begins(self, position: StepPosition) -> None:
-        """Count the step, of which it is known what is due, for every learner that is live in
-        it."""
+        """Count the step for every learner that is live in it, after `due`."""
         for node in _learners(position.phase):
-            self._live_steps[node] = self._steps_of(node) + 1
+            self._live_steps[node] += 1
 
     def take_back_step(self, position: StepPosition) -> None:
         for node in _learners(position.phase):
             self._live_steps[node] -= 1
 
     def updates_ahead(self, phase: PhasePlan, steps: int | None) -> dict[str, int]:
-        """By learner, how many updates so many steps of a phase bring; empty where not known."""
+        """By learner, the number of updates in so many steps of a phase; empty if unknown."""
         if steps is None:
             return {}
         updates = {}
         for node in _learners(phase):
             rule = self.rules().get(node)
-            begin = self._steps_of(node)
+            begin = self._live_steps[node]
             due = sum(self._is_due(node, step) for step in range(begin, begin + steps))
             updates[node] = due * (rule.updates if rule is not None else 1)
         return updates
-
-    def _steps_of(self, node: str) -> int:
-        return self._live_steps.get(node, 0)
 
     def _is_due(self, node: str, step: int) -> bool:
         rule = self.rules().get(node)
@@ -88,20 +84,18 @@ class PhaseStages:
         return {"live_steps": self._live_steps}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        self._live_steps = dict(state["live_steps"])
+        self._live_steps = Counter(state["live_steps"])
 
 
 def _learners(phase: PhasePlan) -> set[str]:
     return {name.partition(".")[0] for name in phase.learn}
 
 
-# What a node says before it learns from the same rows: where it learns before it scores, and an
-# evaluation of the step's own tables that is due reads it, it scores once more, before it learns.
-#
-# What it says then is for these evaluations alone.
+# If a node learns before it scores and a due evaluation of the step's tables reads its scores, it
+# also scores before it learns, for this evaluation alone.
 
 SUFFIX = "foresee"
-"""In the stage's name, where its verb would stand."""
+"""Replaces the verb in the name of that stage."""
 
 
 def watched_by(spec: LoopSpec, probes: Collection[ProbePlan]) -> frozenset[str]:
@@ -112,7 +106,7 @@ def watched_by(spec: LoopSpec, probes: Collection[ProbePlan]) -> frozenset[str]:
 
 
 def with_foresight(step: Step, watched: Collection[str]) -> Step:
-    """The step in which each of these nodes that learns and then scores also scores before."""
+    """The step with a scoring stage before the learner of each of these nodes."""
     learners = {stage.name: stage for stage in step.stages if stage.verb == "learn"}
     stages: list[Stage] = []
     before: dict[str, list[str]] = {}
@@ -125,16 +119,16 @@ def with_foresight(step: Step, watched: Collection[str]) -> Step:
         if stage.verb != "score" or stage.node not in watched or not own:
             continue
         name = f"{stage.node}.{SUFFIX}"
-        after = tuple(one for one in stage.after if one not in own)
+        after = tuple(other for other in stage.after if other not in own)
         stages.append(stage.model_copy(update={"name": name, "after": after, "foresees": True}))
         for learner in own:
             before.setdefault(learner, []).append(name)
     if not stages:
         return step
     early = {stage.name: stage for stage in stages}
-    found: list[Stage] = []
+    ordered: list[Stage] = []
     for stage in step.stages:
         names = before.get(stage.name, [])
-        found += [early[name] for name in names]
-        found.append(stage.model_copy(update={"after": (*stage.after, *names)}) if names else stage)
-    return replace(step, stages=tuple(found))
+        later = stage.model_copy(update={"after": (*stage.after, *names)}) if names else stage
+        ordered += [*(early[name] for name in names), later]
+    return replace(step, stages=tuple(ordered))

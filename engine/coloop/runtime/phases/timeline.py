@@ -1,14 +1,12 @@
-"""Phases in time: which phase is on, when it ends, and what comes next.
+"""Phases in time: the current phase, when it ends, and what comes next.
 
-The schedule's groups are written out into a flat list of entries; the timeline is a cursor over it
-with three counters (entry, step in the entry, step of the run), all of which go into the manifest.
-It asks the sources how much they have left through `Sources`, and decides nothing about fields or
-stages.
+The schedule's groups are expanded into a flat list of entries; the timeline is a cursor over it
+with three counters (entry, step in the entry, step of the run), which the manifest keeps.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from coloop.plan.phases import turns
 from coloop.plan.types import PhasePlan, Plan
@@ -17,28 +15,16 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.schedule import PhaseActions
 
 
-class Sources(Protocol):
-    """What the timeline asks of datasets and buffers."""
-
-    def steps_for_epochs(self, node: str, epochs: float) -> int:
-        """Steps that serve every row of the source this often."""
-        ...
-
-    def is_full(self, buffer: str) -> bool:
-        """Whether the buffer has got `capacity` rows since the phase started."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One coming round of a phase."""
+    """A phase in the schedule, once for each of its rounds."""
 
     plan: PhasePlan
     index: int
-    """Place in the schedule with its repeats written out."""
+    """Position in the schedule with its repeats expanded."""
     round: int
     actions: tuple[PhaseActions, ...] = ()
-    """What the groups and the phase `do` when it starts."""
+    """`do` of the groups and of the phase, when it starts."""
     may_end_early: bool = False
     """A trigger or a full buffer may end it before its steps are done."""
 
@@ -58,23 +44,25 @@ class StepPosition:
 
 
 def entries_of(spec: LoopSpec, plan: Plan) -> list[Entry]:
-    """The schedule with its repeats written out."""
+    """The schedule with its repeats expanded."""
     return [
         Entry(
             plan=plan.phases[turn.index],
-            index=place,
+            index=index,
             round=turn.round,
             actions=turn.actions,
             may_end_early=_may_end_early(spec, plan.phases[turn.index]),
         )
-        for place, turn in enumerate(turns(spec))
+        for index, turn in enumerate(turns(spec))
     ]
 
 
 def _may_end_early(spec: LoopSpec, phase: PhasePlan) -> bool:
-    ending = [one for one in spec.schedule.triggers if one.do.next_phase or one.do.stop]
-    is_left = any(not one.in_ or phase.name in as_tuple(one.in_) for one in ending)
-    return is_left or bool(phase.until)
+    return bool(phase.until) or any(
+        (trigger.do.next_phase or trigger.do.stop)
+        and (not trigger.in_ or phase.name in as_tuple(trigger.in_))
+        for trigger in spec.schedule.triggers
+    )
 
 
 @dataclass(eq=False)
@@ -82,7 +70,10 @@ class Timeline:
     """The cursor over the entries."""
 
     entries: Sequence[Entry]
-    sources: Sources
+    steps_for_epochs: Callable[[str, float], int]
+    """Steps that serve every row of a dataset or buffer so many times."""
+    is_full: Callable[[str], bool]
+    """Whether a buffer has received `capacity` rows since the phase started."""
     entry: int = field(default=0, init=False)
     step: int = field(default=0, init=False)
     step_in_phase: int = field(default=0, init=False)
@@ -117,21 +108,17 @@ class Timeline:
         return entry
 
     def next_position(self) -> StepPosition | None:
-        """The next step of the current entry, or None where the entry is over."""
-        entry = self.entries[self.entry]
-        if self._entry_is_over(entry.plan):
+        """Advance to the next step of the current entry; None if the entry is over."""
+        steps, until = self.steps_of_phase, self.entries[self.entry].plan.until
+        is_done = steps is not None and self.step_in_phase >= steps
+        if self._must_leave or is_done or (until and not self.not_full()):
             return None
         self.step += 1
         self.step_in_phase += 1
-        return StepPosition(
-            entry=entry,
-            step=self.step,
-            step_in_phase=self.step_in_phase,
-            steps_of_phase=self.steps_of_phase,
-        )
+        return self.now()
 
     def now(self) -> StepPosition | None:
-        """The position as it stands: the last step of the current entry, or its beginning."""
+        """The last step of the current entry, or its beginning."""
         if self.is_over or not self._is_entered:
             return None
         return StepPosition(
@@ -147,15 +134,13 @@ class Timeline:
         self._must_leave = False
 
     def leave_after_this_step(self) -> None:
-        """A trigger said `next_phase`."""
         self._must_leave = True
 
     def take_back_entry(self) -> None:
-        """The entry that was begun was not: what its start does broke off."""
+        """The actions at the start of the entry broke off; it begins again."""
         self._is_entered = False
 
     def take_back_step(self) -> None:
-        """The step that was begun was not done: a stop came in between."""
         self.step -= 1
         self.step_in_phase -= 1
 
@@ -173,24 +158,17 @@ class Timeline:
 
     @property
     def may_end_early(self) -> bool:
-        """Whether `steps_total` is only the most that the run can have."""
+        """Whether `steps_total` is only an upper bound."""
         return any(entry.may_end_early for entry in self.entries[self.entry :])
 
     def not_full(self) -> tuple[str, ...]:
         """Buffers that the current entry waits for."""
         until = self.entries[self.entry].plan.until
-        return tuple(buffer for buffer in until if not self.sources.is_full(buffer))
-
-    def _entry_is_over(self, plan: PhasePlan) -> bool:
-        if self._must_leave:
-            return True
-        if self.steps_of_phase is not None and self.step_in_phase >= self.steps_of_phase:
-            return True
-        return bool(plan.until) and not self.not_full()
+        return tuple(buffer for buffer in until if not self.is_full(buffer))
 
     def _steps_of(self, plan: PhasePlan) -> int | None:
         if plan.epochs is not None and plan.epochs_of is not None:
-            steps = self.sources.steps_for_epochs(plan.epochs_of, plan.epochs)
+            steps = self.steps_for_epochs(plan.epochs_of, plan.epochs)
             return steps if plan.max_steps is None else min(steps, plan.max_steps)
         return plan.max_steps if plan.until else plan.steps
 
@@ -205,7 +183,7 @@ class Timeline:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on where `state` was taken; a fork may have another number of steps."""
+        """A fork may have another number of steps than the run that `state` is from."""
         self.entry = state["entry"]
         self.step = state["step"]
         self.step_in_phase = state["step_in_phase"]
@@ -220,7 +198,7 @@ class Timeline:
 
     @property
     def _last_has_more_steps(self) -> bool:
-        """More than it was to have; one that a trigger ended before is over all the same."""
+        """More than planned before; a phase that a trigger ended early stays over."""
         last = self.entries[-1].plan.steps if self.entries else None
         planned = self.step_in_phase if self.steps_of_phase is None else self.steps_of_phase
         return last is not None and last > planned

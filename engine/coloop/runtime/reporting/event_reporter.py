@@ -1,8 +1,8 @@
-"""What a run tells of itself: events as things happen, and how it stands a few times a second."""
+"""Reports a run: events as things happen, and gauges a few times a second."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from queue import Empty, SimpleQueue
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from coloop.plan.types import Stage
@@ -13,32 +13,24 @@ from coloop.runtime.roles.protocol import Outcome
 from coloop.runtime.run_files.event_file import has_line
 from coloop.runtime.run_files.events import (
     AlertEvent,
-    EditEvent,
     Gauges,
-    LogEvent,
     MetricsEvent,
     PhaseEvent,
     Progress,
     RunStateEvent,
     RunStateName,
-    SampleEvent,
     StageAtWork,
     StageFinished,
     StageStarted,
     utc_now,
 )
 from coloop.runtime.run_files.recorder import Recorder
-from coloop.runtime.schedule.calls import StepContext
 from coloop.runtime.schedule.in_flight import Work
-from coloop.spec.graph import Edge
 
 STALENESS = "staleness"
-"""Metric of learners that the gauges show, too."""
+"""Metric of learners that the gauges show as well."""
 
 Level = Literal["info", "warning", "error"]
-
-LONGEST_PRINTED = 4000
-"""Characters of what code printed in a stage that stand in the log."""
 
 
 class EventReporter:
@@ -48,36 +40,32 @@ class EventReporter:
         self,
         recorder: Recorder,
         timeline: Timeline,
-        edges: Iterable[Edge],
+        pace: Pace,
         evaluations_ahead: Callable[[int, int], Mapping[str, int]],
-        teaching: Iterable[Edge] = (),
     ) -> None:
         """
         Args:
-            edges: all edges of the loop.
-            evaluations_ahead: by probe, how often it will be read, of steps done and steps in all.
-            teaching: those of the edges that lead into a teaching port.
+            evaluations_ahead: from steps done and total steps, how often each probe will be read.
         """
         self._recorder = recorder
+        self.record = recorder.record
         self._timeline = timeline
         self._evaluations_ahead = evaluations_ahead
-        readers = {edge.key: edge.target.node for edge in edges}
-        learners = {edge.key: edge.target.node for edge in teaching}
-        self.pace = Pace(readers, readers=readers, teaching=learners)
+        self.pace = pace
         self._probe: str | None = None
         self.state = RunStateName.STARTING
         self._works: dict[int, Work] = {}
-        """Stages at work, by identity, in the order in which they began."""
+        """Running stages by identity, in the order in which they began."""
         self.step = 0
         """The step of the stage that began last."""
         self._memory: dict[int, int] = {}
-        """Bytes of the hosts' processes, by id."""
+        """Bytes of the workers' processes, by process id."""
         self.held_bytes: dict[str, int] = {}
-        """By stage, the most that a GPU, or a process without one, was seen to hold in it."""
+        """By stage, the largest memory of a GPU, or of a process without one, seen in it."""
 
     def become(self, state: RunStateName) -> None:
         self.state = state
-        self._recorder.record(RunStateEvent(state=state, step=self._timeline.step))
+        self.record(RunStateEvent(state=state, step=self._timeline.step))
         self.show_if_due()
 
     def alert(
@@ -91,8 +79,8 @@ class EventReporter:
         metric: str | None = None,
         cleared: bool = False,
     ) -> None:
-        """Something that a person may want to act on."""
-        self._recorder.record(
+        """Report something that a person may want to act on."""
+        self.record(
             AlertEvent(
                 level=level,
                 code=code,
@@ -107,7 +95,7 @@ class EventReporter:
 
     def phase(self, entry: Entry, state: Literal["started", "finished"]) -> None:
         steps = self._timeline.steps_of_phase if state == "started" else None
-        self._recorder.record(
+        self.record(
             PhaseEvent(
                 phase=entry.plan.name,
                 index=entry.index,
@@ -121,14 +109,14 @@ class EventReporter:
 
     @property
     def stage(self) -> Stage | None:
-        """The first stage at work, in the order of the plan."""
+        """The first running stage, in the order of the plan."""
         works = sorted(self._works.values(), key=lambda work: (work.flight.step, work.task.place))
         return works[0].stage if works else None
 
     def stage_started(self, work: Work) -> None:
         self._works[id(work)] = work
         self.step = work.flight.step
-        self._recorder.record(StageStarted(**self._about(work)))
+        self.record(StageStarted(**self._about(work)))
 
     def stage_finished(self, work: Work, outcome: Outcome) -> None:
         stage = work.stage
@@ -144,7 +132,7 @@ class EventReporter:
             starved=work.starved,
             blocked=work.blocked,
         )
-        self._recorder.record(
+        self.record(
             StageFinished(
                 **self._about(work),
                 seconds=round(work.seconds, 6),
@@ -173,111 +161,68 @@ class EventReporter:
         self._works = {id(work): work for work in works}
 
     def findings(self, findings: Sequence[Finding]) -> None:
-        for one in findings:
+        for finding in findings:
             self.alert(
-                "info" if one.cleared else one.level,
-                one.code,
-                one.message,
-                node=one.node,
-                hint=None if one.cleared else one.hint,
-                metric=one.metric,
-                cleared=one.cleared,
+                "info" if finding.cleared else finding.level,
+                finding.code,
+                finding.message,
+                node=finding.node,
+                hint=None if finding.cleared else finding.hint,
+                metric=finding.metric,
+                cleared=finding.cleared,
             )
-
-    def sample(self, event: SampleEvent) -> None:
-        self._recorder.record(event)
 
     def evaluation_began(self, probe: str, phase: str) -> None:
-        """What runs from here on runs for a probe."""
+        """Stages that run from here on run for this probe."""
         self._probe = probe
         self.pace.evaluation_began()
-        self._recorder.record(
-            StageStarted(
-                stage=_evaluate_stage(probe),
-                phase=phase,
-                node=probe,
-                step=self._timeline.step,
-                evaluation=probe,
-            )
-        )
+        self.record(StageStarted(**self._about_evaluation(probe, phase)))
 
     def evaluation_finished(self, phase: str, seconds: float, rows: int) -> None:
-        """The probe was read; with what ran for it that took so long."""
+        """
+        Args:
+            seconds: time of the whole evaluation, with the stages that ran for it.
+        """
         probe, self._probe = self._probe, None
         assert probe is not None
-        self.pace.evaluation_finished(probe, _evaluate_stage(probe), seconds, rows)
-        self._recorder.record(
-            StageFinished(
-                stage=_evaluate_stage(probe),
-                phase=phase,
-                node=probe,
-                step=self._timeline.step,
-                seconds=round(seconds, 6),
-                samples=rows,
-                evaluation=probe,
-            )
-        )
+        about = self._about_evaluation(probe, phase)
+        self.pace.evaluation_finished(probe, about["stage"], seconds, rows)
+        self.record(StageFinished(**about, seconds=round(seconds, 6), samples=rows))
         self.keep_gauges(self._timeline.step)
 
-    def detail_of(self, stage: Stage, step_context: StepContext, outcome: Outcome) -> None:
-        """How many rows went where, for whoever looks for one that is missing."""
-        if not outcome.detail:
-            return
-        self._recorder.record(
-            LogEvent(
-                level="debug",
-                message=f"{stage.name} in step {step_context.step}",
-                node=stage.node,
-                step=step_context.step,
-                detail=dict(outcome.detail),
-            )
-        )
-
-    def printed(self, node: str, step: int, text: str) -> None:
-        """What the user's code of a node printed in a stage; of much the beginning."""
-        text = text.rstrip()
-        if not text:
-            return
-        cut = len(text) - LONGEST_PRINTED
-        more = f"\n... {cut:,} characters more" if cut > 0 else ""
-        self._recorder.record(
-            LogEvent(
-                message=text[:LONGEST_PRINTED] + more,
-                node=node,
-                step=step,
-                detail={"printed": True},
-            )
-        )
+    def _about_evaluation(self, probe: str, phase: str) -> dict[str, Any]:
+        return {
+            "stage": f"{probe}.evaluate",
+            "phase": phase,
+            "node": probe,
+            "step": self._timeline.step,
+            "evaluation": probe,
+        }
 
     def step_finished(self, step: int, seconds: float, idle_seconds: float) -> None:
-        """A step took so long, and so long of it nothing was at work but the driver."""
+        """
+        Args:
+            idle_seconds: of these, how long no stage was running.
+        """
         self.pace.step_finished(seconds)
         metrics: dict[str, float | None] = {
             "step/seconds": seconds,
             "step/controller_share": min(1.0, idle_seconds / seconds),
         }
-        self._recorder.record(MetricsEvent(step=step, metrics=metrics))
+        self.record(MetricsEvent(step=step, metrics=metrics))
 
     def metrics(
         self, node: str, step: int, values: Mapping[str, float], *, evaluation: bool = False
-    ) -> dict[str, float]:
-        """Readings of a node; what is no finite number is told as null and not given back."""
+    ) -> None:
+        """Report metrics of a node; those that are not finite are reported as null."""
         known = {name: value for name, value in values.items() if math.isfinite(value)}
         if STALENESS in known:
             self.pace.learned(node, known[STALENESS])
         if values:
-            told = {name: known.get(name) for name in values}
-            self._recorder.record(
-                MetricsEvent(node=node, step=step, metrics=told, evaluation=evaluation)
-            )
-        return known
-
-    def edited(self, changes: Mapping[str, object], by: str) -> None:
-        step = self._timeline.step
-        self._recorder.record(EditEvent(changes=dict(changes), by=by, step=step))
+            metrics = {name: known.get(name) for name in values}
+            self.record(MetricsEvent(node=node, step=step, metrics=metrics, evaluation=evaluation))
 
     def show_if_due(self) -> None:
-        """The gauges, unless they were shown a moment ago."""
         if self._recorder.gauges_are_due():
             self.show()
 
@@ -285,11 +230,7 @@ class EventReporter:
         self._recorder.show(self._gauges())
 
     def keep_gauges(self, step: int) -> None:
-        """How the run stands now is kept for a replay, and shown as well if that is due.
-
-        Args:
-            step: the newest step that is done.
-        """
+        """Keep the gauges after a step for replays, and show them if that is due."""
         is_due = self._recorder.gauges_are_due()
         if not is_due and not has_line(step):
             return
@@ -300,7 +241,7 @@ class EventReporter:
             self._recorder.show(gauges)
 
     def show_last(self, state: RunStateName) -> None:
-        """How the run stands now that it has ended so; kept whatever its step is."""
+        """Show and keep the gauges of a run that has ended."""
         self.state = state
         self.at_work([])
         gauges = self._gauges()
@@ -309,9 +250,15 @@ class EventReporter:
 
     def _gauges(self) -> Gauges:
         timeline, pace = self._timeline, self.pace
-        moment, total = timeline.now(), timeline.steps_total()
+        position, total = timeline.now(), timeline.steps_total()
         at_work = self._stages_at_work()
-        first = next((one for one in at_work if self.stage and one.stage == self.stage.name), None)
+        first = next(
+            (work for work in at_work if self.stage and work.stage == self.stage.name), None
+        )
+        seconds_left = None
+        if total is not None:
+            evaluations = self._evaluations_ahead(timeline.step, total)
+            seconds_left = pace.seconds_left(total - timeline.step, evaluations)
         return Gauges(
             at=utc_now(),
             run=self._recorder.run_id,
@@ -320,15 +267,15 @@ class EventReporter:
             step=timeline.step,
             steps_total=total,
             is_bound=total is not None and timeline.may_end_early,
-            phase=moment.phase.name if moment else None,
-            phase_step=moment.step_in_phase if moment else None,
-            phase_steps=moment.steps_of_phase if moment else None,
+            phase=position.phase.name if position else None,
+            phase_step=position.step_in_phase if position else None,
+            phase_steps=position.steps_of_phase if position else None,
             stage=first.stage if first is not None else None,
             at_work=at_work,
             step_seconds=pace.step_seconds,
             window_steps=pace.window_steps,
             phase_step_seconds=pace.phase_step_seconds,
-            eta_seconds=self._seconds_left(timeline.step, total),
+            eta_seconds=seconds_left,
             progress=first.progress if first is not None else None,
             evaluation_share=pace.evaluation_share,
             nodes=pace.nodes(),
@@ -339,7 +286,7 @@ class EventReporter:
         )
 
     def _stages_at_work(self) -> list[StageAtWork]:
-        found = []
+        at_work = []
         for work in self._works.values():
             stage, poll = work.stage, work.poll
             progress = None
@@ -349,7 +296,7 @@ class EventReporter:
                 progress = Progress(
                     stage=stage.name, done=poll.done, total=poll.total, unit=poll.unit
                 )
-            found.append(
+            at_work.append(
                 StageAtWork(
                     stage=stage.name,
                     node=stage.node,
@@ -360,36 +307,15 @@ class EventReporter:
                     progress=progress,
                 )
             )
-        return found
+        return at_work
 
-    def _seconds_left(self, done: int, total: int | None) -> float | None:
-        if total is None:
-            return None
-        return self.pace.seconds_left(total - done, self._evaluations_ahead(done, total))
-
-
-def _evaluate_stage(probe: str) -> str:
-    return f"{probe}.evaluate"
-
-
-# What came up in a lane and a person should know: put there by any thread, told by the driver.
 
 Notice = tuple[str | None, str, str]
 """(node or none, code, message)."""
 
 
-class Notices:
-    """Those of one session that nobody has told yet."""
-
-    def __init__(self) -> None:
-        self._waiting: SimpleQueue[Notice] = SimpleQueue()
+class Notices(deque[Notice]):
+    """What lanes have noticed, from any thread, and the driver has not reported yet."""
 
     def put(self, node: str | None, code: str, message: str) -> None:
-        self._waiting.put((node, code, message))
-
-    def take(self) -> Iterator[Notice]:
-        while True:
-            try:
-                yield self._waiting.get_nowait()
-            except Empty:
-                return
+        self.append((node, code, message))

@@ -1,67 +1,59 @@
-"""How fast a run goes: rates of nodes, stages and edges over the last steps, the bottleneck, the
-time left.
+"""The speed of a run: rates of nodes, stages and edges over the last steps, bottleneck, time left.
 
-Two kinds of time are never mixed. A *step* is what the phase repeats; its rates are those of the
-phase's own last steps, over the whole time of these steps, so that rate times step time is what a
-step brings. An *evaluation* lies between two steps; what only evaluations use is told over the time
-from one to the next, up to now. Beside these stand rates while busy: how fast a stage is, not how
-much the loop gets of it.
-
-The *mean of a phase* is over all of its steps since this attempt began: it is what a report says.
-
-Pure bookkeeping over finished stages and delivered rows; the gauges are made of it.
+Rates of steps are over the whole time of the phase's last steps, so that rate times step time is
+what a step produces. Stages and edges that only evaluations use have rates over the time from one
+evaluation to the next, up to now. There are also rates while a stage is busy. The report uses means
+over all steps of a phase since this attempt began.
 """
 
 import time
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import add
+from typing import NamedTuple
 
 from coloop.runtime.run_files.events import EdgeGauge, NodeGauge, StageGauge
 
 WINDOW_STEPS = 8
 WINDOW_EVALUATIONS = 8
 WRITES = ".generate"
-"""How the names of stages end that write."""
+"""Suffix of the names of generating stages."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Work:
+class _Work(NamedTuple):
+    """Of one stage; sums over its runs."""
+
     seconds: float = 0.0
     samples: int = 0
     tokens: int = 0
-    runs: int = 0
     starved: float = 0.0
     blocked: float = 0.0
-
-    def add(self, other: "_Work") -> None:
-        self.seconds += other.seconds
-        self.samples += other.samples
-        self.tokens += other.tokens
-        self.runs += other.runs
-        self.starved += other.starved
-        self.blocked += other.blocked
+    runs: int = 1
 
 
 @dataclass(slots=True, kw_only=True)
 class _Window:
-    """What was done in a stretch of time: one step, one evaluation, or several together."""
+    """The work of one step, one evaluation, or several together."""
 
     seconds: float = 0.0
-    stages: dict[str, _Work] = field(default_factory=lambda: defaultdict(_Work))
-    edges: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    stages: dict[str, _Work] = field(default_factory=dict)
+    edges: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: "_Window") -> None:
         self.seconds += other.seconds
         for stage, work in other.stages.items():
-            self.stages[stage].add(work)
-        for edge, rows in other.edges.items():
-            self.edges[edge] += rows
+            self.add_work(stage, work)
+        self.edges.update(other.edges)
+
+    def add_work(self, stage: str, work: _Work) -> None:
+        known = self.stages.get(stage)
+        self.stages[stage] = work if known is None else _Work(*map(add, known, work))
 
 
 @dataclass(slots=True)
 class PhaseTimes:
-    """All steps of a phase that this attempt took."""
+    """All steps of a phase in this attempt."""
 
     steps: int = 0
     window: _Window = field(default_factory=_Window)
@@ -73,7 +65,7 @@ class PhaseTimes:
 
     @property
     def bottleneck(self) -> str | None:
-        """The stage that took most of the steps' time."""
+        """The stage that took most of the time."""
         return _longest(self.window)
 
 
@@ -82,7 +74,7 @@ class _Evaluations:
     """The last evaluations of one probe."""
 
     since: float
-    """When the time began over which they are spread."""
+    """Start of the time over which they are spread."""
     passes: deque[tuple[float, _Window]] = field(default_factory=deque)
     """Each with its end."""
 
@@ -93,44 +85,40 @@ class _Evaluations:
 
 
 class Pace:
-    """Work of the last steps and evaluations, by stage, by node and by edge."""
+    """Work of the last steps and evaluations, by stage, node and edge."""
 
     def __init__(
         self,
-        edges: Iterable[str] = (),
+        readers: Mapping[str, str],
+        teaching: Collection[str] = (),
         clock: Callable[[], float] = time.monotonic,
-        *,
-        readers: Mapping[str, str] | None = None,
-        teaching: Mapping[str, str] | None = None,
     ) -> None:
         """
         Args:
-            edges: keys of all edges of the loop.
-            clock: seconds that only grow.
-            readers: by the key of an edge, the node that reads it.
-            teaching: the same of edges that teach.
+            readers: by the key of each edge, the node that reads it.
+            teaching: keys of edges into teaching ports.
         """
         self._clock = clock
-        self._rows = dict.fromkeys(edges, 0)
-        self._readers = readers or {}
-        self._teaching = teaching or {}
+        self._rows = dict.fromkeys(readers, 0)
+        self._readers = readers
+        self._teaching = teaching
         self._queues: Mapping[str, int] = {}
         self._staleness: dict[str, float] = {}
         self._phase = ""
         self._steps: dict[str, deque[_Window]] = {}
         self._step_sum: _Window | None = None
-        """The phase's last steps together; None: to be summed up anew."""
-        self._phases: dict[str, PhaseTimes] = {}
+        """Sum of the phase's last steps; None: to be computed again."""
+        self.phases: dict[str, PhaseTimes] = {}
         self._last_steps: deque[float] = deque(maxlen=WINDOW_STEPS)
         self._current = _Window()
         self._evaluation: _Window | None = None
         self._evaluations: dict[str, _Evaluations] = {}
         self._began: float | None = None
 
-    # --- what is told
+    # --- input
 
     def step_began(self, phase: str) -> None:
-        """What an earlier step left that did not end is forgotten."""
+        """Forgets the work of a step that did not end."""
         self._start_clock()
         self._phase = phase
         self._step_sum = None
@@ -141,26 +129,25 @@ class Pace:
         steps = self._steps.setdefault(self._phase, deque(maxlen=WINDOW_STEPS))
         steps.append(self._current)
         self._step_sum = None
-        whole = self._phases.setdefault(self._phase, PhaseTimes())
+        whole = self.phases.setdefault(self._phase, PhaseTimes())
         whole.steps += 1
         whole.window.add(self._current)
         self._last_steps.append(seconds)
         self._current = _Window()
 
     def evaluation_began(self) -> None:
-        """Until it ends, stages and edges work for a probe."""
+        """Stages and edges work for a probe from here on."""
         self._start_clock()
         self._evaluation = _Window()
 
     def evaluation_finished(self, probe: str, stage: str, seconds: float, samples: int) -> None:
-        """The whole evaluation counts as one run of the probe's own stage, which writes what was
-        written for it."""
+        """Counts as one run of the probe's own stage, with all tokens generated for it."""
         done, self._evaluation = self._evaluation, None
         assert done is not None
         assert self._began is not None
         done.seconds = seconds
         tokens = sum(work.tokens for name, work in done.stages.items() if name.endswith(WRITES))
-        done.stages[stage].add(_Work(seconds=seconds, samples=samples, tokens=tokens, runs=1))
+        done.add_work(stage, _Work(seconds, samples, tokens))
         known = self._evaluations.setdefault(probe, _Evaluations(self._began))
         known.add(self._clock(), done)
 
@@ -176,29 +163,21 @@ class Pace:
     ) -> None:
         """
         Args:
-            starved: seconds for which it waited for what it reads.
+            starved: seconds for which it waited for its inputs.
             blocked: seconds for which it waited for its lane.
         """
-        work = _Work(
-            seconds=seconds,
-            samples=samples,
-            tokens=tokens,
-            runs=1,
-            starved=starved,
-            blocked=blocked,
-        )
-        self._open.stages[stage].add(work)
+        self._open.add_work(stage, _Work(seconds, samples, tokens, starved, blocked))
 
     def delivered(self, edge: str, rows: int) -> None:
         self._open.edges[edge] += rows
         self._rows[edge] = self._rows.get(edge, 0) + rows
 
     def queued(self, rows: Mapping[str, int]) -> None:
-        """What waits before the reader of each edge, by its key; before others nothing."""
+        """Rows that wait for the reader of each edge; 0 for edges not named."""
         self._queues = rows
 
     def learned(self, node: str, staleness: float) -> None:
-        """A learner's weights were so many versions ahead of what it learned from."""
+        """`staleness`: versions by which a learner was ahead of its rows."""
         self._staleness[node] = staleness
 
     @property
@@ -209,18 +188,17 @@ class Pace:
         if self._began is None:
             self._began = self._clock()
 
-    # --- what is read
+    # --- output
 
     @property
     def step_seconds(self) -> float | None:
-        """Mean seconds of a step over the phase's last steps; in a phase's first step those of the
-        phases before."""
+        """Mean seconds of the phase's last steps; in its first step, of the phases before."""
         last = [step.seconds for step in self._steps.get(self._phase, ())] or self._last_steps
         return sum(last) / len(last) if last else None
 
     def seconds_left(self, steps: int, evaluations: Mapping[str, int]) -> float | None:
-        """What so many steps and, by probe, so many evaluations will take; None before the first
-        step. A probe that was never read counts nothing."""
+        """Seconds that so many steps and, by probe, evaluations will take; None before the first
+        step. A probe that was never read counts as 0."""
         if self.step_seconds is None:
             return None
         left = max(steps, 0) * self.step_seconds
@@ -231,7 +209,7 @@ class Pace:
 
     @property
     def evaluation_share(self) -> float:
-        """Share of the time that went into evaluations, up to now."""
+        """Share of the time spent in evaluations, up to now."""
         now = self._clock()
         shares = [
             sum(window.seconds for _, window in known.passes) / max(now - known.since, 1e-9)
@@ -240,31 +218,27 @@ class Pace:
         return min(1.0, sum(shares))
 
     def stages(self) -> dict[str, StageGauge]:
-        """Stages of the phase, then those that only evaluations run."""
+        """Stages of the phase, and those that only evaluations run."""
         return self._beside(self._step_window())
-
-    def phases(self) -> Mapping[str, PhaseTimes]:
-        return self._phases
 
     @property
     def window_steps(self) -> int:
-        """Of how many steps `step_seconds` is the mean."""
+        """How many steps `step_seconds` is the mean of."""
         return len(self._steps.get(self._phase, ())) or len(self._last_steps)
 
     @property
     def phase_step_seconds(self) -> float | None:
-        """Mean seconds of all steps of the phase; None before its first one ended."""
-        times = self._phases.get(self._phase)
+        """Mean seconds of all steps of the phase; None before the first has ended."""
+        times = self.phases.get(self._phase)
         return times.step_seconds if times else None
 
     def stages_of(self, phase: str) -> dict[str, StageGauge]:
-        """Stages over all steps of a phase, then those that only evaluations run, over the last of
-        them."""
-        times = self._phases.get(phase)
+        """As `stages`, but over all steps of a phase."""
+        times = self.phases.get(phase)
         return self._beside(times.window if times else _Window())
 
     def nodes(self) -> dict[str, NodeGauge]:
-        """A node's rates are those of the stage that takes most of its time."""
+        """By node, with the rates of the stage that takes most of its time."""
         by_node: dict[str, dict[bool, list[StageGauge]]] = {}
         for stage, gauge in self.stages().items():
             kinds = by_node.setdefault(stage.partition(".")[0], {})
@@ -294,13 +268,12 @@ class Pace:
         return nodes
 
     def edges(self) -> dict[str, EdgeGauge]:
-        """Every edge of the loop; the phase's own rows go before those of evaluations."""
+        """Every edge; those with rows in steps have no rates of evaluations."""
         steps, evaluations = self._step_window(), self._evaluation_windows()
         return {edge: self._edge(edge, steps, evaluations) for edge in self._rows}
 
     def _edge(self, edge: str, steps: _Window, evaluations: list[_Window]) -> EdgeGauge:
-        rows = self._rows[edge]
-        in_step = steps.edges.get(edge, 0)
+        in_step = steps.edges[edge]
         in_evaluations = [
             window.edges[edge] / window.seconds for window in evaluations if edge in window.edges
         ]
@@ -308,9 +281,9 @@ class Pace:
         rate = in_step / steps.seconds if steps.seconds else None
         return EdgeGauge(
             rows_per_second=sum(in_evaluations) if evaluates else rate,
-            rows=rows,
+            rows=self._rows[edge],
             queue=self._queues.get(edge, 0),
-            staleness=self._staleness.get(self._teaching.get(edge, "")),
+            staleness=self._staleness.get(self._readers[edge]) if edge in self._teaching else None,
             evaluation=evaluates,
         )
 
@@ -331,7 +304,7 @@ class Pace:
         return self._step_sum
 
     def _evaluation_windows(self) -> list[_Window]:
-        """By probe, its last evaluations over the time that they are spread over."""
+        """By probe, its last evaluations and the time over which they are spread."""
         now = self._clock()
         windows = []
         for known in self._evaluations.values():
@@ -363,7 +336,7 @@ def _stage_gauges(window: _Window, *, evaluation: bool) -> dict[str, StageGauge]
 def _stage_gauge(work: _Work, seconds: float, *, evaluation: bool) -> StageGauge:
     """
     Args:
-        seconds: the time over which the work was done, waits and other stages included.
+        seconds: the whole time, with waits and other stages.
     """
     return StageGauge(
         seconds=work.seconds / work.runs,
@@ -382,25 +355,26 @@ def _share(seconds: float, whole: float) -> float:
     return min(1.0, seconds / whole) if whole else 0.0
 
 
-def _together(one: StageGauge, other: StageGauge) -> StageGauge:
-    """A stage that several probes ask, as its edges count it: all that they ask of it."""
-    share = one.share + other.share
-    part = one.share / share if share else 0.5
+def _together(first: StageGauge, second: StageGauge) -> StageGauge:
+    """The sum of a stage that several probes use."""
+    share = first.share + second.share
+    part = first.share / share if share else 0.5
 
-    def total(name: str, first: float = 1.0, second: float = 1.0) -> float | None:
-        """Both numbers, weighted; None where neither is known."""
-        both = ((getattr(one, name), first), (getattr(other, name), second))
-        known = [number * weight for number, weight in both if number is not None]
+    def total(name: str, *weights: float) -> float | None:
+        """The weighted sum; None if neither is known."""
+        values = (getattr(first, name), getattr(second, name))
+        pairs = zip(values, weights, strict=True)
+        known = [value * weight for value, weight in pairs if value is not None]
         return sum(known) if known else None
 
     means = ("seconds", "samples_per_second", "tokens_per_second")
     sums = ("wall_samples_per_second", "wall_tokens_per_second")
     shares = ("share", "starved", "blocked")
-    return one.model_copy(
+    return first.model_copy(
         update={
             **{name: total(name, part, 1 - part) for name in means},
-            **{name: total(name) for name in sums},
-            **{name: min(1.0, getattr(one, name) + getattr(other, name)) for name in shares},
+            **{name: total(name, 1.0, 1.0) for name in sums},
+            **{name: min(1.0, getattr(first, name) + getattr(second, name)) for name in shares},
         }
     )
 

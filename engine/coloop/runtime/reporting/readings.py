@@ -1,24 +1,16 @@
-"""What a run derives from its metrics: latest values, the best step, the triggers that fire, and
-the findings of the health checks.
+"""What a run derives from its metrics: latest values, the best step, triggers, health findings.
 
-The readings of a step count once the step is done, in the order of its plan: a step that is rolled
-back leaves no readings, and the order in which stages finish does not matter.
+Metrics of a step count when it is finished, in the order of its plan.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from coloop.runtime.health.checks import Finding, HealthChecks, Truth
 from coloop.spec.base import as_tuple
 from coloop.spec.schedule import Trigger
-
-# Triggers: conditions on metrics that start actions.
-#
-# A trigger fires once when its condition has been true for `for` readings in a row, and can fire
-# again after the condition was false. `TriggerWatch` remembers readings and returns the triggers
-# that fire; it does not carry out their actions.
 
 EVENT_NAMES = {"clip_share": "clip_fraction"}
 """Metric names in a loop that differ from those in events."""
@@ -34,7 +26,8 @@ class _Memory:
 
 @dataclass(slots=True, kw_only=True)
 class TriggerWatch:
-    """Tracks the readings of each trigger's metric, and which triggers fire."""
+    """Tracks which triggers fire: once when the condition has been true for `for` readings in a
+    row, and again after it was false."""
 
     triggers: Sequence[Trigger]
     _memories: list[_Memory] = field(default_factory=list)
@@ -46,7 +39,8 @@ class TriggerWatch:
         """Record a reading and return the triggers that it fires, in the order of the spec."""
         fired = []
         for trigger, memory in zip(self.triggers, self._memories, strict=True):
-            if _event_name(trigger.when.metric) != metric:
+            node, _, name = trigger.when.metric.partition(".")
+            if f"{node}.{EVENT_NAMES.get(name, name)}" != metric:
                 continue
             holds = _holds(trigger, memory, value)
             memory.best = value if memory.best is None else max(memory.best, value)
@@ -63,18 +57,10 @@ class TriggerWatch:
         return fired
 
     def state(self) -> list[dict[str, Any]]:
-        return [
-            {name: getattr(memory, name) for name in ("lowest", "best", "in_a_row", "has_fired")}
-            for memory in self._memories
-        ]
+        return [asdict(memory) for memory in self._memories]
 
     def load_state(self, state: Sequence[Mapping[str, Any]]) -> None:
         self._memories = [_Memory(**memory) for memory in state]
-
-
-def _event_name(metric: str) -> str:
-    node, _, name = metric.partition(".")
-    return f"{node}.{EVENT_NAMES.get(name, name)}"
 
 
 def _holds(trigger: Trigger, memory: _Memory, value: float) -> bool:
@@ -83,13 +69,10 @@ def _holds(trigger: Trigger, memory: _Memory, value: float) -> bool:
         return False
     if when.below is not None and not value < when.below:
         return False
-    if when.falls_by is not None and not (
-        memory.best is not None and value <= memory.best - when.falls_by
-    ):
+    best, lowest = memory.best, memory.lowest
+    if when.falls_by is not None and (best is None or value > best - when.falls_by):
         return False
-    return when.rises_by is None or (
-        memory.lowest is not None and value >= memory.lowest + when.rises_by
-    )
+    return when.rises_by is None or (lowest is not None and value >= lowest + when.rises_by)
 
 
 LOSS = "loss/"
@@ -146,7 +129,7 @@ class Readings:
         return f"best {self._best_metric()} {self.best:.4g}, at step {self.best_step}"
 
     def learned(self, node: str, metrics: Mapping[str, float], reasons: Mapping[str, str]) -> None:
-        """Record metrics of a step (not of an evaluation), and the causes of abnormal values."""
+        """Record metrics of a step, and the causes of abnormal values."""
         losses = (name for name in metrics if name.startswith(LOSS))
         self._taught.update(f"{node}.{name.removeprefix(LOSS)}" for name in losses)
         self._checks.hear(node, _finite(metrics), reasons)

@@ -1,8 +1,7 @@
-"""`report.json`: what was predicted against what was measured, and the last metrics.
+"""`report.json`: predicted and measured speed and memory, and the last metrics.
 
-Times are those of one phase, named `phase`: the one that took most of the run. What was measured is
-the mean of all its steps that this attempt took, without the evaluations between them. Of stages
-stands what is known on both sides, so that each number has one to be compared with.
+Times are those of the phase that took most of the run (`phase`). Measured times are means over its
+steps in this attempt, without evaluations. Stages have the numbers that are known on both sides.
 """
 
 import json
@@ -23,23 +22,19 @@ REPORT_FILE = "report.json"
 def write_report(
     folder: Path, spec: LoopSpec, session: Session, state: RunStateName, root: Path
 ) -> str:
-    """Write the report of a run that ended; its text.
-
-    Args:
-        root: folder from which the loop's relative paths are read.
-    """
+    """Write the report of a run that ended, and return its text."""
     explained = explain_estimate(spec, root=root)
     predicted = explained.estimate
-    measured = session.event_reporter.pace.phases()
+    measured = session.event_reporter.pace.phases
     main = max(measured, key=lambda name: measured[name].window.seconds, default=None)
     expected = {phase.name: phase.step_seconds for phase in explained.phases}
-    foretold = {stage.stage: stage for stage in explained.stages_in.get(main or "", ())}
+    planned = {stage.stage: stage for stage in explained.stages_in.get(main or "", ())}
     stages = session.event_reporter.pace.stages_of(main or "")
-    timed = [name for name, stage in foretold.items() if stage.seconds and name in stages]
+    timed = [name for name, stage in planned.items() if stage.seconds and name in stages]
     written = [
         name
         for name in timed
-        if foretold[name].tokens_per_second and stages[name].tokens_per_second is not None
+        if planned[name].tokens_per_second and stages[name].tokens_per_second is not None
     ]
     memory, held = _memory_of(predicted), session.event_reporter.held_bytes
     seen = [name for name in memory if name in held]
@@ -52,8 +47,8 @@ def write_report(
             "step_seconds": expected.get(main or "", predicted.step_seconds),
             "bottleneck": predicted.bottleneck,
             "phases": expected,
-            "stages": {name: foretold[name].seconds for name in timed},
-            "tokens_per_second": {name: foretold[name].tokens_per_second for name in written},
+            "stages": {name: planned[name].seconds for name in timed},
+            "tokens_per_second": {name: planned[name].tokens_per_second for name in written},
             "memory_bytes": {name: memory[name] for name in seen},
         },
         "measured": {
@@ -74,9 +69,9 @@ def write_report(
 
 
 def _memory_of(predicted: Estimate) -> dict[str, int]:
-    found: dict[str, int] = {}
+    memory: dict[str, int] = {}
     for gpu in predicted.gpus:
         for stage in dict.fromkeys(stage for part in gpu.parts for stage in part.stages):
             held = sum(part.bytes for part in gpu.parts if stage in part.stages)
-            found[stage] = max(found.get(stage, 0), held)
-    return found
+            memory[stage] = max(memory.get(stage, 0), held)
+    return memory

@@ -1,16 +1,14 @@
-"""Texts of a run for people: every so often the rows of a step, whole in a file, a few of them in
-an event. Which steps are shown is a matter of time, but for the first and the last; what is shown
-of a step is not.
+"""Samples of a run: the rows of a step in a file, a few of them in an event. The first and the last
+step are shown, and others at intervals of time.
 
-    samples/step-N.jsonl           a row a line: texts, scores, reward, group, what it answers to
-    samples/step-N.tokens.jsonl    a row a line: what the loss saw of each token of a few of them
+    samples/step-N.jsonl           a row per line: texts, scores, reward, group, parents
+    samples/step-N.tokens.jsonl    a row per line: the tokens of a few of them, as the loss saw them
 
-A line of the second: `id`, `node` (who wrote it), `by`, `port`, `algorithm` (who learned it, and
-how), then lists with an entry for each token of the completion, nothing else among them: `ids`,
-`pieces` (their text, which together is the completion), `mask` (whether the token is trained;
-what a tool said is not), and of those that the loss has `log_prob`, `advantage`, `log_ratio` (new
-policy to old), `kl` (to the reference), `entropy`, `clipped` (whether its gradient was stopped).
-`rewards` has by scorer the scores that stand at tokens, null where there is none.
+A line of the second has `id`, `node` (that generated the row), `by`, `port`, `algorithm` (that
+learned it), and lists with an entry per token of the completion: `ids`, `pieces` (text), `mask`
+(whether the token is trained; tool results are not), and those that the loss has of `log_prob`,
+`advantage`, `log_ratio` (new policy to old), `kl` (to the reference), `entropy`, `clipped` (whether
+its gradient was stopped). `rewards` has token-level scores by scorer, null where there is none.
 """
 
 import json
@@ -33,9 +31,9 @@ ROWS_IN_FILE = 64
 EVENT_TEXT = 400
 INTERVAL_SECONDS = 2.0
 DIGITS = 6
-"""Significant ones of a number of a token."""
+"""Significant digits of the numbers of a token."""
 FLAGS = ("clipped",)
-"""Numbers of tokens that are yes or no."""
+"""Boolean numbers of tokens."""
 
 
 @dataclass(eq=False)
@@ -45,7 +43,7 @@ class Samples:
     folder: Path
     storage: Storage | None = None
     _left_out: tuple[int, Unrolled, Sequence[LearnReply]] | None = field(default=None, init=False)
-    """The last step, where it came too soon after another."""
+    """The last step, if it came too soon after another."""
 
     def __post_init__(self) -> None:
         self._written_at = -INTERVAL_SECONDS
@@ -53,7 +51,7 @@ class Samples:
     def of_step(
         self, step: int, unrolled: Unrolled, replies: Sequence[LearnReply] = ()
     ) -> SampleEvent | None:
-        """The step's rows, where some time has passed since the last ones.
+        """The step's rows, unless the last ones were shown a moment ago.
 
         Args:
             replies: of the step's updates, with some rows as the losses saw them.
@@ -63,7 +61,7 @@ class Samples:
         return None if is_soon else self._shown(step, unrolled, replies)
 
     def of_last(self) -> SampleEvent | None:
-        """The rows of the last step, where they have not been shown: what a run ends with."""
+        """The rows of the last step, unless they were shown."""
         last, self._left_out = self._left_out, None
         return None if last is None else self._shown(*last)
 
@@ -88,9 +86,9 @@ class Samples:
         name = f"{FOLDER}/step-{step}"
         path = self._write(f"{name}.jsonl", rows)
         path_of_tokens = self._write(f"{name}.tokens.jsonl", tokens) if tokens else None
-        stride = max(1, len(rows) // ROWS_IN_EVENT)  # so that every writer is among them
+        stride = max(1, len(rows) // ROWS_IN_EVENT)  # some of every writer
         few = [
-            {name: _shortened(value) for name, value in row.items()}
+            {key: text[:EVENT_TEXT] if isinstance(text, str) else text for key, text in row.items()}
             for row in rows[::stride][:ROWS_IN_EVENT]
         ]
         return SampleEvent(path=path, tokens=path_of_tokens, rows=few, step=step)
@@ -106,59 +104,53 @@ class Samples:
 
 
 _Written = list[tuple[str, Row]]
-"""Rows with the nodes that wrote them."""
+"""Rows with the nodes that generated them."""
 
 
 def _written(unrolled: Unrolled) -> _Written:
-    """Rows of every writer: with reward and advantage where it was credited."""
-    found = []
+    """Rows of every writer, with reward and advantage if they were credited."""
+    written = []
     for node in dict.fromkeys(node for node, port in unrolled.tables if port == "rollouts"):
         table = unrolled.tables.get((node, "credited")) or unrolled.tables[node, "rollouts"]
         own = [row for row in table.rows if row.writer == node]
-        found += [(node, row) for row in own[:ROWS_IN_FILE]]
-    return found
+        written += [(node, row) for row in own[:ROWS_IN_FILE]]
+    return written
 
 
 def _rows(written: _Written, tables: Sequence[Table], told: set[str]) -> list[dict[str, Any]]:
+    """
+    Args:
+        told: ids of rows that have a line of tokens.
+    """
     ids = {row.id for _, row in written}
     scores = _scores(ids, tables)
-    return [
-        _row(node, row, scores[row.id], _above(row, ids), row.id in told) for node, row in written
-    ]
-
-
-def _row(
-    node: str, row: Row, scores: Mapping[str, float], above: Sequence[str], has_tokens: bool
-) -> dict[str, Any]:
-    prompt = row.scoped.get(f"{node}.prompt", row.columns.get("prompt"))
-    found = {
-        "id": row.id,
-        "node": node,
-        "prompt": prompt,
-        "completion": row.columns.get("completion"),
-        "target": row.columns.get("target", row.columns.get("answer")),
-        "scores": scores,
-        "reward": row.columns.get("reward"),
-        "advantage": row.columns.get("advantage"),
-        "group": row.group,
-        "parents": list(above) or None,
-        "round": row.round if row.round > 1 else None,
-        "finished": row.columns.get("finished"),
-        "length": row.columns.get("length"),
-        "version": row.version,
-        "has_tokens": has_tokens or None,
-    }
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _above(row: Row, ids: set[str]) -> list[str]:
-    found = [one for one in row.trail if one != row.id and one in ids]
-    return sorted(found, key=lambda one: len(row.trail[one]))
+    rows = []
+    for node, row in written:
+        above = [ancestor for ancestor in row.trail if ancestor != row.id and ancestor in ids]
+        fields = {
+            "id": row.id,
+            "node": node,
+            "prompt": row.scoped.get(f"{node}.prompt", row.columns.get("prompt")),
+            "completion": row.columns.get("completion"),
+            "target": row.columns.get("target", row.columns.get("answer")),
+            "scores": scores[row.id],
+            "reward": row.columns.get("reward"),
+            "advantage": row.columns.get("advantage"),
+            "group": row.group,
+            "parents": sorted(above, key=lambda id_: len(row.trail[id_])) or None,
+            "round": row.round if row.round > 1 else None,
+            "finished": row.columns.get("finished"),
+            "length": row.columns.get("length"),
+            "version": row.version,
+            "has_tokens": True if row.id in told else None,
+        }
+        rows.append({name: value for name, value in fields.items() if value is not None})
+    return rows
 
 
 def _scores(ids: set[str], tables: Sequence[Table]) -> dict[str, dict[str, float]]:
-    """By row and scorer; where it scored what was made of the row, the mean of that."""
-    said: dict[str, dict[str, list[float]]] = {one: {} for one in ids}
+    """By row and scorer; if only descendants of the row were scored, their mean."""
+    by_row: dict[str, dict[str, list[float]]] = {row_id: {} for row_id in ids}
     for table in tables:
         scorer, rows = table.scorer, {row.id: row for row in table.rows}
         if scorer is None:
@@ -171,13 +163,14 @@ def _scores(ids: set[str], tables: Sequence[Table]) -> dict[str, dict[str, float
             if row_id in ids:
                 own.setdefault(row_id, []).append(float(score))
             above = rows[row_id].trail if row_id in rows else ()
-            for one in (one for one in above if one in ids and one != row_id):
-                below.setdefault(one, []).append(float(score))
+            for ancestor in above:
+                if ancestor in ids and ancestor != row_id:
+                    below.setdefault(ancestor, []).append(float(score))
         for row_id, scores in {**below, **own}.items():
-            said[row_id][scorer] = scores
+            by_row[row_id][scorer] = scores
     return {
         row_id: {scorer: sum(scores) / len(scores) for scorer, scores in by_scorer.items()}
-        for row_id, by_scorer in said.items()
+        for row_id, by_scorer in by_row.items()
     }
 
 
@@ -215,7 +208,3 @@ def _token_line(
         "mask": row.loss_mask.tolist(),
         **({"rewards": rewards} if rewards else {}),
     }
-
-
-def _shortened(value: Any) -> Any:
-    return value[:EVENT_TEXT] if isinstance(value, str) else value

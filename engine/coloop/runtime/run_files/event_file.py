@@ -1,10 +1,9 @@
-"""`events.jsonl` as it lies on disk: what of it can be read, and what may be cut.
+"""`events.jsonl` on disk: what can be read, and what may be cut.
 
-A line is an event where it is a JSON object with a `type` in words and a `seq` of 1 or more. What
-is not stays where it is, byte for byte, and nobody stumbles over it; the numbering goes on after
-the largest `seq` that can be read. Only the end is repaired: a last line without its end was not
-written whole and is cut, or gets its end where nothing else is missing; zeros behind it are what a
-file system leaves where the power went.
+An event is a line with a JSON object that has a string `type` and a `seq` of 1 or more. Other lines
+stay as they are and are skipped; numbering continues after the largest readable `seq`. Only the end
+is repaired: a last line without a line break is cut, or completed if only the break is missing.
+Zeros after it are what a file system leaves after a power cut.
 """
 
 import json
@@ -16,7 +15,7 @@ from typing import IO, Any, Final
 
 EVENT_FILE: Final = "events.jsonl"
 LARGEST: Final = 2**63 - 1
-"""Of a `seq` or an `attempt`: what databases and browsers' servers can keep."""
+"""Largest `seq` or `attempt`: what a database can store."""
 DAMAGED: Final = "events.damaged"
 """Code of the alert."""
 LOST: Final = f"{EVENT_FILE} is missing: earlier events of the run are lost"
@@ -25,17 +24,17 @@ MOST_NAMED: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbering:
-    """Where an event file stands."""
+    """Last numbers of an event file."""
 
     seq: int = 0
-    """The largest that can be read; 0: none can."""
+    """The largest readable one; 0: none."""
     attempt: int = 0
     damaged: tuple[int, ...] = ()
-    """Numbers of the lines that are no events, from 1."""
+    """Line numbers of invalid events, from 1."""
 
 
 def event_of(line: bytes) -> dict[str, Any] | None:
-    """The event of a line; None for what is none."""
+    """The event of a line; None if it is invalid."""
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
@@ -46,12 +45,17 @@ def event_of(line: bytes) -> dict[str, Any] | None:
 
 
 def read_events(path: Path, after: int = 0) -> list[dict[str, Any]]:
-    """Events of a file with a `seq` above `after`; what is no event, or not whole, is left out."""
-    return [event for _, event in lines_of(path) if event is not None and event["seq"] > after]
+    """Valid events of a file with a `seq` above `after`."""
+    return [event for event in events_of(path) if event["seq"] > after]
+
+
+def events_of(path: Path) -> Iterator[dict[str, Any]]:
+    """Valid events of a file, one at a time."""
+    return (event for _, event in lines_of(path) if event is not None)
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """The number of each line that has an end and is not empty, with its event."""
+    """The number of each complete line that is not empty, with its event."""
     if not path.is_file():
         return
     with path.open("rb") as file:
@@ -61,14 +65,14 @@ def lines_of(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
 
 
 def torn_bytes(path: Path) -> int:
-    """How many bytes at the end of a file were not written whole."""
+    """How many bytes at the end of a file belong to an incomplete line."""
     with path.open("rb") as file:
         line = _last_line(file, file.seek(0, os.SEEK_END))
     return 0 if line.endswith(b"\n") else len(line) - len(_whole_event(line).rstrip(b"\n"))
 
 
 def repair(path: Path) -> Numbering:
-    """Where a file stands, once a last line without its end is cut or completed."""
+    """Cut or complete a last line without a line break; returns where the file then stands."""
     if not path.exists():
         return Numbering()
     with path.open("r+b") as file:
@@ -86,7 +90,7 @@ def repair(path: Path) -> Numbering:
 
 
 def _whole_event(line: bytes) -> bytes:
-    """A line that has its end; of another one the event that it holds, or nothing."""
+    """A complete line; of an incomplete one the event in it, or nothing."""
     if line.endswith(b"\n"):
         return line
     line = line.rstrip(b"\0")
@@ -94,7 +98,7 @@ def _whole_event(line: bytes) -> bytes:
 
 
 def _cut_end(file: IO[bytes], rest_of: Callable[[bytes], bytes]) -> bytes:
-    """Cut lines from the end of a file, up to one of which something stays; what stays of it."""
+    """Cut lines from the end of a file up to one of which something stays; returns that rest."""
     size = end = file.seek(0, os.SEEK_END)
     rest = line = b""
     while end and not rest:
@@ -121,14 +125,12 @@ def damaged_words(lines: Sequence[int]) -> str:
     )
 
 
-# `gauges.jsonl`: how a run stood at the end of its steps, for a replay; a line for each.
+# `gauges.jsonl`: the contents of `gauges.json` after steps, evaluations and the run, for replays.
 #
-#     {"seq": 812, "attempt": 1, "step": 40, "gauges": {...}}    seq: the newest event there was
+#     {"seq": 812, "attempt": 1, "step": 40, "gauges": {...}}    seq: of the newest event then
 #
-# `gauges` is what `gauges.json` held at that moment. Lines are in the order of `seq`, as events
-# are: where an attempt does steps again, its lines come later, and those count. A line is written
-# when a step, an evaluation or the run ends; of late steps only every second, fourth, ... has one
-# (`has_line`), so that the file grows with the logarithm of the steps.
+# If an attempt repeats steps, its later lines count. Of late steps only every second, fourth, ...
+# has a line (`has_line`), so that the file grows with the logarithm of the steps.
 
 GAUGE_LINES: Final = "gauges.jsonl"
 EACH_BELOW_BITS: Final = 12
@@ -137,24 +139,23 @@ BLOCK_BYTES: Final = 64 * 1024
 
 
 def has_line(step: int) -> bool:
-    """Whether how the run stands at the end of a step is kept."""
+    """Whether the gauges after this step are kept."""
     stride = 1 << max(0, step.bit_length() - EACH_BELOW_BITS)
     return step % stride == 0
 
 
 def cut_end(file: IO[bytes], last_seq: int) -> int:
-    """Cut what was not written whole, and lines of events that are lost; the `seq` of the last line
-    that stays, 0 where none does.
+    """Cut an incomplete last line and lines of lost events; returns the last `seq` left, or 0.
 
     Args:
         file: open for reading and writing.
-        last_seq: of the newest event that can be read.
+        last_seq: of the newest readable event.
     """
     return _seq_of(_cut_end(file, lambda line: line if 1 <= _seq_of(line) <= last_seq else b""))
 
 
 def _seq_of(line: bytes) -> int:
-    """0 for what is no whole line."""
+    """0 for an incomplete or invalid line."""
     try:
         seq = json.loads(line)["seq"] if line.endswith(b"\n") else 0
     except (ValueError, RecursionError, KeyError, TypeError):
@@ -163,7 +164,7 @@ def _seq_of(line: bytes) -> int:
 
 
 def _last_line(file: IO[bytes], end: int) -> bytes:
-    """The last line before a place of the file, with its end if it has one."""
+    """The last line before a position of the file, with its line break if it has one."""
     block = b""
     while len(block) < end and b"\n" not in block[:-1]:
         size = min(end, len(block) + BLOCK_BYTES)

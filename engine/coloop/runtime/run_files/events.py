@@ -8,7 +8,7 @@ shapes and nothing of who writes or reads them.
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -208,12 +208,6 @@ RunEvent = Annotated[
     | LogEvent,
     Field(discriminator="type"),
 ]
-
-EVENT_TYPES: dict[str, type[Event]] = {
-    kind.model_fields["type"].default: kind for kind in get_args(get_args(RunEvent)[0])
-}
-
-EVENT_ADAPTER: TypeAdapter[RunEvent] = TypeAdapter(RunEvent)
 
 
 class Progress(_Message):

@@ -1,9 +1,7 @@
-"""The run folder's writer: numbers durable events, keeps the latest gauges, hands both to the
-sinks.
+"""Writes events and gauges into the run folder and passes them to sinks.
 
-Observers never stop a run: a sink that fails is dropped with one line in the log. The event file is
-the truth of a run; the recorder is its only writer while the run is alive, and continues the
-numbering of a file that an earlier attempt left (`event_file`).
+A sink that fails is dropped with a line in the log and never stops the run. While a run is alive,
+its recorder is the only writer of the event file; it continues the numbering of earlier attempts.
 """
 
 import json
@@ -37,23 +35,12 @@ LONGEST_MARKED_BYTES = 8 * 1024
 LONGEST_TEXT = 1000
 
 
-class Sink:
-    """Takes what a run says, and must return at once; this one tells nobody."""
-
-    def event(self, line: str) -> None: ...
-
-    def gauges(self, text: str) -> None: ...
-
-    def step_gauges(self, line: str) -> None: ...
-
-    def report(self, text: str) -> None: ...
-
-    def close(self) -> None: ...
+Sink = Callable[[str, str], None]
+"""Called with `event`, `gauges`, `step_gauges` or `report`, and its JSON text; returns at once."""
 
 
-class JsonlSink(Sink):
-    """`events.jsonl` and `gauges.jsonl`, appended line by line, and `gauges.json`, replaced
-    whole."""
+class JsonlFiles:
+    """`events.jsonl` and `gauges.jsonl`, to which lines are appended, and `gauges.json`."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / EVENT_FILE
@@ -62,7 +49,7 @@ class JsonlSink(Sink):
         self._step_gauges: FileIO | None = None
 
     def event(self, line: str) -> None:
-        """Raises `StorageFull` where there is no room for all of it; then nothing of it is left."""
+        """Raises `StorageFull` if there is no room for all of it; then nothing of it is left."""
         data = f"{line}\n".encode()
         try:
             _append(self._events, data)
@@ -79,14 +66,13 @@ class JsonlSink(Sink):
         aside.replace(self._gauges)
 
     def step_gauges(self, line: str) -> None:
-        """Raises `OSError` where it cannot be written; then nothing of it is left."""
+        """Raises `OSError` if it cannot be written; then nothing of it is left."""
         if self._step_gauges is None:
             self._step_gauges = (self._path.parent / GAUGE_LINES).open("ab", buffering=0)
         _append(self._step_gauges, f"{line}\n".encode())
 
     def settle(self) -> None:
-        """What was written is on the disk, where the file system can be asked for that."""
-        with suppress(OSError):
+        with suppress(OSError):  # some file systems cannot sync
             os.fsync(self._events.fileno())
 
     def close(self) -> None:
@@ -97,7 +83,7 @@ class JsonlSink(Sink):
 
 
 def _append(file: FileIO, data: bytes) -> None:
-    """Write all of the data, or on an error nothing of it."""
+    """Write all of the data, or on an error nothing."""
     before = os.fstat(file.fileno()).st_size
     try:
         rest = memoryview(data)
@@ -109,49 +95,43 @@ def _append(file: FileIO, data: bytes) -> None:
         raise
 
 
-class MarkedLinesSink(Sink):
-    """Marked lines on standard output, for a launcher that follows a remote job's log.
+def print_marked(kind: str, text: str) -> None:
+    """The sink of a launcher that follows a remote job's log: marked lines on standard output.
 
-    A line is one write of at most 8 KiB. Of a longer event what lies in files of the run is left
-    out; of longer gauges the stages, then the edges, then the nodes.
+    A line is one write of at most 8 KiB. A longer event loses what is in files of the run as well;
+    longer gauges lose the stages, then the edges, then the nodes.
     """
-
-    def event(self, line: str) -> None:
-        self._write(line if _fits(line) else _shortened(line))
-
-    def gauges(self, text: str) -> None:
-        self._write(_gauges_line({"type": "gauges", "gauges": json.loads(text)}))
-
-    def step_gauges(self, line: str) -> None:
-        self._write(_gauges_line({"type": "step_gauges", **json.loads(line)}))
-
-    def report(self, text: str) -> None:
-        report = json.loads(text)
-        line = json.dumps({"type": "report", "report": report})
-        if not _fits(line):
-            line = json.dumps({"type": "report", "report": {**report, "metrics": {}}})
-        self._write(line)
-
-    def _write(self, line: str) -> None:
-        sys.stdout.write(f"{MARK}{line}\n")
-        sys.stdout.flush()
+    match kind:
+        case "event":
+            line = text if _fits(text) else _shortened(text)
+        case "gauges":
+            line = _gauges_line({"type": "gauges", "gauges": json.loads(text)})
+        case "step_gauges":
+            line = _gauges_line({"type": "step_gauges", **json.loads(text)})
+        case _:
+            report = json.loads(text)
+            line = json.dumps({"type": kind, kind: report})
+            if not _fits(line):
+                line = json.dumps({"type": kind, kind: {**report, "metrics": {}}})
+    sys.stdout.write(f"{MARK}{line}\n")
+    sys.stdout.flush()
 
 
 def _fits(line: str) -> bool:
     return len(line.encode()) + len(MARK) + 1 <= LONGEST_MARKED_BYTES
 
 
-def _gauges_line(told: dict[str, Any]) -> str:
-    line = json.dumps(told)
+def _gauges_line(message: dict[str, Any]) -> str:
+    line = json.dumps(message)
     for part in ("stages", "edges", "nodes"):
         if not _fits(line):
-            told["gauges"][part] = {}
-            line = json.dumps(told)
+            message["gauges"][part] = {}
+            line = json.dumps(message)
     return line
 
 
 def _shortened(line: str) -> str:
-    """A long event without what lies in files of the run, and then without its long texts."""
+    """A long event without what files of the run contain, then without its long texts."""
     event = json.loads(line)
     for name in ("rows", "detail", "metrics", "changes"):
         if not _fits(json.dumps(event)) and name in event:
@@ -166,31 +146,14 @@ def _shortened(line: str) -> str:
 
 
 def _end_of(value: object) -> object:
-    """Of a traceback the end matters; lists of repairs are left out."""
+    """The end of a text, as of a traceback; lists, as of fixes, are left out."""
     if isinstance(value, str):
         return value[-LONGEST_TEXT:]
     return [] if isinstance(value, list) else value
 
 
-class CallbackSink(Sink):
-    """Hands events and gauges to a function of the same process (the terminal display)."""
-
-    def __init__(self, on_event: Callable[[str, str], None]) -> None:
-        """
-        Args:
-            on_event: told of `event` or `gauges`, and their JSON text.
-        """
-        self._on_event = on_event
-
-    def event(self, line: str) -> None:
-        self._on_event("event", line)
-
-    def gauges(self, text: str) -> None:
-        self._on_event("gauges", text)
-
-
 class Recorder:
-    """Numbers and writes what a run says."""
+    """Numbers and writes the events and gauges of a run."""
 
     def __init__(self, folder: Path, run_id: str, sinks: Sequence[Sink] = ()) -> None:
         self.folder = folder
@@ -201,22 +164,21 @@ class Recorder:
         self.seq = before.seq
         self.attempt = before.attempt + 1
         self.damaged = before.damaged
-        """Lines of earlier attempts that are no events; they stay as they are."""
-        self._file = JsonlSink(folder)
+        """Invalid lines of earlier attempts."""
+        self._files = JsonlFiles(folder)
         self._sinks: list[Sink] = list(sinks)
         self._gauges_at = 0.0
 
     def record(self, event: Event) -> None:
-        """Write one durable event; raises `StorageFull` where there is no room for it."""
+        """Write one durable event; raises `StorageFull` if the disk is full."""
         number = {"seq": self.seq + 1, "attempt": self.attempt}
         whole = event.model_copy(update={"at": utc_now(), "run": self.run_id, **number})
         line = whole.model_dump_json(exclude_none=True)
-        self._file.event(line)
+        self._files.event(line)
         self.seq += 1
         if isinstance(event, CheckpointEvent | RunStateEvent):
-            self._file.settle()
-        for sink in list(self._sinks):
-            self._tell(sink, "event", line)
+            self._files.settle()
+        self._tell("event", line)
 
     def gauges_are_due(self) -> bool:
         """Whether enough time has passed since the last gauges."""
@@ -226,36 +188,32 @@ class Recorder:
         self._gauges_at = time.monotonic()
         text = gauges.model_dump_json(exclude_none=True)
         try:
-            self._file.gauges(text)
+            self._files.gauges(text)
         except OSError as error:
             logger.warning("gauges were not written: %s", error)
-        for sink in list(self._sinks):
-            self._tell(sink, "gauges", text)
+        self._tell("gauges", text)
 
     def keep_gauges(self, step: int, gauges: Gauges) -> None:
-        """Append the gauges at the end of a step to those that a replay reads."""
+        """Append the gauges after a step to those for replays."""
         kept = StepGauges(seq=self.seq, attempt=self.attempt, step=step, gauges=gauges)
         line = kept.model_dump_json(exclude_none=True)
         try:
-            self._file.step_gauges(line)
+            self._files.step_gauges(line)
         except OSError as error:
             logger.warning("gauges of step %d were not written: %s", step, error)
-        for sink in list(self._sinks):
-            self._tell(sink, "step_gauges", line)
+        self._tell("step_gauges", line)
 
     def report(self, text: str) -> None:
-        for sink in list(self._sinks):
-            self._tell(sink, "report", text)
+        self._tell("report", text)
 
     def close(self) -> None:
-        for sink in (self._file, *self._sinks):
-            sink.close()
+        self._files.close()
 
-    def _tell(self, sink: Sink, what: str, text: str) -> None:
-        try:
-            getattr(sink, what)(text)
-        except Exception as error:
-            self._sinks.remove(sink)
-            logger.warning(
-                ("%s no longer receives events of the run: %s"), type(sink).__name__, error
-            )
+    def _tell(self, kind: str, text: str) -> None:
+        for sink in list(self._sinks):
+            try:
+                sink(kind, text)
+            except Exception as error:
+                self._sinks.remove(sink)
+                name = getattr(sink, "__name__", type(sink).__name__)
+                logger.warning("%s no longer receives events of the run: %s", name, error)

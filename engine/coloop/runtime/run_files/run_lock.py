@@ -1,22 +1,20 @@
-"""One writer a run: who writes into a run folder holds `run.lock` in it from before the first byte
-until after the last.
+"""A run folder has one writer, which holds `run.lock` from before the first byte until after the
+last.
 
-    take ── flock(run.lock) ──> is ours? ── no ──────────────────────> RunBusy
+    take ── flock(run.lock) ──> acquired? ── no ────────────────────────────> RunBusy
                                    │ yes
-            whom does the file name? ── another machine, seen lately ─> RunBusy
-                                   │ nobody, or somebody who is gone
-            our name into it, and its time anew every few seconds
+            whom does the file name? ── a process that may still be alive ──> RunBusy
+                                   │ nobody, or a dead process
+            write our name into it, and touch it every few seconds
 
-The system frees a lock with its process, however that ends, and a child that is forked closes its
-copy of the file, so the lock never outlives its holder. Where locks do not reach (a file system
-without them, or one that keeps them to each machine), what the file says decides: of a process of
-this machine, whether it lives and is the one that wrote the line; of another machine, whether the
-file's time is younger than `SILENT_SECONDS`. The file is never removed: a lock on a file that is
-gone keeps nobody out.
+The system releases a lock with its process, and a forked child closes its copy of the file. On file
+systems without locks, or with locks per machine, the content of the file decides: of a process of
+this machine, whether it is alive and wrote the line; of another machine, whether the file was
+touched within `SILENT_SECONDS`. The file is never removed, as a lock on a removed file excludes
+nobody.
 
-What it does not see: a holder on another machine that stood still for longer (a suspended machine,
-a stopped process) where locks do not reach from one machine to the other; and clocks of machines
-that differ by more than that.
+Not detected, where locks do not work across machines: a holder that is suspended for longer than
+that, and clocks that differ by more.
 """
 
 import errno
@@ -34,22 +32,19 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 
 from coloop.errors import RunBusy
 
 LOCK_FILE = "run.lock"
 PATIENCE_SECONDS = 1.0
-"""How long `take` waits for somebody who holds the lock for a moment only."""
+"""How long `take` waits for a lock that is held only briefly."""
 LIFE_SIGN_SECONDS = 5.0
-"""Between two signs of life of a holder."""
+"""Between two touches of the file by its holder."""
 SILENT_SECONDS = 60.0
-"""Without a sign of life after which a holder on another machine counts as gone: twelve signs that
-did not come, and about as long as somebody waits who goes on elsewhere after a machine has died."""
+"""Without a touch, after which a holder on another machine counts as dead."""
 TURN_SECONDS = 0.05
 SETTLE_SECONDS = 0.5
-"""Where there are no locks: from writing our name to reading it back, so that of several who begin
-at once the last one counts."""
+"""Without locks: from writing our name to reading it back, so that the last of several wins."""
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 MOST_BYTES = 4096
 FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -57,19 +52,19 @@ FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who writes into a run folder."""
+    """The writer of a run folder."""
 
     host: str
     pid: int
-    """0: it has not said who it is."""
+    """0: unknown."""
     started: int
-    """When the process began, in clock ticks after the start of its machine; 0: not known."""
+    """Start of the process in clock ticks after the boot of its machine; 0: unknown."""
     since: str
     """UTC, ISO 8601."""
     kernel: str = ""
-    """Which start of which machine."""
+    """Identifies a boot of a machine."""
     pids: str = ""
-    """The namespace in which `pid` counts."""
+    """The namespace of `pid`."""
 
     @property
     def words(self) -> str:
@@ -78,7 +73,7 @@ class Holder:
 
 
 class RunLock:
-    """The lock of one run folder, taken once at a time; as a context it is taken and released."""
+    """The lock of one run folder; also a context manager."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -90,19 +85,14 @@ class RunLock:
         self.take()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
     def take(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        """Hold the folder, which must be there.
+        """Lock the folder, which must exist.
 
         Raises:
-            RunBusy: somebody else holds it; nothing was written.
+            RunBusy: another process holds it; nothing was written.
         """
         assert self._file is None
         until = time.monotonic() + patience_seconds
@@ -117,7 +107,6 @@ class RunLock:
         self._sign_later(self._file)
 
     def release(self) -> None:
-        """Let others write; nothing where it is not held."""
         file, self._file = self._file, None
         if file is not None:
             if self._sign is not None:
@@ -127,7 +116,6 @@ class RunLock:
             os.close(file)
 
     def _sign_later(self, file: int) -> None:
-        """The next sign of life, unless the lock is released before."""
         if self._file == file:
             self._sign = threading.Timer(LIFE_SIGN_SECONDS, self._give_sign, [file])
             self._sign.name, self._sign.daemon = "run-lock", True
@@ -157,12 +145,12 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 def holder(folder: Path) -> Holder | None:
-    """Who writes into a run folder; None: nobody. Writes nothing."""
+    """The writer of a run folder, or None. Writes nothing."""
     try:
         file = os.open(folder / LOCK_FILE, os.O_RDONLY | FLAGS)
     except FileNotFoundError:
         return None
-    except OSError:  # it cannot be told, so somebody may
+    except OSError:
         return UNKNOWN
     try:
         named = _read(file)
@@ -176,11 +164,11 @@ def holder(folder: Path) -> Holder | None:
 
 
 def patient_holder(folder: Path, patience_seconds: float = PATIENCE_SECONDS) -> Holder | None:
-    """As `holder`, of somebody who does not hold it for a moment only."""
+    """As `holder`, but ignores one that holds it only briefly."""
     until = time.monotonic() + patience_seconds
-    while (found := holder(folder)) is not None and time.monotonic() < until:
+    while (current := holder(folder)) is not None and time.monotonic() < until:
         time.sleep(TURN_SECONDS)
-    return found
+    return current
 
 
 def is_held(folder: Path) -> bool:
@@ -206,27 +194,23 @@ def _taken(folder: Path) -> int:
         try:
             is_locked = _lock(file, fcntl.LOCK_EX)
         except BlockingIOError:
-            raise _busy(folder, named or UNKNOWN) from None
+            raise RunBusy(busy_words(folder, named or UNKNOWN)) from None
         named = _read(file)
         if named is not None and _lives(named, file, is_locked):
-            raise _busy(folder, named)
+            raise RunBusy(busy_words(folder, named))
         if not _is_at(path, file):
-            raise _busy(folder, UNKNOWN)
+            raise RunBusy(busy_words(folder, UNKNOWN))
         _write(file, is_locked)
         if not is_locked and not _is_still_ours(file):
-            raise _busy(folder, _read(file) or UNKNOWN)
+            raise RunBusy(busy_words(folder, _read(file) or UNKNOWN))
     except BaseException:
         os.close(file)
         raise
     return file
 
 
-def _busy(folder: Path, by: Holder) -> RunBusy:
-    return RunBusy(busy_words(folder, by))
-
-
 def busy_words(folder: Path, by: Holder) -> str:
-    """Who writes into a run folder, and what to do."""
+    """The writer of a run folder, and what to do."""
     stop = f"`kill -INT {by.pid}` there" if by.pid else "end it"
     return (
         f"{folder} is being written by another process: {by.words}. A run has one writer: stop "
@@ -236,7 +220,11 @@ def busy_words(folder: Path, by: Holder) -> str:
 
 
 def _lock(file: int, how: int) -> bool:
-    """False where the file system has no locks; `BlockingIOError` where somebody has it."""
+    """False if the file system has no locks.
+
+    Raises:
+        BlockingIOError: another process holds the lock.
+    """
     try:
         fcntl.flock(file, how | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -249,10 +237,10 @@ def _lock(file: int, how: int) -> bool:
 
 
 def _lives(named: Holder, file: int, is_locked: bool) -> bool:
-    """Whether whom the file names still writes.
+    """Whether the process that the file names may still write.
 
     Args:
-        is_locked: by us, so that nobody of this machine holds it.
+        is_locked: by us, so that no process of this machine holds it.
     """
     here = _own_name()
     if named.kernel == here.kernel:
@@ -275,7 +263,7 @@ def _is_running(named: Holder) -> bool:
 
 
 def _state_of(pid: int) -> tuple[str, int]:
-    """State and start of a process, as the system tells; ("", 0) where it does not."""
+    """State and start of a process; ("", 0) if the system does not say."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         fields = text.rpartition(")")[2].split()
@@ -291,12 +279,12 @@ def _own_name() -> Holder:
         pid=os.getpid(),
         started=_state_of(os.getpid())[1],
         since=since,
-        kernel=_told(Path("/proc/sys/kernel/random/boot_id").read_text) or platform.node(),
-        pids=_told(partial(os.readlink, "/proc/self/ns/pid")),
+        kernel=_text_or_empty(Path("/proc/sys/kernel/random/boot_id").read_text) or platform.node(),
+        pids=_text_or_empty(partial(os.readlink, "/proc/self/ns/pid")),
     )
 
 
-def _told(read: Callable[[], str]) -> str:
+def _text_or_empty(read: Callable[[], str]) -> str:
     try:
         return read().strip()
     except OSError:
@@ -304,17 +292,16 @@ def _told(read: Callable[[], str]) -> str:
 
 
 def _read(file: int) -> Holder | None:
-    """Whom the file names; None where it names nobody that could be understood."""
+    """The process that the file names; None if it names none."""
     try:
-        told = json.loads(os.pread(file, MOST_BYTES, 0).partition(b"\n")[0])
-        own = asdict(UNKNOWN)
-        return Holder(**{name: type(value)(told[name]) for name, value in own.items()})
+        line = json.loads(os.pread(file, MOST_BYTES, 0).partition(b"\n")[0])
+        return Holder(**{name: type(value)(line[name]) for name, value in asdict(UNKNOWN).items()})
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
 
 
 def _write(file: int, is_locked: bool) -> None:
-    """Our name; where a lock holds, it may be missing for want of room."""
+    """Write our name; on a full disk it may be missing if the file is locked."""
     line = json.dumps(asdict(_own_name())).encode() + b"\n"
     try:
         os.pwrite(file, line, 0)
@@ -332,7 +319,6 @@ def _is_still_ours(file: int) -> bool:
 
 
 def _is_at(path: Path, file: int) -> bool:
-    """Whether the path still names this file."""
     try:
         return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(file))
     except OSError:

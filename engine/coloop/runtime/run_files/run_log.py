@@ -1,5 +1,4 @@
-"""`engine.log`: what the engine's processes have to say besides events, in the run folder. It only
-watches: where the disk is full, lines are lost and nobody else stumbles."""
+"""`engine.log`: the log of the engine's processes. On a full disk lines are lost."""
 
 import logging
 import sys
@@ -10,10 +9,7 @@ LOG_FILE = "engine.log"
 
 
 class RunLog(logging.FileHandler):
-    """Appends to a file for as long as there is room."""
-
     def handleError(self, record: logging.LogRecord) -> None:
-        """A line that could not be written is lost; other mistakes are told as ever."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handleError(record)
 
@@ -23,7 +19,7 @@ class RunLog(logging.FileHandler):
 
 
 def log_into(path: Path) -> logging.Handler:
-    """Add what this process logs to a file, from now on."""
+    """Append this process's log to a file from now on."""
     handler = RunLog(path, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.getLogger("coloop").addHandler(handler)

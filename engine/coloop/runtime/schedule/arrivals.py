@@ -1,12 +1,10 @@
-"""Compares what comes to a stage with what the plan is certain of: nobody learns or scores nothing
-without a word.
+"""Compares the rows that reach a stage with what the plan guarantees. Missing rows are an alert, or
+an error if the phase runs the stage for the first time.
 
     plan: `exact.score` gets at least 32 rows over `actor.rollouts->exact.rollouts`
-    step: none came  ──> an alert at once; an error where the phase first runs the stage
 
-Only rows that are bound to come are missed. What may legally be empty (a buffer, a filter, pairs, a
-refill that gives up, a learner that pauses) has a least count of 0 in the plan. Probes are not
-looked at.
+Inputs that may be empty (a buffer, a filter, pairs, a refill that gives up, a learner that pauses)
+have a least count of 0 in the plan. Probes are not checked.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,23 +19,23 @@ from coloop.spec.graph import Edge
 
 CODE = "rows.missing"
 Key = tuple[str, str | None, str]
-"""Stage, edge and what was missed."""
+"""Stage, edge and what the rows have not done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """Rows that were bound to come and did not."""
+    """Guaranteed rows that are missing."""
 
     stage: str
     node: str
     edge: str | None
-    """The edge that brought nothing; None where all of them did and their rows do not meet."""
+    """The edge that brought nothing; None if all edges have rows, which do not match."""
     what: str
-    """`came`, `met`, `reached` or `referenced`: what the rows have not done."""
+    """What the rows have not done: `came`, `met`, `reached` or `referenced`."""
     message: str
     hint: str
     may_come: bool = False
-    """The learner has written nothing that could be reached: it may do so in a later step."""
+    """The learner has generated no rows yet; it may in a later step."""
 
     @property
     def key(self) -> Key:
@@ -45,23 +43,22 @@ class Missing:
 
 
 class Arrivals:
-    """What was missed so far, over the steps of a run."""
+    """What was missing so far, over the steps of a run."""
 
     def __init__(self, edges: Iterable[Edge]) -> None:
         self._edges = {edge.key: edge for edge in edges}
         self._missed: set[Key] = set()
-        """What was told and has not come since."""
+        """Reported, and not arrived since."""
         self._known: dict[str, None] = {}
-        """`phase/stage` that have run before; an error would take a run's work with it."""
+        """`phase/stage` that have run before: an error would now end a run that works."""
 
     def of_step(self, expected: Sequence[StageRows]) -> "StepArrivals":
         return StepArrivals(self._edges, expected)
 
     def note(self, stage: Stage, whats: Sequence[str], missing: Sequence[Missing]) -> list[Missing]:
-        """What of this was not missed in the stage's last run already; what has come again is told
-        anew when it stays away."""
-        fresh = [one for one in missing if one.key not in self._missed]
-        still = {one.key for one in missing}
+        """Those that were not missing in the stage's last run."""
+        fresh = [rows for rows in missing if rows.key not in self._missed]
+        still = {rows.key for rows in missing}
         self._missed = {
             key
             for key in self._missed
@@ -70,22 +67,18 @@ class Arrivals:
         return fresh
 
     def check_first(self, missing: Sequence[Missing], phase: str) -> None:
-        """Raises `RowsMissing` where the phase runs the stage for the first time: what is bound to
-        come and does not will never come. A learner that wrote nothing, as nobody asked it yet, is
-        idle."""
-        for one in missing:
-            if not one.may_come and f"{phase}/{one.stage}" not in self._known:
-                raise RowsMissing(one.message, one.node, one.stage, one.hint)
+        """Raises `RowsMissing` if the phase runs the stage for the first time: the rows would be
+        missing in every step."""
+        for rows in missing:
+            if not rows.may_come and f"{phase}/{rows.stage}" not in self._known:
+                raise RowsMissing(rows.message, rows.node, rows.stage, rows.hint)
 
     def step_finished(self, phase: str, step: "StepArrivals") -> None:
         """The stages of the step are no longer new to their phase."""
         self._known.update(dict.fromkeys(f"{phase}/{stage}" for stage in step.stages))
 
     def state(self) -> dict[str, Any]:
-        return {
-            "arrivals": list(self._known),
-            "missed": sorted(self._missed, key=str),
-        }
+        return {"arrivals": list(self._known), "missed": sorted(self._missed, key=str)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._known = dict.fromkeys(state["arrivals"])
@@ -102,7 +95,7 @@ class StepArrivals:
 
     def __init__(self, edges: Mapping[str, Edge], expected: Sequence[StageRows]) -> None:
         self._edges = edges
-        self._expected = {one.stage: one for one in expected}
+        self._expected = {rows.stage: rows for rows in expected}
         self._came: dict[tuple[str, str], int] = {}
 
     @property
@@ -110,30 +103,39 @@ class StepArrivals:
         return self._expected
 
     def stage_starts(self, stage: Stage, step_context: StepContext) -> list[Missing]:
-        expected = self._expected.get(stage.name)
-        if expected is None or step_context.turn > 1:
+        """Edges over which nothing came."""
+        expected = self._expecting(stage, step_context)
+        if expected is None:
             return []
-        found = []
+        missing = []
         for key in stage.edges:
-            edge = self._edges[key]
+            edge, rows = self._edges[key], expected.edges.get(key)
             came = self._came.get((edge.source.node, edge.source.port))
-            rows = expected.edges.get(key)
-            if rows is None or not rows.least or came or _may_be_none(edge, came):
-                continue
-            found.append(_nothing_over(edge, stage, rows.text, has_run=came is not None))
-        return found
+            # credit gives no returns if nothing has a score or all is masked, and reports it
+            may_be_none = edge.source.port == RETURNS and came is not None
+            if rows is not None and rows.least and not came and not may_be_none:
+                missing.append(_nothing_over(edge, stage, rows.text, has_run=came is not None))
+        return missing
 
     def stage_finished(
         self, stage: Stage, step_context: StepContext, outcome: Outcome
     ) -> list[Missing]:
-        """Rows that came and did not meet, or did not reach the learner."""
+        """Rows that came and did not match, or did not reach the learner."""
         for port, table in outcome.outputs.items():
-            place = stage.node, port
-            self._came[place] = self._came.get(place, 0) + len(table.rows)
-        expected = self._expected.get(stage.name)
-        if expected is None or step_context.turn > 1:
+            source = stage.node, port
+            self._came[source] = self._came.get(source, 0) + len(table.rows)
+        expected = self._expecting(stage, step_context)
+        if expected is None:
             return []
         return [*self._without_output(stage, expected, outcome), *self._unreached(stage, outcome)]
+
+    def _expecting(self, stage: Stage, step_context: StepContext) -> StageRows | None:
+        """What the plan guarantees; None for a stage that is repeated in the step."""
+        return None if step_context.turn > 1 else self._expected.get(stage.name)
+
+    def _came_over(self, key: str) -> int:
+        source = self._edges[key].source
+        return self._came.get((source.node, source.port), 0)
 
     def _without_output(
         self, stage: Stage, expected: StageRows, outcome: Outcome
@@ -142,15 +144,13 @@ class StepArrivals:
             return
         if any(table.rows for table in outcome.outputs.values()):
             return
-        came = [
-            f"{self._came.get((edge.source.node, edge.source.port), 0)} over {key}"
-            for key in stage.edges
-            if (edge := self._edges[key])
-        ]
-        if not came or any(one.startswith("0 ") for one in came):
-            return  # told when the stage began
-        meets = len(came) > 1
-        why = ", and none of them belong together" if meets else ""
+        came = {key: self._came_over(key) for key in stage.edges}
+        if not all(came.values()) or not came:
+            return  # reported when the stage began
+        inputs = ", ".join(f"{count} over {key}" for key, count in came.items())
+        has_several = len(came) > 1
+        why = ", and none of them belong together" if has_several else ""
+        where = ", at its `join`, and at what its inputs descend from"
         yield Missing(
             stage=stage.name,
             node=stage.node,
@@ -158,23 +158,20 @@ class StepArrivals:
             what="met",
             message=(
                 f"{stage.name} produced no rows, {expected.rows.text} were expected: its inputs "
-                f"have rows ({', '.join(came)}){why}"
+                f"have rows ({inputs}){why}"
             ),
-            hint="check its alerts"
-            + (
-                ", at its `join`, and at what its inputs descend from" if meets else " in this step"
-            ),
+            hint=f"check its alerts{where if has_several else ' in this step'}",
         )
 
     def _unreached(self, stage: Stage, outcome: Outcome) -> Iterator[Missing]:
-        """Scores that came and speak of no row of the learner; rows without their reference."""
+        """Scores that belong to no row of the learner; rows without their reference."""
         details = [outcome.detail] if stage.verb == "credit" else outcome.detail.get("ports", ())
         for detail in details:
             for key, given in detail.get("edges", {}).items():
-                edge = self._edges[key]
-                came = self._came.get((edge.source.node, edge.source.port), 0)
+                came = self._came_over(key)
                 if came and not given["delivered"] and self._is_due(stage, key):
-                    yield _unreached_over(edge, stage, came, is_idle=detail.get("rows") == 0)
+                    is_idle = detail.get("rows") == 0
+                    yield _unreached_over(self._edges[key], stage, came, is_idle=is_idle)
             yield from self._without_reference(stage, detail)
 
     def _without_reference(self, stage: Stage, detail: Mapping[str, Any]) -> Iterator[Missing]:
@@ -201,23 +198,14 @@ class StepArrivals:
         return rows is not None and rows.least > 0
 
 
-def _may_be_none(edge: Edge, came: int | None) -> bool:
-    """Credit gives no returns where nothing has a score or all is masked; it tells so itself."""
-    return edge.source.port == RETURNS and came is not None
-
-
 def _unreached_over(edge: Edge, stage: Stage, came: int, *, is_idle: bool) -> Missing:
     learner = edge.target.node
-    why = (
-        f"{learner} wrote none in this step that they could reach"
-        if is_idle
-        else f"none of them reaches a row that {learner} wrote in this step"
-    )
-    hint = (
-        f"check the prompts of {learner}, or which node calls the tool that it implements"
-        if is_idle
-        else "check which rows the scored rows descend from, and `aggregate`"
-    )
+    if is_idle:
+        why = f"{learner} wrote none in this step that they could reach"
+        hint = f"check the prompts of {learner}, or which node calls the tool that it implements"
+    else:
+        why = f"none of them reaches a row that {learner} wrote in this step"
+        hint = "check which rows the scored rows descend from, and `aggregate`"
     return Missing(
         stage=stage.name,
         node=learner,
@@ -231,12 +219,12 @@ def _unreached_over(edge: Edge, stage: Stage, came: int, *, is_idle: bool) -> Mi
 
 def _nothing_over(edge: Edge, stage: Stage, expected: str, *, has_run: bool) -> Missing:
     giver = edge.source.node
-    why = f"{giver} produced none in this step" if has_run else f"{giver} has not run before it"
-    hint = (
-        f"check the inputs of {giver} and its alerts"
-        if has_run
-        else "`coloop plan` shows the order of the stages; report this loop, it should not run"
-    )
+    if has_run:
+        why = f"{giver} produced none in this step"
+        hint = f"check the inputs of {giver} and its alerts"
+    else:
+        why = f"{giver} has not run before it"
+        hint = "`coloop plan` shows the order of the stages; report this loop, it should not run"
     return Missing(
         stage=stage.name,
         node=stage.node,

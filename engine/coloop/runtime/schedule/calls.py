@@ -1,4 +1,4 @@
-"""What a stage is asked: the tables that its edges deliver, at the moment at which it runs.
+"""Builds the call of a stage from the tables that its edges deliver.
 
 tables: (node, port) ──edges──> Call ──role──> Outcome ──> tables
 """
@@ -22,24 +22,24 @@ Tables = dict[tuple[str, str], Table]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepContext:
-    """What is the same for all stages of one run of a list."""
+    """Shared by all stages in one pass over a list."""
 
     step: int
     phase: str
     context: Context
-    """The loop with the values of this moment."""
+    """The loop with the values of this step."""
     live: frozenset[tuple[str, str]] = frozenset()
     """Live (node, port)."""
     salt: str = ""
     turn: int = 1
-    """How often the stage has run in this step, this time counted."""
+    """Number of this run of the stage in the step, from 1."""
     round: int | None = None
-    """Of a region that goes round; None outside of such."""
+    """Number of the round of a region; None outside of regions."""
     without: frozenset[str] = frozenset()
-    """Keys of edges that deliver nothing in this pass of a refill, or in this round."""
+    """Keys of edges that deliver nothing in this pass of a refill or round."""
     is_probe: bool = False
     is_line: bool = False
-    """Writers go on in straight lines."""
+    """Each row is continued once."""
     greedy: frozenset[str] = frozenset()
     """Writers that a probe sets to greedy."""
     samples: Mapping[str, int] = field(default_factory=dict)
@@ -49,27 +49,26 @@ class StepContext:
 
 @dataclass(slots=True)
 class Unrolled:
-    """What the stages gave."""
+    """The results of stages."""
 
     tables: Tables = field(default_factory=dict)
     """By (node, port); of all passes and rounds."""
     taken: dict[Take, Tables] = field(default_factory=lambda: {"last": {}, "ends": {}})
-    """Of the tables of all rounds, what edges with another `take` than `all` take."""
+    """What edges with `take: last` or `ends` take of the tables of all rounds."""
     parts: dict[tuple[str, str], dict[str, Table]] = field(default_factory=dict)
-    """Of the tables of this pass, by the stages that gave to them: one node may be called in
-    several."""
+    """Tables of this pass by stage: one node may run in several."""
     brought: dict[str, Table] = field(default_factory=dict)
-    """By the edge's key, what comes into this round: from outside, and from the round before."""
+    """By edge, tables that come into this round from outside and from the round before."""
     past: list[Mapping[str, Row]] = field(default_factory=list)
-    """Rows that went on into the next round by id, for each round that is over."""
+    """For each finished round, the rows that continued, by id."""
     is_round: bool = False
     """These are the tables of one round."""
     items: dict[tuple[str, str], tuple[Unit, ...]] = field(default_factory=dict)
-    """What credit stages prepared for the update, by (node, port)."""
+    """Prepared by credit stages for the update, by (node, port)."""
     delivered: set[str] = field(default_factory=set)
-    """Keys of the edges that have brought these tables to their reader."""
+    """Keys of edges that have delivered these tables."""
     foreseen: Tables = field(default_factory=dict)
-    """By (node, port), what nodes said before they learned; evaluations read it."""
+    """By (node, port), outputs of nodes before they learned, for evaluations."""
 
     def take(self, stage: Stage, outcome: Outcome) -> None:
         if stage.foresees:
@@ -93,7 +92,7 @@ class Unrolled:
         return taken.get(source, self.tables.get(source))
 
     def leave_out(self, edge: Edge, ids: Collection[str]) -> None:
-        """Rows that nobody gets any more from where an edge comes from."""
+        """Remove rows from the source of an edge."""
 
         def rest(table: Table) -> Table:
             return table.restricted_to(row.id for row in table.rows if row.id not in ids)
@@ -106,7 +105,7 @@ class Unrolled:
                 tables[source] = rest(tables[source])
 
     def without(self, nodes: Collection[str]) -> "Unrolled":
-        """The same tables for a pass, which adds its own, but for what these nodes gave."""
+        """A copy for a pass, without the tables of these nodes."""
 
         def others(tables: Tables) -> Tables:
             return {key: table for key, table in tables.items() if key[0] not in nodes}
@@ -131,15 +130,15 @@ class Calls:
     group_roles: Mapping[str, Role]
     """By weights group, for learning and sync."""
     delivered: Callable[[str, int], None]
-    """Told what an edge brings to its reader, once for all stages that read it."""
+    """Called with the rows of each delivery, once for all stages of the reader."""
 
     def __post_init__(self) -> None:
-        self._places = {key: place for place, key in enumerate(self.edges)}
+        self._indices = {key: index for index, key in enumerate(self.edges)}
 
     def only_source(
         self, stage: Stage, step_context: StepContext, unrolled: Unrolled
     ) -> tuple[str, str] | None:
-        """The (node, port) from which everything comes that a stage reads; None of several."""
+        """The (node, port) that a stage reads; None if there are several."""
         keys = self._delivering(stage, step_context, unrolled)
         source = self.edges[keys[0]].source if len(keys) == 1 else None
         return None if source is None else (source.node, source.port)
@@ -154,17 +153,15 @@ class Calls:
         return [key for key in (*stage.edges, *closing) if key not in step_context.without]
 
     def role(self, stage: Stage) -> tuple[str, Role]:
-        """Who does a stage, and the name of what it remembers."""
+        """The role that runs a stage, and the name of its memory."""
         if stage.verb in ("learn", "sync"):
             return f"weights:{stage.node}", self.group_roles[stage.node]
         name = f"{CREDIT}{stage.node}" if stage.verb == "credit" else stage.node
         return name, self.roles[name]
 
     def of(self, stage: Stage, step_context: StepContext, unrolled: Unrolled, tick: Tick) -> Call:
-        """What a stage is asked where these tables are there."""
-        current = (
-            step_context.context.spec.edges
-        )  # with the weights of this moment, never reordered
+        """The call of a stage on these tables."""
+        current = step_context.context.spec.edges  # with the edge weights of this step, same order
         inputs: dict[tuple[str, str], dict[Edge, Table]] = {}
         for key in self._delivering(stage, step_context, unrolled):
             edge = self.edges[key]
@@ -174,7 +171,7 @@ class Calls:
                     unrolled.delivered.add(key)
                     self.delivered(key, len(table.rows))
                 port = inputs.setdefault((edge.target.node, edge.target.port), {})
-                port[current[self._places[key]]] = table
+                port[current[self._indices[key]]] = table
         nodes = set(stage.members) or {stage.node}
         return Call(
             stage=stage.name,
@@ -200,9 +197,6 @@ class Calls:
         )
 
 
-# What breaks in a stage and is no error of coloop's becomes one at this boundary: it names stage,
-# node and step, and what to do next.
-
 LOWER = {
     "generate": "lower `rollout.max_num_seqs`, `rollout.max_new_tokens` or the rows of the step",
     "learn": "lower `training.micro_batch` or `training.loss_chunk`, or set "
@@ -212,11 +206,11 @@ LOWER = {
 
 
 def stage_failure(error: BaseException, stage: Stage | None, step: int) -> StageFailed:
-    """The error with the place where it came up."""
-    place = f"{stage.name} in step {step}" if stage is not None else f"step {step}"
+    """An error of coloop for any exception in a stage: with stage, node, step and a hint."""
+    where = f"{stage.name} in step {step}" if stage is not None else f"step {step}"
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     node, name = (stage.node, stage.name) if stage is not None else (None, None)
     if not is_out_of_memory(error):
-        return StageFailed(f"{place} failed: {what}", node, name, step)
+        return StageFailed(f"{where} failed: {what}", node, name, step)
     hint = LOWER.get(stage.verb if stage is not None else "")
-    return OutOfMemory(f"{place} ran out of memory: {what}", node, name, step, hint)
+    return OutOfMemory(f"{where} ran out of memory: {what}", node, name, step, hint)

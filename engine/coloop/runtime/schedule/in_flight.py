@@ -24,27 +24,27 @@ class StepInFlight:
 
     step_context: StepContext
     unrolled: Unrolled
-    """What its stages gave."""
+    """The results of its stages."""
     units: Together
     notices: list[Notice] = field(default_factory=list)
-    """What came up and nobody has told yet."""
+    """Not reported yet."""
     about: Any = None
-    """What the one who began it wants to know when it is done."""
+    """Data of the caller that began it."""
     began: float = field(default_factory=time.monotonic)
     has_learned: bool = False
-    """A learner has taken its update: from there on the step is finished, whatever is asked."""
+    """A learner has taken its update; from then on a stop lets the step finish."""
     is_cancelled: bool = False
     has_failed: bool = False
     memory: dict[str, tuple[Role, Any]] = field(default_factory=dict)
-    """What the roles that have worked for it remembered before."""
+    """What roles that worked for it remembered before, to roll it back."""
     ready_at: dict[tuple[str, int], float] = field(default_factory=dict)
     ended: "list[Work]" = field(default_factory=list)
     early: dict[tuple[str, int], "Early"] = field(default_factory=dict)
-    """Stages that may begin, or have begun, before their turn, by name and turn."""
+    """Stages that may begin, or have begun, before their turn; by name and run."""
     begun: set[str] = field(default_factory=set)
-    """Names of the stages that have begun with all their rows."""
+    """Names of stages that have begun with all their rows."""
     begun_parts: set[str] = field(default_factory=set)
-    """Names of those that have begun with some of them."""
+    """Names of stages that have begun with some of their rows."""
 
     @property
     def step(self) -> int:
@@ -52,15 +52,15 @@ class StepInFlight:
 
     @property
     def in_order(self) -> "list[Work]":
-        """Stages that have ended, in the order of the plan."""
+        """Finished stages, in the order of the plan."""
         return sorted(self.ended, key=lambda work: work.task.place)
 
     def note_ready(self, task: Task) -> None:
-        """What a stage reads is there, for the first time."""
+        """Note when the inputs of a stage were first ready."""
         self.ready_at.setdefault(task.key, time.monotonic())
 
     def take_back(self) -> None:
-        """Roles remember nothing of it."""
+        """Restore what roles remembered before it."""
         for role, memory in self.memory.values():
             role.recall(memory)
         self.memory.clear()
@@ -68,7 +68,7 @@ class StepInFlight:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Work:
-    """A stage at work in its lane."""
+    """A running stage."""
 
     task: Task
     flight: StepInFlight
@@ -76,24 +76,24 @@ class Work:
     memory: Any
     """What the role remembered before."""
     starved: float = 0.0
-    """Seconds for which its lane was free and what it reads was not there."""
+    """Seconds for which its lane was free and its inputs were not ready."""
     blocked: float = 0.0
-    """Seconds for which what it reads was there and its lane was not free."""
+    """Seconds for which its inputs were ready and its lane was not free."""
     has_begun: bool = False
     begun: list[Any] = field(default_factory=list)
-    """What the role gave for rows that came before the others."""
+    """Results of the role for rows that came before the others."""
     is_part: bool = False
-    """Such rows are in its lane now."""
+    """It is working on such rows now."""
     has_all_rows: bool = False
-    """They are the first of a table that is whole."""
+    """These rows are the first of a complete table."""
     worked: float = 0.0
     """Seconds for which its role worked on them."""
     poll: Poll | None = None
-    """How far it is, as it said last."""
+    """Its last progress."""
     rank_seconds: list[float] = field(default_factory=list)
-    """For how long each rank of its pool had work, where there are several."""
+    """How long each rank of its pool had work, if there are several."""
     held_bytes: int = 0
-    """Most that a GPU of its pool, or a process without one, was seen to hold; 0: not seen."""
+    """Largest memory seen of a GPU of its pool, or of a process without one; 0: unknown."""
     began_at: float = field(default_factory=time.monotonic)
     ended_at: float | None = None
     outcome: Outcome = field(init=False)
@@ -111,7 +111,7 @@ class Work:
         return self.worked + (self.ended_at or time.monotonic()) - self.began_at
 
     def heard(self, poll: Poll | None) -> bool:
-        """Its host says how far it is; true where it shall give up."""
+        """Note its progress; returns whether it must stop."""
         if poll is not None and poll.rank_seconds:
             known = self.rank_seconds or [0.0] * len(poll.rank_seconds)
             self.rank_seconds = list(map(add, known, poll.rank_seconds))
@@ -122,10 +122,10 @@ class Work:
         return self.flight.is_cancelled
 
     def tick(self, done: int = 0, total: int = 0) -> None:
-        """Its role says how far it is.
+        """Note its progress in rows.
 
         Raises:
-            StopRequested: where it shall give up.
+            StopRequested: it must stop.
         """
         poll = Poll(done=done, total=total, unit="rows") if total else None
         if self.heard(poll):
@@ -138,6 +138,6 @@ class Early:
 
     task: Task
     parts: list[Table] = field(default_factory=list)
-    """Those that nobody has worked on yet."""
+    """Rows that were not processed yet."""
     work: Work | None = None
     """None: it has not begun."""

@@ -1,12 +1,12 @@
 """The stages of one step as a tree, which says what may start now.
 
     step ─┬─ stage                 once
-          ├─ slice of a filter     its stages again and again, until the filter has enough
-          ├─ region of rounds      its stages in rounds; slices may stand in it, and it in a slice
+          ├─ slice of a filter     its stages repeatedly, until the filter has enough rows
+          ├─ region of rounds      its stages in rounds; may contain slices, or be in a slice
           └─ stage
 
-What a step gives does not depend on the order in which its stages end: units that have stages in
-common come one after another, and everything else is put together by name.
+The results of a step do not depend on the order in which its stages end: units with stages in
+common run one after another, and everything else is merged by name.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,16 +19,16 @@ from coloop.runtime.roles.filter import FilterRole
 from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
 from coloop.runtime.schedule.rounds import Region
 from coloop.runtime.schedule.units import (
-    Alone,
     Begun,
     Ended,
     Notice,
     Place,
     Repeated,
+    Spot,
+    Task,
     Together,
     Tree,
     Unit,
-    UnitsOf,
     step_context_of,
 )
 from coloop.spec.graph import Edge
@@ -48,8 +48,8 @@ def units_of_step(
     """The units of one step, or of one list that runs for a probe.
 
     Args:
-        unrolled: the tables, which are put in the order of the stages at the end.
-        notices: what comes up is added to them.
+        unrolled: the tables, sorted in the order of the stages at the end.
+        notices: the list to which notices are added.
     """
     tree = Tree(
         stages={stage.name: stage for stage in step.stages},
@@ -71,7 +71,7 @@ def units_of_step(
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """Makes the units of a list within some slices and regions."""
+    """Builds the units of a list inside some slices and regions."""
 
     tree: Tree
     within: tuple[str, ...] = ()
@@ -89,55 +89,46 @@ class _List:
         for stage in stages:
             holder = self._holder(stage)
             if holder is None or holder not in known:
-                at = (*place, len(units))
-                units.append(self._unit(stage, holder, step_context, unrolled, at))
+                spot = Spot(
+                    step_context=step_context,
+                    place=(*place, len(units)),
+                    tables=unrolled,
+                    tree=self.tree,
+                    units=self,
+                )
+                units.append(self._unit(stage, holder, spot))
                 known |= {holder} if holder is not None else set()
         return Together(units, ended)
 
     def _holder(self, stage: Stage) -> str | None:
-        """The slice or region below this list that holds a stage; a probe refills nothing."""
+        """The slice or region below this list that contains a stage; a probe refills nothing."""
         tree = self.tree
         holding = (name for name in stage.within if name in tree.refills or name in tree.regions)
         return next((name for name in holding if name not in self.within), None)
 
-    def _unit(
-        self,
-        stage: Stage,
-        holder: str | None,
-        step_context: StepContext,
-        unrolled: Unrolled,
-        place: Place,
-    ) -> Unit:
+    def _unit(self, stage: Stage, holder: str | None, spot: Spot) -> Unit:
         tree = self.tree
         if holder is None:
             is_refilled = any(name in tree.refills for name in self.within)
-            own = step_context_of(stage, step_context, tree.begun, is_refilled=is_refilled)
-            return Alone(stage, own, place, unrolled, tree.begun)
-        units = _List(tree, (*self.within, holder))
+            own = step_context_of(stage, spot.step_context, tree.begun, is_refilled=is_refilled)
+            return Task(stage, replace(spot, step_context=own))
+        spot = replace(spot, units=_List(tree, (*self.within, holder)))
         if holder in tree.refills:
-            return RefillPasses(tree.refills[holder], step_context, place, unrolled, tree, units)
-        return Region(tree.regions[holder], step_context, place, unrolled, tree, units)
+            return RefillPasses(tree.refills[holder], spot)
+        return Region(tree.regions[holder], spot)
 
 
 class RefillPasses(Repeated):
-    """Stages of one refill, run again in passes until their filter has enough rows; what each pass
-    gives is added to the tables of each port."""
+    """Stages of one refill, repeated in passes until their filter has enough rows. The rows of each
+    pass are added to the tables of each port."""
 
-    def __init__(
-        self,
-        refill: Refill,
-        step_context: StepContext,
-        place: Place,
-        unrolled: Unrolled,
-        tree: Tree,
-        units: UnitsOf,
-    ) -> None:
-        super().__init__(refill.stages, step_context, place, unrolled, tree, units)
+    def __init__(self, refill: Refill, spot: Spot) -> None:
+        super().__init__(refill.stages, spot)
         self.names = frozenset(refill.first_pass)
         self.waits = (
             frozenset(name for stage in self.stages for name in stage.after) | set(refill.shared)
         ) - self.names
-        role = tree.calls.roles[refill.filter]
+        role = spot.tree.calls.roles[refill.filter]
         assert isinstance(role, FilterRole)
         self._role = role
         self._refill = refill
@@ -147,7 +138,8 @@ class RefillPasses(Repeated):
 
     def _enter(self) -> None:
         self._seen = self._unrolled.without(())
-        self._seen.tables |= self._tree.begun.tables_of(self._refill.shared)
+        for name in self._refill.shared:
+            self._seen.tables |= self._tree.begun.first[name]
         self._begin_pass()
 
     def _begin_pass(self) -> None:
@@ -182,18 +174,17 @@ class RefillPasses(Repeated):
 
     @property
     def _entries(self) -> list[Edge]:
-        """Edges that bring the rows on which the slice's sources work; what they learn from, call
-        or are scored by is no input of the slice."""
+        """Edges that bring rows to work on to the slice's sources."""
         sources = self._refill.sources
         keys = [key for stage in self.stages if stage.node in sources for key in stage.edges]
         edges = [self._tree.calls.edges[key] for key in keys]
         return [edge for edge in edges if edge.target.port in ROW_PORTS]
 
     def _input_rows(self, unrolled: Unrolled) -> int:
-        """Rows at the input of the slice's sources; of datasets and buffers, what they gave."""
+        """Rows at the input of the slice's sources; for datasets and buffers, their outputs."""
         lineage = self._step_context.context.lineage
-        brought = [unrolled.along(edge, lineage.take(edge)) for edge in self._entries]
-        given = [table for table in brought if table is not None]
+        along = [unrolled.along(edge, lineage.take(edge)) for edge in self._entries]
+        given = [table for table in along if table is not None]
         if not given:
             by_source = {
                 node: table
@@ -204,7 +195,7 @@ class RefillPasses(Repeated):
         return sum(len(table.rows) for table in given)
 
     def _keep_lacking(self, given: Unrolled) -> None:
-        """Only rows from which nothing has been kept yet, greedy extras aside, go round again."""
+        """Repeat only rows of which nothing was kept yet, apart from greedy extras."""
         kept = {
             ancestor
             for (node, _), table in self._unrolled.tables.items()
@@ -218,7 +209,7 @@ class RefillPasses(Repeated):
 
 
 def _add(unrolled: Unrolled, fresh: Unrolled, nodes: Collection[str]) -> None:
-    """Put what a pass gave at the ports of these nodes behind what is there."""
+    """Append the tables of a pass at the ports of these nodes."""
     unrolled.delivered |= fresh.delivered
     pairs = [(unrolled.taken[take], tables) for take, tables in fresh.taken.items()]
     for known, tables in (*pairs, (unrolled.tables, fresh.tables)):

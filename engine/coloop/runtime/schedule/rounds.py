@@ -2,9 +2,9 @@
 
     from outside ──> round 1 ──closing rows──> round 2 ──> ... ──> tables of all rounds
 
-Every round has tables of its own, in which only what comes from outside and from the round before
-stands beside its own rows; all rows of it carry its number. What is outside sees the region's
-tables once its last round is over. Rounds end early where nobody goes on.
+Every round has its own tables: rows from outside, those that the round before passed on, and its
+own, all with its number. Nodes outside see the region's tables after the last round. Rounds end
+early if no row continues.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,8 +14,8 @@ from typing import Literal
 from coloop.data.tables import Row, Table, born_at
 from coloop.data.tables.table import concat_tables
 from coloop.plan.types import Rounds
-from coloop.runtime.schedule.calls import StepContext, Tables, Unrolled
-from coloop.runtime.schedule.units import Place, Repeated, Tree, UnitsOf
+from coloop.runtime.schedule.calls import Tables, Unrolled
+from coloop.runtime.schedule.units import Repeated, Spot
 from coloop.spec.graph import Edge
 from coloop.spec.lineage.walk import Take
 
@@ -23,19 +23,11 @@ from coloop.spec.lineage.walk import Take
 class Region(Repeated):
     """A region of stages that edges with `rounds` repeat."""
 
-    def __init__(
-        self,
-        rounds: Rounds,
-        step_context: StepContext,
-        place: Place,
-        unrolled: Unrolled,
-        tree: Tree,
-        units: UnitsOf,
-    ) -> None:
-        super().__init__(rounds.stages, step_context, place, unrolled, tree, units)
+    def __init__(self, rounds: Rounds, spot: Spot) -> None:
+        super().__init__(rounds.stages, spot)
         self.waits = frozenset(n for stage in self.stages for n in stage.after) - self.names
         self._rounds = rounds
-        self._closing = [tree.calls.edges[key] for key in rounds.edges]
+        self._closing = [spot.tree.calls.edges[key] for key in rounds.edges]
         self._over: list[RoundTables] = []
         self._outside = Unrolled()
         self._entered: frozenset[str] = frozenset()
@@ -59,10 +51,7 @@ class Region(Repeated):
         return [edge for edge in edges if edge.source.node not in self._nodes]
 
     def _begin_round(self, closing: Mapping[str, Table]) -> None:
-        """
-        Args:
-            closing: what comes from the round before, by edge.
-        """
+        """`closing`: the tables from the round before, by edge."""
         number = len(self._over) + 1
         fresh = self._outside.without(())
         fresh.brought |= closing
@@ -104,15 +93,13 @@ class Region(Repeated):
         self.end()
 
 
-# What goes on from one round to the next, and what leaves a region of rounds: pure functions over
-# the tables of rounds.
+# Rows that continue from one round to the next, and tables that leave a region of rounds.
 #
-#     closing rows ──branch──> rows that go on      one: the first of each conversation, which is
-#                                                   that of the first samples, filters aside
+#     closing rows ──branch──> rows that go on      one: the first of each conversation
 #                                                   all, lines: every row
 #     tables of rounds ──> all, last, ends
 #
-# A greedy extra is scored and compared with, but nothing follows it: it goes on in no branch.
+# A greedy extra is scored and compared with, but is continued in no branch.
 
 Branch = Literal["one", "all", "lines"]
 Rows = Mapping[str, Row]
@@ -125,7 +112,7 @@ class RoundTables:
     tables: Tables
     """Of the region's nodes."""
     closing: Rows
-    """Rows that came to its end."""
+    """Rows that reached its end."""
     going_on: Rows = field(default_factory=dict)
     """Those of them that go into the next round."""
 
@@ -133,7 +120,7 @@ class RoundTables:
 def selected(
     closing: Mapping[str, Table], tables: Tables, entered: Collection[str], branch: Branch
 ) -> dict[str, Table]:
-    """What goes on over each closing edge.
+    """Rows that continue over each closing edge.
 
     Args:
         closing: by the key of the edge, what it brings.
@@ -141,18 +128,18 @@ def selected(
         entered: ids of the rows that entered the region.
     """
     written = [_Written.of(node, table) for (node, port), table in tables.items() if port == OUTPUT]
-    found = {}
+    going_on = {}
     for key, table in closing.items():
-        rows = [row for row in table.rows if all(one.leads_to(row) for one in written)]
+        rows = [row for row in table.rows if all(ids.leads_to(row) for ids in written)]
         if branch == "one":
             rows = _first_of_each(rows, frozenset(entered))
-        found[key] = table.restricted_to(row.id for row in rows)
-    return found
+        going_on[key] = table.restricted_to(row.id for row in rows)
+    return going_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Written:
-    """Ids of what a node wrote in a round."""
+    """Ids of the rows that a node generated in a round."""
 
     all: frozenset[str]
     sampled: frozenset[str]
@@ -165,39 +152,41 @@ class _Written:
         return cls(all=frozenset(row.id for row in own), sampled=sampled)
 
     def leads_to(self, row: Row) -> bool:
-        """Whether a row descends from nothing of this, or from a sample."""
+        """Whether a row descends from none of these, or from a sample."""
         mine = self.all.intersection(row.trail)
         return not mine or not mine.isdisjoint(self.sampled)
 
 
 def _first_of_each(rows: Sequence[Row], entered: frozenset[str]) -> list[Row]:
-    """The first row of each conversation: of what descends from the same rows that entered."""
-    found: dict[frozenset[str], Row] = {}
+    """The first row of each conversation: of those that descend from the same entered rows."""
+    first: dict[frozenset[str], Row] = {}
     for row in rows:
-        found.setdefault(entered.intersection(row.trail) or frozenset({row.id}), row)
-    return list(found.values())
+        first.setdefault(entered.intersection(row.trail) or frozenset({row.id}), row)
+    return list(first.values())
 
 
 def all_rounds(rounds: Sequence[RoundTables]) -> dict[tuple[str, str], Table]:
-    """Tables of all rounds, one after another; what was done with a row again stands in place of
-    what was done before."""
-    keys = dict.fromkeys(key for one in rounds for key in one.tables)
-    return {key: _stacked([one.tables[key] for one in rounds if key in one.tables]) for key in keys}
+    """Tables of all rounds, concatenated; a row that comes again replaces the earlier one."""
+    parts: dict[tuple[str, str], list[Table]] = {}
+    for tables in rounds:
+        for key, table in tables.tables.items():
+            parts.setdefault(key, []).append(table)
+    return {key: _stacked(tables) for key, tables in parts.items()}
 
 
 def taken(key: tuple[str, str], rounds: Sequence[RoundTables]) -> dict[Take, Table]:
-    """What `take: last` and `take: ends` say of one table.
+    """What `take: last` and `take: ends` select from one table.
 
-    ends: rows after which the same table has no row of the same conversation. last: those of them
-    that did not stay behind where a conversation went on through another sample.
+    ends: rows after which the table has no row of the same conversation. last: those of them that
+    were not left behind when their conversation continued with another sample.
     """
     ends, last = [], []
     later: set[str] = set()
-    for place, one in reversed([*enumerate(rounds)]):
-        table = one.tables.get(key, Table())
-        followed = _Kin({name: row for name, row in one.going_on.items() if name in later})
-        came, went_on = _Kin(one.closing), _Kin(one.going_on)
-        is_last = place == len(rounds) - 1
+    for index, earlier in reversed([*enumerate(rounds)]):
+        table = earlier.tables.get(key, Table())
+        followed = _Kin({name: row for name, row in earlier.going_on.items() if name in later})
+        came, went_on = _Kin(earlier.closing), _Kin(earlier.going_on)
+        is_last = index == len(rounds) - 1
         ended = [row for row in table.rows if not followed.has(row)]
         own = [row for row in ended if is_last or not came.has(row) or went_on.has(row)]
         ends.append(table.restricted_to(row.id for row in ended))
@@ -207,7 +196,7 @@ def taken(key: tuple[str, str], rounds: Sequence[RoundTables]) -> dict[Take, Tab
 
 
 class _Kin:
-    """Some rows, and what stands above or below them."""
+    """Some rows with their ancestors and descendants."""
 
     def __init__(self, rows: Rows) -> None:
         self._ids = rows.keys()
@@ -218,7 +207,7 @@ class _Kin:
 
 
 def _stacked(tables: Sequence[Table]) -> Table:
-    """Tables one after another; of a row that comes again the last counts."""
+    """Tables concatenated; of a row that comes again the last counts."""
     known: set[str] = set()
     kept = []
     for table in reversed(tables):

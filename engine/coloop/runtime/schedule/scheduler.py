@@ -1,14 +1,14 @@
-"""The scheduler: starts every stage as soon as what it waits for is done and its lane is free, over
-one step or a window of several.
+"""The scheduler: starts every stage as soon as its inputs are ready and its lane is free, over one
+step or a window of several.
 
-    begin ──> flight (a step on its way) ──ready──> lane ──outcome──> flight ──> finish
+    begin ──> flight (a step in flight) ──ready──> lane ──outcome──> flight ──> finish
 
-The order in which stages end changes no result: seeds come from names, tables are combined by name,
-and the results of a step are reported to the run in the order of the plan. The driver's thread
-starts stages and takes their outcomes; it does none of their work. While it waits, it ticks: it
-reads requests to the run, and a stop reaches every lane.
+Results do not depend on the order in which stages end: seeds come from names, tables are merged by
+name, and the results of a step are reported in the order of the plan. The driver's thread starts
+stages and takes their outcomes. While it waits, it reads requests, and a stop reaches every lane.
 
-Invariant: when a call returns or raises, no stage is running any more.
+When a call returns or raises, no stage is running any more, except one that does not notice within
+`END_SECONDS` that it was cancelled.
 """
 
 import time
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from coloop.runtime.steps import Steps
 
 TICK_SECONDS = 0.1
+END_SECONDS = 10.0
+"""Longest wait for cancelled stages after an interrupt or an error of the watcher."""
 DRIVER_LANES = 8
-"""Most stages that run in the driver at once: rewards, templates, filters and credit."""
+"""Stages that run in the driver at once: rewards, templates, filters and credit."""
 
 T = TypeVar("T")
 
@@ -67,7 +69,7 @@ class Scheduler:
         unrolled: Unrolled | None = None,
         about: Any = None,
     ) -> StepInFlight:
-        """A step that is ready to run on these tables, or on empty ones if none are given."""
+        """A step that is ready to run on these tables; None: on empty ones."""
         unrolled = unrolled if unrolled is not None else Unrolled()
         notices: list[Notice] = []
         return StepInFlight(
@@ -131,6 +133,7 @@ class Scheduler:
         except BaseException:
             for flight in flights:
                 flight.is_cancelled = True
+            self._wait_for_cancelled()
             raise
         for flight in reversed(flights):
             take_back(flight)
@@ -138,6 +141,14 @@ class Scheduler:
             raise self._failure
         if flights or self._was_held_up:
             raise StopRequested("a step that had not learned yet was cancelled")
+
+    def _wait_for_cancelled(self) -> None:
+        """Wait until running stages have noticed that they are cancelled."""
+        until = time.monotonic() + END_SECONDS
+        works, self._at_work = set(self._at_work), {}
+        while works and time.monotonic() < until:
+            done, _ = self.lanes.wait(works, TICK_SECONDS)
+            works -= done
 
     @property
     def is_sequential(self) -> bool:
@@ -150,7 +161,7 @@ class Scheduler:
 
     @contextmanager
     def _watched(self, flight: StepInFlight | None = None) -> Iterator[None]:
-        """Note an exception: it ends the flight and those after it, not those before."""
+        """Note an exception, which ends the flight and those after it, but not those before."""
         try:
             yield
         except Exception as error:
@@ -159,8 +170,8 @@ class Scheduler:
                 flight.has_failed = True
 
     def _heed(self, flights: Sequence[StepInFlight]) -> None:
-        """Cancel the steps that must not go on: after a stop, those that have not learned; after a
-        failure, the failed step and those after it, or all steps if it happened outside of them."""
+        """Cancel steps: after a stop, those that have not learned; after a failure, the failed step
+        and those after it, or all steps if it happened outside of them."""
         is_stopping = self.watcher.stop_is_wanted
         if is_stopping or self._failure is not None:
             self._is_admitting = False
@@ -205,11 +216,11 @@ class Scheduler:
     def _waits_for_writers(
         self, stage: Stage, own: StepInFlight, behind: Sequence[StepInFlight]
     ) -> bool:
-        active = [step for step in behind if not (step.is_cancelled or step.has_failed)]
-        return self.window.waits_for_writers(stage, own, active, self._can_begin_with_some)
+        def can_begin_with_some(stage: Stage) -> bool:
+            return isinstance(self.calls.role(stage)[1], PartRole)
 
-    def _can_begin_with_some(self, stage: Stage) -> bool:
-        return isinstance(self.calls.role(stage)[1], PartRole)
+        active = [step for step in behind if not (step.is_cancelled or step.has_failed)]
+        return self.window.waits_for_writers(stage, own, active, can_begin_with_some)
 
     def _work(self, task: Task, flight: StepInFlight) -> Work:
         now, ready_at = time.monotonic(), flight.ready_at[task.key]
@@ -236,7 +247,7 @@ class Scheduler:
         call = replace(self._call(work, task.tables), begun=tuple(work.begun))
         if call.verb == "generate" and call.context.spec.schedule.stream:
             call = replace(call, hand_on=partial(self._early.hand_on, work))
-        task.unit.is_waiting = False
+        task.is_waiting = False
         work.flight.begun.add(work.stage.name)
         self._send(work, partial(work.role.run, call))
 
@@ -285,7 +296,7 @@ class Scheduler:
         if isinstance(error, StopRequested) and flight.is_cancelled:
             if not is_part:
                 work.role.recall(work.memory)
-                task.unit.is_waiting = True
+                task.is_waiting = True
             return
         if isinstance(error, KeyboardInterrupt):
             raise error
@@ -296,7 +307,7 @@ class Scheduler:
             work.begun.append(future.result())
             return
         work.outcome = future.result()
-        task.unit.finished(work.outcome)
+        task.finished(work.outcome)
         while flight.notices:
             self.watcher.noticed(flight, *flight.notices.pop(0))
         flight.has_learned |= task.stage.verb == "learn"
@@ -309,8 +320,8 @@ def _is_done(flight: StepInFlight) -> bool:
 
 
 class Lanes:
-    """The threads in which stages run, so that the driver's thread is free to watch them all: one
-    per pool, which runs one call at a time, and several for stages that run in the driver."""
+    """The threads in which stages run: one per pool, which runs one call at a time, and several for
+    stages that run in the driver."""
 
     def __init__(self) -> None:
         self._threads: dict[str | None, ThreadPoolExecutor] = {}
@@ -326,8 +337,7 @@ class Lanes:
         return self._threads[lane].submit(work)
 
     wait = staticmethod(partial(wait, return_when=FIRST_COMPLETED))
-    """Wait until the first of some futures is done, or for so many seconds; returns those that are
-    done, and the others."""
+    """Wait for the first of some futures, at most so many seconds; returns (done, not done)."""
 
     def close(self) -> None:
         """Wait for running work, then end the threads."""

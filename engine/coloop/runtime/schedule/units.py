@@ -1,6 +1,6 @@
 """The stages of a step as a tree of units, each of which lists what may start now.
 
-    Together ─┬─ Alone    a stage
+    Together ─┬─ Task     a stage
               └─ Repeated ─┬─ RefillPasses   until a filter has enough (`regions.py`)
                            └─ Region         in rounds (`rounds.py`)
 
@@ -48,23 +48,6 @@ class Unit(ABC):
         self.home.unit_ended()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """One stage that may start."""
-
-    stage: Stage
-    step_context: StepContext
-    tables: Unrolled
-    """The tables that it reads from and adds to."""
-    place: Place
-    unit: "Alone"
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """Identifies it in the step: the name of the stage, and the number of this run of it."""
-        return self.stage.name, self.step_context.turn
-
-
 @dataclass(slots=True)
 class Begun:
     """What has run so far in a step."""
@@ -83,10 +66,6 @@ class Begun:
             self.first[stage.name] = produced
         self.runs[stage.name] = self.runs.get(stage.name, 0) + 1
 
-    def tables_of(self, names: Sequence[str]) -> Tables:
-        """The tables from the first run of these shared stages."""
-        return {key: table for name in names for key, table in self.first[name].items()}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
@@ -103,37 +82,48 @@ class Tree:
     notices: list[Notice]
 
 
-class Alone(Unit):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """Where a unit is in its step."""
+
+    step_context: StepContext
+    place: Place
+    tables: Unrolled
+    """The tables that its stages read, and to which their results are added."""
+    tree: Tree
+    units: UnitsOf
+    """Builds the units of one of its passes or rounds."""
+
+
+class Task(Unit):
     """A stage that runs once in its list."""
 
-    def __init__(
-        self,
-        stage: Stage,
-        step_context: StepContext,
-        place: Place,
-        unrolled: Unrolled,
-        begun: Begun,
-    ) -> None:
+    def __init__(self, stage: Stage, spot: Spot) -> None:
+        self.stage = stage
+        self.step_context = spot.step_context
+        self.tables = spot.tables
+        self.place = spot.place
         self.stages = (stage,)
         self.names = self.members = frozenset({stage.name})
         self.waits = frozenset(stage.after) - self.names
-        self._begun = begun
+        self._begun = spot.tree.begun
         self.is_waiting = True
         """It has not started, or must start again."""
-        self._task = Task(
-            stage=stage, step_context=step_context, tables=unrolled, place=place, unit=self
-        )
 
-    def ready(self) -> list[Task]:
-        return [self._task] if self.is_waiting else []
+    @property
+    def key(self) -> tuple[str, int]:
+        """Identifies it in the step: the name of the stage, and the number of this run of it."""
+        return self.stage.name, self.step_context.turn
+
+    def ready(self) -> "list[Task]":
+        return [self] if self.is_waiting else []
 
     def finished(self, outcome: Outcome) -> None:
-        stage, tables = self._task.stage, self._task.tables
-        tables.take(stage, outcome)
-        self._begun.ran(stage, tables.tables)
+        self.tables.take(self.stage, outcome)
+        self._begun.ran(self.stage, self.tables.tables)
         self.end()
 
-    def readers(self) -> list[Task]:
+    def readers(self) -> "list[Task]":
         """Tasks of the same list, and so on the same tables, that wait only for this stage."""
         return self.home.readers(self)
 
@@ -161,13 +151,13 @@ class Together:
             for task in unit.ready()
         ]
 
-    def readers(self, giver: Alone) -> list[Task]:
+    def readers(self, giver: Task) -> list[Task]:
         """Tasks that wait only for a stage that is running."""
         done = self._done
         return [
             task
             for unit, before in zip(self._units, self._before, strict=True)
-            if isinstance(unit, Alone) and before - done == giver.names
+            if isinstance(unit, Task) and before - done == giver.names
             for task in unit.ready()
         ]
 
@@ -194,28 +184,17 @@ class Together:
 class Repeated(Unit):
     """Stages of a list that run repeatedly, each time on tables of their own."""
 
-    def __init__(
-        self,
-        stages: Sequence[str],
-        step_context: StepContext,
-        place: Place,
-        unrolled: Unrolled,
-        tree: Tree,
-        units: UnitsOf,
-    ) -> None:
+    def __init__(self, names: Sequence[str], spot: Spot) -> None:
         """
         Args:
-            stages: their names.
-            unrolled: the tables that they read at first, and to which their results are added.
-            units: builds the units of one pass or round.
+            names: of the stages.
         """
-        self.stages = tuple(tree.stages[name] for name in stages)
-        self.names = self.members = frozenset(stages)
-        self._step_context = step_context
-        self._place = place
-        self._unrolled = unrolled
-        self._tree = tree
-        self._units = units
+        self.stages = tuple(spot.tree.stages[name] for name in names)
+        self.names = self.members = frozenset(names)
+        self._spot = spot
+        self._step_context = spot.step_context
+        self._unrolled = spot.tables
+        self._tree = spot.tree
         self._nodes = frozenset(node for stage in self.stages for node in stage.givers)
         self._fresh = Unrolled()
         """Tables of the current pass or round."""
@@ -231,8 +210,8 @@ class Repeated(Unit):
         self, number: int, stages: Sequence[Stage], step_context: StepContext, fresh: Unrolled
     ) -> None:
         self._fresh = fresh
-        place = (*self._place, number)
-        self._running = self._units(stages, step_context, fresh, place, self._ended)
+        place = (*self._spot.place, number)
+        self._running = self._spot.units(stages, step_context, fresh, place, self._ended)
 
     @abstractmethod
     def _enter(self) -> None: ...

@@ -1,23 +1,20 @@
-"""Which stages of a step may start while steps before it are still on their way.
+"""Which stages of a step may start while earlier steps are still in flight.
 
-    learn, sync,
-    score by weights that
-    change, whatever calls
-    a node that does so     wait for the steps before to end
-    generate, credit        wait for the same of the steps before: neither reads what learns there
-    everything else         waits for the same node's stages of the steps before
+    learn, sync, score with
+    weights that change, and
+    stages that call such
+    a scorer                 wait until earlier steps have ended
+    generate, credit         wait for the same stages of earlier steps
+    everything else          waits for all stages of the same node in earlier steps
 
-What writes has its weights from the steps that had ended when its own step began, so new ones
-(`sync`) wait until whatever later steps write by the same weights has begun: whichever is ready
-first, the order is the same. Of what is written again and again, as refills and rounds do, they
-wait for all. They do not wait for what cannot begin before the steps that bring them have ended.
-What writes by calls from the driver, a search, does all of it by one version of the weights: new
-ones wait until it is through, and it waits until they are there.
-A window holds `staleness` + 1 steps, so step k begins when step k - 1 - staleness has ended: that
-bounds how old the weights are that write. Of a fraction the next whole number bounds the step, and
-of what it writes ahead of the whole number below only that fraction of its rows: between two syncs
-at most 1 + staleness steps of rows are written, less what was written ahead before.
-With a window of one step nothing of the above is ever asked: there is one loop, not two.
+A step generates with the weights of the steps that had ended when it began. So a `sync` waits until
+all stages of later steps that generate with the old weights have begun, and for all passes of
+refills and rounds, but not for stages that themselves wait for its step. A search calls its policy
+many times with one version of the weights: it and a sync wait for each other.
+
+A window holds `staleness` + 1 steps (rounded up), so step k begins when step k - 1 - staleness has
+ended. With a fraction, only that share of the rows of the last step is generated ahead: between two
+syncs at most 1 + staleness steps of rows, minus what was generated ahead before.
 """
 
 import math
@@ -37,40 +34,42 @@ from coloop.runtime.schedule.units import Task
 
 IN_TURN = ("learn", "sync")
 BESIDE_LEARNING = ("generate", "credit")
-"""What a learner's node does while its weights learn from the steps before."""
+"""Stages of a learner's node that may run while it learns from earlier steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """How many steps are on their way at once, and how they keep out of each other's way."""
+    """How many steps are in flight at once, and which of their stages may overlap."""
 
     staleness: float = 0.0
-    """How many versions the weights that write may be behind those that learn."""
+    """How many versions the weights that generate may be behind those that learn."""
     groups: Mapping[str, str] = field(default_factory=dict)
     """Weights group by node."""
     changing: frozenset[str] = frozenset()
-    """Groups whose weights change in a run: they learn, or follow others."""
+    """Groups whose weights change: they learn or follow others."""
     scorers: frozenset[str] = frozenset()
-    """Nodes that score by such weights, and may be called to do so by others."""
+    """Nodes that score with such weights, also when called by others."""
 
     @property
     def size(self) -> int:
         return math.ceil(self.staleness) + 1
 
     def share(self, stage: Stage, ahead: int) -> float:
-        """Of the rows of a stage those, from 0 to 1, that may be done while so many steps before it
-        are on their way; the others wait until there are fewer."""
+        """The share of a stage's rows, from 0 to 1, that may be processed while so many earlier
+        steps are in flight."""
         if stage.verb != "generate" or ahead <= int(self.staleness):
             return 1.0
         return self.staleness % 1
 
-    def lets(self, stage: Stage, before: Iterable[StepInFlight]) -> bool:
-        """Whether a stage that is ready in its own step may start beside the steps before it."""
-        return all(self._lets(stage, other) for other in before)
+    def lets(self, stage: Stage, before: Sequence[StepInFlight]) -> bool:
+        """Whether a ready stage may start beside the earlier steps."""
+        if self.is_in_turn(stage):
+            return not before
+        waits = self.waits_for
+        return not any(waits(stage, other) for step in before for other in step.units.open_stages())
 
     def meets(self, stage: Stage, at_work: Iterable[Stage]) -> bool:
-        """Whether a stage would change weights by which one at work writes call by call, or write
-        by weights that change meanwhile."""
+        """Whether a stage is a sync of weights that a running search uses, or the reverse."""
         return any(
             self._changes_under(stage, other) or self._changes_under(other, stage)
             for other in at_work
@@ -83,59 +82,49 @@ class Window:
         behind: Sequence[StepInFlight],
         can_begin_with_some: Callable[[Stage], bool],
     ) -> bool:
-        """Whether new weights wait for what later steps write by the weights as they are.
+        """Whether a sync waits for later steps that generate with the current weights.
 
         Args:
-            own: the step that brings them; all steps before it have ended.
-            behind: the steps after it that go on.
-            can_begin_with_some: whether a stage can do a share of its rows before the others.
+            own: the step of the sync; all steps before it have ended.
+            behind: the active steps after it.
+            can_begin_with_some: whether a stage can process a share of its rows first.
         """
         if stage.verb != "sync":
             return False
         group = self.groups.get(stage.node, stage.node)
         waits = _Waits(self, (own, *behind), can_begin_with_some)
         return any(
-            group in self._written_by(one)
-            and not waits.has_passed(place, one)
-            and not waits.reaches(place, one, stage)
-            for place, other in enumerate(behind, start=1)
-            for one in other.units.open_stages()
+            later.verb == "generate"
+            and group in {self.groups.get(node, node) for node in later.givers}
+            and not waits.has_passed(index, later)
+            and not waits.reaches(index, later, stage)
+            for index, step in enumerate(behind, start=1)
+            for later in step.units.open_stages()
         )
-
-    def _written_by(self, stage: Stage) -> set[str]:
-        """Groups by whose weights a stage writes."""
-        if stage.verb != "generate":
-            return set()
-        return {self.groups.get(one, one) for one in stage.givers}
 
     def _changes_under(self, sync: Stage, caller: Stage) -> bool:
         if sync.verb != "sync" or caller.pool is not None:
             return False
-        return self.groups.get(sync.node) in {self.groups.get(one, one) for one in caller.calls}
-
-    def _lets(self, stage: Stage, other: StepInFlight) -> bool:
-        if self.is_in_turn(stage):
-            return False
-        return not any(self.waits_for(stage, one) for one in other.units.open_stages())
+        return self.groups.get(sync.node) in {self.groups.get(node, node) for node in caller.calls}
 
     def is_in_turn(self, stage: Stage) -> bool:
-        """Whether it waits for the steps before to end."""
+        """Whether it waits until earlier steps have ended."""
         group = self.groups.get(stage.node)
         if stage.verb in IN_TURN or (stage.verb == "score" and group in self.changing):
             return True
         return not self.scorers.isdisjoint(stage.calls)
 
-    def waits_for(self, stage: Stage, one: Stage) -> bool:
-        """Whether a stage waits for one of a step before to end."""
+    def waits_for(self, stage: Stage, earlier: Stage) -> bool:
+        """Whether a stage waits for one of an earlier step."""
         if self.is_in_turn(stage):
             return True
         is_beside = stage.verb in BESIDE_LEARNING
-        return one.node == stage.node and (not is_beside or one.verb == stage.verb)
+        return earlier.node == stage.node and (not is_beside or earlier.verb == stage.verb)
 
 
 @dataclass(eq=False)
 class _Waits:
-    """Which stages of some steps on their way wait for which."""
+    """Which stages of some steps in flight wait for which."""
 
     window: Window
     steps: Sequence[StepInFlight]
@@ -144,93 +133,88 @@ class _Waits:
     def __post_init__(self) -> None:
         self._open = [tuple(step.units.open_stages()) for step in self.steps]
 
-    def has_passed(self, place: int, stage: Stage) -> bool:
-        """Whether a stage writes by weights that it has, whatever comes now."""
-        step = self.steps[place]
-        if self._is_short(place, stage) and stage.name in step.begun_parts:
+    def has_passed(self, index: int, stage: Stage) -> bool:
+        """Whether a stage of a step already has the weights that it generates with."""
+        step = self.steps[index]
+        if self._is_short(index, stage) and stage.name in step.begun_parts:
             return True
-        return stage.name in step.begun and not self._is_repeated(place, stage)
+        return stage.name in step.begun and not self._is_repeated(index, stage)
 
-    def _is_repeated(self, place: int, stage: Stage) -> bool:
-        """Whether it may begin once more before the steps before it have ended."""
-        beside = [one for one in self._open[place] if set(one.within) & set(stage.within)]
-        return bool(stage.within) and not any(self.window.is_in_turn(one) for one in beside)
+    def _is_repeated(self, index: int, stage: Stage) -> bool:
+        """Whether it may begin again before the earlier steps have ended."""
+        beside = [other for other in self._open[index] if set(other.within) & set(stage.within)]
+        return bool(stage.within) and not any(self.window.is_in_turn(other) for other in beside)
 
-    def reaches(self, place: int, stage: Stage, sync: Stage) -> bool:
-        """Whether a stage waits, by whatever stands between, for a sync of the first of the
-        steps."""
+    def reaches(self, index: int, stage: Stage, sync: Stage) -> bool:
+        """Whether a stage waits, directly or indirectly, for a sync of the first step."""
         seen: set[tuple[int, str]] = set()
-        waiting = [(place, stage)]
+        waiting = [(index, stage)]
         while waiting:
-            at, one = waiting.pop()
-            if (at, one.name) in seen:
+            at, waiter = waiting.pop()
+            if (at, waiter.name) in seen:
                 continue
-            seen.add((at, one.name))
-            if at == 0 and one.name == sync.name:
+            seen.add((at, waiter.name))
+            if at == 0 and waiter.name == sync.name:
                 return True
-            waiting += self._waited_for(at, one)
+            waiting += self._waited_for(at, waiter)
         return False
 
-    def _waited_for(self, place: int, stage: Stage) -> Iterator[tuple[int, Stage]]:
-        yield from ((place, one) for one in self._open[place] if one.name in stage.after)
-        is_put_off = self._is_short(place, stage) and not self.can_begin_with_some(stage)
-        for before in range(place):
-            for one in self._open[before]:
-                if is_put_off or self.window.waits_for(stage, one):
-                    yield before, one
+    def _waited_for(self, index: int, stage: Stage) -> Iterator[tuple[int, Stage]]:
+        yield from ((index, other) for other in self._open[index] if other.name in stage.after)
+        is_put_off = self._is_short(index, stage) and not self.can_begin_with_some(stage)
+        for before in range(index):
+            for earlier in self._open[before]:
+                if is_put_off or self.window.waits_for(stage, earlier):
+                    yield before, earlier
 
-    def _is_short(self, place: int, stage: Stage) -> bool:
-        """Whether not all of its rows are let begin beside the steps before it."""
-        return self.window.share(stage, place) < 1.0
-
-
-# Stages that begin before their turn, with a part of their rows: readers of groups that a writer
-# hands on while others are written (`stream`), and writers of the first prompts of a step, while
-# steps before it, for whose weights the others wait, are on their way (a fraction of
-# `max_staleness`).
-#
-# Invariant: what a stage gives does not depend on whether it has begun; it runs in its turn
-# whatever it has done before.
+    def _is_short(self, index: int, stage: Stage) -> bool:
+        """Whether only a share of its rows may be processed beside the earlier steps."""
+        return self.window.share(stage, index) < 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What a stage can begin with."""
+    """Rows with which a stage can begin."""
 
     work: Work
     tables: Unrolled
     share: float = 1.0
-    """Of these rows; the first of them."""
+    """The first rows of these tables, as a share."""
 
 
 @dataclass(eq=False)
 class EarlyStages:
-    """Which stages can begin before their turn."""
+    """Stages that begin before their turn with a part of their rows: readers of groups that a
+    generator passes on before the others (`stream`), and generators of the first prompts of a step
+    while earlier steps are in flight (a fraction of `max_staleness`).
+
+    The results of a stage do not depend on this: it still runs in its turn.
+    """
 
     calls: Calls
     window: Window
     work_of: Callable[[Task, StepInFlight], Work]
-    """A stage goes to work in a flight, with what it has waited for."""
+    """Creates the work of a stage in a flight."""
     has_room: Callable[[str | None], bool]
     """Whether a lane can take one more stage."""
     _handed_on: deque[tuple[Work, Table]] = field(default_factory=deque, init=False)
-    """Rows that writers gave before the others, with who writes them."""
+    """Rows that generators passed on early."""
     bell: Future[None] = field(default_factory=Future, init=False)
-    """Rings when there are some."""
+    """Done when there are some."""
 
     def hand_on(self, work: Work, table: Table) -> None:
-        """Rows that a writer gave before the others; called in its lane."""
+        """Called in the lane of a generator with rows that it passes on early."""
         self._handed_on.append((work, table))
-        with suppress(InvalidStateError):  # it rings already
+        with suppress(InvalidStateError):  # it is done already
             self.bell.set_result(None)
 
     def parts(self, flights: Sequence[StepInFlight], at_work: Collection[Work]) -> Iterator[Part]:
-        """What can begin now, stages of earlier steps first."""
+        """Parts that can begin now, those of earlier steps first."""
         self._take_handed_on(at_work)
-        for place, flight in enumerate(flights):
+        for index, flight in enumerate(flights):
             if not (flight.is_cancelled or flight.has_failed):
-                yield from self._with_rows(flight, flights[:place])
-                yield from self._ahead(flight, flights[:place])
+                yield from self._with_rows(flight, flights[:index])
+                yield from self._ahead(flight, flights[:index])
 
     def _with_rows(self, flight: StepInFlight, before: Sequence[StepInFlight]) -> Iterator[Part]:
         for early in flight.early.values():
@@ -247,7 +231,7 @@ class EarlyStages:
                 yield Part(work=early.work, tables=given)
 
     def _ahead(self, flight: StepInFlight, before: Sequence[StepInFlight]) -> Iterator[Part]:
-        """Writers that may write a share of their rows before their weights come."""
+        """Generators that may process a share of their rows before a sync."""
         for task in flight.units.ready():
             stage, share = task.stage, self.window.share(task.stage, len(before))
             if (
@@ -264,7 +248,7 @@ class EarlyStages:
                 yield Part(work=work, tables=task.tables, share=share)
 
     def _take_handed_on(self, at_work: Collection[Work]) -> None:
-        """Note which stages the rows are for; of a writer that has ended all rows are there."""
+        """Note which stages the rows are for; a finished generator has passed on all rows."""
         if self.bell.done():
             self.bell = Future()
         while self._handed_on:
@@ -272,7 +256,7 @@ class EarlyStages:
             if writer not in at_work:
                 continue
             flight, source = writer.flight, (writer.stage.node, "rollouts")
-            for task in writer.task.unit.readers():
+            for task in writer.task.readers():
                 role = self.calls.role(task.stage)[1]
                 if (
                     self.calls.only_source(task.stage, task.step_context, task.tables) == source
