@@ -48,7 +48,7 @@ ROOMS = {
                 "several",
             ),
             *_of("algorithms/recipes", "drawn", "kl_control", "rows"),
-            *_of("runtime/roles/credit", "credit", "credit_*", "advantage_batch"),
+            *_of("runtime/roles/credit", "credit", "credit_*"),
         ),
         near=_tests("algos", "recipes", "roles", "explain"),
         far=_tests("runs", "cases", "training", "hosts"),
