@@ -222,7 +222,7 @@ function LearningLane({ drawing: { laneTop, area } }: { drawing: Drawing }) {
   return (
     <ViewportPortal>
       <div
-        className="learning-lane"
+        className="pointer-events-none absolute -z-1 border-line-strong border-t border-dashed bg-surface/55 pt-2 compact:border-t-[calc(1px*var(--unzoom))] compact:pt-[calc(4px*var(--unzoom))]"
         style={{
           transform: `translate(${area.left - BEYOND}px, ${laneTop}px)`,
           width,
@@ -230,8 +230,13 @@ function LearningLane({ drawing: { laneTop, area } }: { drawing: Drawing }) {
           paddingLeft: BEYOND + 12,
         }}
       >
-        <span>
-          <GraduationCap size={14} aria-hidden="true" /> Learning
+        <span className="inline-flex items-center gap-[5px] font-medium text-faint text-xs compact:gap-[calc(4px*var(--unzoom))] compact:text-[calc(11px*var(--unzoom))]/[calc(14px*var(--unzoom))]">
+          <GraduationCap
+            size={14}
+            className="compact:size-[calc(12px*var(--unzoom))]"
+            aria-hidden="true"
+          />{" "}
+          Learning
         </span>
       </div>
     </ViewportPortal>
@@ -257,7 +262,7 @@ export function CanvasGround() {
     <ViewportPortal>
       <div
         aria-hidden="true"
-        className="canvas-ground"
+        className="canvas-ground pointer-events-none absolute -z-3 bg-canvas"
         style={{
           inset: -REACH,
           backgroundImage: `radial-gradient(circle, var(--canvas-dot) ${1 / zoom}px, transparent ${1.2 / zoom}px)`,
@@ -284,7 +289,11 @@ function Guides() {
   if (guides.length === 0) return null;
   return (
     <ViewportPortal>
-      <svg className="canvas-guides" aria-hidden="true" role="presentation">
+      <svg
+        className="canvas-guides pointer-events-none absolute overflow-visible stroke-accent"
+        aria-hidden="true"
+        role="presentation"
+      >
         {guides.map(({ axis, at, from, to }) => (
           <line
             key={`${axis} ${at}`}

@@ -14,6 +14,9 @@ import { PortMark } from "@/ui/PortMark";
 import { isInSight } from "./fit";
 import { useMoving } from "./useMoves";
 
+/** Tools, signs and overview float over the canvas' lower edge; what is brought into sight stays above. */
+const GROUP = "pointer-events-auto rounded-2 border border-line bg-surface shadow-1";
+
 interface ControlsProps {
   onFit: () => void;
   onTouch: () => void;
@@ -34,7 +37,7 @@ export function CanvasTools({ area, ...controls }: CanvasToolsProps) {
   );
   held.current = isWhole;
   return (
-    <div className="canvas-tools">
+    <div className="canvas-tools pointer-events-none absolute right-3 bottom-4.5 left-3 flex items-end gap-3">
       <CanvasControls {...controls} />
       {hasMinimap || !isWhole ? <Overview /> : <PortLegend />}
     </div>
@@ -48,7 +51,11 @@ function CanvasControls({ onFit, onTouch }: ControlsProps) {
   const isReadonly = useDocument((state) => state.isReadonly);
   const { arrange } = useArrange();
   return (
-    <div role="toolbar" aria-label="Canvas" className="canvas-tools-group">
+    <div
+      role="toolbar"
+      aria-label="Canvas"
+      className={`${GROUP} flex flex-none items-center px-1 py-0.5`}
+    >
       <IconButton
         side="top"
         size="small"
@@ -130,9 +137,17 @@ function PortLegend() {
   });
   if (types === "") return null;
   return (
-    <div className="canvas-legend" role="group" aria-label="What the symbols mean">
+    <div
+      role="group"
+      aria-label="What the symbols mean"
+      className={`${GROUP} ml-auto flex max-h-7.5 flex-wrap gap-x-3.5 gap-y-0 overflow-hidden px-2.5 py-1 text-muted text-xs/5`}
+    >
       {types.split(" ").map((name) => (
-        <span key={name} title={catalog.port_types[name]?.help}>
+        <span
+          key={name}
+          title={catalog.port_types[name]?.help}
+          className="inline-flex items-center gap-[5px] whitespace-nowrap"
+        >
           <PortMark type={catalog.port_types[name]} size={10} />
           {formatName(name)}
         </span>
@@ -152,12 +167,17 @@ export function Overview() {
   held.current = shown;
   const svg = useOverviewDrag();
   return (
-    <div className="canvas-overview ml-auto">
-      <svg ref={svg} {...OVERVIEW} viewBox={shown} role="img" aria-label="Overview of the graph">
-        <Boxes />
-        <Hidden shown={shown} />
-      </svg>
-    </div>
+    <svg
+      ref={svg}
+      {...OVERVIEW}
+      viewBox={shown}
+      role="img"
+      aria-label="Overview of the graph"
+      className="pointer-events-auto ml-auto touch-none rounded-1 border border-line bg-surface"
+    >
+      <Boxes />
+      <Hidden shown={shown} />
+    </svg>
   );
 }
 

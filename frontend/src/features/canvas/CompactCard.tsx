@@ -1,5 +1,5 @@
 import { Position } from "@xyflow/react";
-import { Ban, Flame, Hourglass } from "lucide-react";
+import { Ban, Flame, Hourglass, type LucideIcon } from "lucide-react";
 import { type CSSProperties, Fragment, useMemo } from "react";
 import { type CardValue, cardValues, learningText } from "@/graph/cardValues";
 import type { Dot } from "@/graph/compact";
@@ -7,10 +7,10 @@ import { kindOf } from "@/graph/geometry";
 import { formatBrief, formatName } from "@/lib/format";
 import { useLive } from "@/live/hooks";
 import { useDocument, useOpenLoop } from "@/state/document/context";
-import { KindIcon } from "@/ui/KindIcon";
+import { classes } from "@/ui/classes";
 import { portColor } from "@/ui/PortMark";
-import { BusyRing } from "./BusyRing";
 import { type MainMetric, mainMetric } from "./mainMetric";
+import { NodeIcon } from "./NodeIcon";
 import { PortHandle } from "./PortHandle";
 import { paceOf } from "./pace";
 import { mainRate, stageRates } from "./stageText";
@@ -18,6 +18,28 @@ import { summaryValues } from "./summary";
 import { useMeasured } from "./useNodePorts";
 
 const MAX_VALUES = 3;
+
+/** A narrow card has a smaller icon; a narrower or lower one has it above its name, or only the colour at its side. */
+const ICON = classes(
+  "size-5.5 [&>.busy-ring]:-inset-1 [&>.busy-ring]:size-7.5 [&>.lucide]:size-3.5",
+  "card-narrow:size-4 card-narrow:bg-transparent card-narrow:[&>.busy-ring]:-inset-0.5 card-narrow:[&>.busy-ring]:size-5",
+  "card-lower:size-4 card-lower:bg-transparent card-lower:[&>.busy-ring]:-inset-px card-lower:[&>.busy-ring]:size-4.5",
+  "card-small:hidden card-lower:[&>.lucide]:size-[11px] card-lower-narrow:hidden",
+);
+/** A low card has its number beside its name, or whole below it: a number that is cut off is another one. */
+const WORDS = classes(
+  "min-w-0 flex-1 card-slim:w-full card-slim:flex-none",
+  "card-low:flex card-low:max-h-6 card-low:flex-wrap card-low:justify-between card-low:gap-x-[5px] card-low:overflow-hidden",
+);
+const NAME = classes(
+  "compact-card-name line-clamp-2 font-semibold text-xs/3.5 tracking-[-0.01em] wrap-anywhere",
+  "card-narrow:text-2xs/3 card-low:max-w-full card-low:text-2xs/3",
+  "card-lower-narrow:line-clamp-1 card-lowest:line-clamp-1 card-lowest:wrap-normal",
+);
+const NUMBER = classes(
+  "compact-card-number truncate text-2xs/3.5",
+  "card-narrow:leading-3 card-low:max-w-full card-low:leading-3 card-low-narrow:hidden",
+);
 
 export function CompactCard({ node, dots }: { node: string; dots: readonly Dot[] }) {
   const { catalog, store, runId } = useOpenLoop();
@@ -45,14 +67,18 @@ export function CompactCard({ node, dots }: { node: string; dots: readonly Dot[]
   const kind = kindOf(catalog, data?.kind);
   return (
     <>
-      <div className="compact-card" title={title}>
-        <div className="compact-card-body">
-          <span className="loop-node-icon">
-            <KindIcon name={kind?.icon} />
-            {runId ? <BusyRing node={node} /> : null}
-          </span>
-          <span className="compact-card-words">
-            <span className="compact-card-name">
+      <div
+        className="compact-card absolute top-0 left-0 flex h-[calc(100%*var(--zoom,1))] w-[calc(100%*var(--zoom,1))] origin-top-left scale-(--unzoom) flex-col justify-center [container:compact-card/size]"
+        title={title}
+      >
+        <div className="relative flex min-h-0 items-center gap-1.5 pr-1.5 pl-2 card-narrow:gap-1 card-narrow:pr-[3px] card-narrow:pl-[7px] card-slim:flex-col card-slim:items-start card-slim:gap-0.5">
+          <NodeIcon
+            node={node}
+            icon={kind?.icon}
+            className={classes(ICON, runId && "card-narrow:[&>.lucide]:size-[11px]")}
+          />
+          <span className={WORDS}>
+            <span className={NAME}>
               {node.split("_").map((word, place) => (
                 <Fragment key={place}>
                   {place > 0 ? (
@@ -67,7 +93,7 @@ export function CompactCard({ node, dots }: { node: string; dots: readonly Dot[]
             {runId ? (
               <LiveNumber node={node} />
             ) : (
-              <span className="compact-card-number" data-told={isTold || undefined}>
+              <span className={classes(NUMBER, "block text-muted", isTold && "card-roomy:hidden")}>
                 {number}
               </span>
             )}
@@ -75,11 +101,11 @@ export function CompactCard({ node, dots }: { node: string; dots: readonly Dot[]
           {runId ? <PaceSign node={node} /> : null}
         </div>
         {runId || values.length === 0 ? null : (
-          <dl className="compact-card-more">
+          <dl className="hidden pt-1.5 pr-2 pl-2.5 text-2xs/[17px] text-muted card-roomy:block">
             {values.map(({ label, text }) => (
-              <div key={label}>
+              <div key={label} className="flex justify-between gap-2 whitespace-nowrap">
                 <dt>{label}</dt>
-                <dd>{text}</dd>
+                <dd className="overflow-hidden text-ellipsis text-text">{text}</dd>
               </div>
             ))}
           </dl>
@@ -102,11 +128,33 @@ function LiveNumber({ node }: { node: string }) {
   );
   const [value = "", name = ""] = metric.split("|");
   return (
-    <span className="compact-card-number tabular" title={name ? `${name}: ${value}` : rate}>
+    // One that does not fit goes to a second line, which is not seen: cut off, it would be another number.
+    <span
+      className={`${NUMBER} tabular flex max-h-lh flex-wrap text-text before:h-lh before:content-['']`}
+      title={name ? `${name}: ${value}` : rate}
+    >
       {value || rate}
     </span>
   );
 }
+
+interface PaceSignLook {
+  Icon: LucideIcon;
+  label: string;
+  title?: string;
+  color: string;
+}
+
+const PACE_SIGNS: Record<string, PaceSignLook> = {
+  bottleneck: {
+    Icon: Flame,
+    label: "is the bottleneck",
+    title: "Most of the step's time",
+    color: "text-warning-mark",
+  },
+  starved: { Icon: Hourglass, label: "waits for rows", color: "text-muted" },
+  blocked: { Icon: Ban, label: "is blocked", color: "text-warning-mark" },
+};
 
 function PaceSign({ node }: { node: string }) {
   const state = useLive(
@@ -117,18 +165,16 @@ function PaceSign({ node }: { node: string }) {
     },
     "none",
   );
-  if (state === "bottleneck") {
-    return (
-      <span className="compact-card-pace" data-state={state} title="Most of the step's time">
-        <Flame role="img" aria-label={`${node} is the bottleneck`} />
-      </span>
-    );
-  }
-  if (state !== "starved" && state !== "blocked") return null;
-  const [Sign, word] = state === "starved" ? [Hourglass, "waits for rows"] : [Ban, "is blocked"];
+  const sign = PACE_SIGNS[state];
+  if (!sign) return null;
+  const { Icon, label, title = label, color } = sign;
   return (
-    <span className="compact-card-pace" data-state={state} title={word}>
-      <Sign role="img" aria-label={`${node} ${word}`} />
+    <span
+      className={`compact-card-pace inline-flex flex-none card-narrow:absolute card-narrow:-top-px card-narrow:right-[3px] ${color}`}
+      data-state={state}
+      title={title}
+    >
+      <Icon size={13} role="img" aria-label={`${node} ${label}`} />
     </span>
   );
 }
@@ -141,7 +187,7 @@ function CompactDot({ node, dot: { port, isTarget, top } }: { node: string; dot:
       isTarget={isTarget}
       id={port}
       position={isTarget ? Position.Left : Position.Right}
-      className="compact-dot"
+      className="compact-dot after:pointer-events-none after:size-[calc(6px*var(--unzoom))] after:rounded-full after:bg-(--port-color) data-blocked:opacity-28 data-open:after:size-[calc(9px*var(--unzoom))]"
       style={(type) => ({ top, "--port-color": portColor(type?.color) }) as CSSProperties}
     />
   );

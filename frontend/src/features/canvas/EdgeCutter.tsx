@@ -33,7 +33,7 @@ export function EdgeCutter() {
   };
   return (
     <div
-      className="edge-cutter"
+      className="absolute inset-0 z-6 cursor-crosshair touch-none"
       data-testid="edge-cutter"
       onPointerDown={(event) => {
         if (event.button !== 0) return;
@@ -48,11 +48,19 @@ export function EdgeCutter() {
       onPointerCancel={() => setCut(null)}
     >
       {cut ? (
-        <svg aria-hidden="true" role="presentation">
-          <line {...cut} />
+        <svg
+          className="pointer-events-none fixed inset-0 size-full"
+          aria-hidden="true"
+          role="presentation"
+        >
+          <line className="stroke-2 stroke-error" strokeDasharray="6 4" {...cut} />
         </svg>
       ) : null}
-      {isCalled && !cut ? <p>Drag across connections to cut them. Esc cancels.</p> : null}
+      {isCalled && !cut ? (
+        <p className="absolute bottom-3 left-1/2 -translate-x-1/2 rounded-[8px] border border-line bg-raised px-3 py-1.5 text-[13px] shadow-2">
+          Drag across connections to cut them. Esc cancels.
+        </p>
+      ) : null}
     </div>
   );
 }

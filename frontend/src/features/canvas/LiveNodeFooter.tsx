@@ -46,7 +46,7 @@ function StageRates({ node }: { node: string }) {
   const [, number, unit, rest] = /^(\S+) (\S+?)(\/.*)$/.exec(rate) ?? ["", rate, "", ""];
   return (
     <Tooltip text={<AllStages node={node} />} side="top">
-      <span className="stage-rate">
+      <span className="stage-rate ml-auto flex-none text-text">
         {number}
         <span className="stage-rate-unit"> {unit}</span>
         {rest}
@@ -91,7 +91,8 @@ function MetricStrip({ node }: { node: string }) {
             </span>
           </span>
           <svg
-            className="metric-strip-line"
+            className="flex-none fill-none stroke-(--node-color) stroke-[1.5]"
+            strokeLinejoin="round"
             width={WIDTH}
             height={HEIGHT + 4}
             viewBox={`0 -2 ${WIDTH} ${HEIGHT + 4}`}

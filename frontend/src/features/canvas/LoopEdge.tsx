@@ -53,7 +53,10 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
   const color = isLearning ? learner : portColor(portType?.color);
   return (
     <>
-      <path d={route.path} className="loop-edge-halo" />
+      <path
+        d={route.path}
+        className="fill-none stroke-[5.5] stroke-canvas compact:stroke-[calc(4px*var(--unzoom))]"
+      />
       {bundle ? <title>{bundleTitle(bundle)}</title> : null}
       <BaseEdge
         id={id}

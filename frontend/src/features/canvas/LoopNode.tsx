@@ -14,15 +14,14 @@ import { useNodeActivity } from "@/live/hooks";
 import { useDetail } from "@/state/canvas";
 import { useDocument, useNodeColor, useOpenLoop } from "@/state/document/context";
 import { showField } from "@/state/selection";
-import { KindIcon } from "@/ui/KindIcon";
 import { PortMark } from "@/ui/PortMark";
-import { BusyRing } from "./BusyRing";
 import { CardText } from "./CardText";
 import { CompactCard } from "./CompactCard";
 import { socketHandle } from "./handles";
 import { LiveBadge, useHasFailed } from "./LiveBadge";
 import { LiveNodeFooter } from "./LiveNodeFooter";
 import { NodeBadge } from "./NodeBadge";
+import { NodeIcon } from "./NodeIcon";
 import { NodePort } from "./NodePort";
 import { PortFold } from "./PortFold";
 import { PortHandle } from "./PortHandle";
@@ -39,16 +38,16 @@ export function CardHeader({ node, isReachable }: { node: string; isReachable: b
   const title = kind?.title ?? formatName(data.kind);
   return (
     <header className="flex flex-none items-center gap-[9px] h-11.5 pr-2.5 pl-3" title={kind?.help}>
-      <span className="loop-node-icon">
-        <KindIcon name={kind?.icon} />
-        {runId ? <BusyRing node={node} /> : null}
-      </span>
+      <NodeIcon node={node} icon={kind?.icon} />
       <span className="min-w-0 flex-1">
-        <span className="loop-node-name" title={node}>
+        <span
+          className="loop-node-name -my-0.5 block truncate py-0.5 font-semibold text-base/[17px] tracking-[-0.005em]"
+          title={node}
+        >
           {node}
         </span>
         <span
-          className="loop-node-kind"
+          className="loop-node-kind block truncate text-muted leading-[15px] has-[.card-value-text]:flex has-[.card-value-text]:whitespace-pre"
           title={[title, ...values.map(({ text }) => text)].join(" · ")}
         >
           {title}
@@ -89,8 +88,11 @@ interface CardValueRowProps {
 function CardValueRow({ node, value, isReachable }: CardValueRowProps) {
   const [isEditing, setEditing] = useState(false);
   return (
-    <div className="card-value" data-editing={isEditing || undefined}>
-      <span className="card-value-label">{value.label}</span>
+    <div
+      className="relative flex h-6.5 items-center justify-between gap-2 whitespace-nowrap rounded-1 px-1.5 text-muted data-editing:bg-accent-soft"
+      data-editing={isEditing || undefined}
+    >
+      <span>{value.label}</span>
       <CardText node={node} value={value} isReachable={isReachable} onEditing={setEditing} />
     </div>
   );
@@ -148,7 +150,10 @@ function WholeCard({ node, learns, isReachable }: WholeCardProps) {
   return (
     <>
       <CardHeader node={node} isReachable={isReachable} />
-      <div className="loop-node-ports" data-fold={hasFold || undefined}>
+      <div
+        className="flex flex-none justify-between data-fold:pb-7 not-data-fold:has-[.node-port]:pb-1.5"
+        data-fold={hasFold || undefined}
+      >
         <div>
           {ports.inputs.map((port) => (
             <NodePort key={port.name} node={node} port={port} side="input" />
@@ -195,7 +200,7 @@ export function LearnBar({ node, isReachable }: { node: string; isReachable: boo
   };
   const isFixed = runId !== null || text === "";
   return (
-    <div className="learn-bar">
+    <div className="learn-bar mt-auto flex h-7.5 w-full flex-none items-center gap-1.5 whitespace-nowrap rounded-b-3 bg-(--node-soft) px-[11px] text-left font-medium text-(--node-color)">
       <button
         type="button"
         className="inline-flex flex-initial items-center gap-1.5 min-w-3.5 h-5.5 nodrag"
@@ -204,7 +209,7 @@ export function LearnBar({ node, isReachable }: { node: string; isReachable: boo
         title={`${said}\nOpens its learning settings`}
         onClick={press}
       >
-        <GraduationCap size={14} aria-hidden="true" />
+        <GraduationCap size={14} className="flex-none" aria-hidden="true" />
         {isFixed ? <span className="truncate">{said}</span> : null}
       </button>
       {isFixed ? null : (
@@ -263,12 +268,12 @@ function CardSockets({ node, sockets }: { node: string; sockets: readonly Socket
         // The first socket of its port has the label of the port, without the edge.
         mark={sockets.findIndex(isSame) === index ? "" : `, ${key}`}
         position={side === "top" ? Position.Top : Position.Bottom}
-        className="card-socket"
+        className="card-socket data-blocked:opacity-28"
         style={() => ({ left: x })}
       >
         {(port, type) =>
           isTarget && "teaching" in port && port.teaching && !isTie ? (
-            <span className="card-socket-round">
+            <span className="pointer-events-none box-content inline-flex size-[15px] items-center justify-center rounded-full border-2 border-surface bg-(--node-color) text-surface">
               <ArrowUp size={11} strokeWidth={3} aria-hidden="true" />
             </span>
           ) : (

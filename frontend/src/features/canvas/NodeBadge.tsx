@@ -3,6 +3,7 @@ import { indexProblems, splitProblems, type Tone, worstSeverity } from "@/docume
 import { formatPlural } from "@/lib/format";
 import { useOpenLoop, useSync } from "@/state/document/context";
 import { focusField, select } from "@/state/selection";
+import { classes } from "@/ui/classes";
 import { FixButtons } from "@/ui/FixButtons";
 import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";
@@ -62,7 +63,13 @@ interface CardProblemProps {
 
 export function CardProblem({ problem, tone, more }: CardProblemProps) {
   return (
-    <div className="card-problem" data-severity={tone}>
+    <div
+      className={classes(
+        "card-problem absolute right-[-7px] bottom-[calc(100%+8px*var(--unzoom))] z-3 flex w-[max(100%,224px)] origin-bottom-right scale-(--unzoom) gap-1.5 rounded-2 border border-line px-2 py-1.5 text-text shadow-2 compact:right-0 compact:w-56",
+        tone === "next step" ? "bg-surface" : "bg-info-soft",
+      )}
+      data-severity={tone}
+    >
       <SeverityIcon severity={tone} size={13} />
       <div className="min-w-0 flex-1">
         <p className="line-clamp-3">

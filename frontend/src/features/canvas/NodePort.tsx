@@ -30,7 +30,10 @@ export const NodePort = memo(function NodePort({ node, port, side }: NodePortPro
 
   return (
     <div
-      className={classes("node-port", isInput ? "node-port-in" : "node-port-out")}
+      className={classes(
+        "node-port relative flex h-6 items-center gap-1 px-[13px] font-medium text-muted transition-opacity duration-100 data-blocked:opacity-28 data-open:font-semibold data-open:text-text",
+        !isInput && "flex-row-reverse",
+      )}
       data-blocked={blocked !== null || undefined}
       data-open={isOpen || undefined}
       data-connected={isConnected || undefined}

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import type { InputPort, OutputPort } from "@/api/types";
 import { formatPlural } from "@/lib/format";
+import { classes } from "@/ui/classes";
 import { NodePort } from "./NodePort";
 import { useMeasured } from "./useNodePorts";
 import { usePointedAt } from "./usePointedAt";
@@ -32,15 +33,14 @@ export function PortFold(props: PortFoldProps) {
   useMeasured(node, `${isOpen} ${shown.length}`);
   if (ports.length === 0) return null;
   const names = ports.map((port) => port.name).join(", ");
+  const edge = side === "input" ? "left-0" : "right-0";
 
   return (
     <div
       ref={frame}
       role="group"
       aria-label={`Free ${side}s of ${node}`}
-      className="port-fold nodrag"
-      data-side={side}
-      data-open={isOpen || undefined}
+      className={classes("nodrag absolute z-2 -mt-[9px]", edge)}
       style={{ top }}
       {...pointing}
       onKeyDown={(event) => {
@@ -54,7 +54,11 @@ export function PortFold(props: PortFoldProps) {
     >
       <button
         type="button"
-        className="port-fold-count"
+        className={classes(
+          "relative block h-4.5 min-w-6.5 rounded-[9px] border border-line-strong border-dashed bg-surface px-[5px] text-center font-medium text-faint leading-4",
+          side === "input" ? "-left-[13px]" : "-right-[13px]",
+          isOpen && "invisible",
+        )}
         tabIndex={isReachable ? 0 : -1}
         aria-expanded={isOpen}
         aria-label={`${formatPlural(ports.length, `free ${side}`)} of ${node}: ${names}`}
@@ -66,7 +70,12 @@ export function PortFold(props: PortFoldProps) {
         +{ports.length}
       </button>
       {isOpen ? (
-        <div className="port-fold-list">
+        <div
+          className={classes(
+            "port-fold-list absolute -top-1 min-w-24 rounded-2 bg-raised py-[3px] shadow-3 ring-1 ring-line-strong",
+            edge,
+          )}
+        >
           {shown.map((port) => (
             <NodePort key={port.name} node={node} port={port} side={side} />
           ))}

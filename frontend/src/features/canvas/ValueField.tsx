@@ -53,7 +53,11 @@ export function ValueField({ label, field, value, onWrite, onCancel }: ValueFiel
         }}
       />
       {problem === null ? null : (
-        <span id={problemId} role="alert" className="card-value-problem">
+        <span
+          id={problemId}
+          role="alert"
+          className="card-value-problem absolute top-full right-0 z-3 max-w-53 whitespace-normal rounded-1 border border-line bg-raised px-2 py-1 text-error shadow-2"
+        >
           {problem}
         </span>
       )}

@@ -49,8 +49,8 @@ function Found({ found, offset, onOffset, onReader }: FoundProps) {
             onChange={onReader}
           />
           <span className="flex items-center gap-1.5">
-            <span className="text-token is-learned">learned</span>
-            <span className="text-token">context only</span>
+            <span className={tokenLook(true)}>learned</span>
+            <span className={tokenLook(false)}>context only</span>
           </span>
           <span className="flex-1" />
           <Button
@@ -87,6 +87,13 @@ function Found({ found, offset, onOffset, onReader }: FoundProps) {
   );
 }
 
+function tokenLook(isLearned: boolean): string {
+  return classes(
+    "my-px mr-px inline-block whitespace-pre rounded-[2px] px-0.5 leading-5",
+    isLearned ? "bg-success-soft shadow-[inset_0_-2px_var(--success-mark)]" : "bg-hover",
+  );
+}
+
 function Text({ text }: { text: TokenText }) {
   const hidden = text.count - text.tokens.length;
   return (
@@ -106,7 +113,7 @@ function Text({ text }: { text: TokenText }) {
             <span
               key={place}
               title={`token ${token.id}, ${token.is_learned ? "learned" : "context only"}`}
-              className={classes("text-token", token.is_learned && "is-learned")}
+              className={tokenLook(token.is_learned)}
             >
               {token.text.replaceAll("\n", "↵")}
             </span>

@@ -179,7 +179,11 @@ function Curves({ help }: { help: AlgorithmHelp }) {
 
 /** A formula as MathML, which the browser sets itself; the service sends elements, never markup. */
 export function Maths({ element, label }: { element: MathElement; label: string }): ReactNode {
-  const attributes = { display: "block", "aria-label": label, className: "maths" };
+  const attributes = {
+    display: "block",
+    "aria-label": label,
+    className: "text-[15px] [math-style:normal]",
+  };
   return createElement("math", attributes, ...parts(element));
 }
 

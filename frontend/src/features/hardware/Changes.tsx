@@ -211,7 +211,11 @@ function Ways({ ways, isLooking, budget }: WaysProps) {
     );
   }
   return (
-    <div id={WAYS} tabIndex={-1} className="ways-to-fit mt-3">
+    <div
+      id={WAYS}
+      tabIndex={-1}
+      className="mt-3 focus:rounded-2 focus:outline-2 focus:outline-focus focus:outline-offset-4"
+    >
       <h4 className="font-semibold text-sm">{waysTitle(ways)}</h4>
       <ul aria-label={isWayOut(ways) ? "Ways to make it fit" : "Ways to reduce memory"}>
         {ways.map((way) => (

@@ -91,12 +91,11 @@ async function toSvg(viewport: HTMLElement, { left, top, width, height }: Area):
     field.textContent = written[at]?.value ?? "";
   copy.style.transform = `translate(${-left}px, ${-top}px)`;
   const frame = document.createElement("div");
-  frame.className = "react-flow canvas-frame";
+  frame.className = "react-flow";
   const { fontFamily, fontSize, lineHeight, color } = getComputedStyle(document.body);
   Object.assign(frame.style, { fontFamily, fontSize, lineHeight, color });
   Object.assign(frame.style, { width: `${width}px`, height: `${height}px` });
   frame.style.background = "var(--canvas)";
-  frame.style.setProperty("--canvas-text", "1");
   frame.append(copy);
 
   const space = "http://www.w3.org/2000/svg";

@@ -108,7 +108,7 @@ function Thumbnail({ catalog, sketch }: { catalog: Catalog | undefined; sketch: 
     <div
       ref={place}
       aria-hidden="true"
-      className="thumbnail flex h-[124px] items-center justify-center overflow-hidden rounded-t-3 border-line border-b px-4 py-3"
+      className="flex h-[124px] items-center justify-center overflow-hidden rounded-t-3 border-line border-b bg-[radial-gradient(var(--canvas-dot)_0.7px,transparent_0.7px)] bg-canvas bg-size-[14px_14px] px-4 py-3"
     >
       {isSeen && catalog ? <Drawing catalog={catalog} sketch={sketch} /> : null}
     </div>
@@ -140,7 +140,14 @@ function Drawing({ catalog, sketch }: { catalog: Catalog; sketch: Sketch }) {
         />
       ))}
       {lessons.map(({ learner, path }, index) => (
-        <path key={index} d={path} className="thumbnail-lesson" stroke={colors[learner]} />
+        <path
+          key={index}
+          d={path}
+          className="fill-none stroke-2"
+          stroke={colors[learner]}
+          strokeDasharray="1.5 3.5"
+          strokeLinecap="round"
+        />
       ))}
       {boxes.map((box) => (
         <Box key={box.id} box={box} color={colors[box.id]} icon={catalog.kinds[box.kind]?.icon} />
@@ -158,7 +165,13 @@ interface BoxProps {
 function Box({ box, color, icon }: BoxProps) {
   return (
     <g transform={`translate(${box.x} ${box.y})`} color={color}>
-      <rect width={SKETCH_BOX} height={SKETCH_BOX} rx={8} className="thumbnail-box" />
+      <rect
+        width={SKETCH_BOX}
+        height={SKETCH_BOX}
+        rx={8}
+        className="fill-surface stroke-current"
+        strokeOpacity={0.45}
+      />
       {box.learns ? (
         <rect x={0} y={9} width={3} height={SKETCH_BOX - 18} rx={1.5} fill="currentColor" />
       ) : null}

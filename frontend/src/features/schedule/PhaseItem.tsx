@@ -24,6 +24,9 @@ import { SeverityIcon } from "@/ui/SeverityIcon";
 import { insertPhase } from "./newPhase";
 import { listText, phaseLength, settingName } from "./phaseText";
 
+export const PHASE_CARD =
+  "relative flex min-h-19 w-46 flex-none flex-col overflow-hidden rounded-2 border bg-surface";
+
 interface PhaseItemProps {
   phase: JsonObject;
   at: PhasePath;
@@ -51,7 +54,10 @@ function PhaseGroup({ phase, at }: { phase: JsonObject; at: PhasePath }) {
   return (
     <section
       aria-label={`Group, ${String(phase.repeat ?? 1)} times`}
-      className={classes("phase-group", isChosen && "phase-group-chosen")}
+      className={classes(
+        "flex flex-none flex-col rounded-2 border border-dashed bg-sunken",
+        isChosen ? "border-accent" : "border-line-strong",
+      )}
     >
       <header className="flex h-7 items-center gap-1 px-1">
         <button
@@ -133,7 +139,13 @@ function PhaseCard({ phase, at, isLast, progress }: PhaseCardProps) {
   const name = String(phase.name ?? `phase ${index + 1}`);
 
   return (
-    <article className={classes("phase-card group/phase", isChosen && "phase-card-chosen")}>
+    <article
+      className={classes(
+        PHASE_CARD,
+        "group/phase",
+        isChosen ? "border-accent ring-1 ring-accent" : "border-line hover:border-line-strong",
+      )}
+    >
       <button
         type="button"
         className="flex min-h-0 w-full flex-1 flex-col gap-1 p-2 text-left"
@@ -205,7 +217,7 @@ function PhaseTools({ name, at, isLast }: { name: string; at: PhasePath; isLast:
   const move = useMovePhase(at);
   const isTop = at.length === 1;
   return (
-    <span className="phase-card-tools">
+    <span className="absolute right-1 bottom-1 flex rounded-1 border border-line bg-raised p-px opacity-0 transition-opacity duration-100 group-focus-within/phase:opacity-100 group-hover/phase:opacity-100">
       <IconButton
         label={`Move ${name} left`}
         size="tiny"

@@ -10,7 +10,7 @@ import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { insertPhase } from "./newPhase";
-import { PhaseItem } from "./PhaseItem";
+import { PHASE_CARD, PhaseItem } from "./PhaseItem";
 import { entryText, phaseLength } from "./phaseText";
 
 export function SchedulePanel() {
@@ -30,7 +30,7 @@ export function SchedulePanel() {
     <div className="flex h-full min-h-0">
       <div className="flex min-w-0 flex-1 items-stretch gap-1 overflow-x-auto p-3">
         {phases === null ? (
-          <article className="phase-card flex flex-col gap-1 p-2">
+          <article className={`${PHASE_CARD} gap-1 border-line p-2 hover:border-line-strong`}>
             <span className="font-semibold text-xs">whole run</span>
             <span className="text-muted text-xs">{phaseLength(whole)}</span>
             <span className="text-2xs text-faint">every connected teaching port</span>

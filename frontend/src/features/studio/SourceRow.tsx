@@ -49,9 +49,7 @@ export function SourceRow(props: SourceRowProps) {
         className="flex w-full items-center gap-2 text-left"
         onClick={onChoose}
       >
-        <span
-          className={classes("loop-node-icon size-7 shrink-0", edge.weight === 0 && "opacity-50")}
-        >
+        <span className={classes("loop-node-icon", edge.weight === 0 && "opacity-50")}>
           <KindIcon name={kind?.icon} size={14} />
         </span>
         <span className="min-w-0 flex-1">

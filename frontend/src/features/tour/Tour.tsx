@@ -34,7 +34,13 @@ function Step({ at }: { at: number }) {
   }, []);
   return (
     <>
-      {places.ring ? <div aria-hidden="true" className="tour-ring" style={places.ring} /> : null}
+      {places.ring ? (
+        <div
+          aria-hidden="true"
+          className="pointer-events-none fixed z-45 rounded-[10px] border-2 border-accent shadow-[0_0_0_4px_var(--accent-soft)]"
+          style={places.ring}
+        />
+      ) : null}
       <div
         ref={panel}
         role="dialog"

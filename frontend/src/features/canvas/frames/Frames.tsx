@@ -61,7 +61,7 @@ function PoolFrame({ frame, color, aimed }: PoolFrameProps) {
   return (
     <section
       aria-label={`Pool ${pool.name}${pool.size ? `, ${pool.size}` : ""}`}
-      className="pool-frame"
+      className="pool-frame @container pointer-events-none absolute -z-2 rounded-[14px] bg-(--node-color)/4.5 data-aimed:bg-accent/9 compact:rounded-[calc(8px*var(--unzoom))]"
       data-aimed={aimed}
       style={
         {
@@ -76,9 +76,16 @@ function PoolFrame({ frame, color, aimed }: PoolFrameProps) {
       <Menu
         align="start"
         trigger={
-          <button type="button" className="pool-frame-head nopan nodrag">
-            <Cpu size={14} aria-hidden="true" />
-            <b className="truncate">{pool.name}</b>
+          <button
+            type="button"
+            className="pool-frame-head nopan nodrag pointer-events-auto flex h-8 w-full items-center gap-2 rounded-t-[14px] px-3.5 text-left text-[12px] compact:absolute compact:top-0 compact:left-0 compact:h-[15px] compact:w-[calc(100%*var(--zoom,1))] compact:origin-top-left compact:scale-(--unzoom) compact:gap-1 compact:px-1.5 compact:text-2xs/[15px]"
+          >
+            <Cpu
+              size={14}
+              aria-hidden="true"
+              className="shrink-0 text-(--node-color) compact:hidden"
+            />
+            <b className="max-w-[60%] shrink-0 truncate font-semibold">{pool.name}</b>
             <span className="whitespace-nowrap text-muted">{pool.size}</span>
             <span className="flex-1" />
             <PoolMemory pool={pool.name} />
@@ -99,11 +106,13 @@ function PoolFrame({ frame, color, aimed }: PoolFrameProps) {
         ) : null}
       </Menu>
       {aimed ? (
-        <p className="pool-frame-word">
+        <p className="absolute -top-7 left-2 whitespace-nowrap rounded-[6px] bg-accent px-2 py-0.5 text-[12px] text-on-accent compact:text-[calc(11px*var(--unzoom))]">
           {aimed === "entered" ? `Place in pool ${pool.name}` : `Take out of pool ${pool.name}`}
         </p>
       ) : members.length === 0 ? (
-        <p className="pool-frame-word">Nothing runs here yet. Drag a node in.</p>
+        <p className="absolute right-3.5 bottom-1.5 left-3.5 text-[12px] text-muted compact:text-[calc(11px*var(--unzoom))]">
+          Nothing runs here yet. Drag a node in.
+        </p>
       ) : null}
     </section>
   );
@@ -118,7 +127,10 @@ function PoolMemory({ pool }: { pool: string }) {
   const whole = Math.max(gpu.usable_bytes, gpu.peak_bytes ?? 0);
   return (
     <>
-      <span className="pool-memory" aria-hidden="true">
+      <span
+        className="flex h-2 w-11 shrink-0 overflow-hidden rounded-[2px] bg-pressed @max-[241px]:hidden compact:hidden"
+        aria-hidden="true"
+      >
         {partsIn(gpu, gpu.peak_stage).map((part, place) => (
           <i
             key={place}
@@ -130,7 +142,7 @@ function PoolMemory({ pool }: { pool: string }) {
         ))}
       </span>
       <span
-        className={`pool-memory-text tabular whitespace-nowrap ${gpu.fits === false ? "text-error" : "text-muted"}`}
+        className={`tabular whitespace-nowrap @max-[301px]:hidden compact:hidden ${gpu.fits === false ? "text-error" : "text-muted"}`}
       >
         {gpu.peak_bytes === null ? "not known" : formatBytes(gpu.peak_bytes)} /{" "}
         {formatBytes(gpu.usable_bytes)}

@@ -10,6 +10,9 @@ import { useDocument, useOpenLoop } from "@/state/document/context";
 import { usePreferences } from "@/state/preferences";
 import { useNewNote } from "@/state/useAddNode";
 
+const BUTTON =
+  "flex h-5 w-6 items-center justify-center rounded-[4px] text-muted hover:bg-hover hover:text-text";
+
 export function NoteCard({ id, note }: { id: string; note: Note }) {
   const { dispatch } = useOpenLoop().store;
   const isReadonly = useDocument((state) => state.isReadonly);
@@ -42,7 +45,7 @@ export function NoteCard({ id, note }: { id: string; note: Note }) {
   return (
     <section
       aria-label={`Note: ${note.text || "empty"}`}
-      className="canvas-note nopan nodrag nowheel"
+      className="canvas-note nopan nodrag nowheel pointer-events-auto absolute -z-1 flex flex-col rounded-[8px] shadow-1 focus-within:z-1"
       style={{
         left: left * by.x,
         top: top * by.y,
@@ -51,8 +54,14 @@ export function NoteCard({ id, note }: { id: string; note: Note }) {
       }}
     >
       {isReadonly ? null : (
-        <header>
-          <button type="button" aria-label="Move the note" title="Move the note" {...move.handle}>
+        <header className="flex h-5.5 items-center px-1 compact:hidden">
+          <button
+            type="button"
+            aria-label="Move the note"
+            title="Move the note"
+            className={`${BUTTON} cursor-grab touch-none`}
+            {...move.handle}
+          >
             <GripHorizontal size={14} />
           </button>
           <span className="flex-1" />
@@ -60,6 +69,7 @@ export function NoteCard({ id, note }: { id: string; note: Note }) {
             type="button"
             aria-label="Delete the note"
             title="Delete the note"
+            className={BUTTON}
             onClick={() => dispatch(setNote, { id, note: null }, { label: "Delete note" })}
           >
             <X size={14} />
@@ -70,6 +80,7 @@ export function NoteCard({ id, note }: { id: string; note: Note }) {
         ref={field}
         aria-label="Text of the note"
         placeholder="Write a note"
+        className="min-h-0 flex-1 resize-none rounded-[6px] px-2.5 pt-0.5 pb-2 text-[12px] text-text leading-[1.4] placeholder:text-muted compact:text-[calc(11px*var(--unzoom))]"
         readOnly={isReadonly}
         value={typed ?? note.text}
         onChange={(event) => setTyped(event.target.value)}
@@ -83,7 +94,7 @@ export function NoteCard({ id, note }: { id: string; note: Note }) {
           type="button"
           aria-label="Size of the note"
           title="Size of the note"
-          className="canvas-note-corner"
+          className="absolute right-0 bottom-0 flex size-4 cursor-nwse-resize touch-none items-center justify-center rounded-[4px] after:size-[7px] after:border-line-strong after:border-r-2 after:border-b-2 hover:bg-hover compact:hidden"
           {...grow.handle}
         />
       )}

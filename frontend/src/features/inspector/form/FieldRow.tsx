@@ -38,11 +38,7 @@ export function FieldRow(props: FieldRowProps) {
   const isSet = value !== undefined;
   const node = form.scope[0] === "nodes" ? String(form.scope[1]) : null;
   return (
-    <div
-      {...watch}
-      data-field={joinPath([...form.base, ...path])}
-      className={classes("field-row group/field py-1", isSet && "field-row-set")}
-    >
+    <div {...watch} data-field={joinPath([...form.base, ...path])} className="group/field py-1">
       <div className={classes("flex min-h-7 gap-2", isWide ? "flex-col gap-1" : "items-center")}>
         <div
           className={classes(
@@ -50,7 +46,11 @@ export function FieldRow(props: FieldRowProps) {
             !isWide && "w-1/2 shrink-0",
           )}
         >
-          <label htmlFor={id} className="line-clamp-2 text-xs leading-4" title={field.title}>
+          <label
+            htmlFor={id}
+            className={classes("line-clamp-2 text-xs leading-4", isSet && "font-medium")}
+            title={field.title}
+          >
             {field.title}
             {isRequired && !isSet ? <span className="text-error"> *</span> : null}
           </label>

@@ -101,12 +101,7 @@ export function Group(props: GroupProps) {
     );
   }
   return (
-    <Collapsible.Root
-      open={isOpen}
-      onOpenChange={setOpen}
-      data-field={full}
-      className="field-group"
-    >
+    <Collapsible.Root open={isOpen} onOpenChange={setOpen} data-field={full}>
       <div className="group/head flex min-h-8 items-center gap-1">
         <Collapsible.Trigger className="flex min-w-0 flex-1 items-center gap-1 py-1 text-left">
           <ChevronRight
