@@ -4,10 +4,10 @@
  * there. Edges between the same two cards are one line. Pure.
  */
 
-import type { Around } from "./frames";
+import { isSided } from "./edgeKinds";
 import { textWidth } from "./geometry";
 import type { Measures, RouteEdge } from "./routes";
-import type { Box } from "./shapes";
+import type { Around, Box } from "./shapes";
 
 /** How the loop's places and sizes become those of a graph of compact cards. */
 export interface Squeeze {
@@ -148,7 +148,7 @@ function placeDots(
     sides.set(side, ports.set(port, top));
   };
   for (const { kind, source, target, sourcePort, targetPort, sourceTop, targetTop } of leads) {
-    if (kind !== "data" && kind !== "measure") continue;
+    if (!isSided(kind)) continue;
     note(`< ${source}`, sourcePort, sourceTop);
     note(`> ${target}`, targetPort, targetTop);
   }

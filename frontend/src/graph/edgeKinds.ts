@@ -8,13 +8,26 @@ import type { Catalog, Json } from "@/api/types";
 import { type Field, readSchema } from "@/catalog/schema";
 import { inputPort } from "@/document/canConnect";
 import { edgeKeys, portRef } from "@/document/edges";
-import type { Edge, LoopDocument, NodeData } from "@/document/types";
+import type { Edge, LoopDocument, NodeData, PortRef } from "@/document/types";
 import { remember } from "@/lib/remember";
 
 export type EdgeKind = "data" | "measure" | "learning" | "tie";
 
+export function isSided(kind: EdgeKind): boolean {
+  return kind === "data" || kind === "measure";
+}
+
+export interface KnownEdge {
+  key: string;
+  edge: Edge;
+  from: PortRef;
+  to: PortRef;
+  kind: EdgeKind;
+}
+
 export interface EdgeKinds {
-  of: ReadonlyMap<string, EdgeKind>;
+  /** As the document lists them. */
+  edges: readonly KnownEdge[];
   /** By a node that follows only one other (a reference, a critic): that other node. */
   leaderOf: ReadonlyMap<string, string>;
   left: ReadonlySet<string>;
@@ -50,26 +63,27 @@ const kindsOf = remember((nodes: Readonly<Record<string, NodeData>>) =>
 function readKinds(catalog: Catalog, document: LoopDocument): EdgeKinds {
   const keys = edgeKeys(document.edges);
   const leaderOf = findLeaders(catalog, document);
-  const of = new Map<string, EdgeKind>();
-  const left = new Set<string>();
-  const right = new Set<string>();
-  for (const [index, edge] of document.edges.entries()) {
-    const kind = kindOfEdge(catalog, document, edge, leaderOf);
-    of.set(keys[index] ?? "", kind);
-    if (kind !== "data" && kind !== "measure") continue;
-    right.add(edge.from);
-    left.add(edge.to);
-  }
-  return { of, leaderOf, left, right };
+  const edges = document.edges.map((edge, index): KnownEdge => {
+    const [from, to] = [portRef(edge.from), portRef(edge.to)];
+    const kind = kindOfEdge(catalog, document, from, to, leaderOf);
+    return { key: keys[index] ?? "", edge, from, to, kind };
+  });
+  const sided = edges.filter(({ kind }) => isSided(kind)).map(({ edge }) => edge);
+  return {
+    edges,
+    leaderOf,
+    left: new Set(sided.map(({ to }) => to)),
+    right: new Set(sided.map(({ from }) => from)),
+  };
 }
 
 function kindOfEdge(
   catalog: Catalog,
   document: LoopDocument,
-  edge: Edge,
+  from: PortRef,
+  to: PortRef,
   leaderOf: ReadonlyMap<string, string>,
 ): EdgeKind {
-  const [from, to] = [portRef(edge.from), portRef(edge.to)];
   if (leaderOf.get(from.node) === to.node || leaderOf.get(to.node) === from.node) return "tie";
   if (inputPort(catalog, document, to)?.phase === "learn") return "learning";
   const kind = catalog.kinds[document.nodes[to.node]?.kind ?? ""];

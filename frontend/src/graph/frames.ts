@@ -4,18 +4,12 @@ import { type Pool, placeable, poolField, poolOf, poolsOf } from "@/document/poo
 import type { LoopDocument, Point } from "@/document/types";
 import { mean } from "@/lib/statistics";
 import { areaAround, boxesOf, GRID, isInside, middleOf } from "./geometry";
-import { arrange } from "./layout";
-import type { Area, Box } from "./shapes";
+import { arrange, moveTo } from "./layout";
+import { type Area, type Around, type Box, grown, overlap } from "./shapes";
 
 export interface Frame extends Area {
   pool: Pool;
   members: readonly string[];
-}
-
-export interface Around {
-  side: number;
-  top: number;
-  bottom: number;
 }
 
 /** Less than boxes of a column have between them. */
@@ -64,15 +58,6 @@ export function framesWhile(
 /** A node that is dragged alone leaves its frame behind, even where it is the only one in it: so it can be taken out. */
 function goesAlong({ members }: Frame, moved: ReadonlySet<string>): boolean {
   return moved.size > 1 && members.length > 0 && members.every((id) => moved.has(id));
-}
-
-function grown({ left, top, right, bottom }: Area, around: Around): Area {
-  return {
-    left: left - around.side,
-    top: top - around.top,
-    right: right + around.side,
-    bottom: bottom + around.bottom,
-  };
 }
 
 function waiting(pools: readonly Pool[], area: Area | null, frames: readonly Frame[]): Frame[] {
@@ -136,12 +121,7 @@ function touched(
   const frame = frames.find(({ pool, members }) => pool.name === own && members.length === 1);
   const box = areaAround(boxes.filter((one) => one.id === id));
   if (!frame || !box) return null;
-  const isApart =
-    box.left > frame.right ||
-    box.right < frame.left ||
-    box.top > frame.bottom ||
-    box.bottom < frame.top;
-  return isApart ? null : own;
+  return overlap(box, frame, 1) ? own : null;
 }
 
 function under(frames: readonly Frame[], boxes: readonly Box[], id: string): string | null {
@@ -186,16 +166,7 @@ export function arrangePools(catalog: Catalog, document: LoopDocument): Record<s
     }
     top = block.bottom + down + APART;
   }
-  const [left, upper] = [
-    Math.min(...Object.values(places).map(([x]) => x)),
-    Math.min(...Object.values(places).map(([, y]) => y)),
-  ];
-  return Object.fromEntries(
-    Object.entries(places).map(([id, [x, y]]) => [
-      id,
-      [x - left + corner.left, y - upper + corner.top],
-    ]),
-  );
+  return moveTo(places, [corner.left, corner.top]);
 
   function namedPool(id: string): string | null {
     const name = poolOf(catalog, document, id);

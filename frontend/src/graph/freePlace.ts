@@ -3,6 +3,7 @@ import { portRef } from "@/document/edges";
 import { NOTE_SIZE } from "@/document/notes";
 import { EMPTY_DOCUMENT, type LoopDocument, type NodeData, type Point } from "@/document/types";
 import { boxesOf, GRID, NODE_WIDTH, nodeSize } from "./geometry";
+import { freeBelow } from "./layout";
 import { areaOf, overlap } from "./shapes";
 
 const GAP = 2 * GRID;
@@ -88,21 +89,13 @@ function placesAt(ring: number): Point[] {
 /** The first place at or below a wish at which a new note covers no box and no other note. */
 export function freeNotePlace(catalog: Catalog, document: LoopDocument, [x, y]: Point): Point {
   const [width, height] = NOTE_SIZE;
-  const taken = [
-    ...boxesOf(catalog, document),
-    ...Object.values(document.notes ?? {}).map(({ at, size }) => ({
-      x: at[0],
-      y: at[1],
-      width: size[0],
-      height: size[1],
-    })),
-  ].filter((box) => x < box.x + box.width + GRID && box.x < x + width + GRID);
-  const left = Math.round(x / GRID) * GRID;
-  let top = Math.round(y / GRID) * GRID;
-  const below = (at: number) =>
-    taken.find((box) => at < box.y + box.height + GRID && box.y < at + height + GRID);
-  for (let box = below(top); box; box = below(top)) {
-    top = Math.ceil((box.y + box.height + GRID) / GRID) * GRID;
-  }
-  return [left, top];
+  const notes = Object.values(document.notes ?? {}).map(({ at, size }) => ({
+    x: at[0],
+    y: at[1],
+    width: size[0],
+    height: size[1],
+  }));
+  const wish = { x, y: Math.round(y / GRID) * GRID, width, height };
+  const top = freeBelow([...boxesOf(catalog, document), ...notes], wish, GRID, GRID);
+  return [Math.round(x / GRID) * GRID, top];
 }

@@ -2,7 +2,8 @@ import type { EdgeKind } from "./edgeKinds";
 import { textWidth } from "./geometry";
 import { type Area, overlap, type Point } from "./shapes";
 
-const RATE = "44.4k/s";
+/** A rate stands on every line of a run. */
+export const RATE = "44.4k/s";
 const AROUND = 18;
 const SIGN = 17;
 

@@ -5,12 +5,13 @@
 import { graphlib, layout as rank } from "@dagrejs/dagre";
 import type { Catalog } from "@/api/types";
 import { inputPort } from "@/document/canConnect";
-import { edgeKeys, portRef } from "@/document/edges";
+import { portRef } from "@/document/edges";
 import type { Edge, LoopDocument, Point } from "@/document/types";
 import { reachable } from "@/lib/reachable";
 import { mean } from "@/lib/statistics";
-import { edgeKinds, edgeText } from "./edgeKinds";
+import { edgeKinds, edgeText, isSided } from "./edgeKinds";
 import { GRID, NODE_WIDTH, nodeSize, type Size, textWidth } from "./geometry";
+import { RATE } from "./labels";
 import type { Box } from "./shapes";
 
 /** Room between two boxes of a rank, and between two ranks: for lines alone, and at most for what stands on them. */
@@ -18,8 +19,6 @@ const NODE_GAP = 48;
 const RANK_GAP = { least: 80, most: 160 } as const;
 const DOCK_GAP = 48;
 
-/** A rate stands on every line of a run. */
-const RATE = "44.4k/s";
 const AROUND = 44;
 const APART = 24;
 
@@ -193,11 +192,9 @@ function apart(wishes: readonly number[], rank: readonly Group[]): number[] {
 }
 
 function rankGap(catalog: Catalog, document: LoopDocument): number {
-  const { of } = edgeKinds(catalog, document);
-  const keys = edgeKeys(document.edges);
-  const texts = document.edges
-    .filter((_, index) => ["data", "measure"].includes(of.get(keys[index] ?? "") ?? ""))
-    .map((edge) => edgeText(catalog, edge));
+  const texts = edgeKinds(catalog, document)
+    .edges.filter(({ kind }) => isSided(kind))
+    .map(({ edge }) => edgeText(catalog, edge));
   const wish = Math.max(...[...texts, RATE].map((text) => textWidth(text, 12))) + AROUND;
   return Math.min(RANK_GAP.most, Math.max(RANK_GAP.least, wish));
 }
@@ -214,21 +211,32 @@ export function spread(
   let isMoved = false;
   for (const id of ids) {
     const [x, wish] = layout[id] as Point;
-    const { width, height } = sizeOf(id);
-    const beside = placed.filter((box) => x < box.x + box.width + GRID && box.x < x + width + GRID);
-    let y = wish;
-    for (let other = firstOn(beside, y, height); other; other = firstOn(beside, y, height)) {
-      y = Math.ceil((other.y + other.height + APART) / GRID) * GRID;
-      isMoved = true;
-    }
-    placed.push({ id, x, y, width, height });
+    const box = { id, x, y: wish, ...sizeOf(id) };
+    const y = freeBelow(placed, box, GRID / 2, APART);
+    isMoved ||= y !== wish;
+    placed.push({ ...box, y });
   }
   if (!isMoved) return layout as Record<string, Point>;
   return Object.fromEntries(placed.map(({ id, x, y }) => [id, [x, y] as Point]));
 }
 
-function firstOn(boxes: readonly Box[], y: number, height: number): Box | undefined {
-  return boxes.find((box) => y < box.y + box.height + GRID / 2 && box.y < y + height + GRID / 2);
+type Rectangle = Omit<Box, "id">;
+
+/** The first height at or below its own at which a box is free of others, `apart` from those that it gave way to. */
+export function freeBelow(
+  taken: readonly Rectangle[],
+  { x, y, width, height }: Rectangle,
+  near: number,
+  apart: number,
+): number {
+  const beside = taken.filter((box) => x < box.x + box.width + GRID && box.x < x + width + GRID);
+  const at = (top: number) =>
+    beside.find((box) => top < box.y + box.height + near && box.y < top + height + near);
+  let top = y;
+  for (let box = at(top); box; box = at(top)) {
+    top = Math.ceil((box.y + box.height + apart) / GRID) * GRID;
+  }
+  return top;
 }
 
 export function forwardEdges(catalog: Catalog, document: LoopDocument): Edge[] {
@@ -288,7 +296,8 @@ function corner(layout: Record<string, Point>, ids: readonly string[]): Point | 
   return [Math.min(...points.map(([x]) => x)), Math.min(...points.map(([, y]) => y))];
 }
 
-function moveTo(places: Record<string, Point>, [left, top]: Point): Record<string, Point> {
+/** The places, with their common corner at a point, on the grid. */
+export function moveTo(places: Record<string, Point>, [left, top]: Point): Record<string, Point> {
   const at = corner(places, Object.keys(places)) ?? [0, 0];
   const snap = (value: number) => Math.round(value / GRID) * GRID;
   return Object.fromEntries(

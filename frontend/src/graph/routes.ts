@@ -4,7 +4,7 @@
  * Labels stand on free ground, never on a box, a bend or another label. Pure.
  */
 import { remember } from "@/lib/remember";
-import type { EdgeKind } from "./edgeKinds";
+import { type EdgeKind, isSided } from "./edgeKinds";
 import { curvePath, curvePoints, roundedPath } from "./edgePath";
 import { FURTHEST_LABEL, LABEL_HEIGHT, labelArea, placeLabel } from "./labels";
 import { noteLine, routeAround, routeInLane, Sides, type Taken } from "./search";
@@ -13,6 +13,7 @@ import {
   areaOf,
   type Box,
   crosses,
+  grown,
   lineArea,
   overlap,
   type Point,
@@ -76,7 +77,7 @@ const MEASURES: Measures = {
   sockets: 1,
 };
 const PORT_REACH = 8;
-const SIGN_REACH = 6;
+const SIGN_ROOM = { side: 6, top: 6, bottom: 6 };
 const CLEAR = 6;
 const PIECES = 14;
 const BEND = 26;
@@ -100,7 +101,7 @@ export function routeEdges(
   const taken: Taken = { boxes: areas, sides: new Sides(areas), across: [], down: [] };
   const lines = new Map<string, Line>();
 
-  const sided = known.filter(({ kind }) => kind === "data" || kind === "measure");
+  const sided = known.filter(({ kind }) => isSided(kind));
   routeSided(sided, byId, taken, lines);
   routeTies(known, byId, sockets, taken, lines);
   const bottom = union([
@@ -147,7 +148,7 @@ export function rerouteEdges(before: Drawn, boxes: readonly Box[]): Drawing {
   }
   const lines = new Map<string, Line>(kept);
 
-  const sided = loose.filter(({ kind }) => kind === "data" || kind === "measure");
+  const sided = loose.filter(({ kind }) => isSided(kind));
   routeSided(sided, byId, taken, lines);
   routeTies(loose, byId, drawing.sockets, taken, lines);
   const found = loose
@@ -335,7 +336,7 @@ function withLabels(
   labelHeight: number,
   labelled: readonly Area[] = [],
 ): Map<string, Route> {
-  const taken = [...boxes.map((box) => grown(box, SIGN_REACH)), ...labelled];
+  const taken = [...boxes.map((box) => grown(box, SIGN_ROOM)), ...labelled];
   const routes = new Map<string, Route>();
   // What is learned has the least choice: it stands on its track.
   const order = edges.toSorted(
@@ -348,7 +349,8 @@ function withLabels(
       routes.set(key, { kind, ...line, label: null });
       continue;
     }
-    const near = grown(outlineOf(line.points), width / 2 + FURTHEST_LABEL);
+    const reach = width / 2 + FURTHEST_LABEL;
+    const near = grown(outlineOf(line.points), { side: reach, top: reach, bottom: reach });
     const others = [...lines].flatMap(([other, { points }]) =>
       other !== key && overlap(outlineOf(points), near)
         ? piecesOf(points).filter((area) => overlap(area, near))
@@ -368,20 +370,11 @@ const piecesOf = remember((points: readonly Point[]): readonly Area[] =>
 
 const outlineOf = remember((points: readonly Point[]): Area => union(piecesOf(points)));
 
-function grown({ left, top, right, bottom }: Area, by: number): Area {
-  return { left: left - by, top: top - by, right: right + by, bottom: bottom + by };
-}
-
 function extent(
   boxes: readonly Area[],
   routes: ReadonlyMap<string, Route>,
   labelHeight: number,
 ): Area {
   const all = union([...boxes, ...[...routes.values()].map(({ points }) => outlineOf(points))]);
-  return {
-    left: all.left - PORT_REACH,
-    top: all.top - PORT_REACH,
-    right: all.right + PORT_REACH,
-    bottom: all.bottom + labelHeight / 2 + 2,
-  };
+  return grown(all, { side: PORT_REACH, top: PORT_REACH, bottom: labelHeight / 2 + 2 });
 }

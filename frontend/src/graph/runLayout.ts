@@ -4,9 +4,8 @@
  * Pure.
  */
 import type { Catalog } from "@/api/types";
-import { edgeKeys, portRef } from "@/document/edges";
 import type { LoopDocument } from "@/document/types";
-import { edgeKinds } from "./edgeKinds";
+import { edgeKinds, isSided } from "./edgeKinds";
 import { boxesOf, NODE_WIDTH } from "./geometry";
 
 const BELOW = 32;
@@ -77,12 +76,10 @@ function stacksOf(catalog: Catalog, document: LoopDocument): Stack[] {
 }
 
 function gapsBelow(catalog: Catalog, document: LoopDocument): Map<string, number> {
-  const { of } = edgeKinds(catalog, document);
-  const keys = edgeKeys(document.edges);
   const gaps = new Map<string, number>();
-  for (const [index, edge] of document.edges.entries()) {
-    if (of.get(keys[index] ?? "") !== "learning") continue;
-    for (const { node } of [portRef(edge.from), portRef(edge.to)]) {
+  for (const { kind, from, to } of edgeKinds(catalog, document).edges) {
+    if (kind !== "learning") continue;
+    for (const { node } of [from, to]) {
       gaps.set(node, (gaps.get(node) ?? BELOW) + LINE);
     }
   }
@@ -106,14 +103,10 @@ function nearerAcross(
 }
 
 function linesAcross(catalog: Catalog, document: LoopDocument): { from: number; to: number }[] {
-  const { of } = edgeKinds(catalog, document);
-  const keys = edgeKeys(document.edges);
-  return document.edges.flatMap((edge, index) => {
-    const kind = of.get(keys[index] ?? "");
-    const [from] = document.layout[portRef(edge.from).node] ?? [];
-    const [to] = document.layout[portRef(edge.to).node] ?? [];
-    const isSided = kind === "data" || kind === "measure";
-    return isSided && from !== undefined && to !== undefined ? [{ from, to }] : [];
+  return edgeKinds(catalog, document).edges.flatMap(({ kind, from: source, to: target }) => {
+    const [from] = document.layout[source.node] ?? [];
+    const [to] = document.layout[target.node] ?? [];
+    return isSided(kind) && from !== undefined && to !== undefined ? [{ from, to }] : [];
   });
 }
 

@@ -9,6 +9,13 @@ export interface Area {
   bottom: number;
 }
 
+/** What is left free around an area. */
+export interface Around {
+  side: number;
+  top: number;
+  bottom: number;
+}
+
 export interface Box {
   id: string;
   x: number;
@@ -19,6 +26,15 @@ export interface Box {
 
 export function areaOf({ x, y, width, height }: Omit<Box, "id">): Area {
   return { left: x, top: y, right: x + width, bottom: y + height };
+}
+
+export function grown({ left, top, right, bottom }: Area, by: Around): Area {
+  return {
+    left: left - by.side,
+    top: top - by.top,
+    right: right + by.side,
+    bottom: bottom + by.bottom,
+  };
 }
 
 export function overlap(a: Area, b: Area, apart = 0): boolean {

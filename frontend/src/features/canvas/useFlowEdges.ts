@@ -2,7 +2,7 @@ import type { EdgeChange, Edge as FlowEdge, Node } from "@xyflow/react";
 import { useCallback, useMemo, useRef } from "react";
 import type { Catalog } from "@/api/types";
 import { inputPort, outputPort } from "@/document/canConnect";
-import { edgeIndex, edgeKeys, portRef } from "@/document/edges";
+import { edgeIndex } from "@/document/edges";
 import type { LoopDocument } from "@/document/types";
 import {
   type CompactEdges,
@@ -88,12 +88,8 @@ export function useFlowEdges(nodes: readonly Node[], squeeze: Squeeze | null, is
   const edges = useMemo(() => {
     const { document } = store.getState();
     const selected = new Set(chosen);
-    const keys = edgeKeys(loopEdges);
     const list: FlowEdge[] = [];
-    for (const [index, edge] of loopEdges.entries()) {
-      const key = keys[index] ?? "";
-      const source = portRef(edge.from);
-      const target = portRef(edge.to);
+    for (const { key, edge, from: source, to: target } of edgeKinds(catalog, document).edges) {
       const output = outputPort(catalog, document, source);
       // An edge to a port that does not exist cannot be drawn; the problems list has it.
       if (!output || !inputPort(catalog, document, target)) continue;
@@ -163,18 +159,14 @@ function handleOf(
 }
 
 export function routeParts(catalog: Catalog, document: LoopDocument, isLive: boolean): RouteEdge[] {
-  const keys = edgeKeys(document.edges);
-  const { of, leaderOf } = edgeKinds(catalog, document);
+  const { edges, leaderOf } = edgeKinds(catalog, document);
   const tops = new Map<string, number>();
   for (const node of Object.keys(document.nodes)) {
     const { inputs, outputs } = shownPorts(catalog, document, node);
     for (const [row, port] of inputs.entries()) tops.set(`> ${node}.${port.name}`, portTop(row));
     for (const [row, port] of outputs.entries()) tops.set(`< ${node}.${port.name}`, portTop(row));
   }
-  return document.edges.map((edge, index) => {
-    const key = keys[index] ?? "";
-    const [from, to] = [portRef(edge.from), portRef(edge.to)];
-    const kind = of.get(key) ?? "data";
+  return edges.map(({ key, edge, from, to, kind }) => {
     const follower = [from.node, to.node].find(
       (node, at, ends) => leaderOf.get(node) === ends[1 - at],
     );
