@@ -13,33 +13,19 @@ export function offersKind(mode: ModeInfo, kind: Pick<KindInfo, "kind">): boolea
 }
 
 /** What of a kind is left to other modes: paths of its settings, names of algorithms, inputs and outputs. */
-export interface OfOtherModes {
-  fields: ReadonlySet<string>;
-  algorithms: ReadonlySet<string>;
-  ports: ReadonlySet<string>;
-  outputs: ReadonlySet<string>;
+type OfOtherModes = Pick<
+  ModeInfo["of_kind"][string],
+  "fields" | "algorithms" | "ports" | "outputs"
+>;
+
+export const NOTHING_HIDDEN: OfOtherModes = { fields: [], algorithms: [], ports: [], outputs: [] };
+
+export function ofOtherModes(mode: ModeInfo, kind: string | undefined): OfOtherModes {
+  return mode.of_kind[kind ?? ""] ?? NOTHING_HIDDEN;
 }
 
-const NOTHING: OfOtherModes = {
-  fields: new Set(),
-  algorithms: new Set(),
-  ports: new Set(),
-  outputs: new Set(),
-};
-
-export function ofOtherModes(mode: ModeInfo, kind: string): OfOtherModes {
-  const left = mode.of_kind[kind];
-  if (!left) return NOTHING;
-  return {
-    fields: new Set(left.fields),
-    algorithms: new Set(left.algorithms),
-    ports: new Set(left.ports),
-    outputs: new Set(left.outputs),
-  };
-}
-
-export function setAmong(node: Json | undefined, fields: Iterable<string>): string[] {
-  return [...fields].filter((path) => {
+export function setAmong(node: Json | undefined, fields: readonly string[]): string[] {
+  return fields.filter((path) => {
     const value = readPath(node, parsePath(path));
     return (
       value !== undefined && value !== null && !(isObject(value) && Object.keys(value).length === 0)

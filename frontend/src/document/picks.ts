@@ -28,7 +28,7 @@ export function pickAt(
   document: LoopDocument,
   id: string,
   path: Path,
-  hidden: ReadonlySet<string>,
+  hidden: readonly string[],
 ): Picked | null {
   const around = path.slice(0, -1);
   const value = readPath(document.nodes[id], around) as Json | undefined;
@@ -39,7 +39,7 @@ export function pickAt(
     const titles = titlesOf(catalog, field);
     const options = field.choices
       .map((choice) => ({ value: choice.label, label: choice.label, ...titles.get(choice.label) }))
-      .filter((option) => !titles.has(option.value) || !hidden.has(option.value));
+      .filter((option) => !titles.has(option.value) || !hidden.includes(option.value));
     const of = (label: string) => field.choices.find((one) => one.label === label)?.value ?? null;
     return { options, isOpen: false, write: (label) => ({ path, value: of(label) }) };
   }
@@ -68,11 +68,11 @@ function pickVariant(
   scope: Path,
   path: Path,
   value: Json | undefined,
-  hidden: ReadonlySet<string>,
+  hidden: readonly string[],
 ): Picked {
   const names = namesOf(catalog, union);
   const options = union.variants
-    .filter(({ key }) => !names.has(key) || !hidden.has(key))
+    .filter(({ key }) => !names.has(key) || !hidden.includes(key))
     .map(({ key, title, field }) => ({
       value: key,
       label: names.get(key)?.title ?? title,

@@ -3,7 +3,7 @@ import type { Catalog, Json, KindInfo } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { fieldAt } from "@/document/fieldAt";
 import { poolOf, poolPaths } from "@/document/pools";
-import type { LoopDocument, NodeData } from "@/document/types";
+import type { LoopDocument } from "@/document/types";
 import { formatCount, formatWhole } from "@/lib/format";
 import { isObject, type Path, readPath } from "@/lib/paths";
 
@@ -31,11 +31,22 @@ function poolsOfParts(catalog: Catalog, document: LoopDocument, id: string): Car
   return poolPaths(catalog, node?.kind).flatMap((path) => {
     if (path.length === 1) return [];
     const value = readPath(node, path);
-    if (typeof value !== "string" || value === own) return [];
-    const label = `${path[0]} pool`;
-    const field = fieldAt(catalog, document, ["nodes", id, ...path]);
-    return [{ label, path, field: isPlain(field) ? field : null, value, text: value }];
+    return typeof value !== "string" || value === own
+      ? []
+      : [cardValue(catalog, document, id, `${path[0]} pool`, { path, value }, value)];
   });
+}
+
+function cardValue(
+  catalog: Catalog,
+  document: LoopDocument,
+  id: string,
+  label: string,
+  { path, value }: PlacedValue,
+  text: string,
+): CardValue {
+  const field = fieldAt(catalog, document, ["nodes", id, ...path]);
+  return { label, path, field: isPlain(field) ? field : null, value, text };
 }
 
 function valuesOfKind(
@@ -56,8 +67,7 @@ function valuesOfKind(
     }
     if (path) {
       const value = readPath(node, path) as Json;
-      const field = fieldAt(catalog, document, ["nodes", id, ...path]);
-      return [{ label, path, field: isPlain(field) ? field : null, value, text: valueText(value) }];
+      return [cardValue(catalog, document, id, label, { path, value }, valueText(value))];
     }
     for (const one of parts) {
       if (one.includes(ANY) || !holds(catalog, document, id, one)) continue;
@@ -139,48 +149,35 @@ export function placesAt(
   return Object.entries(value).flatMap(([name, item]) => placesAt(item, rest, [...at, name]));
 }
 
-export function learningValues(catalog: Catalog, document: LoopDocument, id: string) {
+export interface Learning {
+  algorithm: CardValue | null;
+  more: number;
+  rate: CardValue | null;
+}
+
+export function learningValues(catalog: Catalog, document: LoopDocument, id: string): Learning {
   const node = document.nodes[id];
   const learning = catalog.kinds[node?.kind ?? ""]?.learning;
   if (!node || !learning) return { algorithm: null, more: 0, rate: null };
   const found = learning.names.flatMap((path) => placesAt(node, path.split(".")));
-  const titles = titlesOf(catalog);
+  const algorithms = Object.values(catalog.algorithms).flat();
+  const titles = new Map(algorithms.map(({ name, title }) => [name, title]));
   const words = [...new Set(found.map(({ value }) => titles.get(String(value)) ?? String(value)))];
   const [first] = found;
   const [rate] = placesAt(node, learning.rate.split("."));
-  const of = (label: string, { path, value }: PlacedValue, text: string): CardValue => {
-    const field = fieldAt(catalog, document, ["nodes", id, ...path]);
-    return { label, path, field: isPlain(field) ? field : null, value, text };
-  };
+  const own = (label: string, placed: PlacedValue, text: string) =>
+    cardValue(catalog, document, id, label, placed, text);
   return {
-    algorithm: first ? of("algorithm", first, words[0] ?? "") : null,
+    algorithm: first ? own("algorithm", first, words[0] ?? "") : null,
     more: Math.max(0, words.length - 1),
-    rate: rate ? of("learning rate", rate, sayRate(rate.value)) : null,
+    rate: rate ? own("learning rate", rate, sayRate(rate.value)) : null,
   };
-}
-
-function titlesOf({ algorithms }: Pick<Catalog, "algorithms">): ReadonlyMap<string, string> {
-  const all = Object.values(algorithms ?? {}).flat();
-  return new Map(all.map(({ name, title }) => [name, title]));
 }
 
 /** How a node learns, in a few words: "GRPO · lr 1e-6"; empty where it does not say. */
-export function learningText(
-  { algorithms }: Pick<Catalog, "algorithms">,
-  kind: KindInfo | undefined,
-  node: NodeData,
-): string {
-  if (!kind?.learning) return "";
-  const titles = titlesOf({ algorithms });
-  const names = kind.learning.names.flatMap((path) => valuesAt(node, path.split(".")));
-  const rate = valuesAt(node, kind.learning.rate.split("."))[0];
-  const words = [...new Set(names.map((name) => titles.get(String(name)) ?? String(name)))];
-  const [first, ...more] = words;
-  const algorithm = first && more.length > 0 ? `${first} +${more.length}` : first;
-  return [
-    ...(algorithm ? [algorithm] : []),
-    ...(rate === undefined ? [] : [`lr ${sayRate(rate)}`]),
-  ].join(" · ");
+export function learningText({ algorithm, more, rate }: Learning): string {
+  const name = algorithm && more > 0 ? `${algorithm.text} +${more}` : algorithm?.text;
+  return [name, rate && `lr ${rate.text}`].filter(Boolean).join(" · ");
 }
 
 function sayRate(rate: Json): string {

@@ -5,7 +5,7 @@ import { Tooltip } from "./Tooltip";
 
 const SIZES = { tiny: "size-5", small: "size-6", medium: "size-8" };
 
-interface IconButtonProps extends Omit<ButtonProps, "children" | "look" | "size"> {
+export interface IconButtonProps extends Omit<ButtonProps, "children" | "look" | "size"> {
   label: string;
   size?: keyof typeof SIZES;
   keys?: string | undefined;

@@ -4,7 +4,7 @@ import { type ConnectionLineComponentProps, Position } from "@xyflow/react";
 import { afterEach, describe, expect, it } from "vitest";
 import type { KindInfo } from "@/api/types";
 import { ConnectionLine } from "@/features/canvas/ConnectionLine";
-import { useMovingEdge } from "@/features/canvas/movingEdge";
+import { useMovingEdge } from "@/features/canvas/handles";
 import { useConnect } from "@/features/canvas/useConnect";
 import { useAddNode } from "@/state/useAddNode";
 import { catalog, smallLoop } from "../fixtures/loops";

@@ -2,13 +2,10 @@
 import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CheckAnswer, Estimate } from "@/api/types";
+import { NOTHING_HIDDEN } from "@/catalog/modes";
 import { readSchema } from "@/catalog/schema";
 import { EstimateTable, MemoryPanel } from "@/features/hardware/MemoryPanel";
-import {
-  FormContext,
-  type FormSettings,
-  NOTHING_HIDDEN,
-} from "@/features/inspector/form/FormContext";
+import { FormContext, type FormSettings } from "@/features/inspector/form/FormContext";
 import { MapField } from "@/features/inspector/form/MapField";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { CheckChip } from "@/features/problems/CheckChip";

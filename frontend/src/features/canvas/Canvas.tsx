@@ -8,8 +8,6 @@ import {
 } from "@xyflow/react";
 import { GraduationCap } from "lucide-react";
 import { type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
-import { spliceOf } from "@/document/canConnect";
-import { edgeIndex } from "@/document/edges";
 import { poolsOf } from "@/document/pools";
 import { poolAt } from "@/graph/frames";
 import { boxesOf, GRID, NODE_WIDTH } from "@/graph/geometry";
@@ -26,8 +24,7 @@ import { ConnectionLine } from "./ConnectionLine";
 import { EdgeCutter } from "./EdgeCutter";
 import { FIRST_FIT } from "./fit";
 import { Frames } from "./frames/Frames";
-import { edgeUnder } from "./guides/edgeUnder";
-import { useDragging } from "./guides/useDragging";
+import { edgeUnder, useDragging } from "./guides/useDragging";
 import { LoopEdge } from "./LoopEdge";
 import { LoopNode } from "./LoopNode";
 import { NoteCard } from "./notes/NoteCard";
@@ -318,10 +315,7 @@ function useNewHere() {
         const { kind } = useDropTarget.getState();
         if (kind === null) return;
         const { document } = store.getState();
-        const edge = edgeUnder(x, y, (key) => {
-          const found = document.edges[edgeIndex(document, key)];
-          return found !== undefined && spliceOf(catalog, document, found, kind) !== null;
-        });
+        const edge = edgeUnder(catalog, document, { x, y }, kind);
         const point = toLoop(screenToFlowPosition({ x, y }));
         const name = poolAt(catalog, document, boxesOf(catalog, document), kind, point);
         aimAt({ edge, pool: name === null ? null : { name, isLeft: false } });

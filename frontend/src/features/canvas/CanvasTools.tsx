@@ -1,5 +1,13 @@
 import { type ReactFlowState, useReactFlow, useStore } from "@xyflow/react";
-import { Grid3x3, Map as MapIcon, Maximize, Minus, Network, Plus } from "lucide-react";
+import {
+  Grid3x3,
+  type LucideIcon,
+  Map as MapIcon,
+  Maximize,
+  Minus,
+  Network,
+  Plus,
+} from "lucide-react";
 import { memo, type RefObject, useEffect, useRef } from "react";
 import { outputPort } from "@/document/canConnect";
 import { portRef } from "@/document/edges";
@@ -9,7 +17,7 @@ import { useDetail } from "@/state/canvas";
 import { useDocument, useNodeColors, useOpenLoop } from "@/state/document/context";
 import { setPreferences, usePreferences } from "@/state/preferences";
 import { useArrange } from "@/state/useArrange";
-import { IconButton } from "@/ui/IconButton";
+import { IconButton, type IconButtonProps } from "@/ui/IconButton";
 import { PortMark } from "@/ui/PortMark";
 import { isInSight } from "./fit";
 import { useMoving } from "./useMoves";
@@ -50,71 +58,31 @@ function CanvasControls({ onFit, onTouch }: ControlsProps) {
   const snaps = usePreferences((state) => state.snapsToGrid);
   const isReadonly = useDocument((state) => state.isReadonly);
   const { arrange } = useArrange();
+  const zoom = (by: typeof zoomIn) => () => {
+    onTouch();
+    void by({ duration: 120 });
+  };
+  const tool = (Icon: LucideIcon, props: Omit<IconButtonProps, "icon">) => (
+    <IconButton side="top" size="small" icon={<Icon size={15} />} {...props} />
+  );
+  const line = <span className="h-4.5 mx-1.5 border-l border-line" />;
+  const toggleMap = () => setPreferences({ hasMinimap: !hasMinimap });
+  const toggleGrid = () => setPreferences({ snapsToGrid: !snaps });
   return (
     <div
       role="toolbar"
       aria-label="Canvas"
       className={`${GROUP} flex flex-none items-center px-1 py-0.5`}
     >
-      <IconButton
-        side="top"
-        size="small"
-        label="Zoom out"
-        keys="-"
-        onClick={() => {
-          onTouch();
-          void zoomOut({ duration: 120 });
-        }}
-        icon={<Minus size={15} />}
-      />
+      {tool(Minus, { label: "Zoom out", keys: "-", onClick: zoom(zoomOut) })}
       <Zoom />
-      <IconButton
-        side="top"
-        size="small"
-        label="Zoom in"
-        keys="+"
-        onClick={() => {
-          onTouch();
-          void zoomIn({ duration: 120 });
-        }}
-        icon={<Plus size={15} />}
-      />
-      <span className="h-4.5 mx-1.5 border-l border-line" />
-      <IconButton
-        side="top"
-        size="small"
-        label="Show everything"
-        keys="1"
-        onClick={onFit}
-        icon={<Maximize size={15} />}
-      />
-      <IconButton
-        side="top"
-        size="small"
-        label="Arrange"
-        keys="L"
-        disabled={isReadonly}
-        onClick={arrange}
-        icon={<Network size={15} />}
-      />
-      <span className="h-4.5 mx-1.5 border-l border-line" />
-      <IconButton
-        side="top"
-        size="small"
-        label="Snap to grid"
-        isActive={snaps}
-        onClick={() => setPreferences({ snapsToGrid: !snaps })}
-        icon={<Grid3x3 size={15} />}
-      />
-      <IconButton
-        side="top"
-        size="small"
-        label="Overview"
-        keys="M"
-        isActive={hasMinimap}
-        onClick={() => setPreferences({ hasMinimap: !hasMinimap })}
-        icon={<MapIcon size={15} />}
-      />
+      {tool(Plus, { label: "Zoom in", keys: "+", onClick: zoom(zoomIn) })}
+      {line}
+      {tool(Maximize, { label: "Show everything", keys: "1", onClick: onFit })}
+      {tool(Network, { label: "Arrange", keys: "L", disabled: isReadonly, onClick: arrange })}
+      {line}
+      {tool(Grid3x3, { label: "Snap to grid", isActive: snaps, onClick: toggleGrid })}
+      {tool(MapIcon, { label: "Overview", keys: "M", isActive: hasMinimap, onClick: toggleMap })}
     </div>
   );
 }

@@ -138,15 +138,13 @@ function CardPick({ node, value, className, tabIndex }: CardPickProps) {
   );
 }
 
-const NONE: ReadonlySet<string> = new Set();
-
 function useIsPicked(node: string, path: Path): boolean {
   const { catalog, store } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[node]);
   const place = path.join(".");
   // biome-ignore lint/correctness/useExhaustiveDependencies: `data` and `place` are what is read
   return useMemo(
-    () => pickAt(catalog, store.getState().document, node, path, NONE) !== null,
+    () => pickAt(catalog, store.getState().document, node, path, []) !== null,
     [catalog, store, node, data, place],
   );
 }
@@ -160,7 +158,7 @@ function usePick(node: string, path: Path, label: string): NodePick | null {
   const document = useDocument((state) => state.document);
   const mode = useMode();
   const visitsOf = useVisits();
-  const hidden = ofOtherModes(mode, document.nodes[node]?.kind ?? "").algorithms;
+  const hidden = ofOtherModes(mode, document.nodes[node]?.kind).algorithms;
   const picked = pickAt(catalog, document, node, path, hidden);
   if (!picked) return null;
   const choose = (value: string) => {

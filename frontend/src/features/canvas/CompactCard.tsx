@@ -1,7 +1,7 @@
 import { Position } from "@xyflow/react";
 import { Ban, Flame, Hourglass, type LucideIcon } from "lucide-react";
 import { type CSSProperties, Fragment, useMemo } from "react";
-import { type CardValue, cardValues, learningText } from "@/graph/cardValues";
+import { type CardValue, cardValues, learningText, learningValues } from "@/graph/cardValues";
 import type { Dot } from "@/graph/compact";
 import { kindOf } from "@/graph/geometry";
 import { formatBrief, formatName } from "@/lib/format";
@@ -48,7 +48,7 @@ export function CompactCard({ node, dots }: { node: string; dots: readonly Dot[]
     const { document } = store.getState();
     const kind = kindOf(catalog, data?.kind);
     const values = cardValues(catalog, document, node);
-    const learns = data ? learningText(catalog, kind, data) : "";
+    const learns = learningText(learningValues(catalog, document, node));
     const words = [kind?.title ?? formatName(data?.kind ?? "")];
     words.push(...summaryValues(catalog, document, node).map(({ text }) => text));
     const lines = [

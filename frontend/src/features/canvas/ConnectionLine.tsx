@@ -4,31 +4,23 @@ import { curvePath } from "@/graph/edgePath";
 import type { Point } from "@/graph/shapes";
 import { useOpenLoop } from "@/state/document/context";
 import { portColor } from "@/ui/PortMark";
-import { portOfHandle } from "./handles";
-import { useMovingEdge } from "./movingEdge";
+import { inOrder, startAt, useMovingEdge } from "./handles";
 
 export function ConnectionLine(props: ConnectionLineComponentProps) {
   const { fromX, fromY, toX, toY, fromHandle, toHandle } = props;
   const { catalog, store } = useOpenLoop();
   const { document } = store.getState();
   const moved = useMovingEdge((state) => state.key);
-  const start = { node: fromHandle.nodeId, port: portOfHandle(fromHandle.id) };
-  const isFromOutput = fromHandle.type === "source";
-  const port = isFromOutput
-    ? outputPort(catalog, document, start)
-    : inputPort(catalog, document, start);
-  const end = toHandle ? { node: toHandle.nodeId, port: portOfHandle(toHandle.id) } : null;
-  const [from, to] = isFromOutput ? [start, end] : [end, start];
+  const start = startAt(fromHandle);
+  const portOf = start.isOutput ? outputPort : inputPort;
+  const port = portOf(catalog, document, start);
+  const [from, to] = inOrder(start, toHandle && startAt(toHandle));
   const answer = from && to ? canConnect(catalog, document, from, to, moved) : null;
-  const [left, right]: [Point, Point] = isFromOutput
-    ? [
-        [fromX, fromY],
-        [toX, toY],
-      ]
-    : [
-        [toX, toY],
-        [fromX, fromY],
-      ];
+  const ends: [Point, Point] = [
+    [fromX, fromY],
+    [toX, toY],
+  ];
+  const [left, right] = start.isOutput ? ends : [ends[1], ends[0]];
   const isRefused = answer !== null && !answer.ok;
   return (
     <g>

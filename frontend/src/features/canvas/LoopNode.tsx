@@ -190,9 +190,10 @@ function WholeCard({ node, learns, isReachable }: WholeCardProps) {
 export function LearnBar({ node, isReachable }: { node: string; isReachable: boolean }) {
   const { catalog, runId } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[node]);
-  const { algorithm, more, rate } = useOfNode(node, learningValues);
+  const learning = useOfNode(node, learningValues);
+  const { algorithm, more, rate } = learning;
   const kind = kindOf(catalog, data?.kind);
-  const text = data ? learningText(catalog, kind, data) : "";
+  const text = learningText(learning);
   const said = text || "learns with default settings";
   const press = (event: React.MouseEvent) => {
     event.stopPropagation();

@@ -15,8 +15,7 @@ import { connect, reconnectEdge } from "@/state/commands/edges";
 import { removeItems } from "@/state/commands/nodes";
 import { showAddSearch } from "@/state/dialogs";
 import { useOpenLoop } from "@/state/document/context";
-import { portOfHandle } from "./handles";
-import { useMovingEdge } from "./movingEdge";
+import { inOrder, portOfHandle, startAt, useMovingEdge } from "./handles";
 
 interface Ends {
   source: string;
@@ -56,46 +55,32 @@ export function useConnect() {
     [store],
   );
 
-  const firstEdge = useCallback(
-    (start: PortRef, isFromOutput: boolean, box: string) => {
-      const { document } = store.getState();
-      const kind = catalog.kinds[document.nodes[box]?.kind ?? ""];
-      const ports = (isFromOutput ? kind?.inputs : kind?.outputs) ?? [];
-      for (const port of ports) {
-        const other = { node: box, port: port.name };
-        const [from, to] = isFromOutput ? [start, other] : [other, start];
-        if (canConnect(catalog, document, from, to).ok) {
-          return { from: portText(from), to: portText(to) };
-        }
-      }
-      return null;
-    },
-    [catalog, store],
-  );
-
   const onConnectEnd = useCallback(
     (event: MouseEvent | TouchEvent, state: FinalConnectionState) => {
       if (state.isValid || !state.fromHandle || useMovingEdge.getState().key !== null) return;
-      const start = { node: state.fromHandle.nodeId, port: portOfHandle(state.fromHandle.id) };
-      const isFromOutput = state.fromHandle.type === "source";
+      const start = startAt(state.fromHandle);
       const point = "changedTouches" in event ? event.changedTouches[0] : event;
       if (!point || state.toHandle) return;
       const over = window.document.elementFromPoint(point.clientX, point.clientY);
       const box = over?.closest<HTMLElement>(".react-flow__node")?.dataset.id;
       if (box) {
-        const edge = firstEdge(start, isFromOutput, box);
-        if (edge) store.dispatch(connect, { edge });
+        const { document } = store.getState();
+        const kind = catalog.kinds[document.nodes[box]?.kind ?? ""];
+        const ports = (start.isOutput ? kind?.inputs : kind?.outputs) ?? [];
+        const ends = ports
+          .map((port) => inOrder(start, { node: box, port: port.name }))
+          .find(([from, to]) => canConnect(catalog, document, from, to).ok);
+        if (ends) {
+          const [from, to] = ends;
+          store.dispatch(connect, { edge: { from: portText(from), to: portText(to) } });
+        }
         return;
       }
       if (!over?.closest(".react-flow")) return;
       const screen = { x: point.clientX, y: point.clientY };
-      showAddSearch({
-        screen,
-        flow: toLoop(screenToFlowPosition(screen)),
-        from: { ...start, isOutput: isFromOutput },
-      });
+      showAddSearch({ screen, flow: toLoop(screenToFlowPosition(screen)), from: start });
     },
-    [store, screenToFlowPosition, firstEdge],
+    [catalog, store, screenToFlowPosition],
   );
 
   const onReconnectStart = useCallback((_: unknown, edge: FlowEdge) => {

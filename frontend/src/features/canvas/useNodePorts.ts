@@ -4,7 +4,7 @@ import { ofOtherModes } from "@/catalog/modes";
 import { canConnect } from "@/document/canConnect";
 import { shownPorts } from "@/graph/geometry";
 import { useDocument, useMode, useOpenLoop } from "@/state/document/context";
-import { readDrawnFrom, useDrawnFrom } from "./handles";
+import { inOrder, useDrawnFrom } from "./handles";
 
 export function useNodePorts(node: string) {
   const { catalog, store, runId } = useOpenLoop();
@@ -18,41 +18,33 @@ export function useNodePorts(node: string) {
     const { document } = store.getState();
     const { inputs, outputs, foldedInputs, foldedOutputs } = shownPorts(catalog, document, node);
     if (runId !== null) return { inputs, outputs, foldedInputs: [], foldedOutputs: [] };
-    const others = ofOtherModes(mode, data?.kind ?? "");
+    const others = ofOtherModes(mode, data?.kind);
     return {
       inputs,
       outputs,
-      foldedInputs: foldedInputs.filter((port) => !others.ports.has(port.name)),
-      foldedOutputs: foldedOutputs.filter((port) => !others.outputs.has(port.name)),
+      foldedInputs: foldedInputs.filter((port) => !others.ports.includes(port.name)),
+      foldedOutputs: foldedOutputs.filter((port) => !others.outputs.includes(port.name)),
     };
   }, [catalog, store, node, data, edges, mode, runId]);
 
   const drawing = useMemo(() => {
     if (drawn === null || runId !== null) return { fitting: null, drawnFrom: null };
     const { document } = store.getState();
-    const start = readDrawnFrom(drawn);
-    const has = (list: readonly { name: string }[]) =>
-      start.ref.node === node && list.some(({ name }) => name === start.ref.port);
-    const fits = (name: string) => {
-      const own = { node, port: name };
-      const [from, to] = start.isOutput ? [start.ref, own] : [own, start.ref];
-      return canConnect(catalog, document, from, to).ok;
-    };
-    const offered = start.isOutput ? ports.foldedInputs : ports.foldedOutputs;
+    const fits = (port: string) =>
+      canConnect(catalog, document, ...inOrder(drawn, { node, port })).ok;
+    const { foldedInputs, foldedOutputs } = ports;
+    const [own, offered, side] = drawn.isOutput
+      ? ([foldedOutputs, foldedInputs, "outputs"] as const)
+      : ([foldedInputs, foldedOutputs, "inputs"] as const);
+    const isOwn = drawn.node === node && own.some(({ name }) => name === drawn.port);
     return {
       fitting: new Set(offered.map(({ name }) => name).filter(fits)),
-      drawnFrom: has(start.isOutput ? ports.foldedOutputs : ports.foldedInputs)
-        ? sideOf(start.isOutput)
-        : null,
+      drawnFrom: isOwn ? side : null,
     };
   }, [catalog, store, node, ports, drawn, runId]);
 
   useMeasured(node, `${names(ports.inputs)} ${names(ports.outputs)}`);
   return { ...ports, ...drawing };
-}
-
-function sideOf(isOutput: boolean): "inputs" | "outputs" {
-  return isOutput ? "outputs" : "inputs";
 }
 
 /** Ports that come and go are measured anew. */

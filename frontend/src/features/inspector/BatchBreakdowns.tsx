@@ -1,14 +1,15 @@
-import { useMemo } from "react";
-import type { BatchBreakdown, BatchCount } from "@/api/types";
+import type { BatchCount } from "@/api/types";
+import { deepEqual } from "@/lib/paths";
 import { useWhenStill } from "@/state/choosing";
 import { useSync } from "@/state/document/context";
 
 /** How prompts become updates, as numbers that multiply out; a line for each phase in which that is different. */
 export function BatchBreakdowns({ node }: { node: string }) {
-  const breakdowns = useWhenStill(useBreakdowns(node));
+  const all = useWhenStill(useSync((state) => state.check?.plan?.breakdowns)) ?? [];
+  const breakdowns = all.filter((breakdown) => breakdown.node === node);
   const [first] = breakdowns;
   if (!first) return null;
-  const isOne = breakdowns.every((one) => said(one) === said(first));
+  const isOne = breakdowns.every(({ counts }) => deepEqual(counts, first.counts));
   const shown = isOne ? [first] : breakdowns;
   const notes = [...new Set(shown.map(({ note }) => note).filter((note) => note !== ""))];
   return (
@@ -55,21 +56,6 @@ function oneOf(name: string): string {
   return name.replace(/(?<=ch)es$|s$/, "");
 }
 
-function said({ counts }: BatchBreakdown): string {
-  return JSON.stringify(counts);
-}
-
 function short(value: number): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: 1 });
-}
-
-const NONE: readonly BatchBreakdown[] = [];
-
-/** The breakdowns of a learner's batch, one for each phase in which it learns. */
-function useBreakdowns(node: string): readonly BatchBreakdown[] {
-  const breakdowns = useSync((state) => state.check?.plan?.breakdowns ?? NONE);
-  return useMemo(
-    () => breakdowns.filter((breakdown) => breakdown.node === node),
-    [breakdowns, node],
-  );
 }

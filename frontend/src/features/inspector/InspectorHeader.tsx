@@ -1,4 +1,4 @@
-import { CircleHelp, Trash2 } from "lucide-react";
+import { Trash2 } from "lucide-react";
 import type { ReactNode } from "react";
 import type { Diagnostic, JsonObject } from "@/api/types";
 import type { Field } from "@/catalog/schema";
@@ -8,10 +8,10 @@ import { joinPath } from "@/lib/paths";
 import { useCatalog, useDocument } from "@/state/document/context";
 import { setPreferences, usePreferences } from "@/state/preferences";
 import { clearSelection } from "@/state/selection";
+import { HelpButton } from "@/ui/HelpButton";
 import { IconButton } from "@/ui/IconButton";
 import { RichText } from "@/ui/RichText";
 import { Segmented } from "@/ui/Segmented";
-import { Tooltip } from "@/ui/Tooltip";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext, type FormSettings } from "./form/FormContext";
 import { FormFields } from "./form/FormFields";
@@ -44,15 +44,10 @@ export function InspectorHeader(props: InspectorHeaderProps) {
             <div className="flex items-center gap-1 text-muted text-xs">
               <span className="truncate">{subtitle}</span>
               {help ? (
-                <Tooltip text={<RichText text={help} />} side="left">
-                  <button
-                    type="button"
-                    aria-label={`About ${typeof subtitle === "string" ? subtitle : "this"}`}
-                    className="inline-flex shrink-0 text-faint hover:text-text"
-                  >
-                    <CircleHelp size={12} />
-                  </button>
-                </Tooltip>
+                <HelpButton
+                  about={typeof subtitle === "string" ? subtitle : "this"}
+                  text={<RichText text={help} />}
+                />
               ) : null}
             </div>
           ) : null}

@@ -275,7 +275,7 @@ function edgeName(edge: Edge): string {
 
 function isOfOtherModes(mode: ModeInfo, document: LoopDocument, to: string): boolean {
   const { node, port } = portRef(to);
-  return ofOtherModes(mode, document.nodes[node]?.kind ?? "").ports.has(port);
+  return ofOtherModes(mode, document.nodes[node]?.kind).ports.includes(port);
 }
 
 function possibleEdges(catalog: Catalog, document: LoopDocument, node: string): Edge[] {

@@ -1,6 +1,7 @@
 /** The forms of nodes, edges and other parts of the loop; what is written in a run is also noted to be sent to it. */
 import { useMemo } from "react";
 import type { Diagnostic, Json } from "@/api/types";
+import { NOTHING_HIDDEN } from "@/catalog/modes";
 import type { Field } from "@/catalog/schema";
 import { defaultAt } from "@/document/fieldAt";
 import { readDocumentPath } from "@/document/place";
@@ -15,7 +16,7 @@ import { type OpenLoop, useDocument, useOpenLoop, useSync } from "@/state/docume
 import type { StoreDispatchOptions } from "@/state/document/store";
 import { usePreferences } from "@/state/preferences";
 import { useRunEdits } from "@/state/runEdits";
-import { type FormSettings, NOTHING_HIDDEN } from "./form/FormContext";
+import type { FormSettings } from "./form/FormContext";
 
 const NONE: readonly never[] = [];
 

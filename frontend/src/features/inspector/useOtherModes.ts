@@ -1,7 +1,7 @@
-import { useMemo, useState } from "react";
-import { ofOtherModes, setAmong } from "@/catalog/modes";
+import { useState } from "react";
+import { NOTHING_HIDDEN, ofOtherModes, setAmong } from "@/catalog/modes";
 import { useDocument, useMode } from "@/state/document/context";
-import { type FormSettings, NOTHING_HIDDEN } from "./form/FormContext";
+import type { FormSettings } from "./form/FormContext";
 
 export interface OtherModes {
   hidden: FormSettings["hidden"];
@@ -17,12 +17,11 @@ export function useOtherModes(node: string): OtherModes {
   const mode = useMode();
   const data = useDocument((state) => state.document.nodes[node]);
   const [shownFor, setShownFor] = useState<string | null>(null);
-  const kind = data?.kind ?? "";
-  const others = useMemo(() => ofOtherModes(mode, kind), [mode, kind]);
+  const others = ofOtherModes(mode, data?.kind);
   const isShown = shownFor === node;
   return {
     hidden: isShown ? NOTHING_HIDDEN : others,
-    isAny: others.fields.size + others.algorithms.size > 0,
+    isAny: others.fields.length + others.algorithms.length > 0,
     set: setAmong(data, others.fields),
     isShown,
     show: (shouldShow) => setShownFor(shouldShow ? node : null),

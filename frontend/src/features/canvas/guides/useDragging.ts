@@ -2,10 +2,11 @@
 
 import { type Node, type NodeChange, useReactFlow } from "@xyflow/react";
 import { useCallback, useMemo } from "react";
+import type { Catalog } from "@/api/types";
 import { isUnconnected, spliceOf } from "@/document/canConnect";
 import { edgeIndex } from "@/document/edges";
 import { poolOf } from "@/document/pools";
-import type { Point } from "@/document/types";
+import type { LoopDocument, Point } from "@/document/types";
 import { placingOf } from "@/graph/frames";
 import { boxesOf } from "@/graph/geometry";
 import { guide } from "@/graph/guides";
@@ -15,7 +16,6 @@ import { insertOnEdge } from "@/state/commands/nodes";
 import { placeInPool } from "@/state/commands/pools";
 import { useOpenLoop } from "@/state/document/context";
 import { placedLabel } from "@/state/usePlacing";
-import { edgeUnder } from "./edgeUnder";
 
 const REACH = 6;
 
@@ -35,11 +35,7 @@ export function useDragging() {
         const { x, y } = flowToScreenPosition(
           toCanvas({ x: only.x + only.width / 2, y: only.y + only.height / 2 }),
         );
-        const kind = document.nodes[only.id]?.kind;
-        edge = edgeUnder(x, y, (key) => {
-          const found = document.edges[edgeIndex(document, key)];
-          return found !== undefined && spliceOf(catalog, document, found, kind) !== null;
-        });
+        edge = edgeUnder(catalog, document, { x, y }, document.nodes[only.id]?.kind);
       }
       const left = placing?.nodes[0] ? poolOf(catalog, document, placing.nodes[0]) : null;
       const name = placing?.pool ?? left;
@@ -95,6 +91,21 @@ export function useDragging() {
   );
 
   return useMemo(() => ({ snap, drop }), [snap, drop]);
+}
+
+/** The first edge at a point of the window that a node of this kind can be inserted in; boxes above it do not count. */
+export function edgeUnder(
+  catalog: Catalog,
+  loop: LoopDocument,
+  { x, y }: { x: number; y: number },
+  kind: string | undefined,
+): string | null {
+  for (const element of document.elementsFromPoint?.(x, y) ?? []) {
+    const key = element.closest(".react-flow__edge")?.getAttribute("data-id") ?? "";
+    const edge = loop.edges[edgeIndex(loop, key)];
+    if (edge && spliceOf(catalog, loop, edge, kind)) return key;
+  }
+  return null;
 }
 
 function boxOf({ id, position, width, height }: Node, at = position): Box {

@@ -11,8 +11,8 @@ import { ListField } from "./ListField";
 import { MapField } from "./MapField";
 import { UnionField } from "./UnionField";
 
-export interface AnyFieldProps {
-  field: Field;
+export interface AnyFieldProps<S extends Field["shape"] = Field["shape"]> {
+  field: Extract<Field, { shape: S }>;
   path: Path;
   value: Json | undefined;
   isRequired: boolean;

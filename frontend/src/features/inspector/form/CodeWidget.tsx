@@ -3,11 +3,9 @@ import { FlaskConical, Maximize2, ShieldAlert, ShieldCheck } from "lucide-react"
 import { type ComponentProps, useMemo, useState } from "react";
 import { Link } from "wouter";
 import { fetchSandbox } from "@/api/routes";
-import type { Json } from "@/api/types";
-import type { Field } from "@/catalog/schema";
 import { problemsAt, textMarks } from "@/document/problems";
 import { payees, payingEdges } from "@/document/rewards";
-import { joinPath, type Path } from "@/lib/paths";
+import { joinPath } from "@/lib/paths";
 import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
 import { useWords } from "@/state/useWords";
 import { Button } from "@/ui/Button";
@@ -15,18 +13,9 @@ import { CodeEditor } from "@/ui/CodeEditor";
 import { Dialog } from "@/ui/Dialog";
 import { IconButton } from "@/ui/IconButton";
 import { Tooltip } from "@/ui/Tooltip";
-import { useForm } from "./FormContext";
+import { useForm, type WidgetProps } from "./FormContext";
 
-interface CodeWidgetProps {
-  label: string;
-  field: Field;
-  path: Path;
-  value: Json | undefined;
-  isDisabled: boolean;
-  onChange: (value: string | undefined) => void;
-}
-
-export function CodeWidget({ label, field, path, value, isDisabled, onChange }: CodeWidgetProps) {
+export function CodeWidget({ label, field, path, value, isDisabled, onChange }: WidgetProps) {
   const [isLarge, setLarge] = useState(false);
   const text = typeof value === "string" ? value : "";
   const isText = field.title.toLowerCase().includes("text");

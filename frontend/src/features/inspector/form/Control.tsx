@@ -4,26 +4,21 @@ import type { Field } from "@/catalog/schema";
 import { defaultText, isLong } from "@/catalog/shapes";
 import { problemsAt } from "@/document/problems";
 import type { Suggestion } from "@/document/suggestions";
-import { joinPath, type Path } from "@/lib/paths";
+import { joinPath } from "@/lib/paths";
 import { Combobox } from "@/ui/Combobox";
 import { WIDE_CONTROL } from "@/ui/control";
 import { Select, type SelectOption } from "@/ui/Select";
 import { Switch } from "@/ui/Switch";
 import { CodeWidget } from "./CodeWidget";
-import { useForm } from "./FormContext";
+import { useForm, type WidgetProps } from "./FormContext";
 import { fieldId } from "./ids";
 import { JsonWidget } from "./JsonWidget";
 import { whenLeft } from "./leaving";
 import { NumberWidget } from "./NumberWidget";
 import { useSuggestions } from "./useSuggestions";
 
-interface ControlProps {
-  field: Field;
-  path: Path;
-  value: Json | undefined;
-  label: string;
-  isRequired: boolean;
-  onChange?: (value: Json | undefined) => void;
+interface ControlProps extends Omit<WidgetProps, "id" | "isDisabled" | "onChange"> {
+  onChange?: WidgetProps["onChange"];
 }
 
 export function Control(props: ControlProps) {
@@ -49,25 +44,26 @@ export function Control(props: ControlProps) {
         write(undefined);
       })}
     >
-      <Widget {...props} id={id} value={isHeld ? undefined : value} onChange={take} />
+      <Widget
+        {...props}
+        id={id}
+        value={isHeld ? undefined : value}
+        isDisabled={form.isLocked(props.field)}
+        onChange={take}
+      />
     </div>
   );
 }
 
-interface WidgetProps extends ControlProps {
-  id: string;
-  onChange: (value: Json | undefined) => void;
-}
-
-function Widget({ id, field, path, value, label, isRequired, onChange }: WidgetProps) {
+function Widget(props: WidgetProps) {
   const form = useForm();
-  const shared = { id, label, value, isDisabled: form.isLocked(field), onChange };
-  if (field.widget === "code") return <CodeWidget {...shared} field={field} path={path} />;
+  const { field, path, value, isDisabled, onChange } = props;
+  if (field.widget === "code") return <CodeWidget {...props} />;
   switch (field.shape) {
     case "number":
       return (
         <NumberWidget
-          {...shared}
+          {...props}
           field={field}
           keepsWrong={form.keepsWrong}
           isSaid={problemsAt(form.diagnostics, joinPath([...form.base, ...path]), true).length > 0}
@@ -78,11 +74,11 @@ function Widget({ id, field, path, value, label, isRequired, onChange }: WidgetP
       return (
         <span className="flex h-7 items-center gap-2">
           <Switch
-            id={shared.id}
-            label={label}
+            id={props.id}
+            label={props.label}
             isOn={isOn}
-            isDisabled={shared.isDisabled}
-            onChange={shared.onChange}
+            isDisabled={isDisabled}
+            onChange={onChange}
           />
           {value === undefined && field.fallback === null ? (
             <span className="text-faint text-xs">auto</span>
@@ -91,31 +87,21 @@ function Widget({ id, field, path, value, label, isRequired, onChange }: WidgetP
       );
     }
     case "choice":
-      return <ChoiceWidget {...shared} field={field} isRequired={isRequired} />;
+      return <ChoiceWidget {...props} field={field} />;
     case "constant":
       return <span className="text-muted text-xs">{String(field.value)}</span>;
     case "text":
-      return <TextWidget {...shared} field={field} isRequired={isRequired} />;
+      return <TextWidget {...props} />;
     default:
-      return <JsonWidget {...shared} />;
+      return <JsonWidget {...props} />;
   }
-}
-
-interface ChoiceWidgetProps {
-  id: string;
-  label: string;
-  field: Extract<Field, { shape: "choice" }>;
-  value: Json | undefined;
-  isRequired: boolean;
-  isDisabled: boolean;
-  onChange: (value: Json | undefined) => void;
 }
 
 const UNSET = "";
 const FOREIGN = "foreign";
 
 /** One of the values that the schema lists; a value that is none of them is shown and kept. */
-function ChoiceWidget(props: ChoiceWidgetProps) {
+function ChoiceWidget(props: WidgetProps<Extract<Field, { shape: "choice" }>>) {
   const { id, label, field, value, isRequired, isDisabled, onChange } = props;
   const form = useForm();
   const index = field.choices.findIndex((choice) => choice.value === value);
@@ -124,7 +110,9 @@ function ChoiceWidget(props: ChoiceWidgetProps) {
   const hidden = field.choosesFrom === "algorithms" ? form.hidden.algorithms : null;
   const options: SelectOption<string>[] = field.choices
     .map((choice, place) => ({ value: String(place), label: choice.label }))
-    .filter((_, place) => place === index || !hidden?.has(String(field.choices[place]?.value)));
+    .filter(
+      (_, place) => place === index || !hidden?.includes(String(field.choices[place]?.value)),
+    );
   if (isForeign) options.unshift({ value: FOREIGN, label: String(value) });
   if (!isRequired || value === undefined) {
     const unset = byDefault === "" ? "choose…" : `${byDefault} (default)`;
@@ -144,17 +132,7 @@ function ChoiceWidget(props: ChoiceWidgetProps) {
   );
 }
 
-interface TextWidgetProps {
-  id: string;
-  label: string;
-  field: Field;
-  value: Json | undefined;
-  isRequired: boolean;
-  isDisabled: boolean;
-  onChange: (value: string | undefined) => void;
-}
-
-function TextWidget(props: TextWidgetProps) {
+function TextWidget(props: WidgetProps) {
   const { id, label, field, value, isDisabled, onChange } = props;
   const suggestions = useSuggestions(field);
   const shown =
@@ -218,32 +196,16 @@ function rowsOf(text: string): number {
   return rows.reduce((all, count) => all + count, 0);
 }
 
-interface SelectWidgetProps {
-  id: string;
-  label: string;
-  field: Field;
-  value: Json | undefined;
+interface SelectWidgetProps extends WidgetProps {
   options: readonly Suggestion[];
-  isRequired: boolean;
-  isDisabled: boolean;
-  placeholder?: string;
-  onChange: (value: string | undefined) => void;
+  placeholder: string;
   onType?: (typed: string) => void;
 }
 
 /** One of the things that the catalog or the loop has; a value that is none of them is kept. */
-function SelectWidget({
-  id,
-  label,
-  field,
-  value,
-  options,
-  isRequired,
-  isDisabled,
-  placeholder = defaultText(field),
-  onChange,
-  onType,
-}: SelectWidgetProps) {
+function SelectWidget(props: SelectWidgetProps) {
+  const { id, label, value, options, isRequired, isDisabled, placeholder, onChange, onType } =
+    props;
   const shown = typeof value === "string" ? value : "";
   const listed: SelectOption<string>[] = options.map((option) => ({
     value: option.value,

@@ -1,6 +1,6 @@
-import { CircleHelp, Flame, Lock, LockOpen, RotateCcw, Sparkles } from "lucide-react";
-import { type ReactNode, useMemo } from "react";
-import type { Json, PlannedDecision } from "@/api/types";
+import { Flame, Lock, LockOpen, Sparkles } from "lucide-react";
+import type { ReactNode } from "react";
+import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { problemsAt } from "@/document/problems";
 import { joinPath, type Path } from "@/lib/paths";
@@ -8,6 +8,7 @@ import { useWhenStill } from "@/state/choosing";
 import { useDocument, useOpenLoop, useSync } from "@/state/document/context";
 import { setLock, useIsLocked, useIsSolvable } from "@/state/document/locks";
 import { classes } from "@/ui/classes";
+import { HelpButton } from "@/ui/HelpButton";
 import { IconButton } from "@/ui/IconButton";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
@@ -16,6 +17,7 @@ import { useForm } from "./FormContext";
 import { fieldId } from "./ids";
 import { useLabel } from "./Labels";
 import { isEmpty, useEntered } from "./leaving";
+import { ResetField } from "./RemoveField";
 
 interface FieldRowProps {
   field: Field;
@@ -33,7 +35,8 @@ export function FieldRow(props: FieldRowProps) {
   const id = fieldId(form.base, path);
   const label = useLabel(field.title);
   const { isEntered, watch } = useEntered();
-  const found = problemsAt(form.diagnostics, joinPath([...form.base, ...path]), true);
+  const full = joinPath([...form.base, ...path]);
+  const found = problemsAt(form.diagnostics, full, true);
   const problems = isEntered && isEmpty(value) ? [] : found;
   const isSet = value !== undefined;
   const node = form.scope[0] === "nodes" ? String(form.scope[1]) : null;
@@ -55,24 +58,18 @@ export function FieldRow(props: FieldRowProps) {
             {isRequired && !isSet ? <span className="text-error"> *</span> : null}
           </label>
           {field.help ? (
-            <Tooltip text={<FieldHelp field={field} />} side="left">
-              <button
-                type="button"
-                aria-label={`About ${label}`}
-                className="inline-flex shrink-0 text-faint opacity-60 hover:opacity-100 focus-visible:opacity-100"
-              >
-                <CircleHelp size={12} />
-              </button>
-            </Tooltip>
+            <HelpButton
+              about={label}
+              text={<FieldHelp field={field} />}
+              className="opacity-60 hover:opacity-100 focus-visible:opacity-100"
+            />
           ) : null}
           <span className="flex-1" />
           {isSet && !isRequired && !form.isLocked(field) ? (
-            <IconButton
-              label={`Reset ${label} to its default`}
-              size="small"
-              className="absolute right-0 size-5 bg-surface opacity-0 focus-visible:opacity-100 group-hover/field:opacity-100"
-              onClick={() => form.write(path, undefined)}
-              icon={<RotateCcw size={12} />}
+            <ResetField
+              name={label}
+              path={path}
+              className="absolute right-0 bg-surface group-hover/field:opacity-100"
             />
           ) : null}
         </div>
@@ -107,17 +104,21 @@ function FieldHelp({ field }: { field: Field }) {
 }
 
 function DecidedNote({ node, path, label }: { node: string; path: Path; label: string }) {
-  const decided = useWhenStill(useDecided(node, joinPath(path)));
-  if (!decided) return null;
+  const full = `nodes.${node}.${joinPath(path)}`;
+  const decision = useWhenStill(
+    useSync((state) => state.check?.plan?.decisions.find((one) => one.path === full)),
+  );
+  if (!decision) return null;
+  const text = decidedText(decision.value);
   return (
-    <Tooltip text={<RichText text={decided.why} />} side="left">
+    <Tooltip text={<RichText text={decision.reason} />} side="left">
       <button
         type="button"
-        aria-label={`Why ${label} is ${decided.text}`}
+        aria-label={`Why ${label} is ${text}`}
         className="mt-0.5 flex max-w-full items-center gap-1 rounded-1 text-accent-text text-xs"
       >
         <Sparkles size={12} aria-hidden="true" className="shrink-0" />
-        <span className="truncate">{decided.text}, chosen</span>
+        <span className="truncate">{text}, chosen</span>
       </button>
     </Tooltip>
   );
@@ -148,26 +149,6 @@ function SolverLock({ node, path, label }: { node: string; path: Path; label: st
       icon={<Mark size={12} />}
     />
   );
-}
-
-interface Decided {
-  path: string;
-  value: Json | null;
-  text: string;
-  why: string;
-}
-
-/** What was chosen for a field of a node, dotted; null where the loop says it, or nothing is known. */
-function useDecided(node: string, field: string): Decided | null {
-  const path = `nodes.${node}.${field}`;
-  const found = useSync((state) =>
-    state.check?.plan?.decisions.find((decision) => decision.path === path),
-  );
-  return useMemo(() => (found ? asDecided(found) : null), [found]);
-}
-
-function asDecided({ path, value, reason }: PlannedDecision): Decided {
-  return { path, value: (value ?? null) as Json, text: decidedText(value), why: reason };
 }
 
 export function decidedText(value: unknown): string {

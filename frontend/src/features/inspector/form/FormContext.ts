@@ -12,7 +12,7 @@ export interface FormSettings {
   scope: Path;
   diagnostics: readonly Diagnostic[];
   /** What the loop's mode leaves to other modes and is not asked for: paths from the form's base, algorithms. */
-  hidden: { fields: ReadonlySet<string>; algorithms: ReadonlySet<string> };
+  hidden: { fields: readonly string[]; algorithms: readonly string[] };
   showsChanged?: boolean;
   /** Whether a number may be kept as it was typed though it is none: the check then says so. */
   keepsWrong: boolean;
@@ -23,6 +23,18 @@ export interface FormSettings {
   write: (path: Path, value: Json | undefined, keep?: number) => void;
 }
 
+/** What a control of a field is given. */
+export interface WidgetProps<F extends Field = Field> {
+  id: string;
+  label: string;
+  field: F;
+  path: Path;
+  value: Json | undefined;
+  isRequired: boolean;
+  isDisabled: boolean;
+  onChange: (value: Json | undefined) => void;
+}
+
 export const FormContext = createContext<FormSettings | null>(null);
 
 export function useForm(): FormSettings {
@@ -30,8 +42,6 @@ export function useForm(): FormSettings {
   if (form === null) throw new Error("A field belongs inside a form.");
   return form;
 }
-
-export const NOTHING_HIDDEN: FormSettings["hidden"] = { fields: new Set(), algorithms: new Set() };
 
 export function levelRank(form: FormSettings, level: string): number {
   return Math.max(0, form.levels.indexOf(level));

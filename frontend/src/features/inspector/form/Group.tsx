@@ -1,4 +1,4 @@
-import { ChevronRight, RotateCcw } from "lucide-react";
+import { ChevronRight } from "lucide-react";
 import { Collapsible } from "radix-ui";
 import {
   createContext,
@@ -15,13 +15,13 @@ import { problemsAt, toneOf } from "@/document/problems";
 import { joinPath, type Path } from "@/lib/paths";
 import { useCatalog } from "@/state/document/context";
 import { useSelection } from "@/state/selection";
-import { IconButton } from "@/ui/IconButton";
 import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";
 import { Tooltip } from "@/ui/Tooltip";
 import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
 import { GroupLabels, useLabel } from "./Labels";
+import { ResetField } from "./RemoveField";
 
 /** Path of the group around. The shapes of a union are a group of their own at the path of the union. */
 const AroundContext = createContext<string | null>(null);
@@ -71,13 +71,7 @@ export function Group(props: GroupProps) {
 
   const reset =
     value !== undefined && !isRequired && !form.isLocked(field) ? (
-      <IconButton
-        label={`Reset ${label} to its default`}
-        size="small"
-        className="size-5 opacity-0 focus-visible:opacity-100 group-hover/head:opacity-100"
-        onClick={() => form.write(path, undefined)}
-        icon={<RotateCcw size={12} />}
-      />
+      <ResetField name={label} path={path} className="group-hover/head:opacity-100" />
     ) : null;
   const content = (
     <AroundContext value={full}>

@@ -1,6 +1,5 @@
 import { Plus } from "lucide-react";
 import { useMemo } from "react";
-import type { Field } from "@/catalog/schema";
 import { emptyValue } from "@/catalog/shapes";
 import { isObject } from "@/lib/paths";
 import { Button } from "@/ui/Button";
@@ -10,11 +9,7 @@ import { Group } from "./Group";
 import { useLabel } from "./Labels";
 import { ObjectFields } from "./ObjectFields";
 
-interface GroupFieldProps extends AnyFieldProps {
-  field: Extract<Field, { shape: "object" }>;
-}
-
-export function GroupField({ field, path, value, isRequired }: GroupFieldProps) {
+export function GroupField({ field, path, value, isRequired }: AnyFieldProps<"object">) {
   const form = useForm();
   const label = useLabel(field.title);
   const canBeOff = field.isNullable && (field.fallback ?? null) === null;

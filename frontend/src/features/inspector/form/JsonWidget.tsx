@@ -1,14 +1,9 @@
 import { useState } from "react";
 import type { Json } from "@/api/types";
 import { WIDE_CONTROL } from "@/ui/control";
+import type { WidgetProps } from "./FormContext";
 
-interface JsonWidgetProps {
-  id: string;
-  label: string;
-  value: Json | undefined;
-  isDisabled: boolean;
-  onChange: (value: Json | undefined) => void;
-}
+type JsonWidgetProps = Omit<WidgetProps, "field" | "path" | "isRequired">;
 
 export function JsonWidget({ id, label, value, isDisabled, onChange }: JsonWidgetProps) {
   const shown =

@@ -17,12 +17,8 @@ import { GroupLabels, useLabel } from "./Labels";
 import { whenLeft } from "./leaving";
 import { useSuggestions } from "./useSuggestions";
 
-interface ListFieldProps extends AnyFieldProps {
-  field: Extract<Field, { shape: "list" }>;
-}
-
 /** Values in order. A pair of numbers is a row, a list of words a line of chips, anything else a group. */
-export function ListField({ field, path, value, isRequired }: ListFieldProps) {
+export function ListField({ field, path, value, isRequired }: AnyFieldProps<"list">) {
   const form = useForm();
   const label = useLabel(field.title);
   const draft = useDraftEntry(path);

@@ -18,11 +18,7 @@ import { GroupLabels, useLabel } from "./Labels";
 import { isEmpty, useEntered } from "./leaving";
 import { RemoveField } from "./RemoveField";
 
-interface MapFieldProps extends AnyFieldProps {
-  field: Extract<Field, { shape: "map" }>;
-}
-
-export function MapField({ field, path, value, isRequired }: MapFieldProps) {
+export function MapField({ field, path, value, isRequired }: AnyFieldProps<"map">) {
   const form = useForm();
   const label = useLabel(field.title);
   const [name, setName] = useState("");

@@ -1,21 +1,15 @@
 import { useEffect, useRef, useState } from "react";
-import type { Json } from "@/api/types";
 import { numberProblem, readNumber } from "@/catalog/numberText";
 import type { Field } from "@/catalog/schema";
 import { defaultText } from "@/catalog/shapes";
 import { WIDE_CONTROL } from "@/ui/control";
+import type { WidgetProps } from "./FormContext";
 
 type NumberField = Extract<Field, { shape: "number" }>;
 
-interface NumberWidgetProps {
-  id: string;
-  label: string;
-  field: NumberField;
-  value: Json | undefined;
-  isDisabled: boolean;
+interface NumberWidgetProps extends Omit<WidgetProps<NumberField>, "path" | "isRequired"> {
   keepsWrong: boolean;
   isSaid: boolean;
-  onChange: (value: number | string | undefined) => void;
 }
 
 /** What can still become a number as it is typed: `-`, `.`, `3e-`. */

@@ -1,9 +1,8 @@
-import type { Json } from "@/api/types";
 import { namesOf, presetOf } from "@/catalog/presets";
-import type { Field, Variant } from "@/catalog/schema";
+import type { Variant } from "@/catalog/schema";
 import { chosenVariant, defaultText, isFlat, isSimple } from "@/catalog/shapes";
 import { changeVariant } from "@/catalog/variants";
-import { isObject, joinPath, type Path } from "@/lib/paths";
+import { isObject, joinPath } from "@/lib/paths";
 import { useCatalog } from "@/state/document/context";
 import { useVisits } from "@/state/useVisits";
 import { RichText } from "@/ui/RichText";
@@ -17,11 +16,12 @@ import { fieldId } from "./ids";
 import { useLabel } from "./Labels";
 import { ObjectFields } from "./ObjectFields";
 
-interface UnionFieldProps extends AnyFieldProps {
-  field: Extract<Field, { shape: "tagged" | "variants" }>;
-}
-
-export function UnionField({ field, path, value, isRequired }: UnionFieldProps) {
+export function UnionField({
+  field,
+  path,
+  value,
+  isRequired,
+}: AnyFieldProps<"tagged" | "variants">) {
   const label = useLabel(field.title);
   const chosen = chosenVariant(field, value);
   const select = (
@@ -136,12 +136,8 @@ function TypeNote({ text }: { text: string }) {
   ) : null;
 }
 
-interface VariantSelectProps {
-  field: Extract<Field, { shape: "tagged" | "variants" }>;
-  path: Path;
-  value: Json | undefined;
+interface VariantSelectProps extends AnyFieldProps<"tagged" | "variants"> {
   label: string;
-  isRequired: boolean;
 }
 
 /** Which shape a union has. Going to another keeps what both have; coming back restores what was there. */
@@ -154,7 +150,7 @@ function VariantSelect({ field, path, value, label, isRequired }: VariantSelectP
   const names = namesOf(catalog, field);
 
   const isOffered = ({ key }: Variant) =>
-    key === chosen?.key || !names.has(key) || !form.hidden.algorithms.has(key);
+    key === chosen?.key || !names.has(key) || !form.hidden.algorithms.includes(key);
   const options: SelectOption<string>[] = field.variants
     .filter(isOffered)
     .map(({ key, title, field: own }) => ({

@@ -26,7 +26,7 @@ export function standingOf(
   const isUnread = !isRead(field, value, defaults);
   const asShown = isUnread && isSet ? "unread" : "shown";
   if (problemsAt(form.diagnostics, place, false).length > 0) return asShown;
-  if (form.hidden.fields.has(place)) return "hidden";
+  if (form.hidden.fields.includes(place)) return "hidden";
   if (touched.has(name) || form.differing?.has(place)) return asShown;
   const isAbove = levelRank(form, field.level) > levelRank(form, form.level) && !isRequired;
   if (isSet && isAbove && countChanges(field, value[name]) > 0) {
