@@ -50,7 +50,42 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
 
   const portType = catalog.port_types[type ?? ""];
   const isLearning = route.kind === "learning";
-  const color = isLearning ? learner : portColor(portType?.color);
+  const isCompact = compact !== null;
+  const count = bundle && bundle.length > 1 ? bundleText(bundle.length) : "";
+  // From afar only what is learned is named; the options of others are read where they are chosen.
+  const isNamed = !isCompact || isLearning || (selected === true && count === "");
+  const text = isNamed ? edgeLabel(catalog, edge, route.kind) : "";
+  const rate = isCompact ? "" : (live?.label ?? "");
+  const hasLabel = text + rate + count !== "" && (route.label !== null || selected);
+  // Without a free place a label is seen only while its edge is selected.
+  const [x, y] = route.label ?? route.points[Math.floor(route.points.length / 2)] ?? [0, 0];
+  const color = { "--edge-color": isLearning ? learner : portColor(portType?.color) };
+  const label = (
+    <div
+      className="loop-edge-label"
+      data-edge={id}
+      data-selected={selected || undefined}
+      data-evaluation={live?.isEvaluation || undefined}
+      data-learning={isLearning || undefined}
+      style={
+        {
+          transform: `translate(${x}px, ${y}px) scale(var(--unzoom)) translate(-50%, -50%)`,
+          ...color,
+        } as React.CSSProperties
+      }
+      onPointerDown={() => select({ nodes: [], edges: [id] })}
+    >
+      {isLearning ? <GraduationCap size={13} role="img" aria-label="learned from" /> : null}
+      <span>
+        {text === "" ? null : (
+          <EdgeOptions id={id} kind={route.kind} isSelected={selected === true} />
+        )}
+        {count === "" ? null : <span title={bundleTitle(bundle ?? [])}> {count}</span>}
+        {text !== "" && rate !== "" ? " · " : ""}
+        {rate}
+      </span>
+    </div>
+  );
   return (
     <>
       <path
@@ -61,7 +96,7 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
       <BaseEdge
         id={id}
         path={route.path}
-        interactionWidth={compact === null ? 18 : 14 / compact}
+        interactionWidth={isCompact ? 14 / compact : 18}
         className="loop-edge"
         data-kind={route.kind}
         data-handle={portType?.handle || undefined}
@@ -70,89 +105,22 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
         data-bottleneck={live?.isBottleneck || undefined}
         data-dead={isDead || undefined}
         data-bundle={bundle?.length}
-        style={{ "--edge-color": color } as React.CSSProperties}
+        style={color as React.CSSProperties}
       />
-      <EdgeLabel
-        id={id}
-        run={key}
-        stage={stage}
-        text={edgeLabel(catalog, edge, route.kind)}
-        rate={compact === null ? (live?.label ?? "") : ""}
-        bundle={bundle ?? []}
-        isCompact={compact !== null}
-        kind={route.kind}
-        color={color}
-        isEvaluation={live?.isEvaluation ?? false}
-        isSelected={selected === true}
-        place={route.label}
-        spare={route.points[Math.floor(route.points.length / 2)] ?? [0, 0]}
-      />
+      {hasLabel ? (
+        <EdgeLabelRenderer>
+          {rate === "" ? (
+            label
+          ) : (
+            <Tooltip side="top" text={<EdgeFacts run={key} stage={stage} />}>
+              {label}
+            </Tooltip>
+          )}
+        </EdgeLabelRenderer>
+      ) : null}
     </>
   );
 });
-
-interface EdgeLabelProps {
-  id: string;
-  run: string;
-  stage: string;
-  text: string;
-  rate: string;
-  kind: EdgeKind;
-  color: string;
-  isEvaluation: boolean;
-  isSelected: boolean;
-  bundle: readonly string[];
-  isCompact: boolean;
-  /** Its free place; without one it is seen only while its edge is selected, at the spare place. */
-  place: [number, number] | null;
-  spare: [number, number];
-}
-
-function EdgeLabel(props: EdgeLabelProps) {
-  const { id, run, stage, rate, isEvaluation, isSelected, place, spare } = props;
-  const { kind, color, bundle, isCompact } = props;
-  const isLearning = kind === "learning";
-  const count = bundle.length > 1 ? bundleText(bundle.length) : "";
-  // From afar only what is learned is named; the options of others are read where they are chosen.
-  const text = isCompact && !isLearning && !(isSelected && count === "") ? "" : props.text;
-  if ((text === "" && rate === "" && count === "") || (place === null && !isSelected)) return null;
-  const [x, y] = place ?? spare;
-  const label = (
-    <div
-      className="loop-edge-label"
-      data-edge={id}
-      data-selected={isSelected || undefined}
-      data-evaluation={isEvaluation || undefined}
-      data-learning={isLearning || undefined}
-      style={
-        {
-          transform: `translate(${x}px, ${y}px) scale(var(--unzoom)) translate(-50%, -50%)`,
-          "--edge-color": color,
-        } as React.CSSProperties
-      }
-      onPointerDown={() => select({ nodes: [], edges: [id] })}
-    >
-      {isLearning ? <GraduationCap size={13} role="img" aria-label="learned from" /> : null}
-      <span>
-        {text === "" ? null : <EdgeOptions id={id} kind={kind} isSelected={isSelected} />}
-        {count === "" ? null : <span title={bundleTitle(bundle)}> {count}</span>}
-        {text !== "" && rate !== "" ? " · " : ""}
-        {rate}
-      </span>
-    </div>
-  );
-  return (
-    <EdgeLabelRenderer>
-      {rate === "" ? (
-        label
-      ) : (
-        <Tooltip side="top" text={<EdgeFacts run={run} stage={stage} />}>
-          {label}
-        </Tooltip>
-      )}
-    </EdgeLabelRenderer>
-  );
-}
 
 function EdgeFacts({ run, stage }: { run: string; stage: string }) {
   const text = useEdgeFacts(run, stage);
