@@ -2,7 +2,7 @@ import { useLocation } from "wouter";
 import { PALETTE_WIDTH, RAIL_WIDTH } from "@/features/palette/widths";
 import { usePreferences } from "@/state/preferences";
 import { useSeconds } from "@/ui/useSeconds";
-import { useSettingsWidth } from "./useNarrow";
+import { useSettingsWidth } from "./useWindow";
 
 const EDITOR = /^\/(?:loops\/[^/]+)?$/;
 

@@ -1,7 +1,7 @@
 import { Command, defaultFilter } from "cmdk";
 import { Workflow } from "lucide-react";
 import { Dialog as RadixDialog } from "radix-ui";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useLocation } from "wouter";
 import { scoreKind } from "@/catalog/search";
 import { useAddInMiddle } from "@/features/palette/useAddInMiddle";
@@ -15,9 +15,6 @@ import { KindIcon } from "@/ui/KindIcon";
 
 const HEADING =
   "[&_[cmdk-group-heading]]:px-3 [&_[cmdk-group-heading]]:py-1 [&_[cmdk-group-heading]]:text-faint [&_[cmdk-group-heading]]:text-xs";
-const ITEM =
-  "flex h-9 cursor-default items-center gap-2 rounded-2 px-3 text-sm data-[selected=true]:bg-hover";
-
 /** What is added is told from other items by this, and found by the words for its kind. */
 const ADD = "add:";
 
@@ -67,55 +64,43 @@ export function CommandPalette({ actions }: { actions: readonly Action[] }) {
                     .filter((action) => action.section === section && action.id !== "commands")
                     .filter((action) => !action.isEnabled || action.isEnabled())
                     .map((action) => (
-                      <Command.Item
+                      <Item
                         key={action.id}
                         value={`${action.label} ${action.id}`}
-                        className={ITEM}
+                        label={action.label}
+                        note={showKeys(keysOf(action) ?? "")}
                         onSelect={() => run(action.run)}
-                      >
-                        <span className="flex-1">{action.label}</span>
-                        <span className="text-faint text-xs">{showKeys(keysOf(action) ?? "")}</span>
-                      </Command.Item>
+                      />
                     ))}
                 </Command.Group>
               ))}
               <Command.Group heading="Nodes" className={HEADING}>
                 {Object.entries(store.getState().document.nodes).map(([id, node]) => (
-                  <Command.Item
+                  <Item
                     key={id}
                     value={`node ${id}`}
-                    className={ITEM}
-                    onSelect={() =>
-                      run(() => {
-                        showField(id, null);
-                      })
-                    }
-                  >
-                    <KindIcon name={catalog.kinds[node.kind]?.icon} size={14} />
-                    <span className="flex-1 truncate">{id}</span>
-                    <span className="text-faint text-xs">
-                      {catalog.kinds[node.kind]?.title ?? node.kind}
-                    </span>
-                  </Command.Item>
+                    icon={<KindIcon name={catalog.kinds[node.kind]?.icon} size={14} />}
+                    label={id}
+                    note={catalog.kinds[node.kind]?.title ?? node.kind}
+                    onSelect={() => run(() => void showField(id, null))}
+                  />
                 ))}
               </Command.Group>
               {store.getState().isReadonly ? null : (
                 <Command.Group heading="Add a node" className={HEADING}>
                   {Object.values(catalog.kinds).map((kind) => (
-                    <Command.Item
+                    <Item
                       key={kind.kind}
                       value={`${ADD}${kind.kind}`}
-                      className={ITEM}
+                      icon={<KindIcon name={kind.icon} size={14} />}
+                      label={kind.title}
+                      note="add"
                       onSelect={() => run(() => addInMiddle(kind))}
-                    >
-                      <KindIcon name={kind.icon} size={14} />
-                      <span className="flex-1 truncate">{kind.title}</span>
-                      <span className="text-faint text-xs">add</span>
-                    </Command.Item>
+                    />
                   ))}
                 </Command.Group>
               )}
-              <LoopHits search={search} className={HEADING} itemClass={ITEM} onChosen={run} />
+              <LoopHits search={search} onChosen={run} />
             </Command.List>
           </Command>
         </RadixDialog.Content>
@@ -129,40 +114,60 @@ const HIT = "hit:";
 
 interface LoopHitsProps {
   search: string;
-  className: string;
-  itemClass: string;
   onChosen: (act: () => void) => void;
 }
 
-function LoopHits({ search, className, itemClass, onChosen }: LoopHitsProps) {
+function LoopHits({ search, onChosen }: LoopHitsProps) {
   const { catalog, loopId } = useOpenLoop();
   const [, navigate] = useLocation();
   const { data = [] } = useLoopSearch(search);
   const others = data.filter(({ loop }) => loop !== loopId);
   if (others.length === 0) return null;
   return (
-    <Command.Group heading="In other loops" className={className}>
+    <Command.Group heading="In other loops" className={HEADING}>
       {others.map(({ loop, loop_name: name, node, kind, model }) => (
-        <Command.Item
+        <Item
           key={`${loop} ${node}`}
           value={`${HIT}${loop} ${node ?? ""}`}
-          className={itemClass}
+          icon={
+            node === null ? (
+              <Workflow size={14} />
+            ) : (
+              <KindIcon name={catalog.kinds[kind ?? ""]?.icon} size={14} />
+            )
+          }
+          label={node ?? name}
+          more={model ? ` · ${model}` : ""}
+          note={node === null ? "loop" : name}
           onSelect={() => onChosen(() => navigate(hitAddress(loop, node)))}
-        >
-          {node === null ? (
-            <Workflow size={14} />
-          ) : (
-            <KindIcon name={catalog.kinds[kind ?? ""]?.icon} size={14} />
-          )}
-          <span className="min-w-0 flex-1 truncate">
-            {node ?? name}
-            {model ? <span className="text-muted"> · {model}</span> : null}
-          </span>
-          <span className="max-w-1/2 truncate text-faint text-xs">
-            {node === null ? "loop" : name}
-          </span>
-        </Command.Item>
+        />
       ))}
     </Command.Group>
+  );
+}
+
+interface ItemProps {
+  value: string;
+  icon?: ReactNode;
+  label: string;
+  more?: string;
+  note: string;
+  onSelect: () => void;
+}
+
+function Item({ value, icon, label, more = "", note, onSelect }: ItemProps) {
+  return (
+    <Command.Item
+      value={value}
+      className="flex h-9 cursor-default items-center gap-2 rounded-2 px-3 text-sm data-[selected=true]:bg-hover"
+      onSelect={onSelect}
+    >
+      {icon}
+      <span className="min-w-0 flex-1 truncate">
+        {label}
+        <span className="text-muted">{more}</span>
+      </span>
+      <span className="max-w-1/2 truncate text-faint text-xs">{note}</span>
+    </Command.Item>
   );
 }

@@ -1,4 +1,4 @@
-import { lazy, Suspense } from "react";
+import { lazy, type ReactNode, Suspense } from "react";
 import { type Action, isSingleKey, showKeys } from "@/state/actions";
 import { type DialogName, showDialog, useDialogs, useExplaining } from "@/state/dialogs";
 import { useSync } from "@/state/document/context";
@@ -98,33 +98,28 @@ function ShortcutSheet({ actions }: { actions: readonly Action[] }) {
       </div>
       <div className="columns-1 gap-8 sm:columns-2">
         {sections.map((section) => {
+          const keysOf = ({ keys }: Action) =>
+            keys.filter((one) => hasSingleKeys || !isSingleKey(one));
           const listed = actions.filter(
-            (action) =>
-              action.section === section &&
-              action.keys.some((keys) => hasSingleKeys || !isSingleKey(keys)),
+            (action) => action.section === section && keysOf(action).length > 0,
           );
           if (listed.length === 0) return null;
           return (
-            <section key={section} className="mb-4 break-inside-avoid">
-              <h3 className="mb-1 font-medium text-muted text-xs">{section}</h3>
-              <dl>
-                {listed.map((action) => (
-                  <div
-                    key={action.id}
-                    className="flex items-center gap-2 border-line border-b py-1 text-sm"
-                  >
-                    <dt className="flex-1">{action.label}</dt>
-                    <dd className="flex gap-1">
-                      {action.keys
-                        .filter((keys) => hasSingleKeys || !isSingleKey(keys))
-                        .map((keys) => (
-                          <Kbd key={keys}>{showKeys(keys)}</Kbd>
-                        ))}
-                    </dd>
-                  </div>
-                ))}
-              </dl>
-            </section>
+            <Listed key={section} title={section}>
+              {listed.map((action) => (
+                <div
+                  key={action.id}
+                  className="flex items-center gap-2 border-line border-b py-1 text-sm"
+                >
+                  <dt className="flex-1">{action.label}</dt>
+                  <dd className="flex gap-1">
+                    {keysOf(action).map((keys) => (
+                      <Kbd key={keys}>{showKeys(keys)}</Kbd>
+                    ))}
+                  </dd>
+                </div>
+              ))}
+            </Listed>
           );
         })}
         <Gestures title="In the graph" gestures={IN_THE_GRAPH} />
@@ -137,16 +132,22 @@ function ShortcutSheet({ actions }: { actions: readonly Action[] }) {
 
 function Gestures({ title, gestures }: { title: string; gestures: readonly string[][] }) {
   return (
+    <Listed title={title}>
+      {gestures.map(([gesture, effect]) => (
+        <div key={gesture} className="flex gap-4 border-line border-b py-1 text-sm">
+          <dt className="shrink-0">{gesture}</dt>
+          <dd className="flex-1 text-right text-muted">{effect}</dd>
+        </div>
+      ))}
+    </Listed>
+  );
+}
+
+function Listed({ title, children }: { title: string; children: ReactNode }) {
+  return (
     <section className="mb-4 break-inside-avoid">
       <h3 className="mb-1 font-medium text-muted text-xs">{title}</h3>
-      <dl>
-        {gestures.map(([gesture, effect]) => (
-          <div key={gesture} className="flex gap-4 border-line border-b py-1 text-sm">
-            <dt className="shrink-0">{gesture}</dt>
-            <dd className="flex-1 text-right text-muted">{effect}</dd>
-          </div>
-        ))}
-      </dl>
+      <dl>{children}</dl>
     </section>
   );
 }

@@ -14,10 +14,10 @@ import { useSelection } from "@/state/selection";
 import type { SyncState } from "@/state/sync/state";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
-import { Resizer } from "@/ui/Resizer";
 import { Dock } from "./Dock";
+import { Pane } from "./Pane";
 import { Settings, SettingsOutline } from "./Settings";
-import { useSettingsWidth } from "./useNarrow";
+import { useSettingsWidth } from "./useWindow";
 
 const RunStrip = lazy(() =>
   import("@/features/runs/list/RunStrip").then((module) => ({ default: module.RunStrip })),
@@ -67,23 +67,20 @@ export function EditorLayout() {
             <RunStrip />
           </Suspense>
           {isDockOpen ? (
-            <section
-              aria-label="Lower panel"
-              className="relative shrink-0 border-line border-t bg-surface"
-              style={{ height: dockHeight }}
+            <Pane
+              label="Lower panel"
+              sizeOf="Height of the lower panel"
+              grows="up"
+              size={dockHeight}
+              min={120}
+              max={640}
+              className="bg-surface"
+              onResize={(size) =>
+                setPreferences({ dockHeights: { ...dockHeights, [dockTab]: size } })
+              }
             >
-              <Resizer
-                label="Height of the lower panel"
-                grows="up"
-                size={dockHeight}
-                min={120}
-                max={640}
-                onResize={(size) =>
-                  setPreferences({ dockHeights: { ...dockHeights, [dockTab]: size } })
-                }
-              />
               <EditorDock />
-            </section>
+            </Pane>
           ) : null}
         </div>
         {isInspectorOpen ? <SettingsPane /> : null}
@@ -118,21 +115,19 @@ function SettingsPane() {
   const width = usePreferences((state) => state.inspectorWidth);
   const shown = useSettingsWidth();
   return (
-    <aside
-      aria-label="Settings"
-      className="relative flex shrink-0 flex-col border-line border-l"
-      style={{ width: shown }}
+    <Pane
+      label="Settings"
+      sizeOf="Width of the settings"
+      grows="left"
+      size={width}
+      shown={shown}
+      min={280}
+      max={560}
+      className="flex flex-col"
+      onResize={(size) => setPreferences({ inspectorWidth: size })}
     >
-      <Resizer
-        label="Width of the settings"
-        grows="left"
-        size={width}
-        min={280}
-        max={560}
-        onResize={(size) => setPreferences({ inspectorWidth: size })}
-      />
       <Inside />
-    </aside>
+    </Pane>
   );
 }
 

@@ -5,12 +5,11 @@ import { useDocument, useOpenLoop } from "@/state/document/context";
 import { nodeOf } from "@/state/queries";
 import { showField } from "@/state/selection";
 import { useClipboard } from "@/state/useClipboard";
-import { useEditorActions } from "./actions/useEditorActions";
 import { EditorDialogs } from "./EditorDialogs";
 import { EditorLayout } from "./EditorLayout";
 import { TopBar } from "./head/TopBar";
 import { LoopPage } from "./LoopPage";
-import { useActionKeys } from "./useActionKeys";
+import { useLoopCommands } from "./useActionKeys";
 
 export function EditorPage({ id }: { id: string }) {
   return (
@@ -22,13 +21,9 @@ export function EditorPage({ id }: { id: string }) {
 
 function Editor() {
   const name = useDocument((state) => state.document.name);
-  const actions = useEditorActions();
-  useActionKeys(actions);
+  const actions = useLoopCommands(name);
   usePaste();
   useNodeInAddress();
-  useEffect(() => {
-    document.title = `${name} · coloop`;
-  }, [name]);
   return (
     <div className="flex h-full flex-col">
       <TopBar />

@@ -1,24 +1,18 @@
 import { ReactFlowProvider } from "@xyflow/react";
 import type { ReactNode } from "react";
-import { ApiError } from "@/api/client";
 import { OpenLoopProvider } from "@/state/document/context";
 import { useOpenedLoop } from "@/state/useOpenedLoop";
-import { Failed } from "@/ui/States";
-import { AppSkeleton } from "./AppSkeleton";
-import { NotFound } from "./PageShell";
+import { Unopened } from "./PageShell";
 
 export function LoopPage({ id, children }: { id: string; children: ReactNode }) {
   const { open, error, retry } = useOpenedLoop(id);
-  if (error instanceof ApiError && error.status === 404) {
+  if (!open) {
     return (
-      <NotFound title="Loop" href="/loops" all="All loops">
+      <Unopened title="Loop" href="/loops" all="All loops" error={error} onRetry={retry}>
         It may have been deleted.
-      </NotFound>
+      </Unopened>
     );
   }
-  if (error && !open)
-    return <Failed title="The loop could not be opened" error={error} onRetry={retry} />;
-  if (!open) return <AppSkeleton />;
   return (
     <OpenLoopProvider value={open}>
       <ReactFlowProvider>{children}</ReactFlowProvider>

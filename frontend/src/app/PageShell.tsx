@@ -1,7 +1,9 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
+import { ApiError } from "@/api/client";
 import { classes } from "@/ui/classes";
-import { Empty } from "@/ui/States";
+import { Empty, Failed } from "@/ui/States";
+import { AppSkeleton } from "./AppSkeleton";
 import { Brand } from "./head/Brand";
 import { PageNav } from "./head/PageNav";
 import { ThemeMenu } from "./head/ThemeMenu";
@@ -16,12 +18,10 @@ interface PageShellProps {
 export function PageShell({ title, actions, isWide = false, children }: PageShellProps) {
   return (
     <div className="flex h-full flex-col">
-      <header className="flex h-12 shrink-0 items-center gap-2 border-line border-b bg-surface px-3">
-        <Brand />
-        <PageNav />
+      <PageHeader>
         <span className="flex-1" />
         <ThemeMenu />
-      </header>
+      </PageHeader>
       <main className="min-h-0 flex-1 overflow-y-auto">
         <div className={classes("mx-auto px-6 py-6", isWide ? "max-w-[1600px]" : "max-w-6xl")}>
           <div className="mb-4 flex flex-wrap items-center gap-2">
@@ -35,15 +35,34 @@ export function PageShell({ title, actions, isWide = false, children }: PageShel
   );
 }
 
-interface NotFoundProps {
+export function PageHeader({ children }: { children: ReactNode }) {
+  return (
+    <header className="flex h-12 shrink-0 items-center gap-2 border-line border-b bg-surface px-3">
+      <Brand />
+      <PageNav />
+      {children}
+    </header>
+  );
+}
+
+interface UnopenedProps {
   title: string;
   /** Where all of them are listed, and what that is called. */
   href: string;
   all: string;
+  error: unknown;
+  onRetry: () => void;
+  /** Why there may be none. */
   children: string;
 }
 
-export function NotFound({ title, href, all, children }: NotFoundProps) {
+/** In the place of a loop or a run that is not there, cannot be opened, or is not there yet. */
+export function Unopened({ title, href, all, error, onRetry, children }: UnopenedProps) {
+  if (!error) return <AppSkeleton />;
+  if (!(error instanceof ApiError) || error.status !== 404) {
+    const text = `The ${title.toLowerCase()} could not be opened`;
+    return <Failed title={text} error={error} onRetry={onRetry} />;
+  }
   return (
     <PageShell title={title}>
       <Empty

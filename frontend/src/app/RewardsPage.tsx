@@ -1,12 +1,10 @@
-import { useEffect } from "react";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { Studio } from "@/features/studio/Studio";
 import { useDocument } from "@/state/document/context";
-import { useEditorActions } from "./actions/useEditorActions";
 import { EditorDialogs } from "./EditorDialogs";
 import { TopBar } from "./head/TopBar";
 import { LoopPage } from "./LoopPage";
-import { useActionKeys } from "./useActionKeys";
+import { useLoopCommands } from "./useActionKeys";
 
 export function RewardsPage({ id }: { id: string }) {
   return (
@@ -18,11 +16,7 @@ export function RewardsPage({ id }: { id: string }) {
 
 function Rewards() {
   const name = useDocument((state) => state.document.name);
-  const actions = useEditorActions();
-  useActionKeys(actions);
-  useEffect(() => {
-    document.title = `Rewards of ${name} · coloop`;
-  }, [name]);
+  const actions = useLoopCommands(`Rewards of ${name}`);
   return (
     <div className="flex h-full flex-col">
       <TopBar />

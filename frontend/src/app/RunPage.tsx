@@ -1,7 +1,6 @@
 import { ReactFlowProvider } from "@xyflow/react";
 import { ChevronLeft, Download } from "lucide-react";
-import { type ReactNode, useEffect, useSyncExternalStore } from "react";
-import { ApiError } from "@/api/client";
+import type { ReactNode } from "react";
 import { Canvas } from "@/features/canvas/Canvas";
 import { ChartsPanel } from "@/features/charts/ChartsPanel";
 import { ChangedSince } from "@/features/runs/list/ChangedSince";
@@ -21,32 +20,25 @@ import { setPreferences, usePreferences } from "@/state/preferences";
 import { clearSelection, useSelection } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
-import { Resizer } from "@/ui/Resizer";
 import { Segmented } from "@/ui/Segmented";
-import { Failed } from "@/ui/States";
-import { AppSkeleton } from "./AppSkeleton";
-import { useEditorActions } from "./actions/useEditorActions";
 import { Dock } from "./Dock";
 import { EditorDialogs } from "./EditorDialogs";
-import { Brand } from "./head/Brand";
-import { PageNav } from "./head/PageNav";
 import { ThemeMenu } from "./head/ThemeMenu";
-import { NotFound } from "./PageShell";
+import { PageHeader, Unopened } from "./PageShell";
+import { Pane } from "./Pane";
 import { Settings } from "./Settings";
-import { useActionKeys } from "./useActionKeys";
+import { useLoopCommands } from "./useActionKeys";
+import { useWindow } from "./useWindow";
 
 export function RunPage({ id }: { id: string }) {
   const { watched, error, retry } = useWatchedRun(id);
-  if (error instanceof ApiError && error.status === 404) {
+  if (!watched) {
     return (
-      <NotFound title="Run" href="/runs" all="All runs">
+      <Unopened title="Run" href="/runs" all="All runs" error={error} onRetry={retry}>
         Its folder may have been moved or deleted.
-      </NotFound>
+      </Unopened>
     );
   }
-  if (error && !watched)
-    return <Failed title="The run could not be opened" error={error} onRetry={retry} />;
-  if (!watched) return <AppSkeleton />;
   return (
     <OpenLoopProvider value={watched.open}>
       <LiveContext value={watched.live}>
@@ -61,12 +53,7 @@ export function RunPage({ id }: { id: string }) {
 function Run({ onResumed }: { onResumed: () => void }) {
   const name = useLive("status", (live) => live.run?.name ?? live.id, "");
   const replay = useReplay();
-  const actions = useEditorActions();
-  useActionKeys(actions);
-  useEffect(() => {
-    document.title = `${name} · coloop`;
-  }, [name]);
-
+  const actions = useLoopCommands(name);
   return (
     <div className="flex h-full flex-col">
       <RunHeader name={name} onResumed={onResumed} replay={replay} />
@@ -110,9 +97,7 @@ function RunHeader({ name, onResumed, replay }: RunHeaderProps) {
     1,
   );
   return (
-    <header className="flex h-12 shrink-0 items-center gap-2 border-line border-b bg-surface px-3">
-      <Brand />
-      <PageNav />
+    <PageHeader>
       <span className="mx-1 h-5 w-px bg-line" />
       <h1
         className={classes(
@@ -138,7 +123,7 @@ function RunHeader({ name, onResumed, replay }: RunHeaderProps) {
       </Button>
       <RunActions onResumed={onResumed} />
       <ThemeMenu />
-    </header>
+    </PageHeader>
   );
 }
 
@@ -174,7 +159,8 @@ const MIN_DOCK = 140;
 
 function RunFloor() {
   const { runChartsWidth, runTimelineHeight, runDockHeight } = usePreferences();
-  const { width, height } = useWindowSize();
+  const width = useWindow(() => innerWidth);
+  const height = useWindow(() => innerHeight);
   const hasSelection = useSelection(
     (state) =>
       state.nodes.length + state.edges.length > 0 || state.phase !== null || state.entry !== null,
@@ -193,53 +179,43 @@ function RunFloor() {
             <Canvas />
             <RunEditBar />
           </main>
-          <section
-            aria-label="Work over time"
-            className="relative shrink-0 border-line border-t"
-            style={{ height: timeline }}
+          <Pane
+            label="Work over time"
+            sizeOf="Height of the timeline"
+            grows="up"
+            size={timeline}
+            min={MIN_TIMELINE}
+            max={400}
+            onResize={(size) => setPreferences({ runTimelineHeight: size })}
           >
-            <Resizer
-              label="Height of the timeline"
-              grows="up"
-              size={timeline}
-              min={MIN_TIMELINE}
-              max={400}
-              onResize={(size) => setPreferences({ runTimelineHeight: size })}
-            />
             <TimelinePanel />
-          </section>
+          </Pane>
         </div>
-        <aside
-          aria-label={hasSelection ? "Settings" : "Charts of the run"}
-          className="relative shrink-0 border-line border-l bg-canvas"
-          style={{ width: charts }}
+        <Pane
+          label={hasSelection ? "Settings" : "Charts of the run"}
+          sizeOf="Width of the charts"
+          grows="left"
+          size={charts}
+          min={MIN_CHARTS}
+          max={Math.round(width * 0.6)}
+          className="bg-canvas"
+          onResize={(size) => setPreferences({ runChartsWidth: size })}
         >
-          <Resizer
-            label="Width of the charts"
-            grows="left"
-            size={charts}
-            min={MIN_CHARTS}
-            max={Math.round(width * 0.6)}
-            onResize={(size) => setPreferences({ runChartsWidth: size })}
-          />
           {hasSelection ? <RunSettings /> : <ChartsPanel />}
-        </aside>
+        </Pane>
       </div>
-      <section
-        aria-label="Lower panel"
-        className="relative shrink-0 border-line border-t bg-surface"
-        style={{ height: dock }}
+      <Pane
+        label="Lower panel"
+        sizeOf="Height of the lower panel"
+        grows="up"
+        size={dock}
+        min={MIN_DOCK}
+        max={720}
+        className="bg-surface"
+        onResize={(size) => setPreferences({ runDockHeight: size })}
       >
-        <Resizer
-          label="Height of the lower panel"
-          grows="up"
-          size={dock}
-          min={MIN_DOCK}
-          max={720}
-          onResize={(size) => setPreferences({ runDockHeight: size })}
-        />
         <RunDock />
-      </section>
+      </Pane>
     </>
   );
 }
@@ -253,23 +229,6 @@ function RunDock() {
       value={tab}
       onChange={(runTab) => setPreferences({ runTab })}
     />
-  );
-}
-
-let size = { width: innerWidth, height: innerHeight };
-
-function useWindowSize(): { width: number; height: number } {
-  return useSyncExternalStore(
-    (listener) => {
-      addEventListener("resize", listener);
-      return () => removeEventListener("resize", listener);
-    },
-    () => {
-      if (size.width !== innerWidth || size.height !== innerHeight) {
-        size = { width: innerWidth, height: innerHeight };
-      }
-      return size;
-    },
   );
 }
 

@@ -2,6 +2,17 @@ import { useEffect } from "react";
 import { type Action, isInScope, isSingleKey, matchesKeys } from "@/state/actions";
 import { useAddSearch, useDialogs } from "@/state/dialogs";
 import { usePreferences } from "@/state/preferences";
+import { useEditorActions } from "./actions/useEditorActions";
+
+/** Names the page in the window's title, and gives it its commands with their keys. */
+export function useLoopCommands(title: string): readonly Action[] {
+  const actions = useEditorActions();
+  useActionKeys(actions);
+  useEffect(() => {
+    document.title = `${title} · coloop`;
+  }, [title]);
+  return actions;
+}
 
 /** Runs the action whose keys are pressed where they count, unless a dialog is open. */
 export function useActionKeys(actions: readonly Action[]): void {
@@ -31,14 +42,12 @@ export function useActionKeys(actions: readonly Action[]): void {
         return;
       }
     };
-    window.addEventListener("keydown", press);
-    window.addEventListener("pointerdown", point, { capture: true });
-    window.addEventListener("focusin", leavePane);
-    return () => {
-      window.removeEventListener("keydown", press);
-      window.removeEventListener("pointerdown", point, { capture: true });
-      window.removeEventListener("focusin", leavePane);
-    };
+    const listening = new AbortController();
+    const { signal } = listening;
+    window.addEventListener("keydown", press, { signal });
+    window.addEventListener("pointerdown", point, { signal, capture: true });
+    window.addEventListener("focusin", leavePane, { signal });
+    return () => listening.abort();
   }, [actions]);
 }
 

@@ -1,5 +1,6 @@
 /** Narrow views of the watched run. Each gives a primitive or a versioned value, so that little repaints. */
-import { createContext, useCallback, useContext, useSyncExternalStore } from "react";
+import { createContext, useCallback, useContext, useRef, useSyncExternalStore } from "react";
+import { shallow } from "zustand/shallow";
 import type { Gauges } from "@/api/types";
 import { formatCount, formatPerSecond, formatRate } from "@/lib/format";
 import type { LiveRun } from "./LiveRun";
@@ -15,8 +16,8 @@ export function useLiveRun(): LiveRun | null {
 /**
  * A value of the watched run, read again when the topic has news.
  *
- * @param read gives the same value until there is news: a primitive or a kept object, and nothing of the clock.
- *   React reads until two values are the same, and gives up after fifty.
+ * @param read gives an equal value until there is news: a primitive, or an object that is compared key by key; nothing
+ *   of the clock. React reads until two values are the same, and gives up after fifty.
  */
 export function useLive<T>(topic: Topic, read: (live: LiveRun) => T): T | null;
 export function useLive<T>(topic: Topic, read: (live: LiveRun) => T, without: T): T;
@@ -30,7 +31,12 @@ export function useLive<T>(
     (watcher: () => void) => live?.watch(topic, watcher) ?? (() => {}),
     [live, topic],
   );
-  return useSyncExternalStore(subscribe, () => (live ? read(live) : without));
+  const last = useRef(without);
+  return useSyncExternalStore(subscribe, () => {
+    const value = live ? read(live) : without;
+    if (!shallow(last.current, value)) last.current = value;
+    return last.current;
+  });
 }
 
 /** Changes with every piece of news of a topic; for readers of mutable state. */

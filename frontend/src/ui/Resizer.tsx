@@ -1,6 +1,6 @@
 import { classes } from "./classes";
 
-interface ResizerProps {
+export interface ResizerProps {
   label: string;
   grows: "up" | "left";
   size: number;

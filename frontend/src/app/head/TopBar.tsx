@@ -45,16 +45,13 @@ import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";
 import { Select } from "@/ui/Select";
 import { Tooltip } from "@/ui/Tooltip";
 import { travel } from "../actions/useEditorActions";
-import { Brand } from "./Brand";
-import { PageNav } from "./PageNav";
+import { PageHeader } from "../PageShell";
 import { ThemeMenu } from "./ThemeMenu";
 
 export function TopBar() {
   const { exportYaml } = useExport();
   return (
-    <header className="flex h-12 shrink-0 items-center gap-2 border-line border-b bg-surface px-3">
-      <Brand />
-      <PageNav />
+    <PageHeader>
       <span className="mx-1 h-5 w-px bg-line" />
       <LoopName />
       <ModeSelect />
@@ -78,7 +75,7 @@ export function TopBar() {
       </span>
       <ThemeMenu />
       <MoreMenu />
-    </header>
+    </PageHeader>
   );
 }
 

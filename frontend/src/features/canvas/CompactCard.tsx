@@ -9,7 +9,7 @@ import { useLive } from "@/live/hooks";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { classes } from "@/ui/classes";
 import { portColor } from "@/ui/PortMark";
-import { type MainMetric, mainMetric } from "./mainMetric";
+import { mainMetric } from "./mainMetric";
 import { NodeIcon } from "./NodeIcon";
 import { PortHandle } from "./PortHandle";
 import { paceOf } from "./pace";
@@ -118,20 +118,29 @@ export function CompactCard({ node, dots }: { node: string; dots: readonly Dot[]
   );
 }
 
+const NO_NUMBER = { title: "", value: "" };
+
 function LiveNumber({ node }: { node: string }) {
   const { catalog } = useOpenLoop();
-  const metric = useLive("series", (live) => liveNumber(mainMetric(catalog, live, node)), "");
+  const { title, value } = useLive(
+    "series",
+    (live) => {
+      const metric = mainMetric(catalog, live, node);
+      if (metric?.series.last === undefined) return NO_NUMBER;
+      return { title: metric.title, value: formatBrief(metric.series.last?.value) };
+    },
+    NO_NUMBER,
+  );
   const rate = useLive(
     "gauges",
     (live) => mainRate(stageRates(live.state.gauges, node)).replace(/ \w+\//, "/"),
     "",
   );
-  const [value = "", name = ""] = metric.split("|");
   return (
     // One that does not fit goes to a second line, which is not seen: cut off, it would be another number.
     <span
       className={`${NUMBER} tabular flex max-h-lh flex-wrap text-text before:h-lh before:content-['']`}
-      title={name ? `${name}: ${value}` : rate}
+      title={title ? `${title}: ${value}` : rate}
     >
       {value || rate}
     </span>
@@ -199,10 +208,4 @@ export function settingNumber(values: readonly CardValue[], learning: string): s
   const found = values.find(({ text }) => /^[\d.,]+$/.test(text)) ?? values[0];
   if (!found) return "";
   return /^[\d.,]+$/.test(found.text) ? `${found.text} ${found.label}` : found.text;
-}
-
-/** Newest value and title of a metric, as one comparable text. */
-function liveNumber(metric: MainMetric | null): string {
-  if (metric === null || metric.series.last === undefined) return "";
-  return `${formatBrief(metric.series.last?.value)}|${metric.title}`;
 }

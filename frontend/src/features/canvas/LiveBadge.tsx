@@ -9,14 +9,8 @@ export function useHasFailed(node: string): boolean {
 }
 
 export function LiveBadge({ node }: { node: string }) {
-  const error = useLive(
-    "status",
-    (live) => {
-      const found = errorOf(live);
-      return found?.node === node ? found : null;
-    },
-    null,
-  );
+  const failure = useLive("status", errorOf, null);
+  const error = failure?.node === node ? failure : null;
   const count = useLive("lines", (live) => alertsOf(live, node).length, 0);
   if (error) {
     return (

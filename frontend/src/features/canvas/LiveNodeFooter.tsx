@@ -1,11 +1,11 @@
 import { Ban, Flame, Hourglass } from "lucide-react";
 import { hasMetric, METRIC_HEIGHT, STATE_HEIGHT } from "@/graph/geometry";
-import { formatShare } from "@/lib/format";
+import { formatMetric, formatShare } from "@/lib/format";
 import { useLive } from "@/live/hooks";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { Tooltip } from "@/ui/Tooltip";
-import { mainMetric, stripText } from "./mainMetric";
-import { hasNotBegun, type PaceState, paceOf } from "./pace";
+import { lineOf, mainMetric } from "./mainMetric";
+import { hasNotBegun, NO_PACE, type PaceState, paceOf } from "./pace";
 import { mainRate, stageRates, wholeText } from "./stageText";
 
 export function LiveNodeFooter({ node }: { node: string }) {
@@ -66,21 +66,27 @@ function AllStages({ node }: { node: string }) {
 
 const WIDTH = 56;
 const HEIGHT = 26;
+const NO_METRIC = { value: "", title: "", line: "" };
 
 function MetricStrip({ node }: { node: string }) {
   const { catalog } = useOpenLoop();
-  const told = useLive(
+  const { value, title, line } = useLive(
     "series",
     (live) => {
       const metric = mainMetric(catalog, live, node);
-      return metric ? stripText(metric, WIDTH, HEIGHT) : "";
+      if (!metric) return NO_METRIC;
+      const { title, series } = metric;
+      return {
+        value: formatMetric(series.last?.value),
+        title,
+        line: lineOf(series, WIDTH, HEIGHT),
+      };
     },
-    "",
+    NO_METRIC,
   );
-  const [value = "", title = "", line = ""] = told.split("|");
   return (
     <div className="flex items-center gap-2 px-3 tabular" style={{ height: METRIC_HEIGHT }}>
-      {told === "" ? (
+      {title === "" ? (
         <span className="text-faint">no value yet</span>
       ) : (
         <>
@@ -119,29 +125,17 @@ const HELP: Partial<Record<PaceState, string>> = {
 };
 
 function PaceChip({ node }: { node: string }) {
-  const told = useLive(
-    "gauges",
-    (live) => {
-      const { state, share, bottleneck } = paceOf(live, node);
-      return `${state}|${formatShare(share)}|${bottleneck ?? ""}`;
-    },
-    "none||",
-  );
+  const pace = useLive("gauges", (live) => paceOf(live, node), NO_PACE);
   const isStarting = useLive("status", hasNotBegun, false);
   const isOver = useLive("status", (live) => live.connection === "ended", false);
-  const [known = "none", share = "", bottleneck = ""] = told.split("|") as [
-    PaceState,
-    string,
-    string,
-  ];
-  const state = isStarting ? "starting" : known;
-  if (bottleneck !== "") {
-    const [stage = "", own = ""] = bottleneck.split("\t");
-    const words = own === "" ? stage : `${stage} ${formatShare(Number(own))}`;
+  const { bottleneck, bottleneckShare } = pace;
+  const state = isStarting ? "starting" : pace.state;
+  if (bottleneck !== null) {
     return (
-      <Tooltip side="top" text={`Bottleneck: ${node}.${stage} takes most of the step's time.`}>
+      <Tooltip side="top" text={`Bottleneck: ${node}.${bottleneck} takes most of the step's time.`}>
         <span className="pace-chip" data-state="bottleneck">
-          <Flame size={12} role="img" aria-label="bottleneck" /> {words}
+          <Flame size={12} role="img" aria-label="bottleneck" /> {bottleneck}{" "}
+          {bottleneckShare === null ? "" : formatShare(bottleneckShare)}
         </span>
       </Tooltip>
     );
@@ -151,7 +145,7 @@ function PaceChip({ node }: { node: string }) {
       <span className="pace-chip" data-state={state}>
         {state === "starved" ? <Hourglass size={12} aria-hidden="true" /> : null}
         {state === "blocked" ? <Ban size={12} aria-hidden="true" /> : null}
-        {wordsOf(state, share, isOver)}
+        {wordsOf(state, formatShare(pace.share), isOver)}
       </span>
     </Tooltip>
   );

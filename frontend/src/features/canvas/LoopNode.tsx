@@ -134,6 +134,8 @@ export const LoopNode = memo(function LoopNode({ id, selected, data: drawn }: No
   );
 });
 
+const SIDES = ["input", "output"] as const;
+
 interface WholeCardProps {
   node: string;
   learns: boolean;
@@ -154,29 +156,23 @@ function WholeCard({ node, learns, isReachable }: WholeCardProps) {
         className="flex flex-none justify-between data-fold:pb-7 not-data-fold:has-[.node-port]:pb-1.5"
         data-fold={hasFold || undefined}
       >
-        <div>
-          {ports.inputs.map((port) => (
-            <NodePort key={port.name} node={node} port={port} side="input" />
-          ))}
-        </div>
-        <div>
-          {ports.outputs.map((port) => (
-            <NodePort key={port.name} node={node} port={port} side="output" />
-          ))}
-        </div>
+        {SIDES.map((side) => (
+          <div key={side}>
+            {ports[`${side}s`].map((port) => (
+              <NodePort key={port.name} node={node} port={port} side={side} />
+            ))}
+          </div>
+        ))}
       </div>
-      <PortFold
-        {...fold}
-        side="input"
-        ports={ports.foldedInputs}
-        isDrawnFrom={ports.drawnFrom === "inputs"}
-      />
-      <PortFold
-        {...fold}
-        side="output"
-        ports={ports.foldedOutputs}
-        isDrawnFrom={ports.drawnFrom === "outputs"}
-      />
+      {SIDES.map((side) => (
+        <PortFold
+          key={side}
+          {...fold}
+          side={side}
+          ports={side === "input" ? ports.foldedInputs : ports.foldedOutputs}
+          isDrawnFrom={ports.drawnFrom === `${side}s`}
+        />
+      ))}
       {runId ? (
         <LiveNodeFooter node={node} />
       ) : (

@@ -1,6 +1,5 @@
 import type { Catalog } from "@/api/types";
 import { metricInfo, orderMetrics } from "@/catalog/metrics";
-import { formatMetric } from "@/lib/format";
 import { mean } from "@/lib/statistics";
 import type { LiveRun } from "@/live/LiveRun";
 import type { Series } from "@/live/series";
@@ -50,17 +49,16 @@ function seekMetric(catalog: Catalog, series: AllSeries, node: string): MainMetr
   return null;
 }
 
-const told = new WeakMap<Series, { version: number; text: string }>();
+const lines = new WeakMap<Series, { version: number; line: string }>();
 
-/** Newest value, name and line of a curve, as one comparable text; made once for each of its points. */
-export function stripText({ title, series }: MainMetric, width: number, height: number): string {
-  const known = told.get(series);
-  if (known?.version === series.version) return known.text;
+/** The line of a curve, made once for each of its points. */
+export function lineOf(series: Series, width: number, height: number): string {
+  const known = lines.get(series);
+  if (known?.version === series.version) return known.line;
   const values = thinned(series.values.filter(Number.isFinite));
   const line = values.length < 2 ? "" : sparkPath(values, width, height);
-  const text = `${formatMetric(series.last?.value)}|${title}|${line}`;
-  told.set(series, { version: series.version, text });
-  return text;
+  lines.set(series, { version: series.version, line });
+  return line;
 }
 
 const POINTS = 40;

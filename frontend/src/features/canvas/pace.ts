@@ -12,28 +12,31 @@ export type PaceState =
 export interface Pace {
   state: PaceState;
   share: number;
-  /** Of the stage that takes most of the step's time, if it is one of this node: its name and its share. */
+  /** The stage that takes most of the step's time, if it is one of this node; and its share, where that is known. */
   bottleneck: string | null;
+  bottleneckShare: number | null;
 }
+
+export const NO_PACE: Pace = { state: "none", share: 0, bottleneck: null, bottleneckShare: null };
 
 const MIN_WAIT = 0.3;
 
 export function paceOf(live: LiveRun, node: string): Pace {
   const { gauges } = live.state;
   const gauge = gauges?.nodes?.[node];
-  const bottleneck = bottleneckOf(live, node);
+  const stages = bottleneckOf(live, node);
   const busy = gauge?.busy ?? null;
   if (!gauge || busy === null) {
     const hasStepped = (gauges?.step_seconds ?? null) !== null;
-    return { state: hasStepped && !gauge ? "rests" : "none", share: 0, bottleneck };
+    return { state: hasStepped && !gauge ? "rests" : "none", share: 0, ...stages };
   }
-  if (gauge.evaluation) return { state: "evaluates", share: busy, bottleneck };
+  if (gauge.evaluation) return { state: "evaluates", share: busy, ...stages };
   const [starved, blocked] = [gauge.starved ?? 0, gauge.blocked ?? 0];
   const longest = Math.max(starved, blocked);
   if (longest < MIN_WAIT || longest <= busy) {
-    return { state: "busy", share: busy, bottleneck };
+    return { state: "busy", share: busy, ...stages };
   }
-  return { state: starved >= blocked ? "starved" : "blocked", share: longest, bottleneck };
+  return { state: starved >= blocked ? "starved" : "blocked", share: longest, ...stages };
 }
 
 export function hasNotBegun(live: LiveRun): boolean {
@@ -41,9 +44,9 @@ export function hasNotBegun(live: LiveRun): boolean {
   return state === "queued" || state === "starting";
 }
 
-function bottleneckOf(live: LiveRun, node: string): string | null {
-  const stage = live.state.gauges?.bottleneck;
-  if (!stage?.startsWith(`${node}.`)) return null;
-  const share = live.state.gauges?.stages?.[stage]?.share;
-  return `${stage.slice(node.length + 1)}\t${share ?? ""}`;
+function bottleneckOf({ state: { gauges } }: LiveRun, node: string) {
+  const stage = gauges?.bottleneck;
+  if (!stage?.startsWith(`${node}.`)) return { bottleneck: null, bottleneckShare: null };
+  const bottleneckShare = gauges?.stages?.[stage]?.share ?? null;
+  return { bottleneck: stage.slice(node.length + 1), bottleneckShare };
 }

@@ -31,7 +31,7 @@ export function useFlowNodes({ snap, drop }: Dragging) {
   const [dragged, setDragged] = useState<Record<string, Point>>({});
   const draggedNow = useRef(dragged);
   const measured = useRef(new Map<string, { width: number; height: number }>());
-  const cache = useRef(new Map<string, Node>());
+  const cache = useRef(new Map<string, { mark: string; node: Node }>());
 
   const ids = useMemo(
     () => (shape === "" ? [] : shape.split(",").map((part) => part.split(":")[0] ?? "")),
@@ -57,19 +57,10 @@ export function useFlowNodes({ snap, drop }: Dragging) {
       const { width, height } = nodeSize(catalog, store.getState().document, id);
       const isSelected = selected.has(id);
       const tabIndex = id === tabStop ? 0 : -1;
+      const mark = `${[x, y, width, height, isSelected, isReadonly, tabIndex]} ${ariaLabel}`;
       const old = cache.current.get(id);
-      if (
-        old &&
-        old.position.x === x &&
-        old.position.y === y &&
-        old.selected === isSelected &&
-        old.height === height &&
-        old.width === width &&
-        old.ariaLabel === ariaLabel &&
-        old.draggable === !isReadonly &&
-        old.domAttributes?.tabIndex === tabIndex
-      ) {
-        list.push(old);
+      if (old?.mark === mark) {
+        list.push(old.node);
         continue;
       }
       const node: Node = {
@@ -87,7 +78,7 @@ export function useFlowNodes({ snap, drop }: Dragging) {
           ? { measured: measured.current.get(id) as { width: number; height: number } }
           : {}),
       };
-      cache.current.set(id, node);
+      cache.current.set(id, { mark, node });
       list.push(node);
     }
     return list;
