@@ -5,6 +5,7 @@ import { useDocument, useOpenLoop } from "@/state/document/context";
 import { nodeOf } from "@/state/queries";
 import { showField } from "@/state/selection";
 import { useClipboard } from "@/state/useClipboard";
+import { useWindowEvent } from "@/ui/useWindowEvent";
 import { EditorDialogs } from "./EditorDialogs";
 import { EditorLayout } from "./EditorLayout";
 import { TopBar } from "./head/TopBar";
@@ -35,15 +36,11 @@ function Editor() {
 
 function usePaste(): void {
   const { paste } = useClipboard();
-  useEffect(() => {
-    const take = (event: ClipboardEvent) => {
-      if (isTyping(event.target)) return;
-      event.preventDefault();
-      void paste(event.clipboardData?.getData("text/plain") ?? "");
-    };
-    window.addEventListener("paste", take);
-    return () => window.removeEventListener("paste", take);
-  }, [paste]);
+  useWindowEvent("paste", (event) => {
+    if (isTyping(event.target)) return;
+    event.preventDefault();
+    void paste(event.clipboardData?.getData("text/plain") ?? "");
+  });
 }
 
 /** A node that the address names is selected and brought into view, once; then the address is the loop's own. */

@@ -10,6 +10,7 @@ import { RunQueue } from "@/features/runs/list/RunQueue";
 import { RunTable, useRunTags } from "@/features/runs/list/RunTable";
 import { isFinal } from "@/live/reducer";
 import { Button } from "@/ui/Button";
+import { Pager } from "@/ui/Pager";
 import { Empty, Failed, Loading } from "@/ui/States";
 import { PageShell } from "./PageShell";
 
@@ -82,18 +83,14 @@ export function RunsPage() {
           <span className="tabular text-muted">
             {shown.length === 0 ? "0" : `${first + 1} to ${first + shown.length}`} of {total}
           </span>
-          <Button disabled={first === 0} onClick={() => setBegins(begins.slice(0, -1))}>
-            Previous
-          </Button>
-          <Button
-            disabled={next === undefined}
-            onClick={() => {
-              if (next !== undefined)
-                setBegins([...begins, { cursor: next, first: first + shown.length }]);
-            }}
-          >
-            Next
-          </Button>
+          <Pager
+            hasPrevious={first > 0}
+            hasNext={next !== undefined}
+            onPrevious={() => setBegins(begins.slice(0, -1))}
+            onNext={() =>
+              setBegins([...begins, { cursor: next ?? "", first: first + shown.length }])
+            }
+          />
         </nav>
       ) : null}
       <ChosenBar runs={[...chosen.values()]} onClear={() => setChosen(new Map())} />

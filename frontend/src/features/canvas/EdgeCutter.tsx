@@ -1,9 +1,10 @@
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { toast } from "sonner";
 import { formatPlural } from "@/lib/format";
 import { useEdgeCutter } from "@/state/canvas";
 import { removeItems } from "@/state/commands/nodes";
 import { useDocument, useOpenLoop } from "@/state/document/context";
+import { useWindowEvent } from "@/ui/useWindowEvent";
 
 /** While Alt is held, or once after the command, a drag over the canvas cuts the edges that it crosses. */
 export function EdgeCutter() {
@@ -12,14 +13,9 @@ export function EdgeCutter() {
   const isCalled = useEdgeCutter((state) => state.isOn);
   const isHeld = useAlt();
   const [cut, setCut] = useState<Cut | null>(null);
-  useEffect(() => {
-    if (!isCalled) return;
-    const leave = (event: KeyboardEvent) => {
-      if (event.key === "Escape") useEdgeCutter.setState({ isOn: false });
-    };
-    window.addEventListener("keydown", leave);
-    return () => window.removeEventListener("keydown", leave);
-  }, [isCalled]);
+  useWindowEvent("keydown", ({ key }) => {
+    if (isCalled && key === "Escape") useEdgeCutter.setState({ isOn: false });
+  });
   if (isReadonly || !(isCalled || isHeld || cut)) return null;
 
   const end = () => {
@@ -67,18 +63,10 @@ export function EdgeCutter() {
 
 function useAlt(): boolean {
   const [isHeld, set] = useState(false);
-  useEffect(() => {
-    const note = (event: KeyboardEvent) => set(event.altKey && !event.ctrlKey && !event.metaKey);
-    const forget = () => set(false);
-    window.addEventListener("keydown", note);
-    window.addEventListener("keyup", note);
-    window.addEventListener("blur", forget);
-    return () => {
-      window.removeEventListener("keydown", note);
-      window.removeEventListener("keyup", note);
-      window.removeEventListener("blur", forget);
-    };
-  }, []);
+  const note = (event: KeyboardEvent) => set(event.altKey && !event.ctrlKey && !event.metaKey);
+  useWindowEvent("keydown", note);
+  useWindowEvent("keyup", note);
+  useWindowEvent("blur", () => set(false));
   return isHeld;
 }
 

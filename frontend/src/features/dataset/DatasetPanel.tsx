@@ -7,8 +7,8 @@ import { formatCount, formatPlural, formatShare, formatWhole } from "@/lib/forma
 import { useCatalog, useDocument } from "@/state/document/context";
 import { select, useSelection } from "@/state/selection";
 import { Badge } from "@/ui/Badge";
-import { Button } from "@/ui/Button";
 import { LabelledSelect } from "@/ui/LabelledSelect";
+import { Pager } from "@/ui/Pager";
 import { Segmented } from "@/ui/Segmented";
 import { Empty } from "@/ui/States";
 import { Preview, usePreviewQuery } from "./preview";
@@ -243,16 +243,13 @@ function Page({ page, offset, onOffset }: PageProps) {
           {formatWhole(offset + 1)} to {formatWhole(last)} of {formatWhole(page.total)} rows
         </span>
         <span className="flex-1" />
-        <Button
+        <Pager
           size="small"
-          disabled={offset === 0}
-          onClick={() => onOffset(Math.max(0, offset - PAGE))}
-        >
-          Previous
-        </Button>
-        <Button size="small" disabled={last >= page.total} onClick={() => onOffset(offset + PAGE)}>
-          Next
-        </Button>
+          hasPrevious={offset > 0}
+          hasNext={last < page.total}
+          onPrevious={() => onOffset(Math.max(0, offset - PAGE))}
+          onNext={() => onOffset(offset + PAGE)}
+        />
       </nav>
     </>
   );

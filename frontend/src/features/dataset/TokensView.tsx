@@ -1,10 +1,10 @@
 import { useState } from "react";
 import { previewTokens } from "@/api/routes";
-import type { Lengths, TokenizedRows, TokenText } from "@/api/types";
+import type { Lengths, TokenText } from "@/api/types";
 import { formatCount, formatPlural } from "@/lib/format";
-import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { LabelledSelect } from "@/ui/LabelledSelect";
+import { Pager } from "@/ui/Pager";
 import { Preview, usePreviewQuery } from "./preview";
 
 const PAGE = 4;
@@ -21,69 +21,51 @@ export function TokensView({ node }: { node: string }) {
   );
   return (
     <Preview asked={asked} loading="Tokenizing the rows" failed="The rows could not be tokenized">
-      {(found) => <Found found={found} offset={offset} onOffset={setOffset} onReader={setReader} />}
-    </Preview>
-  );
-}
-
-interface FoundProps {
-  found: TokenizedRows;
-  offset: number;
-  onOffset: (offset: number) => void;
-  onReader: (reader: string) => void;
-}
-
-function Found({ found, offset, onOffset, onReader }: FoundProps) {
-  return (
-    <div className="flex min-h-0 flex-1 max-lg:flex-col max-lg:overflow-y-auto">
-      <section
-        aria-label="Tokens"
-        tabIndex={0}
-        className="min-w-0 flex-1 overflow-y-auto px-4 py-3 max-lg:overflow-visible"
-      >
-        <div className="mb-3 flex flex-wrap items-center gap-x-4 gap-y-2 text-muted text-xs">
-          <LabelledSelect
-            label="Reader"
-            value={found.reader}
-            options={found.readers.map((name) => ({ value: name, label: name }))}
-            onChange={onReader}
-          />
-          <span className="flex items-center gap-1.5">
-            <span className={tokenLook(true)}>learned</span>
-            <span className={tokenLook(false)}>context only</span>
-          </span>
-          <span className="flex-1" />
-          <Button
-            size="small"
-            disabled={offset === 0}
-            onClick={() => onOffset(Math.max(0, offset - PAGE))}
+      {(found) => (
+        <div className="flex min-h-0 flex-1 max-lg:flex-col max-lg:overflow-y-auto">
+          <section
+            aria-label="Tokens"
+            tabIndex={0}
+            className="min-w-0 flex-1 overflow-y-auto px-4 py-3 max-lg:overflow-visible"
           >
-            Previous
-          </Button>
-          <Button
-            size="small"
-            disabled={found.texts.length === 0}
-            onClick={() => onOffset(offset + PAGE)}
+            <div className="mb-3 flex flex-wrap items-center gap-x-4 gap-y-2 text-muted text-xs">
+              <LabelledSelect
+                label="Reader"
+                value={found.reader}
+                options={found.readers.map((name) => ({ value: name, label: name }))}
+                onChange={setReader}
+              />
+              <span className="flex items-center gap-1.5">
+                <span className={tokenLook(true)}>learned</span>
+                <span className={tokenLook(false)}>context only</span>
+              </span>
+              <span className="flex-1" />
+              <Pager
+                size="small"
+                hasPrevious={offset > 0}
+                hasNext={found.texts.length > 0}
+                onPrevious={() => setOffset(Math.max(0, offset - PAGE))}
+                onNext={() => setOffset(offset + PAGE)}
+              />
+            </div>
+            <ol className="flex flex-col gap-3">
+              {found.texts.map((text) => (
+                <Text key={`${text.row} ${text.side}`} text={text} />
+              ))}
+            </ol>
+          </section>
+          <aside
+            aria-label="Lengths"
+            className="w-[340px] shrink-0 overflow-y-auto border-line border-l p-4 max-lg:w-full max-lg:border-l-0"
           >
-            Next
-          </Button>
+            {found.lengths ? <LengthChart lengths={found.lengths} /> : null}
+            <p className="mt-3 text-muted text-xs">
+              Vocabulary of the model: {formatCount(found.vocabulary)} tokens.
+            </p>
+          </aside>
         </div>
-        <ol className="flex flex-col gap-3">
-          {found.texts.map((text) => (
-            <Text key={`${text.row} ${text.side}`} text={text} />
-          ))}
-        </ol>
-      </section>
-      <aside
-        aria-label="Lengths"
-        className="w-[340px] shrink-0 overflow-y-auto border-line border-l p-4 max-lg:w-full max-lg:border-l-0"
-      >
-        {found.lengths ? <LengthChart lengths={found.lengths} /> : null}
-        <p className="mt-3 text-muted text-xs">
-          Vocabulary of the model: {formatCount(found.vocabulary)} tokens.
-        </p>
-      </aside>
-    </div>
+      )}
+    </Preview>
   );
 }
 

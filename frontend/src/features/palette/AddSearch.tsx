@@ -9,6 +9,7 @@ import { useMode, useOpenLoop } from "@/state/document/context";
 import { useAddNode } from "@/state/useAddNode";
 import { Kbd } from "@/ui/Kbd";
 import { KindIcon } from "@/ui/KindIcon";
+import { useWindowEvent } from "@/ui/useWindowEvent";
 import { groupKinds, otherModes, searchGroups, splitByMode } from "./groups";
 
 const WIDTH = 288;
@@ -50,13 +51,11 @@ export function AddSearch({ request }: { request: AddRequest }) {
     ...searchGroups(others.length > 0 ? [otherModes(others)] : [], search),
   ];
 
-  useEffect(() => {
-    const close = (event: PointerEvent) => {
-      if (!panel.current?.contains(event.target as Node)) hideAddSearch();
-    };
-    window.addEventListener("pointerdown", close, { capture: true });
-    return () => window.removeEventListener("pointerdown", close, { capture: true });
-  }, []);
+  useWindowEvent(
+    "pointerdown",
+    (event) => panel.current?.contains(event.target as Node) || hideAddSearch(),
+    { capture: true },
+  );
 
   const left = Math.max(8, Math.min(screen.x, window.innerWidth - WIDTH - 8));
   const top = Math.max(8, Math.min(screen.y, window.innerHeight - HEIGHT - 8));

@@ -1,7 +1,6 @@
 import { Search } from "lucide-react";
-import { type ReactNode, useCallback, useEffect, useRef, useState } from "react";
+import { type ReactNode, useRef, useState } from "react";
 import { useLocation } from "wouter";
-import type { LoopPreset } from "@/api/types";
 import { useLoopPresets, useServerCatalog } from "@/state/queries";
 import { presetAddress } from "@/state/unsaved";
 import { Button } from "@/ui/Button";
@@ -10,6 +9,7 @@ import { WIDE_CONTROL } from "@/ui/control";
 import { Kbd } from "@/ui/Kbd";
 import { Select } from "@/ui/Select";
 import { Empty, Unanswered } from "@/ui/States";
+import { useWindowEvent } from "@/ui/useWindowEvent";
 import { FILTERS, matches, ordered, type PresetOrder } from "./filters";
 import { PresetCard } from "./PresetCard";
 
@@ -20,6 +20,13 @@ export function Gallery({ onOpened }: { onOpened?: () => void }) {
   const [words, setWords] = useState("");
   const [chosen, setChosen] = useState("all");
   const [order, setOrder] = useState<PresetOrder>("first");
+  const catalog = useServerCatalog().data;
+  const [, navigate] = useLocation();
+  // It becomes a loop of the user's own with the first change.
+  const open = (name: string) => {
+    navigate(presetAddress(name));
+    onOpened?.();
+  };
 
   if (presets.isPending) return <Skeletons />;
   if (presets.isError) {
@@ -37,15 +44,23 @@ export function Gallery({ onOpened }: { onOpened?: () => void }) {
   };
   return (
     <>
-      <GalleryBar
-        found={found}
-        words={words}
-        onWords={setWords}
-        chosen={chosen}
-        onChoose={setChosen}
-        order={order}
-        onOrder={setOrder}
-      />
+      <div className="mb-4 flex flex-wrap items-center justify-between gap-2">
+        <SearchBox words={words} onWords={setWords} />
+        <div
+          role="group"
+          aria-label="Filters"
+          className="flex flex-wrap gap-1.5 max-xl:order-last max-xl:basis-full"
+        >
+          {FILTERS.map(({ id, label, fits }) => (
+            <Chip key={id} isOn={chosen === id} onClick={() => setChosen(id)}>
+              {label} <span className="tabular opacity-70">{found.filter(fits).length}</span>
+            </Chip>
+          ))}
+        </div>
+        <span className="w-44">
+          <Select label="Order of the presets" value={order} options={ORDERS} onChange={setOrder} />
+        </span>
+      </div>
       <p role="status" className="sr-only">
         {shown.length} of {presets.data.length} presets
       </p>
@@ -57,29 +72,15 @@ export function Gallery({ onOpened }: { onOpened?: () => void }) {
           Search covers names, descriptions, tags, algorithms and hardware.
         </Empty>
       ) : (
-        <Cards presets={shown} onOpened={onOpened} />
+        <ul className={GRID} onKeyDown={walk}>
+          {shown.map((preset) => (
+            <li key={preset.name}>
+              <PresetCard preset={preset} catalog={catalog} onOpen={() => open(preset.name)} />
+            </li>
+          ))}
+        </ul>
       )}
     </>
-  );
-}
-
-interface CardsProps {
-  presets: readonly LoopPreset[];
-  onOpened: (() => void) | undefined;
-}
-
-function Cards({ presets, onOpened }: CardsProps) {
-  const catalog = useServerCatalog();
-  const open = useOpenPreset(onOpened);
-  const walk = useCardKeys();
-  return (
-    <ul className={GRID} onKeyDown={walk}>
-      {presets.map((preset) => (
-        <li key={preset.name}>
-          <PresetCard preset={preset} catalog={catalog.data} onOpen={() => open(preset.name)} />
-        </li>
-      ))}
-    </ul>
   );
 }
 
@@ -93,29 +94,14 @@ function Skeletons() {
   );
 }
 
-/** Opens a preset to look at. It becomes a loop of the user's own with the first change. */
-function useOpenPreset(onOpened?: () => void) {
-  const [, navigate] = useLocation();
-  return useCallback(
-    (name: string) => {
-      navigate(presetAddress(name));
-      onOpened?.();
-    },
-    [navigate, onOpened],
-  );
-}
-
 /** Arrow keys go from card to card, as the grid lies: left and right along it, up and down to the nearest. */
-function useCardKeys() {
-  return (event: React.KeyboardEvent<HTMLElement>) => {
-    const cards = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-card]")];
-    const here = cards.indexOf(document.activeElement as HTMLElement);
-    if (here < 0) return;
-    const next = target(cards, here, event.key);
-    if (next === undefined) return;
-    event.preventDefault();
-    next.focus();
-  };
+function walk(event: React.KeyboardEvent<HTMLElement>): void {
+  const cards = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-card]")];
+  const here = cards.indexOf(document.activeElement as HTMLElement);
+  const next = here < 0 ? undefined : target(cards, here, event.key);
+  if (next === undefined) return;
+  event.preventDefault();
+  next.focus();
 }
 
 function target(cards: readonly HTMLElement[], here: number, key: string): HTMLElement | undefined {
@@ -140,56 +126,14 @@ const ORDERS: readonly { value: PresetOrder; label: string }[] = [
   { value: "name", label: "By name" },
 ];
 
-interface GalleryBarProps {
-  found: readonly LoopPreset[];
-  words: string;
-  onWords: (words: string) => void;
-  chosen: string;
-  onChoose: (id: string) => void;
-  order: PresetOrder;
-  onOrder: (order: PresetOrder) => void;
-}
-
-function GalleryBar(props: GalleryBarProps) {
-  return (
-    <div className="mb-4 flex flex-wrap items-center justify-between gap-2">
-      <SearchBox words={props.words} onWords={props.onWords} />
-      <div
-        role="group"
-        aria-label="Filters"
-        className="flex flex-wrap gap-1.5 max-xl:order-last max-xl:basis-full"
-      >
-        {FILTERS.map(({ id, label, fits }) => (
-          <Chip key={id} isOn={props.chosen === id} onClick={() => props.onChoose(id)}>
-            {label} <span className="tabular opacity-70">{props.found.filter(fits).length}</span>
-          </Chip>
-        ))}
-      </div>
-      <span className="w-44">
-        <Select
-          label="Order of the presets"
-          value={props.order}
-          options={ORDERS}
-          onChange={props.onOrder}
-        />
-      </span>
-    </div>
-  );
-}
-
 function SearchBox({ words, onWords }: { words: string; onWords: (words: string) => void }) {
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => {
-    const listen = (event: KeyboardEvent) => {
-      const isTyping =
-        event.target instanceof HTMLElement && event.target.matches("input, textarea");
-      if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey) return;
-      event.preventDefault();
-      field.current?.focus();
-    };
-    document.addEventListener("keydown", listen);
-    return () => document.removeEventListener("keydown", listen);
-  }, []);
+  useWindowEvent("keydown", (event) => {
+    const isTyping = event.target instanceof HTMLElement && event.target.matches("input, textarea");
+    if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    field.current?.focus();
+  });
   return (
     <span className="relative min-w-44 max-w-60 flex-1">
       <Search

@@ -1,7 +1,6 @@
 import {
   type CSSProperties,
   type RefObject,
-  useCallback,
   useEffect,
   useLayoutEffect,
   useRef,
@@ -10,6 +9,7 @@ import {
 import { goToStep, setPreferences, useTourState } from "@/state/preferences";
 import { Button } from "@/ui/Button";
 import { Kbd } from "@/ui/Kbd";
+import { useWindowEvent } from "@/ui/useWindowEvent";
 
 export function Tour() {
   const step = useTourState((state) => state.step);
@@ -22,9 +22,18 @@ function Step({ at }: { at: number }) {
   const panel = useRef<HTMLDivElement>(null);
   const places = usePlaces(target, prepare, panel);
   const isLast = at === STEPS.length - 1;
-  const forward = useCallback(() => goToStep(isLast ? null : at + 1), [at, isLast]);
-  const back = useCallback(() => goToStep(Math.max(0, at - 1)), [at]);
-  useTourKeys(forward, back);
+  const forward = () => goToStep(isLast ? null : at + 1);
+  const back = () => goToStep(Math.max(0, at - 1));
+  const press = (event: KeyboardEvent) => {
+    if (event.key === "ArrowRight") forward();
+    else if (event.key === "ArrowLeft") back();
+    else if (event.key === "Escape") goToStep(null);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  // Before the page's own keys, which would move what is chosen.
+  useWindowEvent("keydown", press, { capture: true });
   useEffect(() => {
     const before = document.activeElement;
     panel.current?.querySelector<HTMLElement>("[data-forward]")?.focus();
@@ -75,22 +84,6 @@ function Step({ at }: { at: number }) {
       </div>
     </>
   );
-}
-
-function useTourKeys(forward: () => void, back: () => void): void {
-  useEffect(() => {
-    const listen = (event: KeyboardEvent) => {
-      if (event.key === "ArrowRight") forward();
-      else if (event.key === "ArrowLeft") back();
-      else if (event.key === "Escape") goToStep(null);
-      else return;
-      event.preventDefault();
-      event.stopPropagation();
-    };
-    // Before the page's own keys, which would move what is chosen.
-    window.addEventListener("keydown", listen, { capture: true });
-    return () => window.removeEventListener("keydown", listen, { capture: true });
-  }, [forward, back]);
 }
 
 /** The steps of the tour: what is pointed at, and what is said of it. Places that are not there are passed over. */
