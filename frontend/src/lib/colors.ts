@@ -62,5 +62,8 @@ export function partColor(part: string): string {
 export function resolveColor(color: string): string {
   const name = /^var\((--[\w-]+)\)$/.exec(color)?.[1];
   if (!name) return color;
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim() || color;
+  const style = getComputedStyle(document.documentElement);
+  const value = style.getPropertyValue(name).trim();
+  const [, light, dark] = /^light-dark\((#\w+), (#\w+)\)$/.exec(value) ?? [];
+  return (style.colorScheme === "dark" ? dark : light) ?? (value || color);
 }
