@@ -88,41 +88,19 @@ type Ends = [Point, Point];
 
 type Line = Pick<Route, "path" | "points">;
 
-export function routeEdges(
-  boxes: readonly Box[],
-  edges: readonly RouteEdge[],
-  measures: Measures = MEASURES,
-): Drawing {
-  if (boxes.length === 0) return NOTHING;
-  const byId = new Map(boxes.map((box) => [box.id, box]));
-  const known = edges.filter(({ source, target }) => byId.has(source) && byId.has(target));
-  const sockets = planSockets(byId, known, measures.sockets);
-  const areas = boxes.map(areaOf);
-  const taken: Taken = { boxes: areas, sides: new Sides(areas), across: [], down: [] };
-  const lines = new Map<string, Line>();
-
-  const sided = known.filter(({ kind }) => isSided(kind));
-  routeSided(sided, byId, taken, lines);
-  routeTies(known, byId, sockets, taken, lines);
-  const bottom = union([
-    ...taken.boxes,
-    ...[...lines.values()].map(({ points }) => outlineOf(points)),
-  ]).bottom;
-  const learned = known.filter(({ kind }) => kind === "learning");
-  const laneTop = learned.length > 0 ? bottom + measures.laneGap : null;
-  if (laneTop !== null) {
-    routeLearning(learned, byId, sockets, taken, { ...measures, laneTop }, lines);
-  }
-
-  const routes = withLabels(known, taken.boxes, lines, measures.labelHeight);
-  return { routes, sockets, laneTop, area: extent(taken.boxes, routes, measures.labelHeight) };
-}
-
 export interface Drawn {
   boxes: readonly Box[];
   edges: readonly RouteEdge[];
   measures?: Measures | undefined;
   drawing: Drawing;
+}
+
+export function routeEdges(
+  boxes: readonly Box[],
+  edges: readonly RouteEdge[],
+  measures: Measures = MEASURES,
+): Drawing {
+  return boxes.length === 0 ? NOTHING : draw(boxes, edges, measures, NOTHING, null);
 }
 
 /**
@@ -133,36 +111,50 @@ export function rerouteEdges(before: Drawn, boxes: readonly Box[]): Drawing {
   const { edges, measures = MEASURES, drawing } = before;
   const old = new Map(before.boxes.map((box) => [box.id, box]));
   const moved = new Set(boxes.filter((box) => !isAt(box, old.get(box.id))).map(({ id }) => id));
-  if (moved.size === 0) return drawing;
+  return moved.size === 0 ? drawing : draw(boxes, edges, measures, drawing, moved);
+}
+
+/** @param moved boxes that are not where they are in the drawing before; null: all is drawn anew */
+function draw(
+  boxes: readonly Box[],
+  edges: readonly RouteEdge[],
+  measures: Measures,
+  before: Drawing,
+  moved: ReadonlySet<string> | null,
+): Drawing {
   const byId = new Map(boxes.map((box) => [box.id, box]));
-  const isMoved = ({ source, target }: RouteEdge) => moved.has(source) || moved.has(target);
-  const loose = edges.filter(
-    (edge) => isMoved(edge) && byId.has(edge.source) && byId.has(edge.target),
+  const known = edges.filter(({ source, target }) => byId.has(source) && byId.has(target));
+  const loose = known.filter(
+    ({ source, target }) => moved === null || moved.has(source) || moved.has(target),
   );
   const looseKeys = new Set(loose.map(({ key }) => key));
+  const sockets = moved ? before.sockets : planSockets(byId, known, measures.sockets);
   const areas = boxes.map(areaOf);
   const taken: Taken = { boxes: areas, sides: new Sides(areas), across: [], down: [] };
-  const kept = new Map([...drawing.routes].filter(([key]) => !looseKeys.has(key)));
+  const kept = new Map([...before.routes].filter(([key]) => !looseKeys.has(key)));
   for (const [key, { points }] of kept) {
     if (points.length <= PIECES) noteLine(points, taken, key);
   }
   const lines = new Map<string, Line>(kept);
 
-  const sided = loose.filter(({ kind }) => isSided(kind));
-  routeSided(sided, byId, taken, lines);
-  routeTies(loose, byId, drawing.sockets, taken, lines);
-  const found = loose
-    .flatMap(({ key }) => lines.get(key) ?? [])
-    .map(({ points }) => outlineOf(points));
-  const { bottom } = union([...areas, ...found]);
-  const laneTop = drawing.laneTop && Math.max(drawing.laneTop, bottom + measures.laneGap);
+  routeSided(
+    loose.filter(({ kind }) => isSided(kind)),
+    byId,
+    taken,
+    lines,
+  );
+  routeTies(loose, byId, sockets, taken, lines);
+  const found = loose.flatMap(({ key }) => lines.get(key) ?? []);
+  const { bottom } = union([...areas, ...found.map(({ points }) => outlineOf(points))]);
+  const oldTop = before.laneTop ?? Number.NEGATIVE_INFINITY;
+  const isTaught = known.some(({ kind }) => kind === "learning");
+  const laneTop = isTaught ? Math.max(oldTop, bottom + measures.laneGap) : null;
   if (laneTop !== null) {
-    const sunk = laneTop - (drawing.laneTop ?? 0);
     const tracks: Span[][] = [];
-    for (const { key, kind, label } of edges) {
+    for (const { key, kind, label } of known) {
       const route = kept.get(key);
       if (kind !== "learning" || !route) continue;
-      const lower = sunk > 0 ? sink(route, drawing.laneTop ?? 0, sunk) : route;
+      const lower = laneTop > oldTop ? sink(route, oldTop, laneTop - oldTop) : route;
       kept.set(key, lower);
       lines.set(key, lower);
       const height = Math.max(...lower.points.map(([, y]) => y));
@@ -171,7 +163,7 @@ export function rerouteEdges(before: Drawn, boxes: readonly Box[]): Drawing {
       tracks[track]?.push(spanAt(lower.points, height, label));
     }
     const learned = loose.filter(({ kind }) => kind === "learning");
-    routeLearning(learned, byId, drawing.sockets, taken, { ...measures, laneTop }, lines, tracks);
+    routeLearning(learned, byId, sockets, taken, { ...measures, laneTop }, lines, tracks);
   }
 
   const widths = new Map(edges.map(({ key, label }) => [key, label]));
@@ -180,9 +172,9 @@ export function rerouteEdges(before: Drawn, boxes: readonly Box[]): Drawing {
   );
   const fresh = withLabels(loose, areas, lines, measures.labelHeight, labelled);
   const routes = new Map([...kept, ...fresh]);
-  const changed = new Map([...routes].filter(([key, route]) => route !== drawing.routes.get(key)));
+  const changed = new Map([...routes].filter(([key, route]) => route !== before.routes.get(key)));
   const area = extent(areas, changed, measures.labelHeight);
-  return { ...drawing, routes, laneTop, area: union(drawing.area ? [drawing.area, area] : [area]) };
+  return { routes, sockets, laneTop, area: union(before.area ? [before.area, area] : [area]) };
 }
 
 function isAt(box: Box, old: Box | undefined): boolean {
@@ -290,7 +282,7 @@ function routeLearning(
   taken: Taken,
   { laneTop, laneHead, track: apart }: Measures & { laneTop: number },
   lines: Map<string, Line>,
-  tracks: Span[][] = [],
+  tracks: Span[][],
 ): void {
   const planned = edges
     .flatMap((edge) => {
@@ -334,7 +326,7 @@ function withLabels(
   boxes: readonly Area[],
   lines: ReadonlyMap<string, Line>,
   labelHeight: number,
-  labelled: readonly Area[] = [],
+  labelled: readonly Area[],
 ): Map<string, Route> {
   const taken = [...boxes.map((box) => grown(box, SIGN_ROOM)), ...labelled];
   const routes = new Map<string, Route>();

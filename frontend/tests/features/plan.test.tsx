@@ -2,8 +2,7 @@
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, describe, expect, it } from "vitest";
 import type { CheckAnswer, PlannedStage } from "@/api/types";
-import { PlanPanel } from "@/features/plan/PlanPanel";
-import { rowsText } from "@/features/plan/StageChain";
+import { PlanPanel, rowsText } from "@/features/plan/PlanPanel";
 import { useSelection } from "@/state/selection";
 import { insideLoop } from "../fixtures/open";
 

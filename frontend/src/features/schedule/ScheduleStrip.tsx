@@ -2,7 +2,7 @@ import { TrendingDown } from "lucide-react";
 import { useMemo } from "react";
 import type { JsonObject } from "@/api/types";
 import { schedule } from "@/document/phases";
-import { formatCount } from "@/lib/format";
+import { formatPlural } from "@/lib/format";
 import { isObject } from "@/lib/paths";
 import { useDocument, useNodeColors, useOpenLoop, useSync } from "@/state/document/context";
 import { setPreferences } from "@/state/preferences";
@@ -77,7 +77,7 @@ function heightOf({ learners }: Strip): number {
 }
 
 function lengthText({ steps, isKnown }: Strip): string {
-  return isKnown ? `${formatCount(steps)} ${steps === 1 ? "step" : "steps"}` : "ends by itself";
+  return isKnown ? formatPlural(steps, "step") : "ends by itself";
 }
 
 function Item({ item, share }: { item: StripItem; share: number }) {

@@ -1,12 +1,11 @@
 import type { Json, JsonObject } from "@/api/types";
-import { formatCount } from "@/lib/format";
+import { formatPlural } from "@/lib/format";
 import { isObject } from "@/lib/paths";
 
 export function phaseLength(phase: JsonObject): string {
   const { steps, epochs, until } = phase;
-  if (typeof steps === "number") return `${formatCount(steps)} ${steps === 1 ? "step" : "steps"}`;
-  if (typeof epochs === "number")
-    return `${formatCount(epochs)} ${epochs === 1 ? "epoch" : "epochs"}`;
+  if (typeof steps === "number") return formatPlural(steps, "step");
+  if (typeof epochs === "number") return formatPlural(epochs, "epoch");
   if (isObject(epochs))
     return `${String(epochs.count ?? "?")} epochs of ${String(epochs.of ?? "?")}`;
   if (until !== undefined && until !== null) return `until ${listText(until)}`;
@@ -35,10 +34,9 @@ export function entryText(entry: JsonObject): string {
       .join(" ");
     const act = isObject(action)
       ? Object.entries(action)
-          .map(([name, value]) =>
-            value === true
-              ? name.replaceAll("_", " ")
-              : `${name.replaceAll("_", " ")} ${short(value)}`,
+          .map(
+            ([name, value]) =>
+              name.replaceAll("_", " ") + (value === true ? "" : ` ${short(value)}`),
           )
           .join(", ")
       : "";
