@@ -12,10 +12,10 @@ const boxes = [
   { id: "d", x: 600, y: 0 },
 ];
 const edges = [
-  { key: "ab", source: "a", target: "b" },
-  { key: "ac", source: "a", target: "c" },
-  { key: "bd", source: "b", target: "d" },
-  { key: "cd", source: "c", target: "d" },
+  { id: "ab", source: "a", target: "b" },
+  { id: "ac", source: "a", target: "c" },
+  { id: "bd", source: "b", target: "d" },
+  { id: "cd", source: "c", target: "d" },
 ];
 
 describe("arrow keys in the graph", () => {

@@ -15,11 +15,11 @@ import { edgeKinds, edgeLabel } from "@/graph/edgeKinds";
 import { HEADER_HEIGHT, portTop, shownPorts } from "@/graph/geometry";
 import { labelWidth } from "@/graph/labels";
 import { type Drawn, type Route, type RouteEdge, rerouteEdges, routeEdges } from "@/graph/routes";
-import type { Box } from "@/graph/shapes";
 import type { Socket } from "@/graph/sockets";
 import { formatPlural } from "@/lib/format";
 import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
 import { select, useSelection } from "@/state/selection";
+import { boxOf } from "./guides/useDragging";
 import { socketHandle } from "./handles";
 import { nodeShape } from "./useFlowNodes";
 
@@ -51,7 +51,7 @@ export function useFlowEdges(nodes: readonly Node[], squeeze: Squeeze | null, is
       return edge ? edgeLabel(catalog, edge, "learning") : "";
     };
   }, [store, loopEdges, catalog]);
-  const boxes = useMemo(() => nodes.map(boxOf), [nodes]);
+  const boxes = useMemo(() => nodes.map((node) => boxOf(node)), [nodes]);
   const drawWith = useCallback(
     (by: Squeeze | null): Drawn & Bundled => {
       if (by === null) {
@@ -143,10 +143,6 @@ export function useFlowEdges(nodes: readonly Node[], squeeze: Squeeze | null, is
   };
 
   return { edges, onEdgesChange, boxes, drawing, dots, draw };
-}
-
-export function boxOf({ id, position, width, height }: Node): Box {
-  return { id, x: position.x, y: position.y, width: width ?? 0, height: height ?? 0 };
 }
 
 function handleOf(

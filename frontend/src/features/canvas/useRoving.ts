@@ -4,51 +4,34 @@
  * A selected box that can be moved is moved by the arrows instead, as React Flow does it.
  */
 import { type Edge, type Node, useReactFlow } from "@xyflow/react";
-import { useCallback } from "react";
 import { create } from "zustand";
 
-interface Roving {
-  node: string | null;
-}
-
-const useRovingStore = create<Roving>()(() => ({ node: null }));
+const useRovingStore = create<{ node: string | null }>()(() => ({ node: null }));
 
 export function useTabStop(ids: readonly string[]): string | null {
   const node = useRovingStore((state) => state.node);
   return node !== null && ids.includes(node) ? node : (ids[0] ?? null);
 }
 
-interface RovingProps {
-  onFocusCapture: (event: React.FocusEvent) => void;
-  onKeyDownCapture: (event: React.KeyboardEvent) => void;
-}
-
-export function useRoving(): RovingProps {
+export function useRoving() {
   const { getNodes, getEdges } = useReactFlow();
-
-  const onFocusCapture = useCallback((event: React.FocusEvent) => {
+  const onFocusCapture = (event: React.FocusEvent) => {
     const stop = stopOf(event.target);
     if (stop?.kind === "node") useRovingStore.setState({ node: stop.id });
-  }, []);
-
-  const onKeyDownCapture = useCallback(
-    (event: React.KeyboardEvent) => {
-      if (!isArrow(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
-      const stop = stopOf(event.target);
-      if (stop === null) return;
-      const nodes = getNodes();
-      const edges = getEdges().map(stopEdge);
-      if (stop.kind === "edge") {
-        go(event, fromEdge(edges, stop.id, event.key));
-      } else if (event.shiftKey) {
-        go(event, edgeOf(edges, stop.id, event.key));
-      } else if (!isMoved(nodes, stop.id)) {
-        go(event, boxTowards(nodes.map(stopBox), stop.id, event.key));
-      }
-    },
-    [getNodes, getEdges],
-  );
-
+  };
+  const onKeyDownCapture = (event: React.KeyboardEvent) => {
+    if (!isArrow(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
+    const stop = stopOf(event.target);
+    if (stop === null) return;
+    const nodes = getNodes();
+    if (stop.kind === "edge") {
+      go(event, fromEdge(getEdges(), stop.id, event.key));
+    } else if (event.shiftKey) {
+      go(event, edgeOf(getEdges(), stop.id, event.key));
+    } else if (!isMoved(nodes, stop.id)) {
+      go(event, boxTowards(nodes.map(stopBox), stop.id, event.key));
+    }
+  };
   return { onFocusCapture, onKeyDownCapture };
 }
 
@@ -80,21 +63,13 @@ function stopBox({ id, position, width, height }: Node) {
   return { id, x: position.x + (width ?? 0) / 2, y: position.y + (height ?? 0) / 2 };
 }
 
-function stopEdge({ id, source, target }: Edge) {
-  return { key: id, source, target };
-}
-
 interface StopBox {
   id: string;
   x: number;
   y: number;
 }
 
-interface StopEdge {
-  key: string;
-  source: string;
-  target: string;
-}
+type StopEdge = Pick<Edge, "id" | "source" | "target">;
 
 interface Stop {
   kind: "node" | "edge";
@@ -135,12 +110,12 @@ export function boxTowards(boxes: readonly StopBox[], from: string, arrow: Arrow
 export function edgeOf(edges: readonly StopEdge[], node: string, arrow: Arrow): Stop | null {
   const end = arrow === "ArrowRight" ? "source" : arrow === "ArrowLeft" ? "target" : null;
   const found = end && edges.find((edge) => edge[end] === node);
-  return found ? { kind: "edge", id: found.key } : null;
+  return found ? { kind: "edge", id: found.id } : null;
 }
 
 /** From an edge on: left and right to its ends, up and down over all edges that share one of them. */
-export function fromEdge(edges: readonly StopEdge[], key: string, arrow: Arrow): Stop | null {
-  const edge = edges.find((one) => one.key === key);
+export function fromEdge(edges: readonly StopEdge[], id: string, arrow: Arrow): Stop | null {
+  const edge = edges.find((one) => one.id === id);
   if (!edge) return null;
   if (arrow === "ArrowLeft") return { kind: "node", id: edge.source };
   if (arrow === "ArrowRight") return { kind: "node", id: edge.target };
@@ -148,5 +123,5 @@ export function fromEdge(edges: readonly StopEdge[], key: string, arrow: Arrow):
     ({ source, target }) => source === edge.source || target === edge.target,
   );
   const next = near[near.indexOf(edge) + (arrow === "ArrowDown" ? 1 : -1)];
-  return next ? { kind: "edge", id: next.key } : null;
+  return next ? { kind: "edge", id: next.id } : null;
 }

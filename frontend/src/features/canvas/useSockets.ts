@@ -3,7 +3,7 @@ import { useMemo, useRef } from "react";
 import { type Dot, type Squeeze, squeezeBoxes } from "@/graph/compact";
 import type { Box } from "@/graph/shapes";
 import type { Socket } from "@/graph/sockets";
-import { boxOf } from "./useFlowEdges";
+import { boxOf } from "./guides/useDragging";
 
 export interface CardData {
   sockets: readonly Socket[];
@@ -22,7 +22,12 @@ export function useSockets(
   squeeze: Squeeze | null,
 ): Node[] {
   const sizes = useMemo(() => {
-    const boxes = squeeze ? squeezeBoxes(nodes.map(boxOf), squeeze) : [];
+    const boxes = squeeze
+      ? squeezeBoxes(
+          nodes.map((node) => boxOf(node)),
+          squeeze,
+        )
+      : [];
     return new Map(boxes.map((box) => [box.id, box]));
   }, [nodes, squeeze]);
   const cache = useRef(new Map<string, { from: Node; mark: string; node: Node }>());

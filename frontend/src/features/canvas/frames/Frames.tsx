@@ -13,6 +13,7 @@ import { useDocument, useNodeColors, useOpenLoop, useSync } from "@/state/docume
 import { select, useSelection } from "@/state/selection";
 import { usePlacing } from "@/state/usePlacing";
 import { Menu, MenuItem, MenuLabel } from "@/ui/Menu";
+import { boxOf } from "../guides/useDragging";
 
 export function Frames({ nodes }: { nodes: readonly Node[] }) {
   const { catalog } = useOpenLoop();
@@ -22,9 +23,7 @@ export function Frames({ nodes }: { nodes: readonly Node[] }) {
   const squeeze = useDetail((state) => state.squeeze);
   const moved = useDropTarget((state) => state.moved);
   const frames = useMemo(() => {
-    const after = nodes.map(({ id, position, width, height }) => {
-      return { id, ...position, width: width ?? 0, height: height ?? 0 };
-    });
+    const after = nodes.map((node) => boxOf(node));
     const began = new Map(boxesOf(catalog, document, moved).map((box) => [box.id, box]));
     const before = after.map((box) => began.get(box.id) ?? box);
     const going = new Set(moved);

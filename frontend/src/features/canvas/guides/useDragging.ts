@@ -1,14 +1,14 @@
 /** What a drag of boxes means besides their new places: lines to stand in, an edge to be inserted in, a pool. */
 
 import { type Node, type NodeChange, useReactFlow } from "@xyflow/react";
-import { useCallback, useMemo } from "react";
+import { useMemo } from "react";
 import type { Catalog } from "@/api/types";
 import { isUnconnected, spliceOf } from "@/document/canConnect";
 import { edgeIndex } from "@/document/edges";
 import { poolOf } from "@/document/pools";
 import type { LoopDocument, Point } from "@/document/types";
 import { placingOf } from "@/graph/frames";
-import { boxesOf } from "@/graph/geometry";
+import { boxesOf, middleOf } from "@/graph/geometry";
 import { guide } from "@/graph/guides";
 import type { Box } from "@/graph/shapes";
 import { aimAt, clearDropTarget, toCanvas, useDropTarget } from "@/state/canvas";
@@ -23,8 +23,8 @@ export function useDragging() {
   const { catalog, store } = useOpenLoop();
   const { getZoom, flowToScreenPosition } = useReactFlow();
 
-  const aim = useCallback(
-    (after: readonly Box[], moved: readonly Box[]) => {
+  return useMemo(() => {
+    const aim = (after: readonly Box[], moved: readonly Box[]) => {
       const { document } = store.getState();
       const before = boxesOf(catalog, document);
       const ids = moved.map(({ id }) => id);
@@ -32,20 +32,16 @@ export function useDragging() {
       const [only, ...more] = moved;
       let edge: string | null = null;
       if (only && more.length === 0 && isUnconnected(document, only.id)) {
-        const { x, y } = flowToScreenPosition(
-          toCanvas({ x: only.x + only.width / 2, y: only.y + only.height / 2 }),
-        );
-        edge = edgeUnder(catalog, document, { x, y }, document.nodes[only.id]?.kind);
+        const [x, y] = middleOf(only);
+        const point = flowToScreenPosition(toCanvas({ x, y }));
+        edge = edgeUnder(catalog, document, point, document.nodes[only.id]?.kind);
       }
       const left = placing?.nodes[0] ? poolOf(catalog, document, placing.nodes[0]) : null;
       const name = placing?.pool ?? left;
       return { edge, pool: placing && name ? { name, isLeft: placing.pool === null } : null };
-    },
-    [catalog, store, flowToScreenPosition],
-  );
+    };
 
-  const snap = useCallback(
-    (changes: NodeChange[], nodes: readonly Node[]): NodeChange[] => {
+    const snap = (changes: NodeChange[], nodes: readonly Node[]): NodeChange[] => {
       const wanted = new Map<string, { x: number; y: number }>();
       for (const change of changes) {
         if (change.type === "position" && change.dragging && change.position)
@@ -63,13 +59,10 @@ export function useDragging() {
         const { x, y } = change.position;
         return { ...change, position: { x: x + by[0], y: y + by[1] } };
       });
-    },
-    [aim, getZoom],
-  );
+    };
 
-  /** The end of a drag. False where it was a move and nothing else. */
-  const drop = useCallback(
-    (positions: Record<string, Point>, moved: readonly string[]): boolean => {
+    /** The end of a drag. False where it was a move and nothing else. */
+    const drop = (positions: Record<string, Point>, moved: readonly string[]): boolean => {
       const { edge: key, pool } = useDropTarget.getState();
       clearDropTarget();
       const { document } = store.getState();
@@ -86,11 +79,10 @@ export function useDragging() {
       const label = placedLabel(moved, pool.name, pool.isLeft);
       store.dispatch(placeInPool, { catalog, nodes: moved, pool: name, positions }, { label });
       return true;
-    },
-    [catalog, store],
-  );
+    };
 
-  return useMemo(() => ({ snap, drop }), [snap, drop]);
+    return { snap, drop };
+  }, [catalog, store, getZoom, flowToScreenPosition]);
 }
 
 /** The first edge at a point of the window that a node of this kind can be inserted in; boxes above it do not count. */
@@ -108,6 +100,6 @@ export function edgeUnder(
   return null;
 }
 
-function boxOf({ id, position, width, height }: Node, at = position): Box {
+export function boxOf({ id, position, width, height }: Node, at = position): Box {
   return { id, ...at, width: width ?? 0, height: height ?? 0 };
 }
