@@ -6,17 +6,16 @@ import { IconButton } from "./IconButton";
 
 interface SheetProps {
   title: string;
-  description?: string;
-  isOpen: boolean;
+  description: string;
   onClose: () => void;
   children: ReactNode;
 }
 
-export function Sheet({ title, description, isOpen, onClose, children }: SheetProps) {
+export function Sheet({ title, description, onClose, children }: SheetProps) {
   const panel = useRef<HTMLDivElement>(null);
   const { takeFocus, giveBack } = useGivenBack();
   return (
-    <RadixDialog.Root open={isOpen} modal={false} onOpenChange={(open) => !open && onClose()}>
+    <RadixDialog.Root open modal={false} onOpenChange={(open) => !open && onClose()}>
       <RadixDialog.Portal>
         <RadixDialog.Content
           ref={panel}
@@ -24,7 +23,6 @@ export function Sheet({ title, description, isOpen, onClose, children }: SheetPr
           onOpenAutoFocus={(event) => takeFocus(event, panel.current)}
           onCloseAutoFocus={giveBack}
           onInteractOutside={(event) => event.preventDefault()}
-          {...(description ? {} : { "aria-describedby": undefined })}
           className="fixed top-12 right-0 bottom-0 z-30 flex w-[440px] max-w-[100vw] animate-[overlay-in_120ms_ease-out] flex-col border-line border-l bg-surface shadow-3 outline-none"
         >
           <header className="flex items-start gap-3 border-line border-b px-5 pt-4 pb-3">
@@ -32,11 +30,9 @@ export function Sheet({ title, description, isOpen, onClose, children }: SheetPr
               <RadixDialog.Title className="font-semibold text-base leading-6 wrap-anywhere">
                 {title}
               </RadixDialog.Title>
-              {description ? (
-                <RadixDialog.Description className="text-muted text-xs">
-                  {description}
-                </RadixDialog.Description>
-              ) : null}
+              <RadixDialog.Description className="text-muted text-xs">
+                {description}
+              </RadixDialog.Description>
             </div>
             <IconButton label="Close" size="small" onClick={onClose} icon={<X size={16} />} />
           </header>

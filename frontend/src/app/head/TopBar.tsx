@@ -11,6 +11,7 @@ import {
   Keyboard,
   LayoutGrid,
   LoaderCircle,
+  type LucideIcon,
   Redo2,
   Route,
   Search,
@@ -26,6 +27,7 @@ import { useExport } from "@/features/loops/useExport";
 import { useImportDialog } from "@/features/loops/useImport";
 import { CheckChip } from "@/features/problems/CheckChip";
 import { RunButton } from "@/features/runs/start/RunButton";
+import { formatName } from "@/lib/format";
 import { showKeys } from "@/state/actions";
 import { setValue } from "@/state/commands/fields";
 import { showDialog } from "@/state/dialogs";
@@ -84,22 +86,19 @@ function History() {
   const undone = useDocument((state) => state.history.past.at(-1)?.label ?? null);
   const redone = useDocument((state) => state.history.future[0]?.label ?? null);
   const isReadonly = useDocument((state) => state.isReadonly);
+  const button = (way: "undo" | "redo", step: string | null, keys: string, Icon: LucideIcon) => (
+    <IconButton
+      label={step ? `${formatName(way)}: ${step}` : `Nothing to ${way}`}
+      keys={showKeys(keys)}
+      disabled={step === null || isReadonly}
+      onClick={() => travel(store, way)}
+      icon={<Icon size={16} />}
+    />
+  );
   return (
     <span className="flex">
-      <IconButton
-        label={undone ? `Undo: ${undone}` : "Nothing to undo"}
-        keys={showKeys("mod+z")}
-        disabled={undone === null || isReadonly}
-        onClick={() => travel(store, "undo")}
-        icon={<Undo2 size={16} />}
-      />
-      <IconButton
-        label={redone ? `Redo: ${redone}` : "Nothing to redo"}
-        keys={showKeys("mod+shift+z")}
-        disabled={redone === null || isReadonly}
-        onClick={() => travel(store, "redo")}
-        icon={<Redo2 size={16} />}
-      />
+      {button("undo", undone, "mod+z", Undo2)}
+      {button("redo", redone, "mod+shift+z", Redo2)}
     </span>
   );
 }

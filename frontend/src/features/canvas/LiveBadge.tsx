@@ -3,6 +3,7 @@ import { openAlerts, useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
 import type { LiveRun } from "@/live/LiveRun";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
+import { BADGE, TONES } from "./NodeBadge";
 
 export function useHasFailed(node: string): boolean {
   return useLive("status", (live) => errorOf(live)?.node === node, false);
@@ -18,7 +19,7 @@ export function LiveBadge({ node }: { node: string }) {
         side="top"
         text={<MessageWithHint message={error.message} hint={error.hint ?? null} />}
       >
-        <span className="node-badge" data-severity="error" role="img" aria-label={`${node} failed`}>
+        <span className={`${BADGE} ${TONES.error.badge}`} role="img" aria-label={`${node} failed`}>
           <CircleX size={13} aria-hidden="true" /> failed
         </span>
       </Tooltip>
@@ -28,8 +29,7 @@ export function LiveBadge({ node }: { node: string }) {
   return (
     <Tooltip side="top" text={<Alerts node={node} />}>
       <span
-        className="node-badge"
-        data-severity="warning"
+        className={`${BADGE} ${TONES.warning.badge}`}
         role="img"
         aria-label={`Alerts of ${node}: ${count}`}
       >

@@ -45,10 +45,14 @@ function StageRates({ node }: { node: string }) {
   if (rate === "") return null;
   const [, number, unit, rest] = /^(\S+) (\S+?)(\/.*)$/.exec(rate) ?? ["", rate, "", ""];
   return (
+    // Where there is no room for both, the number stands without what it counts, which is still read out.
     <Tooltip text={<AllStages node={node} />} side="top">
       <span className="stage-rate ml-auto flex-none text-text">
         {number}
-        <span className="stage-rate-unit"> {unit}</span>
+        <span className="@max-[209px]:inline-block @max-[209px]:w-0 @max-[209px]:overflow-hidden @max-[209px]:align-bottom whitespace-pre">
+          {" "}
+          {unit}
+        </span>
         {rest}
       </span>
     </Tooltip>
@@ -124,6 +128,15 @@ const HELP: Partial<Record<PaceState, string>> = {
   rests: "None of its stages runs in this phase.",
 };
 
+const CHIP =
+  "inline-flex h-5 min-w-0 items-center gap-1 overflow-hidden rounded-[10px] px-[7px] font-medium";
+const PACE_LOOKS: Partial<Record<PaceState, string>> = {
+  busy: "bg-(--node-soft) text-(--node-color)",
+  starved:
+    "bg-[repeating-linear-gradient(-45deg,var(--sunken)_0_4px,var(--pressed)_4px_8px)] text-text",
+  blocked: "bg-warning-soft text-warning",
+};
+
 function PaceChip({ node }: { node: string }) {
   const pace = useLive("gauges", (live) => paceOf(live, node), NO_PACE);
   const isStarting = useLive("status", hasNotBegun, false);
@@ -133,7 +146,7 @@ function PaceChip({ node }: { node: string }) {
   if (bottleneck !== null) {
     return (
       <Tooltip side="top" text={`Bottleneck: ${node}.${bottleneck} takes most of the step's time.`}>
-        <span className="pace-chip" data-state="bottleneck">
+        <span className={`${CHIP} bg-warning-soft text-warning`} data-state="bottleneck">
           <Flame size={12} role="img" aria-label="bottleneck" /> {bottleneck}{" "}
           {bottleneckShare === null ? "" : formatShare(bottleneckShare)}
         </span>
@@ -142,7 +155,7 @@ function PaceChip({ node }: { node: string }) {
   }
   return (
     <Tooltip side="top" text={HELP[state] ?? ""}>
-      <span className="pace-chip" data-state={state}>
+      <span className={`${CHIP} ${PACE_LOOKS[state] ?? "bg-sunken text-muted"}`} data-state={state}>
         {state === "starved" ? <Hourglass size={12} aria-hidden="true" /> : null}
         {state === "blocked" ? <Ban size={12} aria-hidden="true" /> : null}
         {wordsOf(state, formatShare(pace.share), isOver)}

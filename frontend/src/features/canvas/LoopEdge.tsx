@@ -20,6 +20,7 @@ import { useDetail } from "@/state/canvas";
 import { setEdgeOption } from "@/state/commands/edges";
 import { useDocument, useNodeColor, useOpenLoop, useSync } from "@/state/document/context";
 import { select } from "@/state/selection";
+import { classes } from "@/ui/classes";
 import { portColor } from "@/ui/PortMark";
 import { Tooltip } from "@/ui/Tooltip";
 import { ValueField } from "./ValueField";
@@ -29,6 +30,9 @@ export function isAlwaysDead(plan: PlanSummary | null | undefined, key: string):
   const phases = plan?.phases ?? [];
   return phases.length > 0 && phases.every((phase) => phase.dead_edges.includes(key));
 }
+
+const LEARNING =
+  "border-[color-mix(in_srgb,var(--edge-color)_35%,var(--line))] text-(--edge-color)";
 
 export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
   const { id, selected, source, target } = props;
@@ -62,11 +66,13 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
   const color = { "--edge-color": isLearning ? learner : portColor(portType?.color) };
   const label = (
     <div
-      className="loop-edge-label"
+      className={classes(
+        "loop-edge-label absolute inline-flex h-5 cursor-pointer items-center gap-1 whitespace-nowrap rounded-[10px] border bg-surface px-[7px] font-medium text-xs/4.5 tabular-nums pointer-events-auto [&_.card-value-field]:h-4.5 [&_.card-value-field]:w-16 [&_.card-value-text]:text-inherit",
+        "compact:top-0 compact:left-0 compact:h-4 compact:origin-top-left compact:gap-[3px] compact:px-[5px] compact:text-2xs/3.5",
+        live?.isEvaluation && "border-dashed",
+        selected ? "border-accent text-text" : isLearning ? LEARNING : "border-line text-muted",
+      )}
       data-edge={id}
-      data-selected={selected || undefined}
-      data-evaluation={live?.isEvaluation || undefined}
-      data-learning={isLearning || undefined}
       style={
         {
           transform: `translate(${x}px, ${y}px) scale(var(--unzoom)) translate(-50%, -50%)`,

@@ -3,7 +3,6 @@ import { indexProblems, splitProblems, type Tone, worstSeverity } from "@/docume
 import { formatPlural } from "@/lib/format";
 import { useOpenLoop, useSync } from "@/state/document/context";
 import { focusField, select } from "@/state/selection";
-import { classes } from "@/ui/classes";
 import { FixButtons } from "@/ui/FixButtons";
 import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";
@@ -11,6 +10,30 @@ import { useDrawnFrom } from "./handles";
 import { usePointedAt } from "./usePointedAt";
 
 const NONE: readonly never[] = [];
+
+/** A badge at a card's upper corner. */
+export const BADGE =
+  "absolute -top-[9px] -right-[7px] z-1 inline-flex h-5.5 items-center gap-[3px] rounded-[11px] px-[5px] font-semibold compact:top-[calc(-8px*var(--unzoom))] compact:right-[calc(-7px*var(--unzoom))] compact:h-4.5 compact:origin-top-right compact:scale-(--unzoom) compact:px-[3px]";
+
+/** A badge, and the problem in words, by how bad it is. */
+export const TONES: Record<Tone, { badge: string; problem: string }> = {
+  error: {
+    badge: "bg-error-soft text-error shadow-[0_0_0_2px_var(--canvas)]",
+    problem: "border-[color-mix(in_oklab,var(--error)_40%,var(--line))] bg-error-soft",
+  },
+  warning: {
+    badge: "bg-warning-soft text-warning shadow-[0_0_0_2px_var(--canvas)]",
+    problem: "border-[color-mix(in_oklab,var(--warning-mark)_40%,var(--line))] bg-warning-soft",
+  },
+  hint: {
+    badge: "bg-info-soft text-info shadow-[0_0_0_2px_var(--canvas)]",
+    problem: "border-line bg-info-soft",
+  },
+  "next step": {
+    badge: "bg-surface text-muted shadow-[0_0_0_1px_var(--line)]",
+    problem: "border-line bg-surface",
+  },
+};
 
 /**
  * How many problems a node has and the worst one's sign; while it is pointed at, that one in words and what mends it.
@@ -37,7 +60,7 @@ export function NodeBadge({ node }: { node: string }) {
     <div className="nodrag nopan" {...pointing}>
       <button
         type="button"
-        className="node-badge nodrag"
+        className={`nodrag ${BADGE} ${TONES[tone].badge}`}
         tabIndex={-1}
         data-severity={tone}
         aria-label={
@@ -64,11 +87,7 @@ interface CardProblemProps {
 export function CardProblem({ problem, tone, more }: CardProblemProps) {
   return (
     <div
-      className={classes(
-        "card-problem absolute right-[-7px] bottom-[calc(100%+8px*var(--unzoom))] z-3 flex w-[max(100%,224px)] origin-bottom-right scale-(--unzoom) gap-1.5 rounded-2 border border-line px-2 py-1.5 text-text shadow-2 compact:right-0 compact:w-56",
-        tone === "next step" ? "bg-surface" : "bg-info-soft",
-      )}
-      data-severity={tone}
+      className={`card-problem absolute right-[-7px] bottom-[calc(100%+8px*var(--unzoom))] z-3 flex w-[max(100%,224px)] origin-bottom-right scale-(--unzoom) gap-1.5 rounded-2 border px-2 py-1.5 text-text shadow-2 compact:right-0 compact:w-56 ${TONES[tone].problem}`}
     >
       <SeverityIcon severity={tone} size={13} />
       <div className="min-w-0 flex-1">

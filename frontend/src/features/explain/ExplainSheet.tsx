@@ -13,22 +13,15 @@ import { Unanswered } from "@/ui/States";
 export function ExplainSheet() {
   const { code, node } = useExplaining();
   const isThere = useDocument((state) => node !== null && node in state.document.nodes);
-  if (code !== null) {
-    return (
-      <Sheet title="Why?" description={code} isOpen onClose={() => explain({})}>
-        <CodePage code={code} />
-      </Sheet>
-    );
-  }
-  if (node === null || !isThere) return null;
+  const ofNode = isThere ? node : null;
+  if (code === null && ofNode === null) return null;
   return (
     <Sheet
-      title={`What ${node} learns`}
-      description="Formulas with its own settings, and its curves"
-      isOpen
+      title={code === null ? `What ${ofNode} learns` : "Why?"}
+      description={code ?? "Formulas with its own settings, and its curves"}
       onClose={() => explain({})}
     >
-      <NodePage node={node} />
+      {code === null ? <NodePage node={ofNode ?? ""} /> : <CodePage code={code} />}
     </Sheet>
   );
 }

@@ -21,7 +21,7 @@ import { FieldProblems } from "./form/FieldProblems";
 import { FormContext, useForm } from "./form/FormContext";
 import { ObjectFields } from "./form/ObjectFields";
 import { useEdgeForm, useProblems, useValueForm } from "./forms";
-import { InspectorBody, InspectorForm, InspectorHeader, RemoveButton } from "./InspectorHeader";
+import { InspectorForm, InspectorPage, RemoveButton } from "./InspectorHeader";
 import { ManyInspector } from "./ManyInspector";
 import { NodeInspector } from "./NodeInspector";
 
@@ -110,16 +110,13 @@ function EntryInspector({ list, index }: { list: string; index: number }) {
   const field = entryField(catalog, list);
   const remove = () => store.dispatch(setValue, { path, value: undefined });
   return (
-    <>
-      <InspectorHeader
-        title={`${formatName(list)} ${index + 1}`}
-        subtitle={field?.help ?? ""}
-        actions={<RemoveButton label="Remove" onRemove={remove} />}
-      />
-      <InspectorBody>
-        <InspectorForm form={form} field={field} value={entry} />
-      </InspectorBody>
-    </>
+    <InspectorPage
+      title={`${formatName(list)} ${index + 1}`}
+      subtitle={field?.help ?? ""}
+      actions={<RemoveButton label="Remove" onRemove={remove} />}
+    >
+      <InspectorForm form={form} field={field} value={entry} />
+    </InspectorPage>
   );
 }
 
@@ -129,16 +126,13 @@ export function LoopInspector() {
   const name = useDocument((state) => state.document.name);
   const problems = useProblems().loop;
   return (
-    <>
-      <InspectorHeader title={name} subtitle="Loop" />
-      <InspectorBody>
-        <FieldProblems problems={problems.filter((problem) => !problem.field)} />
-        <LoopFacts />
-        <LoopSection title="Schedule" part="schedule" without={SCHEDULE_LISTS} />
-        <LoopSection title="Hardware" part="hardware" />
-        <LoopSection title="Run" part="run" />
-      </InspectorBody>
-    </>
+    <InspectorPage title={name} subtitle="Loop">
+      <FieldProblems problems={problems.filter((problem) => !problem.field)} />
+      <LoopFacts />
+      <LoopSection title="Schedule" part="schedule" without={SCHEDULE_LISTS} />
+      <LoopSection title="Hardware" part="hardware" />
+      <LoopSection title="Run" part="run" />
+    </InspectorPage>
   );
 }
 
@@ -210,33 +204,30 @@ export function EdgeInspector({ edgeKey }: { edgeKey: string }) {
   const remove = () =>
     store.dispatch(removeItems, { nodes: [], edges: [edgeKey] }, { label: "Disconnect" });
   return (
-    <>
-      <InspectorHeader
-        icon={<PortMark type={portType} size={16} />}
-        title="Connection"
-        subtitle={type ? `carries ${type}` : ""}
-        actions={<RemoveButton label="Delete" keys="⌫" onRemove={remove} />}
+    <InspectorPage
+      icon={<PortMark type={portType} size={16} />}
+      title="Connection"
+      subtitle={type ? `carries ${type}` : ""}
+      actions={<RemoveButton label="Delete" keys="⌫" onRemove={remove} />}
+    >
+      <dl className="mb-2 grid grid-cols-[auto_1fr] gap-x-3 gap-y-1 text-xs">
+        <dt className="text-muted">From</dt>
+        <dd className="truncate font-mono">{edge.from}</dd>
+        <dt className="text-muted">To</dt>
+        <dd className="truncate font-mono">{edge.to}</dd>
+      </dl>
+      {portType?.help ? (
+        <p className="pb-1 text-muted text-xs">
+          <RichText text={portType.help} />
+        </p>
+      ) : null}
+      <InspectorForm
+        form={form}
+        field={schema ? readSchema(schema) : null}
+        value={edge}
+        without={["from", "to", "source", "target"]}
       />
-      <InspectorBody>
-        <dl className="mb-2 grid grid-cols-[auto_1fr] gap-x-3 gap-y-1 text-xs">
-          <dt className="text-muted">From</dt>
-          <dd className="truncate font-mono">{edge.from}</dd>
-          <dt className="text-muted">To</dt>
-          <dd className="truncate font-mono">{edge.to}</dd>
-        </dl>
-        {portType?.help ? (
-          <p className="pb-1 text-muted text-xs">
-            <RichText text={portType.help} />
-          </p>
-        ) : null}
-        <InspectorForm
-          form={form}
-          field={schema ? readSchema(schema) : null}
-          value={edge}
-          without={["from", "to", "source", "target"]}
-        />
-      </InspectorBody>
-    </>
+    </InspectorPage>
   );
 }
 
@@ -248,23 +239,20 @@ export function PhaseInspector({ at }: { at: PhasePath }) {
   const hasPhases = isGroup(phase);
   const remove = () => store.dispatch(removePhase, { at });
   return (
-    <>
-      <InspectorHeader
-        title={typeof phase.name === "string" ? phase.name : hasPhases ? "Group" : "Phase"}
-        subtitle={hasPhases ? "Phases that repeat" : "Phase"}
-        actions={<RemoveButton label="Remove" onRemove={remove} />}
-      />
-      <InspectorBody>
-        <InspectorForm
-          form={form}
-          field={phaseField(catalog, hasPhases)}
-          value={phase}
-          without={["phases", "learn"]}
-        >
-          {hasPhases ? null : <LearnPorts phase={phase} />}
-        </InspectorForm>
-      </InspectorBody>
-    </>
+    <InspectorPage
+      title={typeof phase.name === "string" ? phase.name : hasPhases ? "Group" : "Phase"}
+      subtitle={hasPhases ? "Phases that repeat" : "Phase"}
+      actions={<RemoveButton label="Remove" onRemove={remove} />}
+    >
+      <InspectorForm
+        form={form}
+        field={phaseField(catalog, hasPhases)}
+        value={phase}
+        without={["phases", "learn"]}
+      >
+        {hasPhases ? null : <LearnPorts phase={phase} />}
+      </InspectorForm>
+    </InspectorPage>
   );
 }
 

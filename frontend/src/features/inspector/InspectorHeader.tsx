@@ -106,8 +106,17 @@ export function InspectorForm(props: InspectorFormProps) {
   );
 }
 
-export function InspectorBody({ children }: { children: ReactNode }) {
-  return <div className="min-h-0 flex-1 overflow-y-auto px-4 py-2">{children}</div>;
+interface InspectorPageProps extends InspectorHeaderProps {
+  children: ReactNode;
+}
+
+export function InspectorPage({ children, ...header }: InspectorPageProps) {
+  return (
+    <>
+      <InspectorHeader {...header} />
+      <div className="min-h-0 flex-1 overflow-y-auto px-4 py-2">{children}</div>
+    </>
+  );
 }
 
 /** How many fields are shown. What is set or wrong is always shown. */

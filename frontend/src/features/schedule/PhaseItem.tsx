@@ -1,4 +1,4 @@
-import { ChevronLeft, ChevronRight, Plus, Repeat, Ungroup, X } from "lucide-react";
+import { ChevronLeft, ChevronRight, type LucideIcon, Plus, Repeat, Ungroup, X } from "lucide-react";
 import type { JsonObject } from "@/api/types";
 import { inputPort } from "@/document/canConnect";
 import { portRef } from "@/document/edges";
@@ -216,42 +216,29 @@ function PhaseTools({ name, at, isLast }: { name: string; at: PhasePath; isLast:
   const { store } = useOpenLoop();
   const move = useMovePhase(at);
   const isTop = at.length === 1;
+  const repeat = () => {
+    store.dispatch(groupPhase, { at, repeat: 2 });
+    select({ phase: at });
+  };
+  const remove = () => {
+    store.dispatch(removePhase, { at });
+    clearSelection();
+  };
+  const tool = (label: string, Icon: LucideIcon, onClick: () => void, disabled = false) => (
+    <IconButton
+      label={label}
+      size="tiny"
+      disabled={disabled}
+      onClick={onClick}
+      icon={<Icon size={13} />}
+    />
+  );
   return (
     <span className="absolute right-1 bottom-1 flex rounded-1 border border-line bg-raised p-px opacity-0 transition-opacity duration-100 group-focus-within/phase:opacity-100 group-hover/phase:opacity-100">
-      <IconButton
-        label={`Move ${name} left`}
-        size="tiny"
-        disabled={isTop && at[0] === 0}
-        onClick={() => move(-1)}
-        icon={<ChevronLeft size={13} />}
-      />
-      <IconButton
-        label={`Move ${name} right`}
-        size="tiny"
-        disabled={isTop && isLast}
-        onClick={() => move(1)}
-        icon={<ChevronRight size={13} />}
-      />
-      {isTop ? (
-        <IconButton
-          label={`Repeat ${name}`}
-          size="tiny"
-          onClick={() => {
-            store.dispatch(groupPhase, { at, repeat: 2 });
-            select({ phase: at });
-          }}
-          icon={<Repeat size={12} />}
-        />
-      ) : null}
-      <IconButton
-        label={`Remove ${name}`}
-        size="tiny"
-        onClick={() => {
-          store.dispatch(removePhase, { at });
-          clearSelection();
-        }}
-        icon={<X size={13} />}
-      />
+      {tool(`Move ${name} left`, ChevronLeft, () => move(-1), isTop && at[0] === 0)}
+      {tool(`Move ${name} right`, ChevronRight, () => move(1), isTop && isLast)}
+      {isTop ? tool(`Repeat ${name}`, Repeat, repeat) : null}
+      {tool(`Remove ${name}`, X, remove)}
     </span>
   );
 }

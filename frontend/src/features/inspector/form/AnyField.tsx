@@ -32,19 +32,12 @@ export function AnyField(props: AnyFieldProps) {
 }
 
 function OneField(props: AnyFieldProps) {
-  const { field, path, value, isRequired, isUnread = false } = props;
+  const { field } = props;
   const label = useLabel(field.title);
   if (isSimple(field) || isLong(field) || field.shape === "json") {
     return (
-      <FieldRow
-        field={field}
-        path={path}
-        value={value}
-        isRequired={isRequired}
-        isWide={isLong(field)}
-        isUnread={isUnread}
-      >
-        <Control field={field} path={path} value={value} label={label} isRequired={isRequired} />
+      <FieldRow {...props} isWide={isLong(field)}>
+        <Control {...props} label={label} />
       </FieldRow>
     );
   }

@@ -111,8 +111,17 @@ function SandboxNote() {
   if (data === undefined) return null;
   const isOpen = data.isolation === "none";
   const Mark = isOpen ? ShieldAlert : ShieldCheck;
+  const text = (
+    <>
+      <p>This code runs in a separate process: {data.holds}.</p>
+      <p className="mt-1 text-muted">Note: {data.remains}.</p>
+      {data.reason ? (
+        <p className="mt-1 text-muted">No stronger sandbox on this machine: {data.reason}</p>
+      ) : null}
+    </>
+  );
   return (
-    <Tooltip text={<SandboxText holds={data.holds} remains={data.remains} reason={data.reason} />}>
+    <Tooltip text={text}>
       <button
         type="button"
         className={`flex items-center gap-1 rounded-1 px-1 py-0.5 text-2xs ${
@@ -123,23 +132,5 @@ function SandboxNote() {
         {NAMES[data.isolation]}
       </button>
     </Tooltip>
-  );
-}
-
-interface SandboxTextProps {
-  holds: string;
-  remains: string;
-  reason: string;
-}
-
-function SandboxText({ holds, remains, reason }: SandboxTextProps) {
-  return (
-    <>
-      <p>This code runs in a separate process: {holds}.</p>
-      <p className="mt-1 text-muted">Note: {remains}.</p>
-      {reason ? (
-        <p className="mt-1 text-muted">No stronger sandbox on this machine: {reason}</p>
-      ) : null}
-    </>
   );
 }

@@ -1,6 +1,5 @@
 import { Flame, Lock, LockOpen, Sparkles } from "lucide-react";
 import type { ReactNode } from "react";
-import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { problemsAt } from "@/document/problems";
 import { joinPath, type Path } from "@/lib/paths";
@@ -12,6 +11,7 @@ import { HelpButton } from "@/ui/HelpButton";
 import { IconButton } from "@/ui/IconButton";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
+import type { AnyFieldProps } from "./AnyField";
 import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
 import { fieldId } from "./ids";
@@ -19,13 +19,8 @@ import { useLabel } from "./Labels";
 import { isEmpty, useEntered } from "./leaving";
 import { ResetField } from "./RemoveField";
 
-interface FieldRowProps {
-  field: Field;
-  path: Path;
-  value: Json | undefined;
-  isRequired: boolean;
+interface FieldRowProps extends AnyFieldProps {
   isWide?: boolean;
-  isUnread?: boolean;
   children: ReactNode;
 }
 

@@ -1,6 +1,6 @@
 import { ChevronRight, EyeOff } from "lucide-react";
 import { Collapsible } from "radix-ui";
-import { type ReactNode, useEffect, useId, useMemo, useState } from "react";
+import { useEffect, useId, useMemo, useState } from "react";
 import { create } from "zustand";
 import type { JsonObject } from "@/api/types";
 import {
@@ -110,8 +110,7 @@ function FormPart({ part, root, value, without }: FormPartProps) {
 
   function isThere({ path, field, titles }: SectionFields, name: string): boolean {
     if (titles.length === 0 && without.includes(name)) return false;
-    const own = readPath(value, path);
-    const holder = isObject(own) ? own : {};
+    const holder = objectAt(value, path);
     const properties = field.properties();
     const property = properties.find((one) => one.name === name);
     if (!property || !belongsAll(path)) return false;
@@ -157,14 +156,14 @@ function FormPart({ part, root, value, without }: FormPartProps) {
         <SectionContext value={part.name}>
           <FlatContext value={isOne ? (places[0] ?? null) : null}>
             {fields.map((one) => (
-              <Titled key={one.path.join(".")} titles={one.titles}>
+              <GroupLabels key={one.path.join(".")} titles={one.titles}>
                 <ObjectFields
                   field={one.field}
                   path={one.path}
                   value={objectAt(value, one.path)}
                   only={one.names}
                 />
-              </Titled>
+              </GroupLabels>
             ))}
           </FlatContext>
         </SectionContext>
@@ -176,16 +175,6 @@ function FormPart({ part, root, value, without }: FormPartProps) {
 function objectAt(value: JsonObject, path: readonly string[]): JsonObject {
   const found = readPath(value, path);
   return isObject(found) ? found : {};
-}
-
-function Titled({ titles, children }: { titles: readonly string[]; children: ReactNode }) {
-  const [first, ...rest] = titles;
-  if (first === undefined) return children;
-  return (
-    <GroupLabels title={first}>
-      <Titled titles={rest}>{children}</Titled>
-    </GroupLabels>
-  );
 }
 
 function useOpenedByProblem(part: string, places: readonly string[]): void {

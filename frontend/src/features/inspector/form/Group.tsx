@@ -6,18 +6,18 @@ import {
   useContext,
   useEffect,
   useId,
+  useMemo,
   useRef,
   useState,
 } from "react";
-import type { Json } from "@/api/types";
-import type { Field } from "@/catalog/schema";
 import { problemsAt, toneOf } from "@/document/problems";
-import { joinPath, type Path } from "@/lib/paths";
+import { joinPath } from "@/lib/paths";
 import { useCatalog } from "@/state/document/context";
 import { useSelection } from "@/state/selection";
 import { RichText } from "@/ui/RichText";
 import { SeverityIcon } from "@/ui/SeverityIcon";
 import { Tooltip } from "@/ui/Tooltip";
+import type { AnyFieldProps } from "./AnyField";
 import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
 import { GroupLabels, useLabel } from "./Labels";
@@ -28,11 +28,7 @@ const AroundContext = createContext<string | null>(null);
 /** Path of the group that does not fold: the part of the form around it folds, and bears its name. */
 export const FlatContext = createContext<string | null>(null);
 
-interface GroupProps {
-  field: Field;
-  path: Path;
-  value: Json | undefined;
-  isRequired: boolean;
+interface GroupProps extends AnyFieldProps {
   aside?: ReactNode;
   note?: string;
   startsOpen?: boolean;
@@ -46,6 +42,7 @@ export function Group(props: GroupProps) {
   const full = joinPath([...form.base, ...path]);
   const label = useLabel(field.title);
   const titleId = useId();
+  const titles = useMemo(() => [field.title], [field.title]);
   const inside = problemsAt(form.diagnostics, full, false);
   const isFlat = useContext(FlatContext) === full;
   const isSaidAround = useContext(AroundContext) === full;
@@ -75,7 +72,7 @@ export function Group(props: GroupProps) {
     ) : null;
   const content = (
     <AroundContext value={full}>
-      <GroupLabels title={field.title}>{children}</GroupLabels>
+      <GroupLabels titles={titles}>{children}</GroupLabels>
     </AroundContext>
   );
 

@@ -9,7 +9,8 @@ import { Group } from "./Group";
 import { useLabel } from "./Labels";
 import { ObjectFields } from "./ObjectFields";
 
-export function GroupField({ field, path, value, isRequired }: AnyFieldProps<"object">) {
+export function GroupField(props: AnyFieldProps<"object">) {
+  const { field, path, value } = props;
   const form = useForm();
   const label = useLabel(field.title);
   const canBeOff = field.isNullable && (field.fallback ?? null) === null;
@@ -20,10 +21,7 @@ export function GroupField({ field, path, value, isRequired }: AnyFieldProps<"ob
   );
   return (
     <Group
-      field={field}
-      path={path}
-      value={value}
-      isRequired={isRequired}
+      {...props}
       note={isOff ? "off" : ""}
       startsOpen={!isOff && (path.length <= 1 || (value !== undefined && path.length <= 3))}
       aside={

@@ -30,20 +30,23 @@ export function FormLabels({ form, children }: { form: Field; children: ReactNod
 }
 
 interface GroupLabelsProps {
-  title?: string;
+  titles?: readonly string[];
   isOneOfMany?: boolean;
   children: ReactNode;
 }
 
-export function GroupLabels({ title, isOneOfMany = false, children }: GroupLabelsProps) {
+const NO_TITLES: readonly string[] = [];
+
+export function GroupLabels(props: GroupLabelsProps) {
+  const { titles = NO_TITLES, isOneOfMany = false, children } = props;
   const around = useContext(LabelContext);
   const labels = useMemo(
     () => ({
       ambiguous: around.ambiguous,
-      groups: title === undefined ? around.groups : [...around.groups, title],
+      groups: [...around.groups, ...titles],
       isOneOfMany: around.isOneOfMany || isOneOfMany,
     }),
-    [around, title, isOneOfMany],
+    [around, titles, isOneOfMany],
   );
   return <LabelContext value={labels}>{children}</LabelContext>;
 }

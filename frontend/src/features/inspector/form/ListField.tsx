@@ -18,7 +18,8 @@ import { whenLeft } from "./leaving";
 import { useSuggestions } from "./useSuggestions";
 
 /** Values in order. A pair of numbers is a row, a list of words a line of chips, anything else a group. */
-export function ListField({ field, path, value, isRequired }: AnyFieldProps<"list">) {
+export function ListField(props: AnyFieldProps<"list">) {
+  const { field, path, value, isRequired } = props;
   const form = useForm();
   const label = useLabel(field.title);
   const draft = useDraftEntry(path);
@@ -40,7 +41,7 @@ export function ListField({ field, path, value, isRequired }: AnyFieldProps<"lis
         );
     };
     return (
-      <FieldRow field={field} path={path} value={value} isRequired={isRequired}>
+      <FieldRow {...props}>
         <div className="flex gap-1" {...whenLeft(whole.finish)}>
           {parts.map((one, index) => (
             <Control
@@ -59,7 +60,7 @@ export function ListField({ field, path, value, isRequired }: AnyFieldProps<"lis
   }
   if (item.shape === "text" || item.shape === "choice" || item.shape === "number") {
     return (
-      <FieldRow field={field} path={path} value={value} isRequired={isRequired} isWide>
+      <FieldRow {...props} isWide>
         <ShortList
           field={field}
           label={label}
@@ -79,12 +80,14 @@ export function ListField({ field, path, value, isRequired }: AnyFieldProps<"lis
     next.splice(to, 0, taken as Json);
     form.write(path, next);
   };
+  const remove = (index: number) => {
+    const rest = items.toSpliced(index, 1);
+    form.write(path, rest.length === 0 && !isRequired ? undefined : rest);
+  };
   return (
     <Group
-      field={field}
-      path={path}
+      {...props}
       value={value ?? (draft.begun === null ? undefined : [])}
-      isRequired={isRequired}
       note={rows.length === 0 ? defaultText(field) || "none" : String(rows.length)}
       aside={
         isLocked ? null : (
@@ -124,18 +127,11 @@ export function ListField({ field, path, value, isRequired }: AnyFieldProps<"lis
               label={`Remove ${label} ${index + 1}`}
               size="tiny"
               disabled={isLocked}
-              onClick={() => {
-                if (index === items.length) {
-                  draft.drop();
-                  return;
-                }
-                const rest = items.filter((_, at) => at !== index);
-                form.write(path, rest.length === 0 && !isRequired ? undefined : rest);
-              }}
+              onClick={() => (index === items.length ? draft.drop() : remove(index))}
               icon={<X size={12} />}
             />
           </div>
-          <GroupLabels title={String(index + 1)} isOneOfMany>
+          <GroupLabels titles={[String(index + 1)]} isOneOfMany>
             <AnyField
               field={{ ...item, title: item.title || field.title }}
               path={[...path, index]}
@@ -190,7 +186,7 @@ function ShortList({ field, label, item, items, isLocked, onChange }: ShortListP
     setText("");
   };
   const remove = (index: number) => {
-    const rest = items.filter((_, at) => at !== index);
+    const rest = items.toSpliced(index, 1);
     onChange(rest.length === 0 ? undefined : rest);
   };
 

@@ -18,7 +18,8 @@ import { GroupLabels, useLabel } from "./Labels";
 import { isEmpty, useEntered } from "./leaving";
 import { RemoveField } from "./RemoveField";
 
-export function MapField({ field, path, value, isRequired }: AnyFieldProps<"map">) {
+export function MapField(props: AnyFieldProps<"map">) {
+  const { field, path, value } = props;
   const form = useForm();
   const label = useLabel(field.title);
   const [name, setName] = useState("");
@@ -47,10 +48,8 @@ export function MapField({ field, path, value, isRequired }: AnyFieldProps<"map"
   };
   return (
     <Group
-      field={field}
-      path={path}
+      {...props}
       value={value ?? (draft.begun === null ? undefined : {})}
-      isRequired={isRequired}
       note={keys.length === 0 ? "none" : String(keys.length)}
     >
       {keys.map((key) => {

@@ -16,47 +16,25 @@ import { fieldId } from "./ids";
 import { useLabel } from "./Labels";
 import { ObjectFields } from "./ObjectFields";
 
-export function UnionField({
-  field,
-  path,
-  value,
-  isRequired,
-}: AnyFieldProps<"tagged" | "variants">) {
+export function UnionField(props: AnyFieldProps<"tagged" | "variants">) {
+  const { field, path, value } = props;
   const label = useLabel(field.title);
   const chosen = chosenVariant(field, value);
-  const select = (
-    <VariantSelect
-      field={field}
-      path={path}
-      value={value}
-      label={`${label}, ${field.shape === "tagged" ? field.tag : "type"}`}
-      isRequired={isRequired}
-    />
-  );
+  const isTagged = field.shape === "tagged";
+  const select = <VariantSelect {...props} label={`${label}, ${isTagged ? field.tag : "type"}`} />;
   if (isFlat(field)) {
     return (
-      <FieldRow field={field} path={path} value={value} isRequired={isRequired} isWide>
+      <FieldRow {...props} isWide>
         <div className="flex gap-1">
           <span className="w-2/5 shrink-0">{select}</span>
-          {chosen ? (
-            <Control
-              field={chosen.field}
-              path={path}
-              value={value}
-              label={label}
-              isRequired={isRequired}
-            />
-          ) : null}
+          {chosen ? <Control {...props} field={chosen.field} label={label} /> : null}
         </div>
       </FieldRow>
     );
   }
   return (
     <Group
-      field={field}
-      path={path}
-      value={value}
-      isRequired={isRequired}
+      {...props}
       startsOpen={value !== undefined && path.length <= 2}
       aside={<span className="w-[calc(50%-4px)] shrink-0">{select}</span>}
     >
@@ -66,7 +44,7 @@ export function UnionField({
           title={field.title}
           path={path}
           value={value}
-          tags={field.shape === "tagged" ? [field.tag] : []}
+          tags={isTagged ? [field.tag] : []}
         />
       ) : null}
     </Group>
@@ -89,7 +67,11 @@ function Inside({ chosen, title, path, value, tags }: InsideProps) {
     const isSaidBelow = presetOf(catalog, field, path, inside)?.help === field.help;
     return (
       <>
-        {isSaidBelow ? null : <TypeNote text={field.help} />}
+        {isSaidBelow || !field.help ? null : (
+          <p className="py-1 text-muted text-xs">
+            <RichText text={field.help} />
+          </p>
+        )}
         <ObjectFields field={field} path={path} value={inside} without={tags} />
       </>
     );
@@ -126,14 +108,6 @@ function Inside({ chosen, title, path, value, tags }: InsideProps) {
       ) : null}
     </>
   );
-}
-
-function TypeNote({ text }: { text: string }) {
-  return text ? (
-    <p className="py-1 text-muted text-xs">
-      <RichText text={text} />
-    </p>
-  ) : null;
 }
 
 interface VariantSelectProps extends AnyFieldProps<"tagged" | "variants"> {
