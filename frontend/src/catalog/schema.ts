@@ -13,30 +13,6 @@ export type Choices = NonNullable<JsonSchema["x-choices"]>;
 /** As the catalog marks it: an id, a metric of a node, a path through the loop, or Jinja that names nodes. */
 export type Reference = NonNullable<JsonSchema["x-reference"]>;
 
-export interface FieldFacts {
-  /** Its key in the object around it; "" for the whole. */
-  name: string;
-  title: string;
-  help: string;
-  level: string;
-  isHot: boolean;
-  isHidden: boolean;
-  isSolvable: boolean;
-  widget: string | null;
-  choosesFrom: Choices | null;
-  reference: Reference | null;
-  keyReference: Reference | null;
-  unit: string | null;
-  starter: string | null;
-  short: string | null;
-  section: string | null;
-  fallback: Json | undefined;
-  isNullable: boolean;
-  when: Record<string, Json[]> | null;
-  /** By which of its siblings it is read, and at which of their values; at any where there are none. */
-  readWhen: Record<string, Json[]> | null;
-}
-
 export interface Choice {
   value: Json;
   label: string;
@@ -54,6 +30,8 @@ export interface Property {
   field: Field;
   isRequired: boolean;
 }
+
+type FieldFacts = ReturnType<typeof readFacts>;
 
 export type Field = FieldFacts &
   (
@@ -142,14 +120,10 @@ function resolve(raw: JsonSchema, defs: Defs): { schema: JsonSchema; isNullable:
   return { schema, isNullable };
 }
 
-function readFacts(
-  raw: JsonSchema,
-  schema: JsonSchema,
-  name: string,
-  isNullable: boolean,
-): FieldFacts {
+function readFacts(raw: JsonSchema, schema: JsonSchema, name: string, isNullable: boolean) {
   const fact = <K extends keyof JsonSchema>(key: K) => raw[key] ?? schema[key];
   return {
+    /** Its key in the object around it; "" for the whole. */
     name,
     title: name === "" ? (text(schema.title) ?? "") : (text(raw.title) ?? formatName(name)),
     help: text(raw.description) ?? text(schema.description) ?? "",
@@ -168,6 +142,7 @@ function readFacts(
     fallback: raw.default ?? schema.default,
     isNullable,
     when: fact("x-when") ?? null,
+    /** By which of its siblings it is read, and at which of their values; at any where there are none. */
     readWhen: fact("x-read-when") ?? null,
   };
 }

@@ -71,20 +71,19 @@ function isAnyRunning(live: LiveRun, isMeant: (stage: string) => boolean): boole
  * @param stage the stage that gives its rows
  */
 export function useEdgeActivity(edge: string, stage: string) {
-  const label = useLive("gauges", (live) => edgeLabel(live, edge), "");
-  const isActive = useLive<boolean | null>("gauges", (live) => live.hasFlow(edge), null);
-  const isBottleneck = useLive("gauges", (live) => live.state.gauges?.bottleneck === stage, false);
-  const isEvaluation = useLive(
-    "gauges",
-    (live) => live.state.gauges?.edges?.[edge]?.evaluation ?? false,
-    false,
-  );
-  return isActive === null ? null : { label, isActive, isBottleneck, isEvaluation };
+  return useLive("gauges", (live) => activityOf(live, edge, stage), null);
 }
 
-function edgeLabel(live: LiveRun, edge: string): string {
-  const rate = live.state.gauges?.edges?.[edge]?.rows_per_second ?? null;
-  return rate === null ? "" : formatPerSecond(rate);
+function activityOf(live: LiveRun, edge: string, stage: string) {
+  const { gauges } = live.state;
+  const gauge = gauges?.edges?.[edge];
+  const rate = gauge?.rows_per_second ?? null;
+  return {
+    label: rate === null ? "" : formatPerSecond(rate),
+    isActive: live.hasFlow(edge),
+    isBottleneck: gauges?.bottleneck === stage,
+    isEvaluation: gauge?.evaluation ?? false,
+  };
 }
 
 export function useEdgeFacts(edge: string, stage: string): string {

@@ -34,18 +34,11 @@ export function useAbout() {
 function usePresetOfLoop(): { preset: string | null; isKnown: boolean } {
   const named = presetOf(useSearch());
   const name = useDocument((state) => state.document.name);
-  const { names, isPending } = usePresetNames();
-  const wanted = named ?? name;
-  return { preset: names.includes(wanted) ? wanted : null, isKnown: !isPending };
-}
-
-function usePresetNames(): { names: readonly string[]; isPending: boolean } {
-  const names = useQuery({
+  const { data: names = [], isPending } = useQuery({
     queryKey: ["presets", "names"],
     queryFn: fetchPresetNames,
     staleTime: Number.POSITIVE_INFINITY,
   });
-  return { names: names.data ?? NONE, isPending: names.isPending };
+  const wanted = named ?? name;
+  return { preset: names.includes(wanted) ? wanted : null, isKnown: !isPending };
 }
-
-const NONE: readonly string[] = [];

@@ -216,16 +216,13 @@ function useOverviewDrag(): RefObject<SVGSVGElement | null> {
       event.preventDefault();
       void zoomTo(getZoom() * 2 ** (-event.deltaY * (ZOOM_BY[event.deltaMode] ?? 0)));
     };
-    element.addEventListener("pointerdown", take);
-    element.addEventListener("pointermove", move);
-    element.addEventListener("lostpointercapture", rest);
-    element.addEventListener("wheel", turn, { passive: false });
-    return () => {
-      element.removeEventListener("pointerdown", take);
-      element.removeEventListener("pointermove", move);
-      element.removeEventListener("lostpointercapture", rest);
-      element.removeEventListener("wheel", turn);
-    };
+    const listening = new AbortController();
+    const { signal } = listening;
+    element.addEventListener("pointerdown", take, { signal });
+    element.addEventListener("pointermove", move, { signal });
+    element.addEventListener("lostpointercapture", rest, { signal });
+    element.addEventListener("wheel", turn, { signal, passive: false });
+    return () => listening.abort();
   }, [getViewport, setViewport, getZoom, zoomTo]);
   return svg;
 }

@@ -31,6 +31,35 @@ export function isAlwaysDead(plan: PlanSummary | null | undefined, key: string):
   return phases.length > 0 && phases.every((phase) => phase.dead_edges.includes(key));
 }
 
+interface LineFacts {
+  isCompact: boolean;
+  isBundle: boolean;
+  isHandle: boolean;
+  isActive: boolean;
+}
+
+/** How wide lines are, in pixels of the window: between whole cards, and between compact ones. */
+const WIDTHS: Record<EdgeKind, [number, number]> = {
+  data: [2, 1.5],
+  tie: [2, 1.5],
+  measure: [1.25, 1.1],
+  learning: [2.2, 1.8],
+};
+const BUNDLE_WIDTH = 2.4;
+const DASHES = { learning: [0.1, 5, 0.1, 4], active: [5, 6, 4, 4], handle: [6, 4, 5, 3] };
+
+function lineLook(kind: EdgeKind, { isCompact, isBundle, isHandle, isActive }: LineFacts) {
+  const isLearning = kind === "learning";
+  const width = isBundle && !isLearning ? BUNDLE_WIDTH : WIDTHS[kind][isCompact ? 1 : 0];
+  const name = isLearning ? "learning" : isActive ? "active" : isHandle ? "handle" : null;
+  const dashes = name && DASHES[name].slice(isCompact ? 2 : 0, isCompact ? 4 : 2);
+  return {
+    "--edge-width": `${width}px`,
+    "--edge-dashes":
+      dashes?.map((length) => `calc(${length}px * var(--unzoom))`).join(" ") ?? "none",
+  };
+}
+
 const LEARNING =
   "border-[color-mix(in_srgb,var(--edge-color)_35%,var(--line))] text-(--edge-color)";
 
@@ -104,14 +133,22 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
         path={route.path}
         interactionWidth={isCompact ? 14 / compact : 18}
         className="loop-edge"
-        data-kind={route.kind}
-        data-handle={portType?.handle || undefined}
+        strokeLinecap={isLearning ? "round" : undefined}
         data-selected={selected || undefined}
         data-active={live?.isActive || undefined}
         data-bottleneck={live?.isBottleneck || undefined}
         data-dead={isDead || undefined}
-        data-bundle={bundle?.length}
-        style={color as React.CSSProperties}
+        style={
+          {
+            ...color,
+            ...lineLook(route.kind, {
+              isCompact,
+              isBundle: bundle !== undefined,
+              isHandle: portType?.handle ?? false,
+              isActive: live?.isActive ?? false,
+            }),
+          } as React.CSSProperties
+        }
       />
       {hasLabel ? (
         <EdgeLabelRenderer>

@@ -12,6 +12,7 @@ import { useDetail, useDropTarget } from "@/state/canvas";
 import { useDocument, useNodeColors, useOpenLoop, useSync } from "@/state/document/context";
 import { select, useSelection } from "@/state/selection";
 import { usePlacing } from "@/state/usePlacing";
+import { classes } from "@/ui/classes";
 import { Menu, MenuItem, MenuLabel } from "@/ui/Menu";
 import { boxOf } from "../guides/useDragging";
 
@@ -46,6 +47,12 @@ export function Frames({ nodes }: { nodes: readonly Node[] }) {
   );
 }
 
+const LOOKS = {
+  rest: "border-[length:calc(1px*var(--unzoom))] border-[color-mix(in_oklab,var(--node-color)_45%,var(--line))] bg-(--node-color)/4.5",
+  entered: "border-[length:calc(2px*var(--unzoom))] border-accent bg-accent/9",
+  left: "border-[length:calc(2px*var(--unzoom))] border-accent border-dashed",
+};
+
 interface PoolFrameProps {
   frame: Frame;
   color: string;
@@ -60,8 +67,10 @@ function PoolFrame({ frame, color, aimed }: PoolFrameProps) {
   return (
     <section
       aria-label={`Pool ${pool.name}${pool.size ? `, ${pool.size}` : ""}`}
-      className="pool-frame @container pointer-events-none absolute -z-2 rounded-[14px] bg-(--node-color)/4.5 data-aimed:bg-accent/9 compact:rounded-[calc(8px*var(--unzoom))]"
-      data-aimed={aimed}
+      className={classes(
+        "pool-frame @container pointer-events-none absolute -z-2 rounded-[14px] compact:rounded-[calc(8px*var(--unzoom))]",
+        LOOKS[aimed ?? "rest"],
+      )}
       style={
         {
           "--node-color": color,
@@ -77,7 +86,7 @@ function PoolFrame({ frame, color, aimed }: PoolFrameProps) {
         trigger={
           <button
             type="button"
-            className="pool-frame-head nopan nodrag pointer-events-auto flex h-8 w-full items-center gap-2 rounded-t-[14px] px-3.5 text-left text-[12px] compact:absolute compact:top-0 compact:left-0 compact:h-[15px] compact:w-[calc(100%*var(--zoom,1))] compact:origin-top-left compact:scale-(--unzoom) compact:gap-1 compact:px-1.5 compact:text-2xs/[15px]"
+            className="nopan nodrag pointer-events-auto flex h-8 w-full items-center gap-2 rounded-t-[14px] px-3.5 text-left text-[12px] compact:absolute compact:top-0 compact:left-0 compact:h-[15px] compact:w-[calc(100%*var(--zoom,1))] compact:origin-top-left compact:scale-(--unzoom) compact:gap-1 compact:px-1.5 compact:text-2xs/[15px] hover:bg-(--node-color)/10"
           >
             <Cpu
               size={14}

@@ -45,7 +45,7 @@ export function NoteCard({ id, note }: { id: string; note: Note }) {
   return (
     <section
       aria-label={`Note: ${note.text || "empty"}`}
-      className="canvas-note nopan nodrag nowheel pointer-events-auto absolute -z-1 flex flex-col rounded-[8px] shadow-1 focus-within:z-1"
+      className="canvas-note nopan nodrag nowheel pointer-events-auto absolute -z-1 flex flex-col rounded-[8px] border border-[color-mix(in_oklab,var(--warning-mark)_35%,var(--line))] bg-[color-mix(in_oklab,var(--warning-mark)_12%,var(--surface))] shadow-1 focus-within:z-1"
       style={{
         left: left * by.x,
         top: top * by.y,
