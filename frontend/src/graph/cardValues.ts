@@ -4,7 +4,7 @@ import type { Field } from "@/catalog/schema";
 import { fieldAt } from "@/document/fieldAt";
 import { poolOf, poolPaths } from "@/document/pools";
 import type { LoopDocument } from "@/document/types";
-import { formatCount, formatWhole } from "@/lib/format";
+import { formatCount, formatName, formatWhole } from "@/lib/format";
 import { isObject, type Path, readPath } from "@/lib/paths";
 
 const ANY = "*";
@@ -184,4 +184,26 @@ function sayRate(rate: Json): string {
   return typeof rate === "number" && rate > 0 && rate < 0.01
     ? rate.toExponential().replace("e-0", "e-")
     : String(rate);
+}
+
+const MAX_WORDS = 2;
+const LONGEST = 40;
+
+const isShown = (word: Json): word is string =>
+  typeof word === "string" && word !== "" && word.length <= LONGEST;
+
+/** What stands beside the kind of a node: the values that its kind calls so, most telling first. */
+export function summaryValues(catalog: Catalog, document: LoopDocument, id: string): CardValue[] {
+  const node = document.nodes[id];
+  const found = new Map<string, CardValue>();
+  for (const path of catalog.kinds[node?.kind ?? ""]?.summary ?? []) {
+    for (const { path: at, value } of placesAt(node, path.split("."))) {
+      if (!isShown(value) || found.has(value)) continue;
+      const field = fieldAt(catalog, document, ["nodes", id, ...at]);
+      const own = field?.shape === "text" ? field : null;
+      const label = formatName(String(at[0])).toLowerCase();
+      found.set(value, { label, path: at, field: own, value, text: value });
+    }
+  }
+  return [...found.values()].slice(0, MAX_WORDS);
 }

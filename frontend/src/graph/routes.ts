@@ -88,6 +88,14 @@ type Ends = [Point, Point];
 
 type Line = Pick<Route, "path" | "points">;
 
+/** What lines run between and around; `lines` are those that are found, by their edge. */
+interface Ground {
+  boxes: ReadonlyMap<string, Box>;
+  sockets: ReadonlyMap<string, readonly Socket[]>;
+  taken: Taken;
+  lines: Map<string, Line>;
+}
+
 export interface Drawn {
   boxes: readonly Box[];
   edges: readonly RouteEdge[];
@@ -137,13 +145,11 @@ function draw(
   }
   const lines = new Map<string, Line>(kept);
 
-  routeSided(
-    loose.filter(({ kind }) => isSided(kind)),
-    byId,
-    taken,
-    lines,
-  );
-  routeTies(loose, byId, sockets, taken, lines);
+  const ground: Ground = { boxes: byId, sockets, taken, lines };
+  const ofKind = (isMeant: (kind: EdgeKind) => boolean) =>
+    loose.filter(({ kind }) => isMeant(kind));
+  routeSided(ofKind(isSided), ground);
+  routeTies(loose, ground);
   const found = loose.flatMap(({ key }) => lines.get(key) ?? []);
   const { bottom } = union([...areas, ...found.map(({ points }) => outlineOf(points))]);
   const oldTop = before.laneTop ?? Number.NEGATIVE_INFINITY;
@@ -162,8 +168,8 @@ function draw(
       while (tracks.length <= track) tracks.push([]);
       tracks[track]?.push(spanAt(lower.points, height, label));
     }
-    const learned = loose.filter(({ kind }) => kind === "learning");
-    routeLearning(learned, byId, sockets, taken, { ...measures, laneTop }, lines, tracks);
+    const learned = ofKind((kind) => kind === "learning");
+    routeLearning(learned, ground, { ...measures, laneTop }, tracks);
   }
 
   const widths = new Map(edges.map(({ key, label }) => [key, label]));
@@ -191,12 +197,7 @@ function sink(route: Route, laneTop: number, by: number): Route {
 }
 
 /** Straight curves first, so that those that go around see them. */
-function routeSided(
-  edges: readonly RouteEdge[],
-  boxes: ReadonlyMap<string, Box>,
-  taken: Taken,
-  lines: Map<string, Line>,
-): void {
+function routeSided(edges: readonly RouteEdge[], { boxes, taken, lines }: Ground): void {
   const twins = new Map<string, number>();
   const around: { edge: RouteEdge; ends: Ends }[] = [];
   for (const edge of edges) {
@@ -229,19 +230,11 @@ function endsOf(edge: RouteEdge, boxes: ReadonlyMap<string, Box>): Ends {
   ];
 }
 
-function routeTies(
-  edges: readonly RouteEdge[],
-  boxes: ReadonlyMap<string, Box>,
-  sockets: ReadonlyMap<string, readonly Socket[]>,
-  taken: Taken,
-  lines: Map<string, Line>,
-): void {
+function routeTies(edges: readonly RouteEdge[], ground: Ground): void {
+  const { taken, lines } = ground;
   for (const edge of edges) {
     if (edge.kind !== "tie") continue;
-    const [from, to] = [
-      socketAt(edge.key, edge.source, boxes, sockets, false),
-      socketAt(edge.key, edge.target, boxes, sockets, true),
-    ];
+    const [from, to] = [socketAt(edge, ground, false), socketAt(edge, ground, true)];
     if (!from || !to) continue;
     const [upper, lower] = edge.follower === edge.source ? [to, from] : [from, to];
     const isStraight =
@@ -261,15 +254,12 @@ function routeTies(
   }
 }
 
-function socketAt(
-  key: string,
-  node: string,
-  boxes: ReadonlyMap<string, Box>,
-  sockets: ReadonlyMap<string, readonly Socket[]>,
-  isTarget: boolean,
-): Point | null {
+function socketAt(edge: RouteEdge, { boxes, sockets }: Ground, isTarget: boolean): Point | null {
+  const node = isTarget ? edge.target : edge.source;
   const box = boxes.get(node);
-  const socket = sockets.get(node)?.find((one) => one.key === key && one.isTarget === isTarget);
+  const socket = sockets
+    .get(node)
+    ?.find((one) => one.key === edge.key && one.isTarget === isTarget);
   if (!box || !socket) return null;
   return [box.x + socket.x, socket.side === "top" ? box.y : box.y + box.height];
 }
@@ -277,21 +267,17 @@ function socketAt(
 /** Shorter ones run further up; two share a track only where they are apart. */
 function routeLearning(
   edges: readonly RouteEdge[],
-  boxes: ReadonlyMap<string, Box>,
-  sockets: ReadonlyMap<string, readonly Socket[]>,
-  taken: Taken,
+  ground: Ground,
   { laneTop, laneHead, track: apart }: Measures & { laneTop: number },
-  lines: Map<string, Line>,
   tracks: Span[][],
 ): void {
   const planned = edges
     .flatMap((edge) => {
-      const from = socketAt(edge.key, edge.source, boxes, sockets, false);
-      const to = socketAt(edge.key, edge.target, boxes, sockets, true);
+      const [from, to] = [socketAt(edge, ground, false), socketAt(edge, ground, true)];
       return from && to ? [{ edge, from, to }] : [];
     })
     .toSorted((a, b) => Math.abs(a.from[0] - a.to[0]) - Math.abs(b.from[0] - b.to[0]))
-    .map(({ edge, from, to }) => ({ edge, points: routeInLane(from, to, laneTop, taken) }));
+    .map(({ edge, from, to }) => ({ edge, points: routeInLane(from, to, laneTop, ground.taken) }));
   const sorted = planned
     .map((plan) => ({ ...plan, own: spanAt(plan.points, laneTop, plan.edge.label) }))
     .toSorted((a, b) => a.own.right - a.own.left - (b.own.right - b.own.left));
@@ -303,7 +289,7 @@ function routeLearning(
     tracks[index]?.push(own);
     const y = laneTop + laneHead + apart * index;
     const points = plan.points.map(([x, at]): Point => [x, at === laneTop ? y : at]);
-    lines.set(plan.edge.key, { path: roundedPath(points), points });
+    ground.lines.set(plan.edge.key, { path: roundedPath(points), points });
   }
 }
 

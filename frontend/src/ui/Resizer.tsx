@@ -20,14 +20,11 @@ export function Resizer({ label, grows, size, min, max, onResize }: ResizerProps
     const move = (moved: PointerEvent) => {
       onResize(bound(size + from - (isRow ? moved.clientY : moved.clientX)));
     };
-    const stop = () => {
-      target.removeEventListener("pointermove", move);
-      target.removeEventListener("pointerup", stop);
-      target.removeEventListener("pointercancel", stop);
-    };
-    target.addEventListener("pointermove", move);
-    target.addEventListener("pointerup", stop);
-    target.addEventListener("pointercancel", stop);
+    const dragging = new AbortController();
+    const { signal } = dragging;
+    target.addEventListener("pointermove", move, { signal });
+    target.addEventListener("pointerup", () => dragging.abort(), { signal });
+    target.addEventListener("pointercancel", () => dragging.abort(), { signal });
   };
 
   const nudge = (event: React.KeyboardEvent) => {

@@ -8,7 +8,9 @@ import { PaletteItem } from "@/features/palette/Palette";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 
-const drawn = vi.hoisted(() => ({ from: null as string | null }));
+const drawn = vi.hoisted(() => ({
+  from: null as { node: string; port: string; isOutput: boolean } | null,
+}));
 vi.mock("@/features/canvas/handles", async (original) => ({
   ...(await original<typeof import("@/features/canvas/handles")>()),
   useDrawnFrom: () => drawn.from,
@@ -23,7 +25,7 @@ afterEach(() => {
 it("an edge drawn from an output leaves an input of the same name folded", () => {
   const document = smallLoop();
   document.edges = [];
-  drawn.from = "source exact.scores";
+  drawn.from = { node: "exact", port: "scores", isOutput: true };
   const { wrapper } = insideLoop({ document });
 
   const { result } = renderHook(() => useNodePorts("exact"), { wrapper });

@@ -1,7 +1,13 @@
 import { Position } from "@xyflow/react";
 import { Ban, Flame, Hourglass, type LucideIcon } from "lucide-react";
 import { type CSSProperties, Fragment, useMemo } from "react";
-import { type CardValue, cardValues, learningText, learningValues } from "@/graph/cardValues";
+import {
+  type CardValue,
+  cardValues,
+  learningText,
+  learningValues,
+  summaryValues,
+} from "@/graph/cardValues";
 import type { Dot } from "@/graph/compact";
 import { kindOf } from "@/graph/geometry";
 import { formatBrief, formatName } from "@/lib/format";
@@ -14,7 +20,6 @@ import { NodeIcon } from "./NodeIcon";
 import { PortHandle } from "./PortHandle";
 import { paceOf } from "./pace";
 import { mainRate, stageRates } from "./stageText";
-import { summaryValues } from "./summary";
 import { useMeasured } from "./useNodePorts";
 
 const MAX_VALUES = 3;

@@ -46,18 +46,19 @@ const WIDTHS: Record<EdgeKind, [number, number]> = {
   learning: [2.2, 1.8],
 };
 const BUNDLE_WIDTH = 2.4;
-const DASHES = { learning: [0.1, 5, 0.1, 4], active: [5, 6, 4, 4], handle: [6, 4, 5, 3] };
 
-function lineLook(kind: EdgeKind, { isCompact, isBundle, isHandle, isActive }: LineFacts) {
-  const isLearning = kind === "learning";
-  const width = isBundle && !isLearning ? BUNDLE_WIDTH : WIDTHS[kind][isCompact ? 1 : 0];
-  const name = isLearning ? "learning" : isActive ? "active" : isHandle ? "handle" : null;
-  const dashes = name && DASHES[name].slice(isCompact ? 2 : 0, isCompact ? 4 : 2);
-  return {
-    "--edge-width": `${width}px`,
-    "--edge-dashes":
-      dashes?.map((length) => `calc(${length}px * var(--unzoom))`).join(" ") ?? "none",
-  };
+function lineLook(kind: EdgeKind, facts: LineFacts) {
+  const isBundle = facts.isBundle && kind !== "learning";
+  const width = isBundle ? BUNDLE_WIDTH : WIDTHS[kind][facts.isCompact ? 1 : 0];
+  return { "--edge-width": `${width}px`, "--edge-dashes": dashesOf(kind, facts) };
+}
+
+function dashesOf(kind: EdgeKind, { isCompact, isHandle, isActive }: LineFacts): string {
+  const afar = (length: number) => `calc(${length}px * var(--unzoom))`;
+  if (kind === "learning") return isCompact ? `0.1px ${afar(4)}` : "0.1px 5px";
+  if (isActive) return isCompact ? `${afar(4)} ${afar(4)}` : "5px 6px";
+  if (isHandle) return isCompact ? `${afar(5)} ${afar(3)}` : "6px 4px";
+  return "none";
 }
 
 const LEARNING =

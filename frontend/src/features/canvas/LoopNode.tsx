@@ -4,7 +4,13 @@ import { Fragment, memo, useMemo, useState } from "react";
 import type { Catalog } from "@/api/types";
 import { isLearner } from "@/document/identities";
 import type { LoopDocument } from "@/document/types";
-import { type CardValue, cardValues, learningText, learningValues } from "@/graph/cardValues";
+import {
+  type CardValue,
+  cardValues,
+  learningText,
+  learningValues,
+  summaryValues,
+} from "@/graph/cardValues";
 import type { Dot } from "@/graph/compact";
 import { foldTop, kindOf } from "@/graph/geometry";
 import type { Socket } from "@/graph/sockets";
@@ -25,7 +31,6 @@ import { NodeIcon } from "./NodeIcon";
 import { NodePort } from "./NodePort";
 import { PortFold } from "./PortFold";
 import { PortHandle } from "./PortHandle";
-import { summaryValues } from "./summary";
 import { useMeasured, useNodePorts } from "./useNodePorts";
 import type { CardData } from "./useSockets";
 

@@ -8,7 +8,7 @@ import { classes } from "@/ui/classes";
 import { KindIcon } from "@/ui/KindIcon";
 import { RichText } from "@/ui/RichText";
 import { isFirst } from "./filters";
-import { drawSketch, SKETCH_BOX, type SketchBox } from "./sketch";
+import { drawSketch, SKETCH_BOX } from "./sketch";
 
 interface PresetCardProps {
   preset: LoopPreset;
@@ -71,27 +71,21 @@ function labels({ traits }: LoopPreset): string[] {
 }
 
 function Time({ preset: { traits, runnable_here: runsHere } }: { preset: LoopPreset }) {
+  const { needs_gpus: needsGpus, hardware, seconds } = traits;
   const least = traits.is_whole ? "" : "over ";
-  if (traits.needs_gpus) {
-    return (
-      <span
-        className="flex shrink-0 items-center gap-1 text-muted text-xs leading-5"
-        title={`Estimated: ${least}${formatSeconds(traits.seconds)} on ${traits.hardware}${runsHere ? "" : "; here it can be drawn, checked and estimated"}`}
-      >
-        <Server size={13} aria-hidden="true" /> {traits.hardware}
-      </span>
-    );
-  }
+  const where = needsGpus ? hardware : "a laptop's CPU";
+  const more = needsGpus && !runsHere ? "; here it can be drawn, checked and estimated" : "";
+  const Icon = needsGpus ? Server : Laptop;
   return (
     <span
       className={classes(
         "flex shrink-0 items-center gap-1 text-xs leading-5",
-        runsHere ? "text-success" : "text-muted",
+        runsHere && !needsGpus ? "text-success" : "text-muted",
       )}
-      title={`Estimated: ${least}${formatSeconds(traits.seconds)} on a laptop's CPU`}
+      title={`Estimated: ${least}${formatSeconds(seconds)} on ${where}${more}`}
     >
-      <Laptop size={13} aria-hidden="true" /> {least}
-      {shortTime(traits.seconds)} {runsHere ? "here" : "on a CPU"}
+      <Icon size={13} aria-hidden="true" />{" "}
+      {needsGpus ? hardware : `${least}${shortTime(seconds)} ${runsHere ? "here" : "on a CPU"}`}
     </span>
   );
 }
@@ -149,36 +143,24 @@ function Drawing({ catalog, sketch }: { catalog: Catalog; sketch: Sketch }) {
           strokeLinecap="round"
         />
       ))}
-      {boxes.map((box) => (
-        <Box key={box.id} box={box} color={colors[box.id]} icon={catalog.kinds[box.kind]?.icon} />
+      {boxes.map(({ id, kind, x, y, learns }) => (
+        <g key={id} transform={`translate(${x} ${y})`} color={colors[id]}>
+          <rect
+            width={SKETCH_BOX}
+            height={SKETCH_BOX}
+            rx={8}
+            className="fill-surface stroke-current"
+            strokeOpacity={0.45}
+          />
+          {learns ? (
+            <rect x={0} y={9} width={3} height={SKETCH_BOX - 18} rx={1.5} fill="currentColor" />
+          ) : null}
+          <g transform="translate(8 8)">
+            <KindIcon name={catalog.kinds[kind]?.icon} size={18} />
+          </g>
+        </g>
       ))}
     </svg>
-  );
-}
-
-interface BoxProps {
-  box: SketchBox;
-  color: string | undefined;
-  icon: string | undefined;
-}
-
-function Box({ box, color, icon }: BoxProps) {
-  return (
-    <g transform={`translate(${box.x} ${box.y})`} color={color}>
-      <rect
-        width={SKETCH_BOX}
-        height={SKETCH_BOX}
-        rx={8}
-        className="fill-surface stroke-current"
-        strokeOpacity={0.45}
-      />
-      {box.learns ? (
-        <rect x={0} y={9} width={3} height={SKETCH_BOX - 18} rx={1.5} fill="currentColor" />
-      ) : null}
-      <g transform="translate(8 8)">
-        <KindIcon name={icon} size={18} />
-      </g>
-    </g>
   );
 }
 

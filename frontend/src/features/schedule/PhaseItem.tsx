@@ -33,13 +33,11 @@ interface PhaseItemProps {
   isLast: boolean;
 }
 
-export function PhaseItem({ phase, at, isLast }: PhaseItemProps) {
-  const progress = usePhaseProgress(typeof phase.name === "string" ? phase.name : null);
-  if (isGroup(phase)) return <PhaseGroup phase={phase} at={at} />;
-  return <PhaseCard phase={phase} at={at} isLast={isLast} progress={progress} />;
+export function PhaseItem(props: PhaseItemProps) {
+  return isGroup(props.phase) ? <PhaseGroup {...props} /> : <PhaseCard {...props} />;
 }
 
-function PhaseGroup({ phase, at }: { phase: JsonObject; at: PhasePath }) {
+function PhaseGroup({ phase, at }: PhaseItemProps) {
   const open = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
   const chosen = useSelection((state) => state.phase);
@@ -120,14 +118,8 @@ function usePhaseProgress(name: string | null): number | null {
   );
 }
 
-interface PhaseCardProps {
-  phase: JsonObject;
-  at: PhasePath;
-  isLast: boolean;
-  progress: number | null;
-}
-
-function PhaseCard({ phase, at, isLast, progress }: PhaseCardProps) {
+function PhaseCard({ phase, at, isLast }: PhaseItemProps) {
+  const progress = usePhaseProgress(typeof phase.name === "string" ? phase.name : null);
   const isReadonly = useDocument((state) => state.isReadonly);
   const chosen = useSelection((state) => state.phase);
   const isChosen = chosen?.join() === at.join();

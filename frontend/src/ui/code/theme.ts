@@ -45,6 +45,21 @@ const underline = (token: string) => ({
   textUnderlineOffset: "3px",
 });
 
+const RAISED = {
+  backgroundColor: "var(--raised)",
+  color: "var(--text)",
+  fontFamily: "var(--font-sans)",
+  fontSize: "12px",
+};
+const CONTROL = {
+  height: "24px",
+  border: "1px solid var(--line)",
+  borderRadius: "var(--radius-1)",
+  backgroundColor: "var(--surface)",
+  color: "var(--text)",
+  fontSize: "12px",
+};
+
 const THEME = EditorView.theme({
   "&": {
     height: "100%",
@@ -110,13 +125,10 @@ const THEME = EditorView.theme({
     whiteSpace: "pre-wrap",
   },
   ".cm-tooltip": {
+    ...RAISED,
     overflow: "hidden",
     border: "1px solid var(--line)",
     borderRadius: "var(--radius-2)",
-    backgroundColor: "var(--raised)",
-    color: "var(--text)",
-    fontFamily: "var(--font-sans)",
-    fontSize: "12px",
     boxShadow: "var(--shadow-2)",
   },
   ".cm-tooltip.cm-tooltip-autocomplete": { overflow: "visible" },
@@ -133,13 +145,7 @@ const THEME = EditorView.theme({
   ".cm-completionDetail": { color: "var(--muted)", fontStyle: "normal" },
   ".cm-completionInfo": { maxWidth: "280px", padding: "4px 8px", color: "var(--muted)" },
   ".cm-snippetField": { backgroundColor: mixed("focus", 18) },
-  ".cm-panels": {
-    border: "none",
-    backgroundColor: "var(--raised)",
-    color: "var(--text)",
-    fontFamily: "var(--font-sans)",
-    fontSize: "12px",
-  },
+  ".cm-panels": { ...RAISED, border: "none" },
   ".cm-panels-top": { borderBottom: "1px solid var(--line)" },
   ".cm-panels-bottom": { borderTop: "1px solid var(--line)" },
   ".cm-panel.cm-search": { padding: "4px 24px 4px 8px" },
@@ -152,24 +158,8 @@ const THEME = EditorView.theme({
     verticalAlign: "middle",
   },
   ".cm-panel.cm-search [name=close]": { color: "var(--muted)", fontSize: "16px" },
-  ".cm-textfield": {
-    height: "24px",
-    border: "1px solid var(--line)",
-    borderRadius: "var(--radius-1)",
-    backgroundColor: "var(--surface)",
-    color: "var(--text)",
-    fontSize: "12px",
-  },
-  ".cm-button": {
-    height: "24px",
-    padding: "0 8px",
-    border: "1px solid var(--line)",
-    borderRadius: "var(--radius-1)",
-    backgroundImage: "none",
-    backgroundColor: "var(--surface)",
-    color: "var(--text)",
-    fontSize: "12px",
-  },
+  ".cm-textfield": CONTROL,
+  ".cm-button": { ...CONTROL, padding: "0 8px", backgroundImage: "none" },
   ".cm-button:hover": { backgroundColor: "var(--hover)" },
   ".cm-button:active": { backgroundImage: "none", backgroundColor: "var(--pressed)" },
   ".cm-panel.cm-panel-lint ul": { fontSize: "12px" },
