@@ -108,9 +108,7 @@ export function App() {
             </DropZone>
           </Suspense>
         </CrashBoundary>
-        <DialogOnce dialog="signIn">
-          <SignInDialog />
-        </DialogOnce>
+        <DialogOnce name="signIn" of={SignInDialog} />
         <MountOnce when={isTrustAsked}>
           <TrustDialog />
         </MountOnce>

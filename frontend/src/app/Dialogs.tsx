@@ -22,18 +22,10 @@ export function Dialogs() {
   return (
     <>
       {isConflict ? <ConflictDialog /> : null}
-      <DialogOnce dialog="confirmRun">
-        <ConfirmRunDialog />
-      </DialogOnce>
-      <DialogOnce dialog="gallery">
-        <GalleryDialog />
-      </DialogOnce>
-      <DialogOnce dialog="history">
-        <HistoryDialog />
-      </DialogOnce>
-      <DialogOnce dialog="newLoop">
-        <NewLoopDialog />
-      </DialogOnce>
+      <DialogOnce name="confirmRun" of={ConfirmRunDialog} />
+      <DialogOnce name="gallery" of={GalleryDialog} />
+      <DialogOnce name="history" of={HistoryDialog} />
+      <DialogOnce name="newLoop" of={NewLoopDialog} />
       {isExplained ? <ExplainSheet /> : null}
       {isTour ? <Tour /> : null}
     </>

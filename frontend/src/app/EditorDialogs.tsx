@@ -7,23 +7,19 @@ import { Dialog } from "@/ui/Dialog";
 import { Kbd } from "@/ui/Kbd";
 import { Switch } from "@/ui/Switch";
 import { CommandPalette } from "./CommandPalette";
-import { DialogOnce, MountOnce } from "./MountOnce";
+import { MountOnce } from "./MountOnce";
 
 export function EditorDialogs({ actions }: { actions: readonly Action[] }) {
+  const open = useDialogs((state) => state.open);
   return (
     <>
-      <DialogOnce dialog="shortcuts">
+      <MountOnce when={open === "shortcuts"}>
         <ShortcutSheet actions={actions} />
-      </DialogOnce>
-      <Commands actions={actions} />
+      </MountOnce>
+      {open === "commands" ? <CommandPalette actions={actions} /> : null}
       <OnDemand />
     </>
   );
-}
-
-function Commands({ actions }: { actions: readonly Action[] }) {
-  const isOpen = useDialogs((state) => state.open === "commands");
-  return isOpen ? <CommandPalette actions={actions} /> : null;
 }
 
 const Dialogs = lazy(() => import("./Dialogs").then((module) => ({ default: module.Dialogs })));

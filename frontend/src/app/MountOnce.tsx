@@ -1,11 +1,15 @@
-import { type ReactNode, useState } from "react";
+import { type ComponentType, type ReactNode, useState } from "react";
 import { useDialogs } from "@/state/dialogs";
 
 type DialogName = Exclude<ReturnType<typeof useDialogs.getState>["open"], null>;
 
-export function DialogOnce({ dialog, children }: { dialog: DialogName; children: ReactNode }) {
-  const isOpen = useDialogs((state) => state.open === dialog);
-  return <MountOnce when={isOpen}>{children}</MountOnce>;
+export function DialogOnce({ name, of: Dialog }: { name: DialogName; of: ComponentType }) {
+  const isOpen = useDialogs((state) => state.open === name);
+  return (
+    <MountOnce when={isOpen}>
+      <Dialog />
+    </MountOnce>
+  );
 }
 
 /** What is not there before it is wanted, and stays. */

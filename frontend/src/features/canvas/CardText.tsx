@@ -2,7 +2,7 @@ import { useMemo, useState } from "react";
 import type { Json } from "@/api/types";
 import { ofOtherModes } from "@/catalog/modes";
 import type { Choice, Field } from "@/catalog/schema";
-import { type Picked, pickAt } from "@/document/picks";
+import { pickAt } from "@/document/picks";
 import type { CardValue } from "@/graph/cardValues";
 import type { Path } from "@/lib/paths";
 import { setField } from "@/state/commands/fields";
@@ -122,18 +122,26 @@ interface CardPickProps {
 
 function CardPick({ node, value, className, tabIndex }: CardPickProps) {
   const { label, path, text } = value;
-  const pick = usePick(node, path, label);
-  if (!pick) return null;
-  const { options, isOpen, choose } = pick;
+  const { catalog, store } = useOpenLoop();
+  const document = useDocument((state) => state.document);
+  const mode = useMode();
+  const visitsOf = useVisits();
+  const hidden = ofOtherModes(mode, document.nodes[node]?.kind).algorithms;
+  const picked = pickAt(catalog, document, node, path, hidden);
+  if (!picked) return null;
+  const choose = (chosen: string) => {
+    const change = { node, ...picked.write(chosen, visitsOf) };
+    store.dispatch(setField, change, { label: `Change ${label} of ${node}` });
+  };
   return (
     <Combobox
       label={`${label} of ${node}`}
       value={typeof value.value === "string" ? value.value : text}
-      options={options}
+      options={picked.options}
       look={{ className, text, tabIndex }}
       startsOpen
       onChange={choose}
-      {...(isOpen ? { onType: choose } : {})}
+      {...(picked.isOpen ? { onType: choose } : {})}
     />
   );
 }
@@ -147,23 +155,4 @@ function useIsPicked(node: string, path: Path): boolean {
     () => pickAt(catalog, store.getState().document, node, path, []) !== null,
     [catalog, store, node, data, place],
   );
-}
-
-interface NodePick extends Pick<Picked, "options" | "isOpen"> {
-  choose: (value: string) => void;
-}
-
-function usePick(node: string, path: Path, label: string): NodePick | null {
-  const { catalog, store } = useOpenLoop();
-  const document = useDocument((state) => state.document);
-  const mode = useMode();
-  const visitsOf = useVisits();
-  const hidden = ofOtherModes(mode, document.nodes[node]?.kind).algorithms;
-  const picked = pickAt(catalog, document, node, path, hidden);
-  if (!picked) return null;
-  const choose = (value: string) => {
-    const change = { node, ...picked.write(value, visitsOf) };
-    store.dispatch(setField, change, { label: `Change ${label} of ${node}` });
-  };
-  return { options: picked.options, isOpen: picked.isOpen, choose };
 }

@@ -178,80 +178,75 @@ const PAGE = 20;
 
 export function RowsView({ node }: { node: string }) {
   const [offset, setOffset] = useState(0);
-  const page = usePreviewQuery(["rows", node, offset], (yaml, signal) =>
+  const asked = usePreviewQuery(["rows", node, offset], (yaml, signal) =>
     previewRows({ what: "rows", yaml, node, offset, count: PAGE }, signal),
   );
   return (
-    <Preview asked={page} loading="Reading the rows" failed="The rows could not be read">
-      {(found) => <Page page={found} offset={offset} onOffset={setOffset} />}
-    </Preview>
-  );
-}
-
-interface PageProps {
-  page: DatasetPage;
-  offset: number;
-  onOffset: (offset: number) => void;
-}
-
-function Page({ page, offset, onOffset }: PageProps) {
-  const last = Math.min(offset + PAGE, page.total);
-  return (
-    <>
-      {page.unread.length > 0 ? (
-        <p role="status" className="shrink-0 bg-warning-soft px-4 py-1.5 text-warning text-xs">
-          The loop reads {page.unread.map((name) => `“${name}”`).join(", ")}, which these rows lack.
-          Map a column to it in the dataset’s settings.
-        </p>
-      ) : null}
-      <div className="min-h-0 flex-1 overflow-auto" role="region" aria-label="Rows" tabIndex={0}>
-        <table className="border-separate border-spacing-0 text-xs">
-          <thead className="sticky top-0 z-10 bg-surface text-left align-top">
-            <tr className="[&>th]:border-line [&>th]:border-b [&>th]:px-3 [&>th]:py-2 [&>th]:font-normal">
-              <th className="w-12 text-right text-muted">Row</th>
-              {page.columns.map((column) => (
-                <th key={column.name} className="min-w-40 max-w-96">
-                  <Column column={column} />
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {page.rows.map((row, place) => (
-              <tr
-                key={offset + place}
-                className="[&>td]:border-line [&>td]:border-b [&>td]:px-3 [&>td]:py-1.5 [&>td]:align-top"
-              >
-                <td className="tabular text-right text-muted">{offset + place + 1}</td>
-                {page.columns.map(({ name }) => (
-                  <td key={name} className="max-w-96">
-                    <div className="line-clamp-3 whitespace-pre-wrap wrap-anywhere font-mono">
-                      {cellText(row[name])}
-                    </div>
-                  </td>
+    <Preview asked={asked} loading="Reading the rows" failed="The rows could not be read">
+      {(page) => (
+        <>
+          {page.unread.length > 0 ? (
+            <p role="status" className="shrink-0 bg-warning-soft px-4 py-1.5 text-warning text-xs">
+              The loop reads {page.unread.map((name) => `“${name}”`).join(", ")}, which these rows
+              lack. Map a column to it in the dataset’s settings.
+            </p>
+          ) : null}
+          <div
+            className="min-h-0 flex-1 overflow-auto"
+            role="region"
+            aria-label="Rows"
+            tabIndex={0}
+          >
+            <table className="border-separate border-spacing-0 text-xs">
+              <thead className="sticky top-0 z-10 bg-surface text-left align-top">
+                <tr className="[&>th]:border-line [&>th]:border-b [&>th]:px-3 [&>th]:py-2 [&>th]:font-normal">
+                  <th className="w-12 text-right text-muted">Row</th>
+                  {page.columns.map((column) => (
+                    <th key={column.name} className="min-w-40 max-w-96">
+                      <Column column={column} />
+                    </th>
+                  ))}
+                </tr>
+              </thead>
+              <tbody>
+                {page.rows.map((row, place) => (
+                  <tr
+                    key={offset + place}
+                    className="[&>td]:border-line [&>td]:border-b [&>td]:px-3 [&>td]:py-1.5 [&>td]:align-top"
+                  >
+                    <td className="tabular text-right text-muted">{offset + place + 1}</td>
+                    {page.columns.map(({ name }) => (
+                      <td key={name} className="max-w-96">
+                        <div className="line-clamp-3 whitespace-pre-wrap wrap-anywhere font-mono">
+                          {cellText(row[name])}
+                        </div>
+                      </td>
+                    ))}
+                  </tr>
                 ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      <nav
-        aria-label="Pages of rows"
-        className="flex shrink-0 items-center gap-2 border-line border-t px-4 py-1.5 text-xs"
-      >
-        <span className="tabular text-muted">
-          {formatWhole(offset + 1)} to {formatWhole(last)} of {formatWhole(page.total)} rows
-        </span>
-        <span className="flex-1" />
-        <Pager
-          size="small"
-          hasPrevious={offset > 0}
-          hasNext={last < page.total}
-          onPrevious={() => onOffset(Math.max(0, offset - PAGE))}
-          onNext={() => onOffset(offset + PAGE)}
-        />
-      </nav>
-    </>
+              </tbody>
+            </table>
+          </div>
+          <nav
+            aria-label="Pages of rows"
+            className="flex shrink-0 items-center gap-2 border-line border-t px-4 py-1.5 text-xs"
+          >
+            <span className="tabular text-muted">
+              {formatWhole(offset + 1)} to {formatWhole(Math.min(offset + PAGE, page.total))} of{" "}
+              {formatWhole(page.total)} rows
+            </span>
+            <span className="flex-1" />
+            <Pager
+              size="small"
+              hasPrevious={offset > 0}
+              hasNext={offset + PAGE < page.total}
+              onPrevious={() => setOffset(Math.max(0, offset - PAGE))}
+              onNext={() => setOffset(offset + PAGE)}
+            />
+          </nav>
+        </>
+      )}
+    </Preview>
   );
 }
 
