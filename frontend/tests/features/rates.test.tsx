@@ -35,7 +35,8 @@ afterEach(cleanup);
 /** A rate stands in pieces, of which the unit gives way where there is little room. */
 function rateOf(text: string): HTMLElement {
   return screen.getByText(
-    (_, element) => element?.classList.contains("stage-rate") === true && element.textContent === text,
+    (_, element) =>
+      element?.classList.contains("stage-rate") === true && element.textContent === text,
   );
 }
 
