@@ -53,7 +53,12 @@ function ConflictDialog() {
   const { isBusy, attempt: act } = useAttempt();
   const [, navigate] = useLocation();
   if (!sync || !conflict) return null;
-
+  const openCopy = async () => navigate(`/loops/${(await sync.openCopy()).id}`);
+  const button = (label: string, choose: Parameters<typeof act>[0]) => (
+    <Button disabled={isBusy} onClick={() => void act(choose)}>
+      {label}
+    </Button>
+  );
   return (
     <Dialog
       title="This loop was changed elsewhere"
@@ -64,18 +69,9 @@ function ConflictDialog() {
       onClose={() => {}}
       footer={
         <>
-          <Button
-            disabled={isBusy}
-            onClick={() => void act(async () => navigate(`/loops/${(await sync.openCopy()).id}`))}
-          >
-            Open mine as a copy
-          </Button>
-          <Button disabled={isBusy} onClick={() => void act(() => sync.takeTheirs())}>
-            Take theirs
-          </Button>
-          <Button disabled={isBusy} onClick={() => void act(() => sync.keepMine())}>
-            Keep mine
-          </Button>
+          {button("Open mine as a copy", openCopy)}
+          {button("Take theirs", () => sync.takeTheirs())}
+          {button("Keep mine", () => sync.keepMine())}
         </>
       }
     >

@@ -106,6 +106,12 @@ function History() {
 function MoreMenu() {
   const importing = useImportDialog();
   const { exportPng } = useExport();
+  const { preset, open } = useAbout();
+  const item = (Icon: LucideIcon, label: string, onSelect: () => void, keys?: string) => (
+    <MenuItem icon={<Icon size={14} />} keys={keys} onSelect={onSelect}>
+      {label}
+    </MenuItem>
+  );
   return (
     <>
       {importing.input}
@@ -123,33 +129,15 @@ function MoreMenu() {
           </button>
         }
       >
-        <MenuItem icon={<LayoutGrid size={14} />} keys="G" onSelect={() => showDialog("gallery")}>
-          Preset gallery
-        </MenuItem>
-        <MenuItem icon={<FileUp size={14} />} onSelect={importing.ask}>
-          Import YAML or a picture…
-        </MenuItem>
-        <MenuItem icon={<ImageDown size={14} />} onSelect={() => void exportPng()}>
-          Export as a picture
-        </MenuItem>
-        <MenuItem icon={<HistoryIcon size={14} />} onSelect={() => showDialog("history")}>
-          History of this loop
-        </MenuItem>
-        <AboutItem />
+        {item(LayoutGrid, "Preset gallery", () => showDialog("gallery"), "G")}
+        {item(FileUp, "Import YAML or a picture…", importing.ask)}
+        {item(ImageDown, "Export as a picture", () => void exportPng())}
+        {item(HistoryIcon, "History of this loop", () => showDialog("history"))}
+        {preset === null ? null : item(Info, "About this loop", open)}
         <MenuSeparator />
-        <MenuItem icon={<Route size={14} />} onSelect={startTour}>
-          Tour of the page
-        </MenuItem>
-        <MenuItem
-          icon={<Search size={14} />}
-          keys={showKeys("mod+k")}
-          onSelect={() => showDialog("commands")}
-        >
-          All commands
-        </MenuItem>
-        <MenuItem icon={<Keyboard size={14} />} keys="?" onSelect={() => showDialog("shortcuts")}>
-          Keyboard shortcuts
-        </MenuItem>
+        {item(Route, "Tour of the page", startTour)}
+        {item(Search, "All commands", () => showDialog("commands"), showKeys("mod+k"))}
+        {item(Keyboard, "Keyboard shortcuts", () => showDialog("shortcuts"), "?")}
       </Menu>
     </>
   );
@@ -165,16 +153,6 @@ function AboutButton() {
       onClick={isOpen ? close : open}
       icon={<Info size={16} />}
     />
-  );
-}
-
-function AboutItem() {
-  const { preset, open } = useAbout();
-  if (preset === null) return null;
-  return (
-    <MenuItem icon={<Info size={14} />} onSelect={open}>
-      About this loop
-    </MenuItem>
   );
 }
 

@@ -44,6 +44,15 @@ export function ManyInspector() {
   });
   const { arrange } = useArrange();
   const { copy, duplicate } = useClipboard();
+  const remove = () => {
+    store.dispatch(removeItems, { nodes, edges });
+    clearSelection();
+  };
+  const button = (label: string, Icon: LucideIcon, run: () => void, look?: "danger") => (
+    <Button size="small" look={look ?? "plain"} icon={<Icon size={14} />} onClick={run}>
+      {label}
+    </Button>
+  );
   const words = [
     nodes.length > 0 ? formatPlural(nodes.length, "node") : null,
     edges.length > 0 ? formatPlural(edges.length, "connection") : null,
@@ -58,28 +67,12 @@ export function ManyInspector() {
         hasLevels={kind !== null && edges.length === 0}
       />
       <div className="flex flex-wrap items-start gap-2 px-4 py-3">
-        <Button size="small" icon={<Copy size={14} />} onClick={() => void copy(nodes)}>
-          Copy
-        </Button>
+        {button("Copy", Copy, () => void copy(nodes))}
         {isReadonly ? null : (
           <>
-            <Button size="small" icon={<Copy size={14} />} onClick={() => duplicate(nodes)}>
-              Duplicate
-            </Button>
-            <Button size="small" icon={<Network size={14} />} onClick={arrange}>
-              Arrange
-            </Button>
-            <Button
-              size="small"
-              look="danger"
-              icon={<Trash2 size={14} />}
-              onClick={() => {
-                store.dispatch(removeItems, { nodes, edges });
-                clearSelection();
-              }}
-            >
-              Delete
-            </Button>
+            {button("Duplicate", Copy, () => duplicate(nodes))}
+            {button("Arrange", Network, arrange)}
+            {button("Delete", Trash2, remove, "danger")}
           </>
         )}
       </div>

@@ -4,14 +4,12 @@ import type { Field } from "@/catalog/schema";
 import { defaultText, isLong } from "@/catalog/shapes";
 import { problemsAt } from "@/document/problems";
 import type { Suggestion } from "@/document/suggestions";
-import { joinPath } from "@/lib/paths";
 import { Combobox } from "@/ui/Combobox";
 import { WIDE_CONTROL } from "@/ui/control";
 import { Select, type SelectOption } from "@/ui/Select";
 import { Switch } from "@/ui/Switch";
 import { CodeWidget } from "./CodeWidget";
-import { useForm, type WidgetProps } from "./FormContext";
-import { fieldId } from "./ids";
+import { placeOf, useForm, type WidgetProps } from "./FormContext";
 import { JsonWidget } from "./JsonWidget";
 import { whenLeft } from "./leaving";
 import { NumberWidget } from "./NumberWidget";
@@ -24,7 +22,7 @@ interface ControlProps extends Omit<WidgetProps, "id" | "isDisabled" | "onChange
 export function Control(props: ControlProps) {
   const { path, value, isRequired, onChange } = props;
   const form = useForm();
-  const id = fieldId(form.base, path);
+  const { id } = placeOf(form, path);
   const write = onChange ?? ((next: Json | undefined) => form.write(path, next));
   // What it was when it was emptied; that it is needed is told when it is left empty.
   const [emptied, setEmptied] = useState<{ value: Json | undefined } | null>(null);
@@ -66,7 +64,7 @@ function Widget(props: WidgetProps) {
           {...props}
           field={field}
           keepsWrong={form.keepsWrong}
-          isSaid={problemsAt(form.diagnostics, joinPath([...form.base, ...path]), true).length > 0}
+          isSaid={problemsAt(form.diagnostics, placeOf(form, path).full, true).length > 0}
         />
       );
     case "flag": {

@@ -13,8 +13,7 @@ import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
 import type { AnyFieldProps } from "./AnyField";
 import { FieldProblems } from "./FieldProblems";
-import { useForm } from "./FormContext";
-import { fieldId } from "./ids";
+import { placeOf, useForm } from "./FormContext";
 import { useLabel } from "./Labels";
 import { isEmpty, useEntered } from "./leaving";
 import { ResetField } from "./RemoveField";
@@ -27,16 +26,15 @@ interface FieldRowProps extends AnyFieldProps {
 export function FieldRow(props: FieldRowProps) {
   const { field, path, value, isRequired, isWide = false, isUnread = false, children } = props;
   const form = useForm();
-  const id = fieldId(form.base, path);
+  const { full, id } = placeOf(form, path);
   const label = useLabel(field.title);
   const { isEntered, watch } = useEntered();
-  const full = joinPath([...form.base, ...path]);
   const found = problemsAt(form.diagnostics, full, true);
   const problems = isEntered && isEmpty(value) ? [] : found;
   const isSet = value !== undefined;
   const node = form.scope[0] === "nodes" ? String(form.scope[1]) : null;
   return (
-    <div {...watch} data-field={joinPath([...form.base, ...path])} className="group/field py-1">
+    <div {...watch} data-field={full} className="group/field py-1">
       <div className={classes("flex min-h-7 gap-2", isWide ? "flex-col gap-1" : "items-center")}>
         <div
           className={classes(

@@ -1,7 +1,7 @@
 import { createContext, useContext } from "react";
 import type { Diagnostic, Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
-import type { Path } from "@/lib/paths";
+import { joinPath, type Path } from "@/lib/paths";
 
 export interface FormSettings {
   level: string;
@@ -41,6 +41,12 @@ export function useForm(): FormSettings {
   const form = useContext(FormContext);
   if (form === null) throw new Error("A field belongs inside a form.");
   return form;
+}
+
+/** Where a field of the form stands in words of the diagnostics, and the id of its control. */
+export function placeOf(form: FormSettings, path: Path): { full: string; id: string } {
+  const full = joinPath([...form.base, ...path]);
+  return { full, id: `field-${full.replaceAll(/[^\w.-]/g, "_")}` };
 }
 
 export function levelRank(form: FormSettings, level: string): number {

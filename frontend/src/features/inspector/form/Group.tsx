@@ -11,7 +11,6 @@ import {
   useState,
 } from "react";
 import { problemsAt, toneOf } from "@/document/problems";
-import { joinPath } from "@/lib/paths";
 import { useCatalog } from "@/state/document/context";
 import { useSelection } from "@/state/selection";
 import { RichText } from "@/ui/RichText";
@@ -19,7 +18,7 @@ import { SeverityIcon } from "@/ui/SeverityIcon";
 import { Tooltip } from "@/ui/Tooltip";
 import type { AnyFieldProps } from "./AnyField";
 import { FieldProblems } from "./FieldProblems";
-import { useForm } from "./FormContext";
+import { placeOf, useForm } from "./FormContext";
 import { GroupLabels, useLabel } from "./Labels";
 import { ResetField } from "./RemoveField";
 
@@ -39,7 +38,7 @@ interface GroupProps extends AnyFieldProps {
 export function Group(props: GroupProps) {
   const { field, path, value, isRequired, aside, note, startsOpen, children } = props;
   const form = useForm();
-  const full = joinPath([...form.base, ...path]);
+  const { full } = placeOf(form, path);
   const label = useLabel(field.title);
   const titleId = useId();
   const titles = useMemo(() => [field.title], [field.title]);

@@ -4,16 +4,15 @@ import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { emptyValue, isSimple } from "@/catalog/shapes";
 import { problemsAt } from "@/document/problems";
-import { isObject, joinPath, type Path } from "@/lib/paths";
+import { isObject, type Path } from "@/lib/paths";
 import { WIDE_CONTROL } from "@/ui/control";
 import { IconButton } from "@/ui/IconButton";
 import { AnyField, type AnyFieldProps } from "./AnyField";
 import { Control } from "./Control";
 import { EntryForm, useDraftEntry } from "./draftEntry";
 import { FieldProblems } from "./FieldProblems";
-import { useForm } from "./FormContext";
+import { placeOf, useForm } from "./FormContext";
 import { Group } from "./Group";
-import { fieldId } from "./ids";
 import { GroupLabels, useLabel } from "./Labels";
 import { isEmpty, useEntered } from "./leaving";
 import { RemoveField } from "./RemoveField";
@@ -117,9 +116,8 @@ interface MapEntryProps {
 
 function MapEntry({ name, item, path, value, isLocked, onRemove }: MapEntryProps) {
   const form = useForm();
-  const id = fieldId(form.base, path);
+  const { full, id } = placeOf(form, path);
   const label = useLabel(name);
-  const full = joinPath([...form.base, ...path]);
   const { isEntered, watch } = useEntered();
   const isBlamed = !isEntered || !isEmpty(value);
   return (

@@ -5,13 +5,12 @@ import type { Field } from "@/catalog/schema";
 import { defaultsOf, isSimple } from "@/catalog/shapes";
 import { problemsAt } from "@/document/problems";
 import { formatName } from "@/lib/format";
-import { joinPath, type Path } from "@/lib/paths";
+import type { Path } from "@/lib/paths";
 import { useCatalog } from "@/state/document/context";
 import { RichText } from "@/ui/RichText";
 import { AnyField } from "./AnyField";
 import { FieldProblems } from "./FieldProblems";
-import { useForm } from "./FormContext";
-import { fieldId } from "./ids";
+import { placeOf, useForm } from "./FormContext";
 import { JsonWidget } from "./JsonWidget";
 import { useLabel } from "./Labels";
 import { RemoveField } from "./RemoveField";
@@ -142,19 +141,19 @@ function UnknownField({ title, path, value }: UnknownFieldProps) {
   const form = useForm();
   const label = useLabel(title);
   const isLocked = form.lockReason !== null;
-  const full = joinPath([...form.base, ...path]);
+  const { full, id } = placeOf(form, path);
   return (
     <div data-field={full} className="py-1">
       <div className="flex items-center gap-2">
         <label
-          htmlFor={fieldId(form.base, path)}
+          htmlFor={id}
           className="w-[42%] shrink-0 truncate text-error text-xs"
           title={`${title} is not a known field`}
         >
           {title}
         </label>
         <JsonWidget
-          id={fieldId(form.base, path)}
+          id={id}
           label={label}
           value={value}
           isDisabled={isLocked}

@@ -10,9 +10,8 @@ import { Select, type SelectOption } from "@/ui/Select";
 import { AnyField, type AnyFieldProps } from "./AnyField";
 import { Control } from "./Control";
 import { FieldRow } from "./FieldRow";
-import { useForm } from "./FormContext";
+import { placeOf, useForm } from "./FormContext";
 import { Group } from "./Group";
-import { fieldId } from "./ids";
 import { useLabel } from "./Labels";
 import { ObjectFields } from "./ObjectFields";
 
@@ -139,7 +138,7 @@ function VariantSelect({ field, path, value, label, isRequired }: VariantSelectP
   }
   return (
     <Select
-      id={fieldId(form.base, field.shape === "tagged" ? [...path, field.tag] : path)}
+      id={placeOf(form, field.shape === "tagged" ? [...path, field.tag] : path).id}
       label={label}
       value={chosen?.key ?? ""}
       options={options}
