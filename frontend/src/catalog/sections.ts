@@ -4,6 +4,7 @@
  */
 import type { Catalog, Json, JsonObject } from "@/api/types";
 import { isObject } from "@/lib/paths";
+import { sum } from "@/lib/statistics";
 import { presetOf, withPreset } from "./presets";
 import type { Field, Property } from "./schema";
 import { belongs, chosenVariant, defaultsOf, isRead } from "./shapes";
@@ -125,10 +126,7 @@ export function countChanges(field: Field, value: Json | undefined): number {
     const property = own.find((one) => one.name === name);
     return property ? countChanges(property.field, part) : 1;
   });
-  return Math.max(
-    counts.reduce((sum, count) => sum + count, 0),
-    field.fallback === null ? 1 : 0,
-  );
+  return Math.max(sum(counts), field.fallback === null ? 1 : 0);
 }
 
 export function inner(field: Field, value: JsonObject): readonly Property[] {

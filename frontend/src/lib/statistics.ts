@@ -1,5 +1,9 @@
+export function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
 export function mean(values: readonly number[]): number | null {
-  return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
+  return values.length === 0 ? null : sum(values) / values.length;
 }
 
 /** How many values lie in each of so many parts of what they span; at least from 0 to 1. */

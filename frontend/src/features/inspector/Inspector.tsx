@@ -263,7 +263,9 @@ function LearnPorts({ phase }: { phase: JsonObject }) {
   const form = useForm();
   const ports = useMemo(() => teachingPorts(catalog, document), [catalog, document]);
   const learn = Array.isArray(phase.learn) ? phase.learn.map(String) : [];
-  const other = learn.filter((name) => !ports.some((port) => port.name === name));
+  const other = learn
+    .filter((name) => !ports.some((port) => port.name === name))
+    .map((name) => ({ name, node: undefined, type: undefined }));
   const path = joinPath([...form.base, "learn"]);
 
   const toggle = (name: string, isOn: boolean) => {
@@ -275,34 +277,22 @@ function LearnPorts({ phase }: { phase: JsonObject }) {
       {ports.length === 0 ? (
         <p className="text-muted text-xs">No teaching port has a connection yet.</p>
       ) : null}
-      {ports.map((port) => {
-        const type = catalog.port_types[port.type];
-        const isWhole = learn.includes(port.node);
+      {[...ports, ...other].map(({ name, node, type }) => {
+        const isWhole = node !== undefined && learn.includes(node);
         return (
-          <label key={port.name} className="flex h-7 items-center gap-2 text-xs">
+          <label key={name} className="flex h-7 items-center gap-2 text-xs">
             <input
               type="checkbox"
               className="accent-(--accent)"
-              checked={isWhole || learn.includes(port.name)}
+              checked={isWhole || learn.includes(name)}
               disabled={isWhole}
-              onChange={(event) => toggle(port.name, event.target.checked)}
+              onChange={(event) => toggle(name, event.target.checked)}
             />
-            <PortMark type={type} />
-            <span className="truncate font-mono">{port.name}</span>
+            {type === undefined ? null : <PortMark type={catalog.port_types[type]} />}
+            <span className="truncate font-mono">{name}</span>
           </label>
         );
       })}
-      {other.map((name) => (
-        <label key={name} className="flex h-7 items-center gap-2 text-xs">
-          <input
-            type="checkbox"
-            className="accent-(--accent)"
-            checked
-            onChange={() => toggle(name, false)}
-          />
-          <span className="truncate font-mono">{name}</span>
-        </label>
-      ))}
       <FieldProblems problems={problemsAt(form.diagnostics, path, false)} />
     </fieldset>
   );

@@ -1,5 +1,6 @@
 import { CircleCheckBig, LoaderCircle, WifiOff } from "lucide-react";
-import { countProblems, splitProblems } from "@/document/problems";
+import type { Catalog, Diagnostic } from "@/api/types";
+import { countProblems, splitProblems, type Tone } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
 import { useOpenLoop, useSync } from "@/state/document/context";
 import { setPreferences } from "@/state/preferences";
@@ -27,39 +28,44 @@ export function CheckChip() {
 function Checked() {
   const { catalog } = useOpenLoop();
   const status = useSync((state) => state.checkStatus);
-  const isOffline = status === "offline";
   const check = useSync((state) => state.check);
-  const found = check && !isOffline ? splitProblems(catalog, check.report.diagnostics) : null;
-  const total = found && countProblems(found.faults);
-  const next = found && countProblems(found.steps);
-  const isBusy = status === "checking" && total === null;
+  const isOffline = status === "offline";
+  const result = check && !isOffline ? resultOf(catalog, check.report.diagnostics) : null;
+  const isBusy = status === "checking" && result === null;
   return (
     <>
       {isOffline ? <WifiOff size={14} aria-hidden="true" /> : null}
       {isBusy ? <LoaderCircle size={14} className="animate-spin" aria-hidden="true" /> : null}
-      {total === null ? (isBusy ? "Checking" : "Not checked") : null}
-      {total && total.error > 0 ? (
+      {result === null ? (
+        isBusy ? (
+          "Checking"
+        ) : (
+          "Not checked"
+        )
+      ) : (
         <>
-          <SeverityIcon severity="error" />{" "}
-          <span className="text-error">{formatPlural(total.error, "error")}</span>
+          {result.tone ? (
+            <SeverityIcon severity={result.tone} />
+          ) : (
+            <CircleCheckBig size={14} className="text-success-mark" aria-hidden="true" />
+          )}{" "}
+          <span className={result.tone === "error" ? "text-error" : ""}>{result.text}</span>
         </>
-      ) : next && next.error > 0 ? (
-        <>
-          <SeverityIcon severity="next step" /> Not finished
-        </>
-      ) : total && total.warning > 0 ? (
-        <>
-          <SeverityIcon severity="warning" /> {formatPlural(total.warning, "warning")}
-        </>
-      ) : next && next.warning > 0 ? (
-        <>
-          <SeverityIcon severity="next step" /> {formatPlural(next.warning, "next step")}
-        </>
-      ) : total ? (
-        <>
-          <CircleCheckBig size={14} className="text-success-mark" aria-hidden="true" /> No problems
-        </>
-      ) : null}
+      )}
     </>
   );
+}
+
+/** The worst of what a check says, errors of what is there before what is not there yet. */
+function resultOf(
+  catalog: Catalog,
+  problems: readonly Diagnostic[],
+): { tone: Tone | null; text: string } {
+  const { faults, steps } = splitProblems(catalog, problems);
+  const [total, next] = [countProblems(faults), countProblems(steps)];
+  if (total.error > 0) return { tone: "error", text: formatPlural(total.error, "error") };
+  if (next.error > 0) return { tone: "next step", text: "Not finished" };
+  if (total.warning > 0) return { tone: "warning", text: formatPlural(total.warning, "warning") };
+  if (next.warning > 0) return { tone: "next step", text: formatPlural(next.warning, "next step") };
+  return { tone: null, text: "No problems" };
 }

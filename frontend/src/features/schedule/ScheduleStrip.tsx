@@ -10,7 +10,7 @@ import { clearSelection, select, useSelection } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
 import { entryText, settingName } from "./phaseText";
-import { type Span, type Strip, type StripItem, stripOf } from "./strip";
+import { type Span, type Strip, type StripItem, stepsIn, stripOf } from "./strip";
 
 export function ScheduleStrip() {
   const { catalog } = useOpenLoop();
@@ -227,8 +227,7 @@ function pathOf(spans: readonly Span[], scale: number, hasGaps: boolean): string
 const MAX_STEPS = 60;
 
 function steps(spans: readonly Span[]): readonly Span[] {
-  const count = spans.reduce((sum, { from, to }) => sum + to - from, 0);
-  if (count > MAX_STEPS) return spans;
+  if (stepsIn(spans) > MAX_STEPS) return spans;
   return spans.flatMap(({ from, to }) =>
     Array.from({ length: to - from }, (_, at) => ({ from: from + at, to: from + at + 1 })),
   );
@@ -236,7 +235,7 @@ function steps(spans: readonly Span[]): readonly Span[] {
 
 function describe({ learners }: Strip): string {
   const words = [...learners].map(([node, spans]) => {
-    const count = spans.reduce((sum, { from, to }) => sum + to - from, 0);
+    const count = stepsIn(spans);
     return `${node} learns in ${count} ${count === 1 ? "step" : "steps"}`;
   });
   return words.length > 0 ? words.join(", ") : "Nothing learns yet";

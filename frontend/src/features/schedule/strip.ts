@@ -5,6 +5,7 @@ import { portRef } from "@/document/edges";
 import { isGroup, type PhasePath, phaseList, schedule } from "@/document/phases";
 import type { LoopDocument } from "@/document/types";
 import { isObject } from "@/lib/paths";
+import { sum } from "@/lib/statistics";
 import { phaseLength } from "./phaseText";
 
 export interface StripItem {
@@ -21,6 +22,10 @@ export interface StripItem {
 export interface Span {
   from: number;
   to: number;
+}
+
+export function stepsIn(spans: readonly Span[]): number {
+  return sum(spans.map(({ from, to }) => to - from));
 }
 
 export interface Strip {
@@ -70,7 +75,7 @@ function rhythms({ learn }: JsonObject): ReadonlyMap<string, Rhythm> {
 function guess(list: readonly JsonObject[], plan: PlanSummary | null | undefined): number {
   const known = plan?.phases.map((phase) => (phase.steps ?? 0) * phase.rounds) ?? [];
   const own = list.map((phase) => whole(phase.steps, 0));
-  const total = Math.max(known.reduce(add, 0), own.reduce(add, 0));
+  const total = Math.max(sum(known), sum(own));
   return Math.max(MIN, Math.round(total * GUESSED_SHARE));
 }
 
@@ -177,8 +182,4 @@ function append(learners: Map<string, Span[]>, node: string, spans: readonly Spa
 
 function whole(value: unknown, otherwise: number): number {
   return typeof value === "number" && Number.isInteger(value) && value > 0 ? value : otherwise;
-}
-
-function add(sum: number, one: number): number {
-  return sum + one;
 }

@@ -4,6 +4,7 @@ import type { Field } from "@/catalog/schema";
 import { defaultText, isLong } from "@/catalog/shapes";
 import { problemsAt } from "@/document/problems";
 import type { Suggestion } from "@/document/suggestions";
+import { sum } from "@/lib/statistics";
 import { Combobox } from "@/ui/Combobox";
 import { WIDE_CONTROL } from "@/ui/control";
 import { Select, type SelectOption } from "@/ui/Select";
@@ -190,8 +191,7 @@ function TextWidget(props: WidgetProps) {
 const LETTERS_A_ROW = 44;
 
 function rowsOf(text: string): number {
-  const rows = text.split("\n").map((line) => Math.ceil(Math.max(1, line.length) / LETTERS_A_ROW));
-  return rows.reduce((all, count) => all + count, 0);
+  return sum(text.split("\n").map((line) => Math.ceil(Math.max(1, line.length) / LETTERS_A_ROW)));
 }
 
 interface SelectWidgetProps extends WidgetProps {

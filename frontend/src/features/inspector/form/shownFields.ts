@@ -5,6 +5,7 @@ import { countChanges } from "@/catalog/sections";
 import { belongs, chosenVariant, defaultsOf, isRead } from "@/catalog/shapes";
 import { problemsAt } from "@/document/problems";
 import { isObject, joinPath, type Path } from "@/lib/paths";
+import { sum } from "@/lib/statistics";
 import { type FormSettings, levelRank } from "./FormContext";
 
 export type ObjectField = Extract<Field, { shape: "object" }>;
@@ -83,8 +84,4 @@ function itemOf(field: Field, value: readonly Json[]): Field | null {
   if (field.shape === "list") return field.item();
   const variant = chosenVariant(field, value as Json);
   return variant?.field.shape === "list" ? variant.field.item() : null;
-}
-
-function sum(counts: readonly number[]): number {
-  return counts.reduce((all, count) => all + count, 0);
 }
