@@ -43,6 +43,7 @@ const COMPARABLE: Record<string, readonly string[]> = {
   "features/inspector/form/": ["code", "json", "regex", "select", "text"],
   "features/samples/SampleTable.tsx": ["best"],
   "features/timeline/TimelinePanel.tsx": ["all"],
+  "graph/cardValues.ts": ["text"],
   "graph/edgeKinds.ts": ["learn"],
   "graph/layout.ts": ["learn"],
   "lib/paths.ts": ["set"],
