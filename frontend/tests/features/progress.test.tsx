@@ -1,10 +1,11 @@
 // @vitest-environment jsdom
-import { act, cleanup, render, screen } from "@testing-library/react";
+import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { RunProgress } from "@/features/runs/live/RunProgress";
 import { LiveRun } from "@/live/LiveRun";
+import { useSelection } from "@/state/selection";
 import { insideLoop } from "../fixtures/open";
-import { aRun, someGauges } from "../fixtures/runs";
+import { aRun, aStage, someGauges } from "../fixtures/runs";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => {
@@ -86,4 +87,18 @@ describe("times of a run", () => {
 
     expect(screen.getByTitle("From its start to its end").textContent).toBe("12 min 43 s in all");
   });
+});
+
+it("the field that sets the pace is shown where no value of it is known to help", () => {
+  const live = new LiveRun("r");
+  live.setRun(aRun({ state: "running", step: 3 }));
+  const stages = { "exact.score": aStage({ share: 0.9 }) };
+  live.applyGauges(someGauges({ bottleneck: "exact.score", step_seconds: 2, stages }));
+  render(<RunProgress />, { wrapper: insideLoop({ live }).wrapper });
+
+  fireEvent.click(screen.getByRole("button", { name: "Check the reward" }));
+
+  const { nodes, focus } = useSelection.getState();
+  expect(nodes).toEqual(["exact"]);
+  expect(focus).toMatchObject({ node: "exact", field: "source" });
 });
