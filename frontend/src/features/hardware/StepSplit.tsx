@@ -51,9 +51,7 @@ export function StepSplit({ time, before, unfit = null }: StepSplitProps) {
         )}
         <Gain seconds={gain} />
         <span className="flex-1" />
-        <span className="flex min-w-0 max-lg:hidden">
-          <LimitChip phase={phase} />
-        </span>
+        <LimitChip phase={phase} className="max-lg:hidden" />
       </div>
       <div className="flex h-2.5 w-full gap-px overflow-hidden rounded-1" aria-hidden="true">
         {shares.map(({ stage, seconds }) => (
@@ -71,13 +69,13 @@ export function StepSplit({ time, before, unfit = null }: StepSplitProps) {
 }
 
 /** The stage that is predicted to limit a phase. */
-export function LimitChip({ phase }: { phase: PhaseEstimate }) {
+export function LimitChip({ phase, className = "" }: { phase: PhaseEstimate; className?: string }) {
   const limit = limitOf(phase);
   if (!limit) return null;
   const share = formatShare(limit.share);
   return (
     <span
-      className="flex min-w-0 items-center gap-1 rounded-full bg-warning-soft px-2 py-0.5 text-warning text-xs"
+      className={`flex min-w-0 items-center gap-1 rounded-full bg-warning-soft px-2 py-0.5 text-warning text-xs ${className}`}
       title={`${limit.stage} takes ${share} of a step: it is predicted to limit the loop`}
     >
       <Flame size={12} className="shrink-0" aria-hidden="true" />
