@@ -210,12 +210,16 @@ def extra_of(module: str) -> str | None:
     """The extra that installs a module; None if no extra does."""
     if module in dict(LIBRARIES):
         return dict(LIBRARIES)[module]
-    try:
-        demands = requires("coloop") or []
-    except PackageNotFoundError:
-        return None
-    for demand in demands:
-        match = re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", demand)
+    for requirement in requirements():
+        match = re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", requirement)
         if match and match[1].replace("-", "_").lower() == module and match[2] != "all":
             return match[2]
     return None
+
+
+def requirements() -> list[str]:
+    """What coloop's own metadata requires, extras included; empty if it is not installed."""
+    try:
+        return requires("coloop") or []
+    except PackageNotFoundError:
+        return []

@@ -7,18 +7,19 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from coloop.cli.app import Json
-from coloop.cli.output import complain, console, print_json, table_of
+from coloop.cli.output import console, fail, print_json, table_of
 from coloop.errors import PresetNotFound
 from coloop.spec import presets
 from coloop.spec.base import NAME_PATTERN
 from coloop.spec.data import FileSource
 from coloop.spec.diagnostics import Change
+from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse, patch
 from coloop.spec.modes import MODES, ModeName
 from coloop.spec.nodes import DatasetNode
@@ -53,7 +54,7 @@ def new_command(
         _list_modes(as_json=as_json)
         return
     if mode is not None and preset is not None:
-        _refuse("give --mode or --preset, not both: a preset already has a mode")
+        fail("give --mode or --preset, not both: a preset already has a mode", NOT_FOUND)
     name, out = _name_and_file(name, out)
     text = _text(mode, preset)
     if name is not None:
@@ -61,7 +62,7 @@ def new_command(
     if out == STDOUT:
         sys.stdout.write(text)
         return
-    target = _target(out, name or _name_of(text))
+    target = _target(out, name or _spec_of(text).name)
     instead = "choose another file or give --force"
     _write(text, target, preset, force=force, instead=instead)
     shown = escape(str(target))
@@ -92,7 +93,8 @@ def _name_and_file(name: str | None, out: Path | None) -> tuple[str | None, Path
     if given is not None and given.suffix.lower() in SUFFIXES:
         name, out = given.stem, out or given
     if name is not None and re.match(NAME_PATTERN, name) is None:
-        _refuse(f"{name!r} is not a valid loop name; use letters, digits, `.`, `_` and `-`")
+        rule = "use letters, digits, `.`, `_` and `-`"
+        fail(f"{name!r} is not a valid loop name; {rule}", NOT_FOUND)
     return name, out
 
 
@@ -102,7 +104,7 @@ def _text(mode: str | None, preset: str | None) -> str:
     known_mode = mode_named(mode or "online")
     if known_mode is None:
         known = ", ".join(name.replace("_", "-") for name in MODES)
-        _refuse(f"there is no mode {mode!r}; choose one of {known}")
+        fail(f"there is no mode {mode!r}; choose one of {known}", NOT_FOUND)
     return presets.load_new_text(known_mode)
 
 
@@ -110,13 +112,13 @@ def _preset_text(name: str) -> str:
     try:
         return presets.load_loop_text(name)
     except PresetNotFound as missing:
-        _refuse(f"{missing}; `coloop presets` lists them")
+        fail(f"{missing}; `coloop presets` lists them", NOT_FOUND)
 
 
-def _name_of(text: str) -> str:
+def _spec_of(text: str) -> LoopSpec:
     spec = parse(text).spec
     assert spec is not None, "presets parse"
-    return spec.name
+    return spec
 
 
 def _target(out: Path | None, name: str) -> Path:
@@ -138,9 +140,9 @@ def _write(
         with target.open("w" if force else "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        _refuse(f"{target} exists; {instead}", EXISTS)
+        fail(f"{target} exists; {instead}", EXISTS)
     except OSError as error:
-        _refuse(f"{target} cannot be written: {error.strerror or error}", EXISTS)
+        fail(f"{target} cannot be written: {error.strerror or error}", EXISTS)
     console().print(f"wrote {escape(str(target))}")
     if preset is not None:
         _copy_data_files(presets.load_loop(preset).path, text, target)
@@ -148,9 +150,7 @@ def _write(
 
 def _copy_data_files(source: Path, text: str, target: Path) -> None:
     """Copy the data files of a preset to the new loop; existing files stay."""
-    spec = parse(text).spec
-    assert spec is not None, "presets parse"
-    for node in spec.nodes.values():
+    for node in _spec_of(text).nodes.values():
         if not isinstance(node, DatasetNode) or not isinstance(node.source, FileSource):
             continue
         theirs, ours = source.parent / node.source.path, target.parent / node.source.path
@@ -158,11 +158,6 @@ def _copy_data_files(source: Path, text: str, target: Path) -> None:
             ours.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(theirs, ours)
             console().print(f"wrote {escape(str(ours))}")
-
-
-def _refuse(message: str, code: int = NOT_FOUND) -> NoReturn:
-    complain(message)
-    raise typer.Exit(code)
 
 
 presets_app = typer.Typer(

@@ -16,7 +16,7 @@ import typer
 from rich.markup import escape
 
 from coloop.cli.app import Json, Settings, Spec
-from coloop.cli.output import complain, console, count, print_diagnostics, print_json, print_refusal
+from coloop.cli.output import console, count, fail, print_diagnostics, print_json, print_refusal
 from coloop.errors import PresetNotFound, SpecProblem, SpecUnreadable
 from coloop.plan.cost import Explanation, explain
 from coloop.plan.run_check import RunCheck, check_run
@@ -188,8 +188,7 @@ def _checked(
     try:
         return check(spec, settings or (), strict=strict)
     except SpecUnreadable as unreadable:
-        complain(str(unreadable))
-        raise typer.Exit(UNREADABLE) from None
+        fail(str(unreadable), UNREADABLE)
     except SpecProblem as problem:
         code = print_refusal(str(problem), problem.diagnostics, as_json=as_json)
         raise typer.Exit(code) from None

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from packaging.specifiers import SpecifierSet
 from rich.markup import escape
 from rich.table import Table
 
-from coloop.cli.app import LIBRARIES, Json
+from coloop.cli.app import LIBRARIES, Json, requirements
 from coloop.cli.output import console, gib, print_json
 from coloop.errors import SettingInvalid
 from coloop.plan.settings.machine import WIDTH_OF_THREAD
@@ -137,14 +137,10 @@ def _version_of(module: str) -> str | None:
 
 def _required_version(module: str) -> str | None:
     """The version bounds in coloop's own metadata."""
-    try:
-        demands = requires("coloop") or []
-    except PackageNotFoundError:
-        return None
-    for demand in demands:
-        name = re.match(r"[A-Za-z0-9._-]+", demand)
+    for requirement in requirements():
+        name = re.match(r"[A-Za-z0-9._-]+", requirement)
         if name and name[0].lower() == module:
-            bounds = re.search(r"[<>=!~][^;]*", demand)
+            bounds = re.search(r"[<>=!~][^;]*", requirement)
             return bounds[0].strip() if bounds else None
     return None
 

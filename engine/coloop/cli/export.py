@@ -38,22 +38,21 @@ def export_command(
     """Export the trained weights of a node as a model in Hugging Face format. Adapters are merged,
     and also saved separately beside it."""
     console = Console(soft_wrap=True)
+    folder = run_folder(console, run, runs_dir)
     try:
-        console.print(f"written: {_export(run, node, out, at, runs_dir)}")
+        _export(folder, node, out, at)
+        console.print(f"written: {out}")
     except ColoopError as error:
         console.print(str(error))
         raise typer.Exit(1) from None
 
 
-def _export(run: str, node: str, out: Path, at: str, runs_dir: Path) -> Path:
+def _export(folder: Path, node: str, out: Path, at: str) -> None:
     from coloop.data.files.marks import Marks
     from coloop.runtime.checkpoints.checkpoint import list_checkpoints
     from coloop.spec.groups import owner_of
     from coloop.spec.io import parse
 
-    folder = run_folder(run, runs_dir)
-    if folder is None:
-        raise ColoopError(f"run {run!r} not found, neither as a folder nor in {runs_dir}")
     checkpoints = [
         checkpoint
         for checkpoint in list_checkpoints(folder / "checkpoints")
@@ -78,7 +77,6 @@ def _export(run: str, node: str, out: Path, at: str, runs_dir: Path) -> Path:
     if out.exists():
         raise ColoopError(f"{out} already exists; choose another folder")
     export_model(checkpoint.path / owner, out)
-    return out
 
 
 def export_model(folder: Path, out: Path) -> None:

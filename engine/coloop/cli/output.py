@@ -3,8 +3,9 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
+import typer
 from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
@@ -40,6 +41,12 @@ def complain(message: str) -> None:
     """Print an error as one line to standard error."""
     line = " ".join(message.split())
     console(stderr=True).print(f"[bold red]error[/]: {escape(line)}")
+
+
+def fail(message: str, exit_code: int) -> NoReturn:
+    """Print an error as one line to standard error, and end the program."""
+    complain(message)
+    raise typer.Exit(exit_code)
 
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic], *, stderr: bool = False) -> None:

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated, NoReturn
 
 import typer
@@ -23,15 +22,10 @@ from coloop.cli.app import RunsDir, Settings
 from coloop.cli.check import Source, read_source, with_settings
 from coloop.cli.output import print_diagnostics
 from coloop.cli.watch import RunDisplay, print_event
-from coloop.errors import (
-    ColoopError,
-    PlanRefused,
-    RunBusy,
-    SpecProblem,
-    SpecUnreadable,
-)
+from coloop.errors import ColoopError, PlanRefused, RunBusy, SpecProblem, SpecUnreadable
 from coloop.plan.run_check import check_run, check_runs
-from coloop.runtime.checkpoints.run_folder import new_run_id, read_base_folder
+from coloop.runtime.checkpoints.run_folder import RunRequest, new_run_id, read_base_folder
+from coloop.runtime.run_files.recorder import Sink, print_marked
 from coloop.runtime.run_files.run_lock import busy_words, patient_holder
 from coloop.sandbox.inside.kernel import keep_private
 from coloop.spec.diagnostics import Diagnostic
@@ -99,87 +93,51 @@ def run_command(
         checked, warnings = _checked(loop, force=force)
         if warnings and not as_json:
             print_diagnostics(warnings, stderr=True)
-        if address is not None and address.startswith("http"):
-            if resume is not None:
-                raise ColoopError(
-                    "--resume needs the run folder on this machine; it cannot be submitted as a job"
-                )
-            return _submit(
-                console, loop, checked, address, runs_dir, run_id, force=force, as_json=as_json
-            )
-        return _run(
-            console,
-            loop,
-            checked,
-            warnings,
+        request = RunRequest(
+            spec=checked,
+            text=loop.text,
+            root=loop.root,
             runs_dir=runs_dir,
             run_id=run_id,
-            folder=folder,
+            resume=folder,
             checkpoint=checkpoint,
-            is_local=local,
+            cluster="local" if local else "ray",
             address=address,
+            warnings=warnings,
             threads=threads,
-            as_json=as_json,
+            ends_process=True,
         )
+        if address is not None and address.startswith("http"):
+            return _submit(console, loop, request, address, force=force, as_json=as_json)
+        return _run(console, request, as_json=as_json)
     except ColoopError as error:
         _refuse(console, error, as_json)
 
 
-def _run(
-    console: Console,
-    loop: Source,
-    spec: LoopSpec,
-    warnings: list[Diagnostic],
-    *,
-    runs_dir: Path,
-    run_id: str | None,
-    folder: Path | None,
-    checkpoint: int | None,
-    is_local: bool,
-    address: str | None,
-    threads: int | None,
-    as_json: bool,
-) -> int:
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads or 1) if is_local else "1")
+def _run(console: Console, request: RunRequest, *, as_json: bool) -> int:
+    threads = request.threads if request.cluster == "local" else None
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads or 1))
     with collecting.not_while_loading():
-        from coloop.runtime.checkpoints.run_folder import RunRequest
-        from coloop.runtime.run_files.recorder import Sink, print_marked
         from coloop.runtime.start import run
 
     display = RunDisplay(console)
-    cluster = "local" if is_local else "ray"
     waiting = Waiting(
         lambda line: console.print(line, highlight=False, markup=False),
-        lambda: awaited(cluster, address),
+        lambda: awaited(request.cluster, request.address),
     )
     shown: Sink = print_event if as_json else display.take
     sinks = [waiting.take, print_marked if os.environ.get(MARKED_LINES) else shown]
-    request = RunRequest(
-        spec=spec,
-        text=loop.text,
-        root=loop.root,
-        runs_dir=runs_dir,
-        run_id=run_id,
-        resume=folder,
-        checkpoint=checkpoint,
-        cluster="local" if is_local else "ray",
-        address=address,
-        sinks=sinks,
-        warnings=warnings,
-        threads=threads,
-        ends_process=True,
-    )
     try:
         with display, waiting:
-            result = run(request)
+            result = run(replace(request, sinks=sinks))
     except KeyboardInterrupt:
         console.print(
             "stopped immediately; `coloop run --resume` continues from the last checkpoint"
         )
         return EXIT["stopped"]
-    if result.error is not None and not display.has_ended and not as_json:
-        console.print(f"[red]{escape(result.error.message)}[/]", highlight=False)
     if not as_json:
+        if result.error is not None and not display.has_ended:
+            console.print(f"[red]{escape(result.error.message)}[/]", highlight=False)
         console.print(f"run folder: {result.folder}", highlight=False)
     return EXIT[result.state.value]
 
@@ -187,24 +145,26 @@ def _run(
 def _submit(
     console: Console,
     loop: Source,
-    spec: LoopSpec,
+    request: RunRequest,
     address: str,
-    runs_dir: Path,
-    run_id: str | None,
     *,
     force: bool,
     as_json: bool,
 ) -> int:
     from coloop.cli.submit import submit
 
-    if refusals := check_runs(spec):
+    if request.resume is not None:
+        raise ColoopError(
+            "--resume needs the run folder on this machine; it cannot be submitted as a job"
+        )
+    if refusals := check_runs(request.spec):
         raise PlanRefused(refusals[0].message, refusals)
     return submit(
         console,
         loop,
         address,
-        runs_dir=runs_dir,
-        run_id=run_id or new_run_id(spec.name),
+        runs_dir=request.runs_dir,
+        run_id=request.run_id or new_run_id(request.spec.name),
         force=force,
         as_json=as_json,
     )
@@ -320,12 +280,7 @@ class Waiting:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._has_begun.set()
         self._thread.join()
 

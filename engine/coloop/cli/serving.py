@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from coloop.cli.output import complain, console
+from coloop.cli.output import complain, console, fail
 from coloop.errors import SettingInvalid
 from coloop.workers import collecting
 
@@ -54,8 +54,7 @@ def serve_command(
 def _need(what: str, *modules: str) -> None:
     for module in modules:
         if find_spec(module) is None:
-            complain(f"{what} needs `{module}`: pip install 'coloop[server]'")
-            raise typer.Exit(FAILED)
+            fail(f"{what} needs `{module}`: pip install 'coloop[server]'", FAILED)
 
 
 # Secret settings from files: `coloop_token` in COLOOP_SECRETS_DIR sets COLOOP_TOKEN.

@@ -179,10 +179,20 @@ def _duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-def run_folder(run: str, runs_dir: Path, files: Iterable[str] = ("spec.yaml",)) -> Path | None:
-    """The folder of a run, given as an id or as a folder, that has one of these files."""
-    folders = (Path(run), runs_dir / run)
-    return next((f for f in folders if any((f / name).exists() for name in files)), None)
+def run_folder(
+    console: Console,
+    run: str,
+    runs_dir: Path,
+    files: Iterable[str] = ("spec.yaml",),
+    exit_code: int = 1,
+) -> Path:
+    """The folder of a run, given as an id or as a folder, that has one of these files; without one
+    the program ends."""
+    for folder in (Path(run), runs_dir / run):
+        if any((folder / name).exists() for name in files):
+            return folder
+    console.print(f"run {run!r} not found, neither as a folder nor in {runs_dir}")
+    raise typer.Exit(exit_code)
 
 
 runs_app = typer.Typer(
@@ -197,10 +207,8 @@ def _check_run(run: Run, runs_dir: RunsDir = Path("runs"), as_json: Json = False
     from coloop.runtime.checkpoints.checkup import check_run
 
     console = Console(soft_wrap=True, stderr=as_json)
-    folder = run_folder(run, runs_dir, ("spec.yaml", "events.jsonl", "checkpoints"))
-    if folder is None:
-        console.print(f"run {run!r} not found, neither as a folder nor in {runs_dir}")
-        raise typer.Exit(2)
+    files = ("spec.yaml", "events.jsonl", "checkpoints")
+    folder = run_folder(console, run, runs_dir, files, exit_code=2)
     findings = list(check_run(folder))
     is_intact = not any(finding.level == "damaged" for finding in findings)
     if as_json:
@@ -221,10 +229,7 @@ CHECK_SECONDS = 5.0
 def watch_command(run: Run, runs_dir: RunsDir = Path("runs")) -> None:
     """Follow a run from its start until it ends."""
     console = Console(soft_wrap=True)
-    folder = run_folder(run, runs_dir)
-    if folder is None:
-        console.print(f"run {run!r} not found, neither as a folder nor in {runs_dir}")
-        raise typer.Exit(1)
+    folder = run_folder(console, run, runs_dir)
     with RunDisplay(console) as display:
         follow_run(folder, display.take)
 

@@ -12,14 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict
-
 from coloop.errors import PresetNotFound
 from coloop.plan.cost import Explanation
 from coloop.plan.cost import explain as explain_estimate
 from coloop.spec import presets
 from coloop.spec.algorithm import node_algorithms
 from coloop.spec.algorithms.registry import title_of
+from coloop.spec.base import FrozenRecord
 from coloop.spec.catalog_texts import KIND_TEXTS
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
@@ -43,23 +42,19 @@ from coloop.spec.text.reader import data_of
 Number = TypeVar("Number", int, float)
 
 
-class Value(BaseModel):
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
-
-
-class AboutNode(Value):
+class AboutNode(FrozenRecord):
     node: str
     kind: str
     does: str
 
 
-class AboutCurve(Value):
+class AboutCurve(FrozenRecord):
     metric: str
     """`node.metric`."""
     expect: str
 
 
-class Cost(Value):
+class Cost(FrozenRecord):
     """What the estimator says; the loop's own hardware counts."""
 
     hardware: str
@@ -78,7 +73,7 @@ class Cost(Value):
     """Of the fullest GPU, or of the machine where there is none; None: not known."""
 
 
-class About(Value):
+class About(FrozenRecord):
     name: str
     title: str
     lesson: str
@@ -93,7 +88,7 @@ class About(Value):
     """The paper that it follows."""
 
 
-class Traits(Value):
+class Traits(FrozenRecord):
     """What the gallery sorts and filters by."""
 
     lesson: str

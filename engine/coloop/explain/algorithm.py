@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
 from coloop.explain.formulas import pair_formulas, reward_formulas, supervised_formulas
 from coloop.explain.maths import Formula, MathElement, to_mathml, to_text
@@ -23,14 +23,13 @@ from coloop.spec.algorithm import (
 from coloop.spec.algorithm import ResolvedPreference as Preference
 from coloop.spec.algorithm import ResolvedRewards as Rewards
 from coloop.spec.algorithms.registry import ALGORITHMS, texts_of, title_of
+from coloop.spec.base import FrozenRecord
 from coloop.spec.catalog_types import Better
 from coloop.spec.metrics import METRICS, OTHERWISE, OTHERWISE_WITHOUT_SCORES
 
 
-class Curve(BaseModel):
+class Curve(FrozenRecord):
     """One number over the steps of a run."""
-
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
     metric: str
     title: str
@@ -119,10 +118,8 @@ def _of_pairs(settings: Preference) -> Iterator[str]:
 ANY_ALGORITHM: TypeAdapter[Algorithm] = TypeAdapter(Algorithm)
 
 
-class FormulaText(BaseModel):
+class FormulaText(FrozenRecord):
     """One step of what is computed."""
-
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
     name: str
     text: str
@@ -133,10 +130,8 @@ class FormulaText(BaseModel):
     """Fields of the algorithm from which its numbers are."""
 
 
-class AlgorithmHelp(BaseModel):
+class AlgorithmHelp(FrozenRecord):
     """What an algorithm is and computes, as it is set."""
-
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
     name: str
     title: str

@@ -13,10 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
 from ruamel.yaml import YAML
 
 from coloop.runtime.health.symptoms import BY_CODE
+from coloop.spec.base import FrozenRecord
 from coloop.spec.changes import apply_change, as_edge, locate
 from coloop.spec.diagnostics import CODES, Change, closest
 from coloop.spec.documents import join_path, look_along, split_path
@@ -28,10 +28,8 @@ OTHER_FAMILIES = "failures"
 """The file of the families that have none of their own."""
 
 
-class Repeated(BaseModel):
+class Repeated(FrozenRecord, extra="forbid"):
     """A text that is too long to be written out."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     before: str = ""
     repeat: str
@@ -49,10 +47,8 @@ class Repeated(BaseModel):
         return f"{self.before}{self.repeat}\n# ... {self.times} times"
 
 
-class Page(BaseModel):
+class Page(FrozenRecord, extra="forbid"):
     """What is written of one code; how its example is made up is for `examples`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: str = ""
     """Empty: what `CODES` says."""
@@ -171,10 +167,8 @@ def touched_edges(edits: Iterable[Edit]) -> tuple[str, ...]:
 WITHOUT = "# the loop without them"
 
 
-class Example(BaseModel):
+class Example(FrozenRecord):
     """The two sides, as a person reads them."""
-
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
     language: Literal["yaml", "readings"]
     """`readings` are numbers of a run, a line each."""
@@ -256,10 +250,8 @@ def _numbers(readings: Any) -> str:
     return "\n".join(f"{name} {value:g}" for name, value in readings.items())
 
 
-class Explanation(BaseModel):
+class Explanation(FrozenRecord):
     """What a code means, why it matters and what to do."""
-
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
     code: str
     title: str
@@ -274,10 +266,8 @@ class Explanation(BaseModel):
     """A paper or a manual."""
 
 
-class CodeEntry(BaseModel):
+class CodeEntry(FrozenRecord):
     """One code of the list."""
-
-    model_config = ConfigDict(frozen=True)
 
     code: str
     title: str

@@ -11,7 +11,9 @@ import html
 import re
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from coloop.spec.base import FrozenRecord
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -35,10 +37,8 @@ Tag = Literal[
 ]
 
 
-class MathElement(BaseModel):
+class MathElement(FrozenRecord):
     """One element of MathML; a leaf has a text, a branch has children."""
-
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
     tag: Tag
     text: str = ""

@@ -317,24 +317,12 @@ class ValueLoss(Section):
     weight: Weight = 1.0
 
 
-PairsAlgorithm = Annotated[
-    PreferenceAlgorithm | BradleyTerry | LabelCrossEntropy, Field(discriminator="name")
-]
+_Pairs = PreferenceAlgorithm | BradleyTerry | LabelCrossEntropy
+_Labels = Regression | Outcome | ImplicitPrm | LabelCrossEntropy
+PairsAlgorithm = Annotated[_Pairs, Field(discriminator="name")]
 ScorerPairs = Annotated[BradleyTerry | LabelCrossEntropy, Field(discriminator="name")]
-LabelsAlgorithm = Annotated[
-    Regression | Outcome | ImplicitPrm | LabelCrossEntropy, Field(discriminator="name")
-]
-Algorithm = (
-    RewardsAlgorithm
-    | PreferenceAlgorithm
-    | BradleyTerry
-    | LabelCrossEntropy
-    | Regression
-    | Outcome
-    | ImplicitPrm
-    | Sft
-    | ValueLoss
-)
+LabelsAlgorithm = Annotated[_Labels, Field(discriminator="name")]
+Algorithm = RewardsAlgorithm | _Pairs | _Labels | Sft | ValueLoss
 
 
 class ActorAlgorithms(Section, title="one for each port"):
@@ -394,23 +382,9 @@ _ShortOrByPort = Annotated[
 ]
 
 ActorAlgorithm = _ShortOrByPort[RewardsAlgorithm | Sft | PreferenceAlgorithm, ActorAlgorithms]
-CriticAlgorithm = _ShortOrByPort[
-    ValueLoss | Regression | Outcome | ImplicitPrm | LabelCrossEntropy, CriticAlgorithms
-]
-RewardAlgorithm = _ShortOrByPort[
-    BradleyTerry | LabelCrossEntropy | Regression | Outcome | ImplicitPrm, RewardAlgorithms
-]
-VerifierAlgorithm = _ShortOrByPort[
-    RewardsAlgorithm
-    | Sft
-    | PreferenceAlgorithm
-    | BradleyTerry
-    | LabelCrossEntropy
-    | Regression
-    | Outcome
-    | ImplicitPrm,
-    VerifierAlgorithms,
-]
+CriticAlgorithm = _ShortOrByPort[ValueLoss | _Labels, CriticAlgorithms]
+RewardAlgorithm = _ShortOrByPort[BradleyTerry | LabelCrossEntropy | _Labels, RewardAlgorithms]
+VerifierAlgorithm = _ShortOrByPort[RewardsAlgorithm | Sft | _Pairs | _Labels, VerifierAlgorithms]
 
 PORTS_OF: dict[type[Section], tuple[str, ...]] = {
     RewardsAlgorithm: ("rewards",),
@@ -441,33 +415,10 @@ SOFT_LOSSES = frozenset({"sigmoid", "hinge", "ipo"})
 _CORRECTION_MAX = {"token_tis": 2.0, "icepop": 5.0, "sequence_mask": 3.0, "none": None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedKl:
-    """A pull towards the reference, complete."""
+class ResolvedKl(Kl):
+    """A KL penalty with its estimator."""
 
-    coefficient: float
-    estimator: str
-    into: str
-    by_ratio: bool
-    target: float | None
-    horizon: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedCorrection:
-    """Weights between engine and trainer, complete; `None` in a bound: no bound."""
-
-    method: str
-    min: float | None
-    max: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedOffPolicy:
-    """How rows of others are learned."""
-
-    shaping: float
-    prompt: str
+    estimator: Estimator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -498,8 +449,8 @@ class ResolvedRewards:
     """KL in the reward is taken from each token, and rewards are clipped, after the baseline."""
     entropy: float | None
     kl: ResolvedKl | None
-    correction: ResolvedCorrection
-    off_policy: ResolvedOffPolicy | None
+    correction: Correction
+    off_policy: OffPolicy | None
     tau_positive: float
     tau_negative: float
     covariance_share: float
@@ -562,17 +513,15 @@ def resolve_rewards_algorithm(
 ) -> ResolvedRewards:
     """Complete an algorithm of port `rewards`; `max_new_tokens` fills the constant divisor."""
     preset = {**REWARDS_BASE, **PRESETS[entry.name]}
-    written = _written(entry, except_for=("name", "kl", "correction", "off_policy"))
-    values = {**preset, **written}
-    kl = _merged(entry, "kl", preset)
+    values = {**preset, **_written(entry, except_for=("name", "kl", "correction", "off_policy"))}
+    kl, off_policy = _merged(entry, "kl", preset), _merged(entry, "off_policy", preset)
     correction = _merged(entry, "correction", preset) or {"method": "none"}
-    off_policy = _merged(entry, "off_policy", preset)
     values |= {
         "divisor": values["divisor"] or max_new_tokens,
         "deviation": values["deviation"] or deviation_of(values["advantage"]),
         "kl": None if kl is None else _resolve_kl(kl),
         "correction": _resolve_correction(correction),
-        "off_policy": None if off_policy is None else ResolvedOffPolicy(**off_policy),
+        "off_policy": None if off_policy is None else OffPolicy(**off_policy),
         "penalizes_after_baseline": entry.name in AFTER_BASELINE,
         "allow_group_of_one": entry.allow_group_of_one,
         "weight": entry.weight,
@@ -651,11 +600,11 @@ def algorithm_paths(spec: LoopSpec, node: str) -> Iterator[tuple[str, str, Algor
             yield port, f"{at}.{number}" if is_listed else at, entry
 
 
-def off_policy_of(spec: LoopSpec, node: str) -> ResolvedOffPolicy | None:
+def off_policy_of(spec: LoopSpec, node: str) -> OffPolicy | None:
     """How a node takes rows that others wrote, by its first algorithm that does."""
     entries = node_algorithms(spec, node).get("rewards", ())
-    taking = (resolve_algorithm(one).off_policy for one in entries)
-    return next((one for one in taking if one is not None), None)
+    sections = (resolve_algorithm(entry).off_policy for entry in entries)
+    return next((section for section in sections if section is not None), None)
 
 
 def compares_groups(spec: LoopSpec, node: str) -> bool:
@@ -664,13 +613,13 @@ def compares_groups(spec: LoopSpec, node: str) -> bool:
     if group_by is not None and "prompt" not in group_by:
         return False
     entries = node_algorithms(spec, node).get("rewards", ())
-    return any(resolve_algorithm(one).needs_group for one in entries)
+    return any(resolve_algorithm(entry).needs_group for entry in entries)
 
 
 def lambda_of(spec: LoopSpec, critic: str) -> float | None:
     """How far the returns look ahead that a critic learns; None: as its actor's advantages."""
     entries = node_algorithms(spec, critic).get("returns", ())
-    return next((one.gae_lambda for one in entries if isinstance(one, ValueLoss)), None)
+    return next((entry.gae_lambda for entry in entries if isinstance(entry, ValueLoss)), None)
 
 
 def asks_of_others(spec: LoopSpec, reference: str) -> bool:
@@ -697,20 +646,18 @@ def _written(entry: Section, except_for: tuple[str, ...]) -> dict[str, Any]:
 
 def _merged(
     entry: RewardsAlgorithm, field: str, preset: Mapping[str, Any]
-) -> dict[str, Any] | None:
+) -> Mapping[str, Any] | None:
     """A nested section as written; what it leaves open is the preset's."""
-    if field not in entry.model_fields_set:
-        found: dict[str, Any] | None = preset[field]
-        return found
     section = getattr(entry, field)
+    base: Mapping[str, Any] = preset[field] or {}
+    if field not in entry.model_fields_set:
+        return base or None
     if section is None:
         return None
     written = {name: getattr(section, name) for name in section.model_fields_set}
-    base = preset[field] or {}
     if field == "correction" and written.get("method", base.get("method")) != base.get("method"):
         base = {}
-    defaults = {name: getattr(section, name) for name in type(section).model_fields}
-    return {**defaults, **base, **written}
+    return {**base, **written}
 
 
 def deviation_of(advantage: str) -> str:
@@ -718,23 +665,12 @@ def deviation_of(advantage: str) -> str:
     return ADVANTAGES[advantage].deviation
 
 
-def _resolve_kl(kl: dict[str, Any]) -> ResolvedKl:
-    into = kl.get("into", "loss")
-    return ResolvedKl(
-        coefficient=kl["coefficient"],
-        estimator=kl.get("estimator") or ("k2" if into == "loss" else "k1"),
-        into=into,
-        by_ratio=kl.get("by_ratio", False),
-        target=kl.get("target"),
-        horizon=kl.get("horizon", 10_000),
-    )
+def _resolve_kl(kl: Mapping[str, Any]) -> ResolvedKl:
+    default = "k1" if kl.get("into") == "reward" else "k2"
+    return ResolvedKl(**{**kl, "estimator": kl.get("estimator") or default})
 
 
-def _resolve_correction(correction: dict[str, Any]) -> ResolvedCorrection:
-    method = correction.get("method", "token_tis")
-    maximum = correction.get("max")
-    return ResolvedCorrection(
-        method=method,
-        min=correction.get("min"),
-        max=_CORRECTION_MAX[method] if maximum is None else maximum,
-    )
+def _resolve_correction(correction: Mapping[str, Any]) -> Correction:
+    section = Correction(**correction)
+    maximum = _CORRECTION_MAX[section.method] if section.max is None else section.max
+    return section.model_copy(update={"max": maximum})

@@ -280,6 +280,12 @@ def _section_title(section: type) -> str:
     return title_of(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", section.__name__).lower())
 
 
+class FrozenRecord(BaseModel):
+    """A value that the API describes by the docstrings of its fields."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+
 SectionType = TypeVar("SectionType", bound="Section")
 
 

@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import field_validator
 
-from coloop.spec.base import load_yaml
+from coloop.spec.base import FrozenRecord, load_yaml
 
 Op = Literal["set", "remove", "insert", "rename", "add_edge", "remove_edge"]
 
@@ -28,10 +28,8 @@ class Severity(StrEnum):
     HINT = "hint"
 
 
-class Change(BaseModel):
+class Change(FrozenRecord, extra="forbid"):
     """One edit of a loop document, by path."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     op: Op
     """`set` or `remove` a value, `insert` before a list position, `rename` a key, or add or remove
@@ -42,10 +40,8 @@ class Change(BaseModel):
     """The new value (`rename`: the new key; `add_edge`: the edge as text or mapping)."""
 
 
-class Fix(BaseModel):
+class Fix(FrozenRecord, extra="forbid"):
     """A fix that one click applies."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     title: str
     """What the button says."""
@@ -63,10 +59,8 @@ class Fix(BaseModel):
         return cls(title=title, changes=(Change(op="remove", path=path),))
 
 
-class Diagnostic(BaseModel):
+class Diagnostic(FrozenRecord, extra="forbid"):
     """One finding about a spec."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     code: str
     """A key of `CODES`."""
@@ -116,10 +110,8 @@ class Diagnostic(BaseModel):
         return f"{position}{self.severity.value}: {where}{self.message}{hint} [{self.code}]"
 
 
-class Report(BaseModel):
+class Report(FrozenRecord, extra="forbid"):
     """All findings about one spec."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     diagnostics: tuple[Diagnostic, ...] = ()
     """In the order of the checks."""

@@ -25,7 +25,8 @@ class KlController:
         assert settings.kl is not None
         if settings.kl.coefficient != self.written:
             self.coefficient = self.written = settings.kl.coefficient
-        return replace(settings, kl=replace(settings.kl, coefficient=self.coefficient))
+        kl = settings.kl.model_copy(update={"coefficient": self.coefficient})
+        return replace(settings, kl=kl)
 
     def observe(self, measured: float, kl: ResolvedKl, *, samples: int) -> None:
         """Move the coefficient after an update of so many rows."""

@@ -18,7 +18,7 @@ from coloop.errors import DataError
 from coloop.runtime.roles.protocol import Call, Context, Inputs
 from coloop.runtime.roles.rows.inputs import deliver
 from coloop.runtime.roles.rows.scored import last_trained
-from coloop.spec.algorithm import ResolvedOffPolicy
+from coloop.spec.algorithm import OffPolicy
 from coloop.spec.nodes import ActorNode, VerifierNode
 from coloop.spec.training import Credit
 
@@ -61,7 +61,7 @@ def score_rows(node: str, context: Context, rows: Sequence[Row], inputs: Inputs)
 
 
 def with_rows_of_others(
-    node: str, own: CreditBatch, inputs: Inputs, prompts: "Prompts", how: ResolvedOffPolicy
+    node: str, own: CreditBatch, inputs: Inputs, prompts: "Prompts", how: OffPolicy
 ) -> tuple[CreditBatch, int]:
     """Own rows and, after them, those that others wrote for the same prompt rows; and how many came
     that answer no prompt row of the learner."""
@@ -116,7 +116,7 @@ class Prompts:
             if row.group is not None and row.tokens is not None
         }
 
-    def answered_by(self, row: Row, how: ResolvedOffPolicy) -> Row | None:
+    def answered_by(self, row: Row, how: OffPolicy) -> Row | None:
         """The row as an answer to the prompt row from which it descends, in its group; None where
         it descends from none. As it was written it answers its own prompt."""
         if row.tokens is None:
