@@ -22,62 +22,32 @@ from coloop.errors import SettingInvalid
 from coloop.workers import collecting
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "validate": (
-        "coloop.cli.check:validate_command",
-        "Validate a loop: report every problem with its location and fix.",
-    ),
-    "estimate": (
-        "coloop.cli.predict:estimate_command",
-        "Predict the memory of every GPU and the time of every stage.",
-    ),
-    "fit": ("coloop.cli.predict:fit_command", "Find settings that make a loop fit into memory."),
-    "plan": (
-        "coloop.cli.predict:plan_command",
-        "Compile a loop: what runs where, in which order, and why.",
-    ),
+    "validate": ("check", "Validate a loop: report every problem with its location and fix."),
+    "estimate": ("predict", "Predict the memory of every GPU and the time of every stage."),
+    "fit": ("predict", "Find settings that make a loop fit into memory."),
+    "plan": ("predict", "Compile a loop: what runs where, in which order, and why."),
     "explain": (
-        "coloop.cli.explaining:explain_command",
+        "explaining",
         "Explain a finding, an alert or an algorithm. Without a name, list all of them.",
     ),
-    "new": (
-        "coloop.cli.begin:new_command",
-        "Create a small loop to start from: online, offline or reward modeling.",
-    ),
-    "run": ("coloop.cli.run:run_command", "Run a loop headless, with a live progress display."),
-    "rehearse": (
-        "coloop.cli.rehearse:rehearse_command",
-        "Dry-run a loop: tiny models, a few steps, on the CPU.",
-    ),
-    "watch": ("coloop.cli.watch:watch_command", "Follow a run from its start until it ends."),
-    "runs": ("coloop.cli.watch:runs_app", "List runs; `runs check RUN` verifies a run folder."),
-    "export": (
-        "coloop.cli.export:export_command",
-        "Export the trained weights of a node as a model folder.",
-    ),
+    "new": ("begin", "Create a small loop to start from: online, offline or reward modeling."),
+    "run": ("run", "Run a loop headless, with a live progress display."),
+    "rehearse": ("rehearse", "Dry-run a loop: tiny models, a few steps, on the CPU."),
+    "watch": ("watch", "Follow a run from its start until it ends."),
+    "runs": ("watch", "List runs; `runs check RUN` verifies a run folder."),
+    "export": ("export", "Export the trained weights of a node as a model folder."),
     "backup": (
-        "coloop.cli.serving:backup_command",
+        "serving",
         "Back up loops and run records to a file; the server may keep running.",
     ),
-    "restore": (
-        "coloop.cli.serving:restore_command",
-        "Restore loops and run records from a backup.",
-    ),
-    "schema": (
-        "coloop.cli.explaining:schema_command",
-        "Print the JSON Schema of the loop language.",
-    ),
-    "doctor": (
-        "coloop.cli.doctor:doctor_command",
-        "Report what this machine supports and what is missing.",
-    ),
-    "serve": (
-        "coloop.cli.serving:serve_command",
-        "Start the composer: web page, API and run launcher.",
-    ),
-    "presets": ("coloop.cli.begin:presets_app", "Loops that ship with coloop."),
+    "restore": ("serving", "Restore loops and run records from a backup."),
+    "schema": ("explaining", "Print the JSON Schema of the loop language."),
+    "doctor": ("doctor", "Report what this machine supports and what is missing."),
+    "serve": ("serving", "Start the composer: web page, API and run launcher."),
+    "presets": ("begin", "Loops that ship with coloop."),
 }
-"""Name to `module:function`, or a group of commands, and its line of help. A function returns the
-exit code, or None for 0."""
+"""By name, the module of this package with `NAME_command` (or `NAME_app`, a group of commands), and
+the line of help. A function returns the exit code, or None for 0."""
 
 Spec = Annotated[
     str,
@@ -123,13 +93,12 @@ class LazyGroup(TyperGroup):
 
 def build_command(name: str) -> _click.Command:
     """The command of a name, with its own arguments."""
-    module, _, attribute = COMMANDS[name][0].partition(":")
     with collecting.not_while_loading():
-        command = getattr(import_module(module), attribute)
-    if isinstance(command, typer.Typer):
-        return typer.main.get_command(command)
+        module = import_module(f"coloop.cli.{COMMANDS[name][0]}")
+    if (group := getattr(module, f"{name}_app", None)) is not None:
+        return typer.main.get_command(group)
     single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    single.command(name)(exiting(command))
+    single.command(name)(exiting(getattr(module, f"{name}_command")))
     return typer.main.get_command(single)
 
 

@@ -26,7 +26,6 @@ from coloop.plan.closure import (
 from coloop.plan.types import PhasePlan, Refill, Rounds, Stage
 from coloop.spec.graph import Edge, LoopSpec, reach
 from coloop.spec.lineage import Lineage, RoundsRegion
-from coloop.spec.lineage.walk import name_of
 from coloop.spec.nodes import FilterNode
 from coloop.spec.refills import Givers as NodeGivers
 from coloop.spec.refills import Region, followers, regions_of
@@ -147,7 +146,7 @@ class Regions:
             inside = {key for key in repeated if key[0] in region.nodes}
             if not inside:
                 continue
-            name = name_of(region)
+            name = region.name
             across = [
                 other
                 for other, held in members.items()
@@ -177,7 +176,7 @@ class Regions:
         delivering = list(edges)
         planned = []
         for region in self.rounds:
-            name = name_of(region)
+            name = region.name
             members = tuple(stage.name for stage in stages if name in stage.within)
             branch = next((edge.branch for edge in region.edges if edge.branch), None)
             planned.append(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from coloop.errors import SpecProblem
-from coloop.spec.diagnostics import Diagnostic, closest, did_you_mean
+from coloop.spec.diagnostics import Diagnostic, closest, did_you_mean, error
 from coloop.spec.fields import look
 from coloop.spec.graph import Edge
 
@@ -169,27 +169,19 @@ def check_version(document: dict[str, Any]) -> Diagnostic | None:
     if "coloop" not in document:
         near = closest("coloop", [key for key in document if isinstance(key, str)])
         instead = f"; found `{near[0]}`" if near else ""
-        return Diagnostic(
-            code="version.missing",
-            message=f"`coloop`, the version of the language, is missing{instead}",
-            hint=f"write `coloop: {VERSION}` as the first line",
-            field="coloop",
+        return error(
+            "version.missing",
+            "coloop",
+            f"`coloop`, the version of the language, is missing{instead}",
+            f"write `coloop: {VERSION}` as the first line",
         )
     version = document["coloop"]
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:
-        return Diagnostic(
-            code="version.unknown",
-            message=f"found {version!r}, expected a whole number up to {VERSION}"[:200],
-            hint=f"write `coloop: {VERSION}`",
-            field="coloop",
-        )
+        message = f"found {version!r}, expected a whole number up to {VERSION}"[:200]
+        return error("version.unknown", "coloop", message, f"write `coloop: {VERSION}`")
     if version > VERSION:
-        return Diagnostic(
-            code="version.newer",
-            message=f"the file is of version {version}; this program reads up to {VERSION}",
-            hint="install a newer coloop",
-            field="coloop",
-        )
+        message = f"the file is of version {version}; this program reads up to {VERSION}"
+        return error("version.newer", "coloop", message, "install a newer coloop")
     return None
 
 

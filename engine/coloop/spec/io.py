@@ -285,12 +285,6 @@ def _hashed(value: Any) -> Any:
     return value
 
 
-def rewrite(text: str, document: dict[str, Any]) -> str:
-    """The text, changed just so far that it says what a document says."""
-    old = read_document(text).document
-    return to_yaml(document) if old is None else patch(text, diff(old, document))
-
-
 def require(parsed: Parsed) -> LoopSpec:
     """The spec, or `SpecProblem` with the diagnostics."""
     if parsed.spec is None:

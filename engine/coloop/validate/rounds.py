@@ -15,7 +15,7 @@ from coloop.spec.diagnostics import Diagnostic, Fix, error, warning
 from coloop.spec.graph import Edge
 from coloop.spec.levels import NO_LEVELS
 from coloop.spec.lineage import RoundsRegion
-from coloop.spec.lineage.walk import ALWAYS_CONCAT, multiplied, name_of
+from coloop.spec.lineage.walk import ALWAYS_CONCAT, multiplied
 from coloop.spec.nodes import FilterNode, RewardNode
 from coloop.spec.ports import HANDLES, PORTS
 from coloop.spec.refills import Region, followers, regions_of
@@ -100,7 +100,7 @@ def every_node_has_rows(facts: Facts) -> Iterator[Diagnostic]:
             yield error(
                 "structure.rounds_without_entry",
                 facts.place(edge),
-                f"no rows enter the {name_of(region)}: the rows of all its nodes come from its own "
+                f"no rows enter the {region.name}: the rows of all its nodes come from its own "
                 "rounds",
                 "connect rows from outside, e.g. from a dataset, to one of its nodes",
             )
@@ -108,7 +108,7 @@ def every_node_has_rows(facts: Facts) -> Iterator[Diagnostic]:
             yield error(
                 "structure.rounds_never_close",
                 facts.place(edge),
-                f"the {name_of(region)} end after the first: the closing edges get no rows in "
+                f"the {region.name} end after the first: the closing edges get no rows in "
                 "round 2",
                 "if several edges close a node's input, each of them needs rows",
             )
@@ -117,7 +117,7 @@ def every_node_has_rows(facts: Facts) -> Iterator[Diagnostic]:
                 yield error(
                     "structure.rounds_never_close",
                     f"nodes.{name}",
-                    f"`{name}` has no rows in any round of the {name_of(region)}",
+                    f"`{name}` has no rows in any round of the {region.name}",
                     "check what its rows are joined with in each round",
                 )
 

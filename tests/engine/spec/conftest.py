@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from coloop.spec.changes import diff
+from coloop.spec.io import patch, read_document
 
 ROOT = Path(__file__).resolve().parents[3]
 LANGUAGE = ROOT.parent / "shared" / "language"
@@ -56,3 +60,10 @@ def language() -> Path:
     if not LANGUAGE.is_dir():
         pytest.skip("shared/language is not present")
     return LANGUAGE
+
+
+def rewrite(text: str, document: dict[str, Any]) -> str:
+    """The text, changed just so far that it says what a document says."""
+    old = read_document(text).document
+    assert old is not None
+    return patch(text, diff(old, document))

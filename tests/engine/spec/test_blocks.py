@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engine.spec.conftest import rewrite
 
 from coloop.spec.changes import apply_change, same_documents
 from coloop.spec.diagnostics import Change
-from coloop.spec.io import parse, rewrite
+from coloop.spec.io import parse
 from coloop.spec.text.patch import patch
 from coloop.spec.text.reader import read
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 from ruamel.yaml import YAML
+from tests.engine.spec.conftest import rewrite
 
 from coloop.spec.catalog import json_schema
-from coloop.spec.io import content_hash, dump, from_dict, parse, patch, rewrite, to_dict
+from coloop.spec.io import content_hash, dump, from_dict, parse, patch, to_dict
 from coloop.spec.paths import apply_overrides, check_path
 from coloop.spec.schedule import PhaseGroup
 

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engine.spec.conftest import rewrite
 
 from coloop.errors import SpecProblem
 from coloop.spec.diagnostics import Change
-from coloop.spec.io import parse, patch, rewrite
+from coloop.spec.io import parse, patch
 from coloop.spec.text.reader import read
 
 

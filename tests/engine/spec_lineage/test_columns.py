@@ -145,7 +145,7 @@ def test_code_and_files_leave_names_open(drawn) -> None:
 
     assert _names(lineage, "rows", "rows").gives("anything")
     assert _names(lineage, "free", "rows").is_open
-    assert "hint" in lineage.columns("fixed", "rows")
+    assert "hint" in _names(lineage, "fixed", "rows").bare
 
 
 def test_columns_that_somebody_looked_up_close_a_source(drawn) -> None:
@@ -154,7 +154,8 @@ def test_columns_that_somebody_looked_up_close_a_source(drawn) -> None:
 
     closed = type(lineage)(spec, {"rows": frozenset({"prompt"})})
 
-    assert closed.columns("rows", "rows") == {"prompt", "rows.prompt"}
+    names = _names(closed, "rows", "rows")
+    assert (set(names.bare), names.exact) == ({"prompt"}, {"rows": {"prompt"}})
 
 
 def test_columns_of_tasks_are_those_that_the_tasks_make() -> None:

@@ -30,8 +30,8 @@ LONGEST_MARK = 4
 """Letters of a mark, such as `=`, in the code of an environment."""
 SPARE = 16
 """Tokens behind the longest line, for its end and for what its columns say."""
-STEPS = 3
-"""Steps of which a judge speaks."""
+STEPS = "123"
+"""Numbers of the steps of which a judge speaks."""
 HANDED_ON = frozenset({"filter", "buffer", "search", "pairs"})
 """Kinds that give the texts on that they get."""
 TEXTS = frozenset({"rollouts", "rows", "policy", "check", "pairs"})
@@ -62,23 +62,15 @@ def scripted(spec: LoopSpec, document: dict[str, Any]) -> None:
 def lines_of(spec: LoopSpec, name: str) -> tuple[str, ...]:
     """What a writer's completions say in turn."""
     node = spec.nodes[name]
-    found: list[str] = []
-    if isinstance(node, VerifierNode):
-        found += _verdicts(node.read)
-    read = list(_readers(spec, name))
-    pieces = [piece for reader in read for piece in _of_reader(reader)]
+    lines = [*_verdicts(node.read)] if isinstance(node, VerifierNode) else []
+    pieces = [piece for reader in _readers(spec, name) for piece in _of_reader(reader)]
     tools = list(_tools(spec, name))
-    calls = [call for tool in tools for call in _of_tool(tool)]
-    found += [line for tool in tools for line in _of_environment(tool)]
+    calls = "".join(call for tool in tools for call in _of_tool(tool))
+    lines += [line for tool in tools for line in _of_environment(tool)]
     if calls:
-        found += _behind(calls, [*pieces, *RIGHT])
-    found += [*RIGHT, *pieces] if not isinstance(node, VerifierNode) else pieces
-    return tuple(dict.fromkeys(line for line in found if line))[:MOST]
-
-
-def _behind(calls: list[str], pieces: Iterable[str]) -> Iterator[str]:
-    for piece in pieces:
-        yield "".join(calls) + piece
+        lines += [calls + piece for piece in (*pieces, *RIGHT)]
+    lines += [*RIGHT, *pieces] if not isinstance(node, VerifierNode) else pieces
+    return tuple(dict.fromkeys(line for line in lines if line))[:MOST]
 
 
 def _readers(spec: LoopSpec, writer: str) -> Iterator[Node]:
@@ -127,10 +119,10 @@ def _of_reader(node: Node) -> Iterator[str]:
 
 def _together(parts: Iterable[Iterable[str]]) -> Iterator[str]:
     """Texts in which each part finds something: what fits, then what is right."""
-    for place in (-1, 0):
-        said = [texts[place] for texts in map(list, parts) if texts]
-        if said:
-            yield "\n".join(said)
+    for index in (-1, 0):
+        lines = [texts[index] for texts in map(list, parts) if texts]
+        if lines:
+            yield "\n".join(lines)
 
 
 def _of_parse(rule: str | ParseRegex | ParseJson | ParseTag) -> Iterator[str]:
@@ -158,9 +150,9 @@ def _of_reward(node: RewardNode) -> Iterator[str]:
         return
     match source.name:
         case "exact_match" | "math_equal" | "choice":
-            said = f"${source.column}"
+            answer = f"${source.column}"
             extract = getattr(source, "extract", None)
-            yield from [said] if extract is None else _of_pattern(extract, said)
+            yield from [answer] if extract is None else _of_pattern(extract, answer)
         case "format" if source.shape is not None:
             yield SHAPES[source.shape]
         case "format" | "regex" if source.pattern is not None:
@@ -169,10 +161,10 @@ def _of_reward(node: RewardNode) -> Iterator[str]:
             yield _plain(json.dumps(_of_schema(source.shape)))
 
 
-def _of_pattern(pattern: str, said: str = "$answer") -> Iterator[str]:
+def _of_pattern(pattern: str, answer: str = "$answer") -> Iterator[str]:
     if group_count(pattern) == 1 and (around := text_around(pattern)) is not None:
         before, behind = around
-        yield f"{_plain(before)}{said}{_plain(behind)}"
+        yield f"{_plain(before)}{answer}{_plain(behind)}"
     for choice in range(2):
         text = text_for(pattern, choice=choice)
         if text is not None:
@@ -180,23 +172,22 @@ def _of_pattern(pattern: str, said: str = "$answer") -> Iterator[str]:
 
 
 def _of_code(code: str) -> Iterator[str]:
+    """Texts for the patterns that Python code uses."""
+    for part in _parsed(code):
+        match part:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="re" | "regex")),
+                args=[ast.Constant(value=str() as pattern), *_],
+            ):
+                yield from _of_pattern(pattern)
+
+
+def _parsed(code: str) -> Iterator[ast.AST]:
+    """All parts of Python code; none if it cannot be parsed."""
     try:
-        tree = ast.parse(code)
+        return ast.walk(ast.parse(code))
     except (SyntaxError, ValueError):
-        return
-    for call in ast.walk(tree):
-        if isinstance(call, ast.Call) and _is_of_re(call.func) and call.args:
-            pattern = call.args[0]
-            if isinstance(pattern, ast.Constant) and isinstance(pattern.value, str):
-                yield from _of_pattern(pattern.value)
-
-
-def _is_of_re(function: ast.expr) -> bool:
-    return (
-        isinstance(function, ast.Attribute)
-        and isinstance(function.value, ast.Name)
-        and function.value.id in ("re", "regex")
-    )
+        return iter(())
 
 
 def _of_schema(shape: Mapping[str, Any]) -> Any:
@@ -221,37 +212,27 @@ def _verdicts(read: Read) -> Iterator[str]:
     for choice in range(max(2, len(words))):
         parts = []
         if read.step_verdicts is not None:
-            parts += [_step(read.step_verdicts, number, choice, words) for number in _numbers()]
+            pattern = read.step_verdicts
+            parts += [_verdict(pattern, choice, words, {1: step}) for step in STEPS]
         if read.numbers is not None:
-            parts += [text_for(read.numbers, {1: number, 2: str(choice + 1)}) for number in "123"]
+            parts += [text_for(read.numbers, {1: step, 2: str(choice + 1)}) for step in STEPS]
         if read.number is not None:
             parts.append(text_for(read.number, {1: str(choice + 1)}) or text_for(read.number))
         if read.verdict is not None:
-            parts.append(_word(read.verdict, choice, words))
+            parts.append(_verdict(read.verdict, choice, words, {}))
         text = "\n".join(part for part in parts if part)
         if text:
             yield _plain(text)
 
 
-def _numbers() -> Iterator[str]:
-    return (str(number) for number in range(1, STEPS + 1))
-
-
-def _step(pattern: str, number: str, choice: int, words: list[str]) -> str | None:
-    """What is said of a step; the first word that the pattern knows from a choice on."""
+def _verdict(pattern: str, choice: int, words: list[str], groups: Mapping[int, str]) -> str | None:
+    """A text with the first word that the pattern knows from a choice on, in the group behind
+    those given."""
     for turn in range(len(words)):
         word = words[(choice + turn) % len(words)]
-        if (text := text_for(pattern, {1: number, 2: word})) is not None:
+        if (text := text_for(pattern, {**groups, len(groups) + 1: word})) is not None:
             return text
-    return text_for(pattern, {1: number}, choice)
-
-
-def _word(pattern: str, choice: int, words: list[str]) -> str | None:
-    for turn in range(len(words)):
-        word = words[(choice + turn) % len(words)]
-        if (text := text_for(pattern, {1: word})) is not None:
-            return text
-    return text_for(pattern, choice=choice)
+    return text_for(pattern, groups, choice)
 
 
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
@@ -276,11 +257,7 @@ def _of_tool(tool: ToolNode) -> Iterator[str]:
 
 def _of_environment(tool: ToolNode) -> Iterator[str]:
     """What is right behind each mark that the code of an environment looks for."""
-    try:
-        tree = ast.parse(tool.code or "")
-    except (SyntaxError, ValueError):
-        return
-    for part in ast.walk(tree):
+    for part in _parsed(tool.code or ""):
         mark = part.value if isinstance(part, ast.Constant) else None
         if isinstance(mark, str) and 0 < len(mark) <= LONGEST_MARK and not mark.isidentifier():
             yield f"{_plain(mark)}$answer"

@@ -66,15 +66,6 @@ class Columns:
         """Names of the rows that a node works on, after its join, in whatever round."""
         return self._inputs.get(node, {})
 
-    def given(self, node: str, port: str) -> frozenset[str]:
-        """Bare and dotted names that every part of this output's rows can give."""
-        tables = list(self.at(node, port).values())
-        if not tables:
-            return frozenset()
-        names = shared(tables)
-        dotted = {f"{n}.{c}" for n, columns in names.exact.items() for c in columns or ()}
-        return frozenset(names.bare) | names.scores | dotted
-
     # ---- one pass
 
     def _run_pass(self) -> None:
@@ -99,7 +90,8 @@ class Columns:
         parts: dict[Level, list[Names]] = {}
         for level, inputs in join.parts:
             tables = [
-                self._part(edge, one).below(ancestors(level).get(one, 0)) for edge, one in inputs
+                self._part(edge, above).below(ancestors(level).get(above, 0))
+                for edge, above in inputs
             ]
             if tables:
                 parts.setdefault(level, []).append(merged(tables))
@@ -160,13 +152,11 @@ class Columns:
                 above = next(
                     (t[parent] for c in callers if parent in (t := self.at(c, "rollouts"))), NOTHING
                 )
-            table[level] = self._with_tools(name, above.below(1).own(name, ROLLOUT_COLUMNS, level))
+            own = above.below(1).own(name, ROLLOUT_COLUMNS, level)
+            # environments add columns under their own name
+            tools = {edge.source.node: None for edge in self.walk.into(name, "tools")}
+            table[level] = replace(own, exact={**own.exact, **tools})
         return table
-
-    def _with_tools(self, name: str, names: Names) -> Names:
-        """Environments add columns under their own name."""
-        tools = {edge.source.node: None for edge in self.walk.into(name, "tools")}
-        return replace(names, exact={**names.exact, **tools})
 
     def per_row(self, name: str, table: NamesOf) -> NamesOf:
         """The same for the rows of which a node gives scores."""

@@ -18,13 +18,13 @@ from typing import Any
 
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.levels import (
-    JOINED,
     NO_LEVELS,
     Level,
     Levels,
     Relation,
     align,
     ancestors,
+    birth,
     born,
     children,
     common_ancestor,
@@ -39,7 +39,6 @@ from coloop.spec.lineage.walk import (
     ALWAYS_CONCAT,
     OWN_ROLLOUT_INPUTS,
     ROW_OUTPUTS,
-    RoundsFlow,
     RoundsRegion,
     Take,
     Walk,
@@ -130,9 +129,7 @@ def _gather(lineage: Lineage, by: str | None, join: Join) -> Join:
 def _gathering_level(lineage: Lineage, level: Level, by: str | None) -> Level | None:
     if by is None:
         return level.parents[0] if level.parents else None
-    rows = lineage.rows_of(by) if by in lineage.spec.nodes else NO_LEVELS
-    found = [(away, one) for one, away in ancestors(level).items() if away and one in rows]
-    return min(found, key=lambda item: item[0])[1] if found else None
+    return lineage.ancestor_at(level, by, least=1) if by in lineage.spec.nodes else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,11 +188,6 @@ class Lineage:
         """Columns and scores of every table, level by level."""
         return Columns(self, self._known_columns)
 
-    def columns(self, node: str, port: str) -> frozenset[str]:
-        """Bare and dotted names that every row of an output can give; where a source's columns are
-        not known before the run, more may be there (`names` tells)."""
-        return self.names.given(node, port)
-
     # ---- tables
 
     def levels(self, node: str, port: str) -> Levels:
@@ -237,7 +229,7 @@ class Lineage:
             return bool(self.walk.into(source, "rollouts"))
         levels = self.edge_levels(edge)
         return bool(levels) and all(
-            any(self._is_written(one) for one in ancestors(level)) for level in levels
+            any(self._is_written(above) for above in ancestors(level)) for level in levels
         )
 
     def _is_written(self, level: Level) -> bool:
@@ -248,7 +240,7 @@ class Lineage:
     def called(self, node: str) -> Levels:
         """Rows that a policy writes inside another's trajectory: children of the caller's."""
         callers = self.walk.callers.get(node, ())
-        return NO_LEVELS.union(*(children(node, self.levels(one, "rollouts")) for one in callers))
+        return NO_LEVELS.union(*(children(node, self.levels(c, "rollouts")) for c in callers))
 
     def brought(self, edges: Iterable[Edge], port: str | None = None) -> Levels:
         """Levels of what these edges bring together, or of a port of their sources."""
@@ -265,7 +257,7 @@ class Lineage:
         """Nodes in which the rows that a node hands on are born (`join`: where siblings were
         joined), and the node itself, under whose name a probe puts rows of its own."""
         levels = self.rows_of(node)
-        return frozenset({node, *(JOINED if one.joined else one.node for one in levels)})
+        return frozenset({node, *map(birth, levels)})
 
     def own_levels(self, node: str) -> Levels:
         """Levels of rows that this node wrote: its rollouts, searches with its policy, buffers of
@@ -285,18 +277,23 @@ class Lineage:
         via = None
         if relation is Relation.SIDE:
             bridge = next(
-                level
+                above
                 for receiver in ordered(receivers)
-                for one in ordered(scored)
-                if (level := common_ancestor(receiver, one)) is not None
+                for level in ordered(scored)
+                if (above := common_ancestor(receiver, level)) is not None
             )
-            via = JOINED if bridge.joined else bridge.node
+            via = birth(bridge)
         return Attachment(relation=relation, receivers=receivers, scored=scored, via=via)
 
-    def ancestor_at(self, level: Level, node: str) -> Level | None:
-        """The nearest ancestor of `level` (or the level itself) that is a row of `node`."""
+    def ancestor_at(self, level: Level, node: str, *, least: int = 0) -> Level | None:
+        """The nearest ancestor of `level` that is a row of `node`, at least so many births above; at
+        0 the level itself counts."""
         rows = self.rows_of(node)
-        found = [(away, one) for one, away in ancestors(level).items() if one in rows]
+        found = [
+            (births, above)
+            for above, births in ancestors(level).items()
+            if births >= least and above in rows
+        ]
         return min(found, key=lambda item: item[0])[1] if found else None
 
     @property
@@ -306,15 +303,56 @@ class Lineage:
 
     def region_of(self, node: str) -> RoundsRegion | None:
         """The rounds region that holds a node."""
-        return next((region for region in self.regions if node in region.nodes), None)
+        return self._region_of.get(node)
+
+    # How rows leave a region of rounds, and where rows of several of its rounds flow.
+    #
+    #   ask ── alice ──┬─ (ask)          inside: one round at a time
+    #                  ├─ exact ── keep  `take: all`: rows of all rounds, from here on
+    #                  └─ judge          `take: last`: those of the last one, and what ended before
+    #
+    # A buffer's rows are new rows and of no round.
 
     def take(self, edge: Edge) -> Take | None:
         """Which rows an edge out of a region of rounds takes; None where it does not leave one."""
-        return self._rounds.take(edge)
+        region = self.region_of(edge.source.node)
+        if region is None or self._is_inside(edge, region):
+            return None
+        if edge.take is not None:
+            return edge.take
+        about = self.spec.nodes[edge.target.node].about
+        is_generate = about.inputs[edge.target.port].phase == "generate"
+        return "last" if is_generate or about.takes_last_round else "all"
 
     def rounds_along(self, edge: Edge) -> frozenset[str]:
         """Names of the regions of which an edge brings rows of several rounds."""
-        return self._rounds.along(edge)
+        return self._rounds_along(edge, self._carried)
+
+    def _rounds_along(self, edge: Edge, carried: Mapping[str, frozenset[str]]) -> frozenset[str]:
+        region = self.region_of(edge.source.node)
+        if region is None:
+            return carried.get(edge.source.node, frozenset())
+        return frozenset() if self._is_inside(edge, region) else frozenset({region.name})
+
+    def _is_inside(self, edge: Edge, region: RoundsRegion) -> bool:
+        """Whether an edge delivers in each round; what a node of the region learns from, it learns
+        once they are over."""
+        return edge.target.node in region.nodes and self.walk.moves_rows(edge)
+
+    @cached_property
+    def _region_of(self) -> dict[str, RoundsRegion]:
+        return {node: region for region in self.regions for node in region.nodes}
+
+    @cached_property
+    def _carried(self) -> dict[str, frozenset[str]]:
+        """By node, names of the regions of which it has rows of several rounds."""
+        carried: dict[str, frozenset[str]] = {}
+        for name in self.walk.order if self.regions else ():
+            if not self.spec.nodes[name].about.outlives_step:
+                edges = [edge for edge in self.walk.forward_edges if edge.target.node == name]
+                regions = (self._rounds_along(edge, carried) for edge in edges)
+                carried[name] = frozenset().union(*regions)
+        return carried
 
     def writes(self, node: str) -> bool:
         """Whether a node writes text: an actor, or a generative verifier with `rollout`."""
@@ -348,10 +386,6 @@ class Lineage:
         if edge.aggregate is None and (edge.target.port == "scores" or not grading):
             return self.edge_levels(edge)
         return frozenset(level for e in grading for level in self.edge_levels(e))
-
-    @cached_property
-    def _rounds(self) -> RoundsFlow:
-        return RoundsFlow(self.walk)
 
     @cached_property
     def _writers(self) -> dict[Level, frozenset[str]]:

@@ -14,6 +14,8 @@ from coloop.spec.graph import Edge, LoopSpec, reached
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.ports import HANDLES, PORTS
 
+Links = Mapping[str, list[str]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundsRegion:
@@ -23,6 +25,11 @@ class RoundsRegion:
     """Every node on a path from the targets of the edges to their sources."""
     edges: tuple[Edge, ...]
     """The edges with `rounds` that close the region."""
+
+    @property
+    def name(self) -> str:
+        """A region is named after the first edge that closes it."""
+        return f"rounds of {self.edges[0].key}"
 
     @property
     def rounds(self) -> int:
@@ -62,13 +69,9 @@ class Walk:
         edges = self._out_of.get(node, [])
         return edges if port is None else [edge for edge in edges if edge.source.port == port]
 
-    def row_inputs(self, node: str) -> tuple[str, ...]:
-        """Names of the inputs whose rows the node works on."""
-        return self.spec.nodes[node].row_inputs
-
     def row_edges(self, node: str) -> list[Edge]:
         """Edges that bring the rows that the node works on, in the order of the spec."""
-        ports = self.row_inputs(node)
+        ports = self.spec.nodes[node].row_inputs
         return [edge for edge in self.into(node) if edge.target.port in ports]
 
     def score_inputs(self, node: str) -> tuple[str, ...]:
@@ -130,11 +133,9 @@ class Walk:
         """Nodes that wait for themselves, or for nodes that do."""
         seen: set[str] = set()
         stuck: set[str] = set()
-        before: defaultdict[str, list[str]] = defaultdict(list)
-        for edge in self.forward_edges:
-            before[edge.target.node].append(edge.source.node)
+        before = self._links_of_a_round[1]
         for name in self.order:
-            if any(source not in seen or source in stuck for source in before[name]):
+            if any(source not in seen or source in stuck for source in before.get(name, ())):
                 stuck.add(name)
             seen.add(name)
         return frozenset(stuck)
@@ -142,47 +143,32 @@ class Walk:
     @cached_property
     def regions(self) -> tuple[RoundsRegion, ...]:
         """The regions that run for several rounds; regions that overlap are one."""
-        found: list[tuple[set[str], list[Edge]]] = []
-        for edge in self.edges:
-            if not edge.rounds or not self.moves_rows(edge):
+        moving = [edge for edge in self.edges if self.moves_rows(edge)]
+        after, before = _links(moving)
+        regions: list[tuple[set[str], list[Edge]]] = []
+        for edge in moving:
+            if not edge.rounds:
                 continue
-            nodes = reached([edge.target.node], self._next_in_any_round)
-            nodes &= reached([edge.source.node], self._previous_in_any_round)
+            nodes = reached([edge.target.node], after) & reached([edge.source.node], before)
             edges = [edge]
-            for region in [r for r in found if r[0] & nodes]:
-                found.remove(region)
+            for region in [region for region in regions if region[0] & nodes]:
+                regions.remove(region)
                 nodes |= region[0]
                 edges = region[1] + edges
-            found.append((nodes, edges))
-        return tuple(RoundsRegion(nodes=frozenset(n), edges=tuple(e)) for n, e in found)
+            regions.append((nodes, edges))
+        return tuple(RoundsRegion(nodes=frozenset(n), edges=tuple(e)) for n, e in regions)
 
     def downstream(self, *starts: str) -> set[str]:
         """These nodes and every node that their rows reach within one round."""
-        return reached(starts, self._next)
+        return reached(starts, self._links_of_a_round[0])
 
     def upstream(self, *starts: str) -> set[str]:
         """These nodes and every node that their rows come from within one round."""
-        return reached(starts, self._previous)
+        return reached(starts, self._links_of_a_round[1])
 
     @cached_property
-    def _next(self) -> Mapping[str, list[str]]:
-        return _by_first((e.source.node, e.target.node) for e in self.forward_edges)
-
-    @cached_property
-    def _previous(self) -> Mapping[str, list[str]]:
-        return _by_first((e.target.node, e.source.node) for e in self.forward_edges)
-
-    @cached_property
-    def _next_in_any_round(self) -> Mapping[str, list[str]]:
-        return _by_first((e.source.node, e.target.node) for e in self._edges_in_any_round)
-
-    @cached_property
-    def _previous_in_any_round(self) -> Mapping[str, list[str]]:
-        return _by_first((e.target.node, e.source.node) for e in self._edges_in_any_round)
-
-    @cached_property
-    def _edges_in_any_round(self) -> tuple[Edge, ...]:
-        return tuple(edge for edge in self.edges if self.moves_rows(edge))
+    def _links_of_a_round(self) -> tuple[Links, Links]:
+        return _links(self.forward_edges)
 
     def moves_rows(self, edge: Edge) -> bool:
         """Whether rows move on along an edge within a step."""
@@ -219,11 +205,14 @@ class Walk:
         return tuple(found)
 
 
-def _by_first(links: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    for first, second in links:
-        found[first].append(second)
-    return found
+def _links(edges: Iterable[Edge]) -> tuple[Links, Links]:
+    """By node, the nodes to which edges lead from it, and those from which they lead to it."""
+    after: defaultdict[str, list[str]] = defaultdict(list)
+    before: defaultdict[str, list[str]] = defaultdict(list)
+    for edge in edges:
+        after[edge.source.node].append(edge.target.node)
+        before[edge.target.node].append(edge.source.node)
+    return after, before
 
 
 # What each port means for lineage: which inputs bring the rows that a node works on, which bring
@@ -247,20 +236,7 @@ ROW_OUTPUTS: Final = ("rows", "rollouts", "pairs")
 """Outputs that give rows, in the order in which a node is meant by its name alone."""
 
 
-# How rows leave a region of rounds, and where rows of several of its rounds flow.
-#
-#     ask ── alice ──┬─ (ask)            inside: one round at a time
-#                    ├─ exact ── keep    `take: all`: rows of all rounds, from here on
-#                    └─ judge            `take: last`: those of the last one, and what ended before
-#
-# Pure graph work. A buffer's rows are new rows and of no round.
-
 Take = Literal["last", "ends", "all"]
-
-
-def name_of(region: RoundsRegion) -> str:
-    """A region of rounds is named after the first edge that closes it."""
-    return f"rounds of {region.edges[0].key}"
 
 
 def multiplied(walk: Walk, region: RoundsRegion) -> Mapping[str, int]:
@@ -274,43 +250,3 @@ def multiplied(walk: Walk, region: RoundsRegion) -> Mapping[str, int]:
             own = 1 if rollout is None else rollout.completions_per_prompt
             found[name] = max(above, default=1) * own
     return found
-
-
-class RoundsFlow:
-    """Answers for one walk, each found once."""
-
-    def __init__(self, walk: Walk) -> None:
-        self._walk = walk
-        self._region_of = {node: region for region in walk.regions for node in region.nodes}
-        self._carried: dict[str, frozenset[str]] = {}
-        for name in walk.order if walk.regions else ():
-            self._carried[name] = self._brought_to(name)
-
-    def take(self, edge: Edge) -> Take | None:
-        """Which rows an edge out of a region takes; None where it does not leave one."""
-        region = self._region_of.get(edge.source.node)
-        if region is None or self._is_inside(edge, region):
-            return None
-        if edge.take is not None:
-            return edge.take
-        about = self._walk.spec.nodes[edge.target.node].about
-        is_generate = about.inputs[edge.target.port].phase == "generate"
-        return "last" if is_generate or about.takes_last_round else "all"
-
-    def along(self, edge: Edge) -> frozenset[str]:
-        """Names of the regions of which an edge brings rows of several rounds."""
-        region = self._region_of.get(edge.source.node)
-        if region is None:
-            return self._carried.get(edge.source.node, frozenset())
-        return frozenset() if self._is_inside(edge, region) else frozenset({name_of(region)})
-
-    def _is_inside(self, edge: Edge, region: RoundsRegion) -> bool:
-        """Whether an edge delivers in each round; what a node of the region learns from, it learns
-        once they are over."""
-        return edge.target.node in region.nodes and self._walk.moves_rows(edge)
-
-    def _brought_to(self, name: str) -> frozenset[str]:
-        if self._walk.spec.nodes[name].about.outlives_step:
-            return frozenset()
-        edges = (e for e in self._walk.forward_edges if e.target.node == name)
-        return frozenset().union(*map(self.along, edges))

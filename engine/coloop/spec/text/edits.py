@@ -63,6 +63,19 @@ def chain_of(root: Place, parts: Parts) -> Iterator[Place]:
         yield place
 
 
+def line_start(text: str, offset: int) -> int:
+    """Where the line of an offset begins."""
+    return text.rfind("\n", 0, offset) + 1
+
+
+def line_end(text: str, offset: int) -> int:
+    """Where the line of an offset ends, with its newline."""
+    if offset > 0 and text[offset - 1] == "\n":
+        return offset
+    newline = text.find("\n", offset)
+    return len(text) if newline < 0 else newline + 1
+
+
 def content_start(text: str, place: Place) -> int:
     """Where a value begins behind its anchor."""
     start = place.start
@@ -127,7 +140,7 @@ class Editor:
         place, parent = chain[len(parts)], chain[len(parts) - 1].content
         lines = block(value, self._indent(parent, parts[-1]) + 2)
         mark = self._mark(place, parent, parts[-1])
-        below = self._line_end(place.end)
+        below = line_end(self.text, place.end)
         tail = "" if self.text[:below].endswith("\n") else "\n"
         return [Edit(mark, place.end, ""), Edit(below, below, tail + lines)]
 
@@ -147,7 +160,7 @@ class Editor:
         return max(inner, key=lambda place: place.end)
 
     def _after_line(self, end: int, lines: str) -> list[Edit]:
-        at = self._line_end(end)
+        at = line_end(self.text, end)
         if at >= len(self.text):
             lead = "" if not self.text or self.text.endswith("\n") else "\n"
             return [Edit(len(self.text), len(self.text), lead + lines)]
@@ -160,15 +173,6 @@ class Editor:
 
     def _item(self, value: Any, indent: int) -> str:
         return block_item(value, indent) if self.in_blocks else f"{' ' * indent}- {flow(value)}\n"
-
-    def _line_start(self, offset: int) -> int:
-        return self.text.rfind("\n", 0, offset) + 1
-
-    def _line_end(self, offset: int) -> int:
-        if offset > 0 and self.text[offset - 1] == "\n":
-            return offset
-        found = self.text.find("\n", offset)
-        return len(self.text) if found < 0 else found + 1
 
     # Sequences
 
@@ -184,7 +188,7 @@ class Editor:
         lines = self._item(value, holder.column - 1)
         if index > 0:
             return self._after_line(holder.items[index - 1].end, lines)
-        start = self._line_start(holder.items[0].start)
+        start = line_start(self.text, holder.items[0].start)
         if self.text[start : holder.start].strip():
             return self._insert_on_dash(holder, value)
         return [Edit(start, start, lines)]
@@ -207,12 +211,8 @@ class Editor:
 
     def _stays_on_its_line(self, place: Place, value: Any) -> bool:
         """Whether old and new value both stand on one line behind their key."""
-        is_inline = place.kind == "alias" or place.flow or self._is_inline_scalar(place)
         is_lines = isinstance(value, str) and is_literal(value) and self.in_blocks
-        return is_inline and not is_lines
-
-    def _is_inline_scalar(self, place: Place) -> bool:
-        return place.kind == "scalar" and place.style not in ("|", ">")
+        return (place.kind == "alias" or place.is_inline) and not is_lines
 
     def _spaced(self, place: Place, new: str) -> str:
         """What an empty value lacks in front: a space, in `{a, b}` the colon too."""
@@ -241,20 +241,21 @@ class Editor:
         """Replace what stands behind the key and the lines below; a comment between them stays."""
         mark = self._mark(place, holder, part)
         if place.kind in ("mapping", "sequence") and not place.flow:
-            if self._line_start(place.start) == self._line_start(mark - 1):
+            if line_start(self.text, place.start) == line_start(self.text, mark - 1):
                 return [Edit(mark, place.end, _joined(head, lines))]
-            below = self._line_end(mark)
-            end = self._line_end(place.end)
+            below = line_end(self.text, mark)
+            end = line_end(self.text, place.end)
             return [Edit(mark, mark, f" {head}" if head else ""), Edit(below, end, lines)]
         if place.style in ("|", ">"):
             start = content_start(self.text, place)
             header_end = start + 1
             while self.text[header_end : header_end + 1] in tuple("+-0123456789"):
                 header_end += 1
-            below = self._line_end(header_end)
-            end = max(below, self._literal_end(place))
+            below = line_end(self.text, header_end)
+            # empty lines behind the block scalar are left alone
+            end = max(below, line_end(self.text, len(self.text[: place.end].rstrip())))
             return [Edit(place.start, header_end, head), Edit(below, end, lines)]
-        below = self._line_end(place.end)
+        below = line_end(self.text, place.end)
         tail = "" if self.text[:below].endswith("\n") else "\n"
         inline = self._spaced(place, head)
         return [Edit(place.start, place.end, inline), Edit(below, below, tail + lines)]
@@ -262,13 +263,7 @@ class Editor:
     def _mark(self, place: Place, holder: Place, part: str | int) -> int:
         if holder.kind == "mapping":
             return self.text.index(":", holder.keys[str(part)].end) + 1
-        return self.text.rfind("-", self._line_start(place.start), place.start) + 1
-
-    def _literal_end(self, place: Place) -> int:
-        """Where the lines of a block scalar end, empty ones behind them left alone."""
-        end = place.end
-        body = self.text[:end].rstrip()
-        return self._line_end(len(body))
+        return self.text.rfind("-", line_start(self.text, place.start), place.start) + 1
 
     # Removing
 
@@ -278,17 +273,17 @@ class Editor:
         if count == 1 and not holder.flow:
             empty: Any = {} if holder.kind == "mapping" else []
             if len(parts) == 1:
-                return [Edit(holder.start, self._line_end(holder.end), "{}\n")]
+                return [Edit(holder.start, line_end(self.text, holder.end), "{}\n")]
             return self._replace(chain[:-1], parts[:-1], empty)
         spans = _spans(holder, self.text)
         index = self._index(holder, parts[-1])
         if holder.flow:
             return [_flow_removal(spans, index)]
         start, end = spans[index]
-        first = self._line_start(start)
+        first = line_start(self.text, start)
         if self.text[first:start].strip():
             return [Edit(start, spans[index + 1][0], "")]
-        return [Edit(first, self._line_end(end), "")]
+        return [Edit(first, line_end(self.text, end), "")]
 
     def _index(self, holder: Place, part: str | int) -> int:
         return list(holder.keys).index(str(part)) if holder.kind == "mapping" else int(part)
@@ -308,8 +303,7 @@ def _spans(holder: Place, text: str) -> list[tuple[int, int]]:
         return [(item.start, item.end) for item in holder.items]
     dashes: list[tuple[int, int]] = []
     for item in holder.items:
-        line = text.rfind("\n", 0, item.start) + 1
-        dash = line + holder.column - 1
+        dash = line_start(text, item.start) + holder.column - 1
         dashes.append((dash, item.end))
     return dashes
 

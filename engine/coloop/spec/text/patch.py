@@ -14,7 +14,16 @@ from coloop.errors import SpecProblem
 from coloop.spec.changes import apply_change, apply_changes, normal_change, same_documents
 from coloop.spec.diagnostics import Change, Diagnostic
 from coloop.spec.documents import VERSION, Parts, look_along, migrate
-from coloop.spec.text.edits import Edit, Editor, chain_of, content_start, read, replaced
+from coloop.spec.text.edits import (
+    Edit,
+    Editor,
+    chain_of,
+    content_start,
+    line_end,
+    line_start,
+    read,
+    replaced,
+)
 from coloop.spec.text.emit import WIDTH, flow, is_leaf, to_yaml
 from coloop.spec.text.reader import Place, Reading, data_of
 
@@ -148,7 +157,8 @@ def _openings(text: str, root: Place, parts: Parts, value: Any) -> Iterator[list
         if not (place.values or place.items) or not _is_plain(text, place):
             return
         is_direct = depth == len(parts) - 1
-        is_wide = len(_line(text, place)) + len(flow(value)) + 4 > WIDTH
+        line = text[line_start(text, place.start) : line_end(text, place.end)].rstrip("\n")
+        is_wide = len(line) + len(flow(value)) + 4 > WIDTH
         if is_wide or parts[:depth] in LISTS_OF_THINGS or (is_direct and not is_leaf(value)):
             yield _block_of(text, place, parent.keys[str(parts[depth - 1])])
         return
@@ -158,12 +168,6 @@ def _is_plain(text: str, place: Place) -> bool:
     """Whether entries can be moved to lines of their own as they stand."""
     stretch = text[place.start : place.end]
     return place.anchor is None and not any(mark in stretch for mark in "#&*\n")
-
-
-def _line(text: str, place: Place) -> str:
-    start = text.rfind("\n", 0, place.start) + 1
-    end = text.find("\n", place.end)
-    return text[start : end if end >= 0 else len(text)]
 
 
 def _block_of(text: str, place: Place, key: Place) -> list[Edit]:
@@ -178,10 +182,10 @@ def _block_of(text: str, place: Place, key: Place) -> list[Edit]:
             f"{text[name.start : name.end]}: {text[item.start : item.end]}" for name, item in pairs
         ]
     start = place.start - (text[place.start - 1] == " ")
-    found = text.find("\n", place.end)
-    below = len(text) if found < 0 else found + 1
+    below = line_end(text, place.end)
+    tail = "" if text[:below].endswith("\n") else "\n"
     lines = "".join(f"{lead}{entry.rstrip()}\n" for entry in entries)
-    return [Edit(start, place.end, ""), Edit(below, below, lines if found >= 0 else f"\n{lines}")]
+    return [Edit(start, place.end, ""), Edit(below, below, tail + lines)]
 
 
 # Takes what is about to change out of what aliases share.
@@ -264,8 +268,7 @@ def _value_of(reading: Reading, wanted: Place) -> Any:
 def _content_text(text: str, place: Place, value: Any) -> str:
     """A value on one line, in its own words where they are on one line."""
     own = text[content_start(text, place) : place.end]
-    is_simple = place.flow or (place.kind == "scalar" and place.style not in ("|", ">"))
     has_marks = any(inner.anchor is not None for inner in _all_places(place) if inner is not place)
-    if is_simple and "\n" not in own and not has_marks and own:
+    if place.is_inline and "\n" not in own and not has_marks and own:
         return own
     return flow(value)

@@ -56,6 +56,11 @@ class Place:
     target: Place | None = None
 
     @property
+    def is_inline(self) -> bool:
+        """Whether it is a flow collection, or a scalar without lines of its own."""
+        return self.flow or (self.kind == "scalar" and self.style not in ("|", ">"))
+
+    @property
     def content(self) -> Place:
         """The value itself: what an alias points at."""
         return self.target.content if self.target is not None else self
