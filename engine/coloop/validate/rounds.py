@@ -108,8 +108,7 @@ def every_node_has_rows(facts: Facts) -> Iterator[Diagnostic]:
             yield error(
                 "structure.rounds_never_close",
                 facts.place(edge),
-                f"the {region.name} end after the first: the closing edges get no rows in "
-                "round 2",
+                f"the {region.name} end after the first: the closing edges get no rows in round 2",
                 "if several edges close a node's input, each of them needs rows",
             )
         else:

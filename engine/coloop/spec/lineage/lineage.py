@@ -286,8 +286,8 @@ class Lineage:
         return Attachment(relation=relation, receivers=receivers, scored=scored, via=via)
 
     def ancestor_at(self, level: Level, node: str, *, least: int = 0) -> Level | None:
-        """The nearest ancestor of `level` that is a row of `node`, at least so many births above; at
-        0 the level itself counts."""
+        """The nearest ancestor of `level` that is a row of `node`, at least so many births above; 0
+        includes the level itself."""
         rows = self.rows_of(node)
         found = [
             (births, above)
