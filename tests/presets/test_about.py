@@ -2,7 +2,7 @@
 
 import pytest
 
-from coloop.explain.about import about, describe_node, traits
+from coloop.explain.about import about, describe_node, traits_of
 from coloop.plan.cost import explain
 from coloop.spec import presets
 from coloop.spec.io import parse
@@ -20,9 +20,9 @@ def test_something_is_written_of_every_preset_and_of_nothing_else() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_preset_has_all_parts(name: str) -> None:
-    found, more = about(name), traits(name)
     spec = parse(presets.load_loop_text(name)).spec
     assert spec is not None
+    found, more = about(name), traits_of(name, spec, explain(spec))
 
     assert len(found.teaches) > 80
     assert 8 < len(found.lesson) < 50

@@ -126,7 +126,6 @@ for _name, (_, _help) in COMMANDS.items():
 
 
 def main() -> None:
-    """Entry point of the program."""
     try:
         app()
     except BrokenPipeError:

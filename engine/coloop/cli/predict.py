@@ -86,11 +86,7 @@ def _print_estimate(out: Console, estimate: Estimate) -> None:
         out.print(f"parameters: {escape(sizes)}")
     for guess in estimate.guessed:
         out.print(f"[yellow]guessed[/]: {escape(guess.node)} ({escape(guess.reason)})")
-    for gap in estimate.unknown:
-        names = " and ".join(gap.nodes)
-        out.print(
-            f"[bold yellow]unknown[/]: {escape(names)} ({escape(gap.reason)}; {escape(gap.hint)})"
-        )
+    _print_gaps(out, estimate)
     if estimate.step_seconds is None:
         _print_missing(out, estimate)
         return
@@ -98,6 +94,12 @@ def _print_estimate(out: Console, estimate: Estimate) -> None:
         f", longest stage [bold]{escape(estimate.bottleneck)}[/]" if estimate.bottleneck else ""
     )
     out.print(f"one step takes [bold]{seconds(estimate.step_seconds)}[/]{bottleneck}")
+
+
+def _print_gaps(out: Console, estimate: Estimate) -> None:
+    for gap in estimate.unknown:
+        text = f"{' and '.join(gap.nodes)} ({gap.reason}; {gap.hint})"
+        out.print(f"[bold yellow]unknown[/]: {escape(text)}")
 
 
 def _print_missing(out: Console, estimate: Estimate) -> None:
@@ -262,11 +264,8 @@ def _print_changes(out: Console, fitted: BudgetResult) -> None:
         )
     was, now = fitted.before.estimate.step_seconds, fitted.after.estimate.step_seconds
     gpu = fitted.binding
-    unknown = fitted.after.estimate.unknown
-    if unknown:
-        for gap in unknown:
-            text = f"{' and '.join(gap.nodes)} ({gap.reason}; {gap.hint})"
-            out.print(f"[bold yellow]unknown[/]: {escape(text)}")
+    if fitted.after.estimate.unknown:
+        _print_gaps(out, fitted.after.estimate)
         out.print("[bold yellow]not known[/]: cannot tell whether it fits")
         return
     if gpu is not None and gpu.peak_bytes is not None:

@@ -285,7 +285,6 @@ class Waiting:
         self._thread.join()
 
     def take(self, what: str, text: str) -> None:
-        """Handle an event or the gauges, as JSON text."""
         if what == "event" and not self._has_begun.is_set():
             event = json.loads(text)
             if event["type"] == "run.state" and event["state"] != "starting":

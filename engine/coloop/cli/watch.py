@@ -68,11 +68,9 @@ class RunDisplay:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the run has reached its final state."""
         return self._state in FINAL
 
     def take(self, what: str, text: str) -> None:
-        """Handle an event or the gauges, as JSON text."""
         payload = json.loads(text)
         if what == "gauges":
             self._gauges = payload

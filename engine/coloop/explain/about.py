@@ -131,33 +131,25 @@ def about(name: str) -> About:
     """All that is said of a preset; raises `PresetNotFound`."""
     preset = presets.load_loop(name)
     own, spec = _own(preset.name), _spec_of(preset.name)
-    said = own.get("nodes", {})
+    texts = own.get("nodes", {})
     return About(
         name=preset.name,
         title=preset.title,
         lesson=own["lesson"],
         teaches=own["teaches"],
         nodes=[
-            AboutNode(node=node, kind=one.kind, does=said.get(node) or describe_node(spec, node))
-            for node, one in spec.nodes.items()
+            AboutNode(node=name, kind=node.kind, does=texts.get(name) or describe_node(spec, name))
+            for name, node in spec.nodes.items()
         ],
         curves=[AboutCurve(metric=metric, expect=text) for metric, text in own["curves"]],
         experiment=own["try"],
-        cost=cost_of(spec),
+        cost=_cost(spec, explain_estimate(spec)),
         source=_paper(preset.name),
     )
 
 
-@cache
-def traits(name: str) -> Traits:
-    """What the gallery says of a preset beside its title."""
-    preset = presets.load_loop(name)
-    spec = _spec_of(preset.name)
-    return traits_of(preset.name, spec, explain_estimate(spec))
-
-
 def traits_of(name: str, spec: LoopSpec, found: Explanation) -> Traits:
-    """The same of a preset that was read and sized already."""
+    """What the gallery says of a preset beside its title; `found`: the estimate of it."""
     own, cost = _own(name), _cost(spec, found)
     return Traits(
         lesson=own["lesson"],
@@ -188,11 +180,6 @@ def _algorithms(spec: LoopSpec) -> list[str]:
     ]
     telling = [name for name in names if name not in ("sft", "value")] or names
     return list(dict.fromkeys(title_of(name) for name in telling))
-
-
-def cost_of(spec: LoopSpec) -> Cost:
-    """Time and memory of a loop on the hardware that it names."""
-    return _cost(spec, explain_estimate(spec))
 
 
 def _cost(spec: LoopSpec, found: Explanation) -> Cost:
@@ -243,7 +230,6 @@ SEARCHES = {
 
 
 def describe_node(spec: LoopSpec, name: str) -> str:
-    """What the node does."""
     parts = [_does(spec, name), *_weights(spec, name), *_learns(spec, name)]
     return " ".join(part for part in parts if part)
 
@@ -318,9 +304,7 @@ def _by_reward(node: RewardNode) -> str:
 def _filters(spec: LoopSpec, name: str, node: FilterNode) -> str:
     rules = ", ".join(f"`{rule.rule}`" for rule in node.keep)
     kept = f" that meet {rules}" if rules else ""
-    again = ""
-    if node.fill is not None:
-        again = " It fetches more rows until the step is full."
+    again = "" if node.fill is None else " It fetches more rows until the step is full."
     return f"Passes on rows of {_read_from(spec, name)}{kept}.{again}"
 
 
@@ -337,7 +321,7 @@ def _weights(spec: LoopSpec, name: str) -> Iterator[str]:
     if kind == "snapshot":
         at = getattr(model.refresh, "at", None)
         phases = (at,) if isinstance(at, str) else at
-        when = f", updated when {_and(f'`{one}`' for one in phases)} starts" if phases else ""
+        when = f", updated when {_and(f'`{phase}`' for phase in phases)} starts" if phases else ""
         yield f"Has the weights of `{model.of}` as they were{when}."
     elif kind == "shared":
         yield f"Shares the weights of `{model.with_}`."

@@ -290,7 +290,6 @@ def explain(code: str) -> Explanation | None:
 
 
 def list_codes() -> list[CodeEntry]:
-    """All codes that have help."""
     pages = {code: page for file in _files_of_pages() for code, page in _file(file).items()}
     return [CodeEntry(code=code, title=page.title or CODES[code]) for code, page in pages.items()]
 

@@ -459,7 +459,6 @@ class ResolvedRewards:
 
     @property
     def port(self) -> str:
-        """The teaching port it serves."""
         return "rewards"
 
     @property
@@ -499,7 +498,6 @@ class ResolvedPreference:
 
     @property
     def port(self) -> str:
-        """The teaching port it serves."""
         return "pairs"
 
     @property

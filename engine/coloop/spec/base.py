@@ -349,7 +349,7 @@ class Section(BaseModel):
 
 
 @cache
-def _marks_of(section: type[Section]) -> dict[str, tuple[str, Mapping[str, Any]]]:
+def marks_of(section: type[Section]) -> dict[str, tuple[str, Mapping[str, Any]]]:
     """By attribute, the key in YAML and what `setting` says of the field."""
     fields = section.model_fields.items()
     return {
@@ -362,7 +362,7 @@ def _marks_of(section: type[Section]) -> dict[str, tuple[str, Mapping[str, Any]]
 def texts_in(section: Section) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Every text in a section, at any depth: its path, the text, and what its field says of itself
     (`x-widget`, `x-reference`, ...)."""
-    marks = _marks_of(type(section))
+    marks = marks_of(type(section))
     for name, value in section.__dict__.items():
         if name in marks and value is not None and not isinstance(value, int | float):
             key, extra = marks[name]

@@ -17,12 +17,14 @@ from coloop.spec.diagnostics import Change
 from coloop.spec.documents import (
     Parts,
     edge_names,
+    holds,
     insert_in,
     join_path,
     look_along,
     path_problem,
     position_of,
     remove_in,
+    renamed_key,
     set_in,
     split_path,
     words_of_key,
@@ -69,7 +71,6 @@ def apply_changes(document: dict[str, Any], changes: Sequence[Change]) -> dict[s
 
 
 def apply_change(document: dict[str, Any], change: Change) -> dict[str, Any]:
-    """The document after one change."""
     op, parts = normal_change(document, change)
     if op == "rename":
         return _renamed(document, parts, str(change.value))
@@ -105,7 +106,7 @@ def normal_change(document: dict[str, Any], change: Change) -> tuple[str, Parts]
         items = look_along(document, parts[:-1])
         if isinstance(items, list) and parts[-1] == len(items):
             return "insert", parts
-    if change.op in ("remove", "rename") and not _exists(document, parts):
+    if change.op in ("remove", "rename") and not holds(look_along(document, parts[:-1]), parts[-1]):
         raise path_problem(f"the path `{change.path}` does not exist", change.path)
     return change.op, parts
 
@@ -118,18 +119,11 @@ def _edge_position(document: dict[str, Any], edge: Any) -> int:
     raise path_problem(f"there is no edge {edge!r}"[:200], "edges")
 
 
-def _exists(document: Any, parts: Parts) -> bool:
-    holder, last = look_along(document, parts[:-1]), parts[-1]
-    if isinstance(holder, dict):
-        return last in holder
-    return isinstance(holder, list) and isinstance(last, int) and 0 <= last < len(holder)
-
-
 def _renamed(document: dict[str, Any], parts: Parts, name: str) -> dict[str, Any]:
     holder = look_along(document, parts[:-1])
     if not isinstance(holder, dict) or name in holder:
         raise path_problem(f"`{join_path(parts)}` cannot become `{name}`", join_path(parts))
-    new = {(name if key == parts[-1] else key): value for key, value in holder.items()}
+    new = renamed_key(holder, parts[-1], name)
     return set_in(document, parts[:-1], new)  # type: ignore[no-any-return]
 
 

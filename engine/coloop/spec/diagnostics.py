@@ -50,12 +50,10 @@ class Fix(FrozenRecord, extra="forbid"):
 
     @classmethod
     def set(cls, title: str, path: str, value: Any) -> Fix:
-        """A fix that sets one value."""
         return cls(title=title, changes=(Change(op="set", path=path, value=value),))
 
     @classmethod
     def remove(cls, title: str, path: str) -> Fix:
-        """A fix that removes one value."""
         return cls(title=title, changes=(Change(op="remove", path=path),))
 
 
@@ -123,12 +121,10 @@ class Report(FrozenRecord, extra="forbid"):
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The findings that prevent a run from starting."""
         return tuple(item for item in self.diagnostics if item.is_error)
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """The findings that deserve a look."""
         return tuple(item for item in self.diagnostics if item.severity is Severity.WARNING)
 
     def to_json(self) -> dict[str, Any]:

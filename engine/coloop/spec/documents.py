@@ -107,7 +107,6 @@ def set_in(data: Any, parts: Parts, value: Any) -> Any:
 
 
 def remove_in(data: Any, parts: Parts) -> Any:
-    """Plain data without the value at a place."""
     if not parts:
         raise _no_place(parts)
     head, rest = parts[0], parts[1:]
@@ -139,6 +138,18 @@ def look_along(data: Any, parts: Parts) -> Any:
     for part in parts:
         data = look(data, part)
     return data
+
+
+def holds(holder: Any, part: str | int) -> bool:
+    """Whether plain data has a value below a key or position."""
+    if isinstance(holder, Mapping):
+        return part in holder
+    return isinstance(holder, (list, tuple)) and isinstance(part, int) and 0 <= part < len(holder)
+
+
+def renamed_key(mapping: Mapping[str, Any], old: str | int, new: str) -> dict[str, Any]:
+    """A mapping with another name for a key, at the same place."""
+    return {(new if key == old else key): value for key, value in mapping.items()}
 
 
 def _no_place(parts: Parts) -> SpecProblem:
@@ -198,14 +209,11 @@ def _from_0(document: dict[str, Any]) -> dict[str, Any]:
 
 def _node_from_0(node: dict[str, Any]) -> dict[str, Any]:
     if "kind" not in node and "type" in node:
-        node = {("kind" if key == "type" else key): value for key, value in node.items()}
+        node = renamed_key(node, "type", "kind")
     rollout = node.get("rollout")
     if isinstance(rollout, dict) and "group_size" in rollout:
-        new = {
-            ("completions_per_prompt" if key == "group_size" else key): value
-            for key, value in rollout.items()
-        }
-        node = {**node, "rollout": new}
+        rollout = renamed_key(rollout, "group_size", "completions_per_prompt")
+        node = {**node, "rollout": rollout}
     return node
 
 

@@ -52,7 +52,6 @@ def beside(compute: ComputeDtype) -> Dtype:
 
 
 def uniform(dtype: ComputeDtype, reason: str) -> Dtypes:
-    """Everything in one type."""
     return Dtypes(matrices=dtype, rest=beside(dtype), compute=dtype, engine=dtype, reason=reason)
 
 

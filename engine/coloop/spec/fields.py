@@ -63,21 +63,12 @@ def _cached(annotation: Any, marks: tuple[Any, ...]) -> Type:
 
 
 def field_type(info: FieldInfo) -> Type:
-    """The type of a field."""
     return type_of(info.annotation, [info, *info.metadata])
 
 
 def fields_by_key(section: type[BaseModel]) -> dict[str, FieldInfo]:
     """Fields under the keys that stand in YAML."""
     return {info.alias or name: info for name, info in section.model_fields.items()}
-
-
-def attribute_of(section: type[BaseModel], key: str) -> str | None:
-    """The Python attribute of a key."""
-    for name, info in section.model_fields.items():
-        if (info.alias or name) == key:
-            return name
-    return None
 
 
 def branch(found: Type, tag: Any) -> Type | None:
@@ -175,8 +166,9 @@ def look(data: Any, part: str | int) -> Any:
     if isinstance(data, dict):
         return data.get(part)
     if isinstance(data, Section):
-        name = attribute_of(type(data), str(part))
-        return getattr(data, name) if name is not None else None
+        fields = type(data).model_fields.items()
+        name = next((name for name, info in fields if (info.alias or name) == str(part)), None)
+        return None if name is None else getattr(data, name)
     if isinstance(data, (list, tuple)) and isinstance(part, int) and -1 < part < len(data):
         return data[part]
     return None

@@ -46,7 +46,6 @@ class PortRef:
 
     @classmethod
     def read(cls, text: Any) -> PortRef:
-        """Read `node.port`."""
         if isinstance(text, PortRef):
             return text
         match = _PORT.match(text) if isinstance(text, str) else None
@@ -140,7 +139,6 @@ class LoopSpec(Section):
 
     @cached_property
     def graph(self) -> Graph:
-        """Look-ups over the edges."""
         return Graph(self)
 
     def kind_of(self, node: str) -> str | None:
@@ -180,7 +178,6 @@ class Graph:
         return PORTS[kind].outputs.get(source.port) if kind else None
 
     def teaches(self, edge: Edge) -> bool:
-        """Whether the edge ends at a teaching port."""
         port = self.in_port(edge.target)
         return port is not None and port.teaching
 
@@ -190,7 +187,6 @@ class Graph:
         return port is not None and port.type in HANDLES
 
     def teaching_edges(self) -> tuple[Edge, ...]:
-        """Edges that end at teaching ports."""
         return tuple(edge for edge in self.spec.edges if self.teaches(edge))
 
     def teaching_ports(self, node: str) -> tuple[str, ...]:

@@ -29,11 +29,6 @@ class WeightsGroup:
     trainable: bool
     """Whether a teaching port of a member is connected and the weights may learn."""
 
-    @property
-    def kind(self) -> str:
-        """The same as `source`."""
-        return self.source
-
 
 def owner_of(spec: LoopSpec, node: str) -> str | None:
     """The node that owns a node's weights; nothing where it has none."""

@@ -24,7 +24,6 @@ from pydantic import BaseModel, ValidationError
 from coloop.errors import SpecProblem, SpecUnreadable
 from coloop.spec.base import Section
 from coloop.spec.changes import apply_changes as apply_changes
-from coloop.spec.changes import diff as diff
 from coloop.spec.changes import locate
 from coloop.spec.diagnostics import Diagnostic, Report, at
 from coloop.spec.documents import migrate, split_path
@@ -57,13 +56,7 @@ class Parsed:
     """Places in the text, where there was one."""
 
     @property
-    def ok(self) -> bool:
-        """Whether there is a spec."""
-        return self.spec is not None
-
-    @property
     def report(self) -> Report:
-        """The diagnostics as a report."""
         return Report(diagnostics=self.diagnostics)
 
     def locate(self, diagnostic: Diagnostic) -> Diagnostic:

@@ -37,13 +37,8 @@ class Relation(StrEnum):
 
 LevelsByPort = Iterable[tuple[str, "Levels"]]
 """Levels of the outputs of a node."""
-NEARNESS: Final[Mapping[Relation, int]] = {
-    Relation.SAME: 0,
-    Relation.DOWN: 1,
-    Relation.UP: 2,
-    Relation.SIDE: 3,
-    Relation.NONE: 4,
-}
+NEARNESS: Final = {relation: distance for distance, relation in enumerate(Relation)}
+"""Nearer relations have smaller numbers."""
 
 
 @dataclass(frozen=True, slots=True)

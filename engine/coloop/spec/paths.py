@@ -22,6 +22,7 @@ from coloop.spec.base import Section
 from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.documents import (
     Parts,
+    holds,
     holds_paths,
     look_along,
     names_of,
@@ -73,7 +74,7 @@ def find(spec: LoopSpec | Mapping[str, Any], path: str) -> Found:
         part = position_of(value, word) if is_list else word
         step, info = inside(kind, part) if part is not None else (None, None)
         is_missing = kind.section is None and not holds_paths(tuple(parts))
-        if part is None or step is None or (is_missing and not _is_there(value, part)):
+        if part is None or step is None or (is_missing and not holds(value, part)):
             parent = ".".join(map(str, parts)) or "the loop"
             message = f"the path `{path}` does not exist: there is no `{word}` in {parent}"
             raise path_problem(message, path, word, _known_words(kind, value))
@@ -90,12 +91,6 @@ def _next_key(
     mapping = value if isinstance(value, Mapping) else {}
     count = words_of_key(mapping, words, parts) if is_mapping and parts else 1
     return ".".join(words[:count]), words[count:]
-
-
-def _is_there(value: Any, part: str | int) -> bool:
-    if isinstance(value, Mapping):
-        return part in value
-    return isinstance(value, (list, tuple)) and isinstance(part, int) and 0 <= part < len(value)
 
 
 def _known_words(kind: Type, value: Any) -> list[str]:

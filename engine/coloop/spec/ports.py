@@ -5,9 +5,7 @@ from coloop.spec.nodes.kind import HANDLES as HANDLES
 from coloop.spec.nodes.kind import InPort as InPort
 from coloop.spec.nodes.kind import NodeKind
 from coloop.spec.nodes.kind import OutPort as OutPort
-from coloop.spec.nodes.kind import PortPhase as PortPhase
 from coloop.spec.nodes.kind import PortType as PortType
-from coloop.spec.nodes.kind import When as When
 from coloop.spec.nodes.kind import accepts as accepts
 from coloop.spec.nodes.kind import is_of_use as is_of_use
 

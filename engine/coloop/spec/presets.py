@@ -71,12 +71,10 @@ class HardwarePreset(DeviceFacts):
 
     @property
     def verified(self) -> bool:
-        """Whether every fact was measured or is from a data sheet."""
         return not self.unverified
 
     @property
     def gpus(self) -> int:
-        """All GPUs of all machines."""
         return self.nodes * self.gpus_per_node
 
 

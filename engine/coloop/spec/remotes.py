@@ -161,7 +161,6 @@ def refusal_of_address(
 
 
 def secret_variable(name: str) -> str:
-    """The variable of the environment that holds a secret."""
     return f"{SECRET_PREFIX}{name.upper()}"
 
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel
-
+from coloop.spec.base import Section, marks_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.rollout import Rollout
 from coloop.spec.training import Training
 
-SECTIONS: dict[str, type[BaseModel]] = {"training": Training, "rollout": Rollout}
+SECTIONS: dict[str, type[Section]] = {"training": Training, "rollout": Rollout}
 """Sections of a node that have such fields."""
 
 
@@ -26,27 +25,21 @@ def is_solvable(path: str) -> bool:
 
 def solvable_values(spec: LoopSpec) -> dict[str, Any]:
     """By path, what a loop says of such settings; what it leaves open is not in it."""
-    found: dict[str, Any] = {}
-    for node, data in spec.nodes.items():
-        for section, names in SOLVABLE.items():
-            said = getattr(data, section, None)
-            for name in names:
-                if said is not None and getattr(said, name, None) is not None:
-                    found[f"nodes.{node}.{section}.{name}"] = getattr(said, name)
-    return found
+    values: dict[str, Any] = {}
+    for name, node in spec.nodes.items():
+        for section, fields in SOLVABLE.items():
+            settings = getattr(node, section, None)
+            for field in fields:
+                if (value := getattr(settings, field, None)) is not None:
+                    values[f"nodes.{name}.{section}.{field}"] = value
+    return values
 
 
-def _names(section: type[Any]) -> tuple[str, ...]:
-    return tuple(
-        name
-        for name, field in section.model_fields.items()
-        if isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("x-solver")
-    )
-
-
-SOLVABLE: dict[str, tuple[str, ...]] = {name: _names(one) for name, one in SECTIONS.items()}
+SOLVABLE: dict[str, tuple[str, ...]] = {
+    name: tuple(field for field, (_, marks) in marks_of(section).items() if "x-solver" in marks)
+    for name, section in SECTIONS.items()
+}
 """Section of a node to the fields of it that fitting may set."""
-
 
 LOCKS = "$locks"
 """What a layout keeps them under; no node can have this name."""
@@ -54,5 +47,5 @@ LOCKS = "$locks"
 
 def locks_of(spec: LoopSpec) -> tuple[str, ...]:
     """Paths that a person locked in the editor: fitting leaves them as they are."""
-    said = spec.layout.get(LOCKS)
-    return tuple(one for one in said if isinstance(one, str)) if isinstance(said, list) else ()
+    locks = spec.layout.get(LOCKS)
+    return tuple(path for path in locks if isinstance(path, str)) if isinstance(locks, list) else ()

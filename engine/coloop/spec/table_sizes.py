@@ -32,11 +32,9 @@ class TableSize:
 
     @property
     def length_max(self) -> float:
-        """Maximum length."""
         return self.prompt_max + self.written_max
 
     def times(self, factor: float) -> "TableSize":
-        """So many times these rows."""
         return self if factor == 1 else replace(self, rows=self.rows * factor)
 
     @property

@@ -5,7 +5,7 @@ phase did not end, and where a buffer that a phase waits for did not get full: a
 is true with made models is likely to do the same with real ones.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,14 +42,14 @@ class RehearsalResult:
 
 def tell(events: Iterable[Event]) -> RehearsalResult:
     """The whole story of a run that has ended."""
-    seen = list(events)
-    learned = _learned(seen)
+    events = list(events)
+    learned = _learned(events)
     return RehearsalResult(
-        stages=tuple(_stages(seen)),
-        phases=tuple(dict.fromkeys(event["phase"] for event in _of("phase", seen))),
+        stages=tuple(_stages(events)),
+        phases=tuple(dict.fromkeys(event["phase"] for event in _of("phase", events))),
         learned=learned,
-        alerts=tuple(dict.fromkeys(_alerts(seen))),
-        failures=tuple(_failures(seen, learned)),
+        alerts=tuple(dict.fromkeys(_alerts(events))),
+        failures=tuple(_failures(events, learned)),
     )
 
 
@@ -68,8 +68,7 @@ def _stages(events: Iterable[Event]) -> Iterable[StageSummary]:
     return stages.values()
 
 
-def _learned(events: Iterable[Event]) -> dict[str, int]:
-    events = list(events)
+def _learned(events: Sequence[Event]) -> dict[str, int]:
     counts = {port: 0 for event in _of("phase", events) for port in event["learn"]}
     for event in _of("metrics", events):
         for name in event["metrics"]:
@@ -85,8 +84,7 @@ def _alerts(events: Iterable[Event]) -> Iterator[str]:
             yield event["message"]
 
 
-def _failures(events: Iterable[Event], learned: Mapping[str, int]) -> Iterator[str]:
-    events = list(events)
+def _failures(events: Sequence[Event], learned: Mapping[str, int]) -> Iterator[str]:
     for event in _of("run.state", events):
         if event.get("error"):
             yield _words(event["error"])

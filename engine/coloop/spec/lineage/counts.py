@@ -226,7 +226,7 @@ class RowCounts:
     def adds_greedy(self, name: str, count: Count) -> bool:
         """Whether greedy texts may stand among rows of which nobody knows how many there are."""
         rollouts = [self._rollout(writer) for writer in self._writers(name)]
-        return count.rows is None and any(one is not None and one.greedy_extra for one in rollouts)
+        return count.rows is None and any(r is not None and r.greedy_extra for r in rollouts)
 
     def group_size(self, name: str) -> int | None:
         """Rows that the one writer before a node writes for each prompt."""
@@ -235,7 +235,7 @@ class RowCounts:
 
     def siblings(self, name: str) -> int:
         """Texts of one prompt before a node, in the mean; 1 where nobody writes any."""
-        return max((self.completions(one) or 1 for one in self._writers(name)), default=1)
+        return max((self.completions(writer) or 1 for writer in self._writers(name)), default=1)
 
     def _writers(self, name: str) -> set[str]:
         levels = self.lineage.input_levels(name)
@@ -348,24 +348,21 @@ class RowCounts:
         """One row for each row that the members descend from."""
         found: Counts = {}
         for level in levels:
-            members = [one for one in rows if one in level.parents]
-            nearest = [
-                one.parents[0] if by is None and one.parents else self._ancestor_at(one, by)
-                for one in members
-            ]
-            above = {one for one in nearest if one is not None}
-            mean = one_after_another([rows[one].mean for one in members])
+            members = [member for member in rows if member in level.parents]
+            if by is None:
+                nearest = [member.parents[0] if member.parents else None for member in members]
+            else:
+                nearest = [self.lineage.ancestor_at(member, by) for member in members]
+            above = {ancestor for ancestor in nearest if ancestor is not None}
+            mean = one_after_another([rows[member].mean for member in members])
             if len(above) != 1 or len(nearest) != len(level.parents):
                 found[level] = Count(rows=None, mean=mean)
                 continue
             count = self._seen.born.get(above.pop(), UNKNOWN)
             count = replace(count, greedy=0, mean=_merged(mean, count.mean.rows))
-            is_sure = any(rows[one].is_exact and rows[one].least for one in members)
+            is_sure = any(rows[member].is_exact and rows[member].least for member in members)
             found[level] = count if is_sure else at_most(count)
         return found
-
-    def _ancestor_at(self, level: Level, node: str | None) -> Level | None:
-        return None if node is None else self.lineage.ancestor_at(level, node)
 
     def _is_sure_of_scores(self, name: str) -> bool:
         """Whether every score that comes beside the rows reaches all of them."""
@@ -426,7 +423,7 @@ def _way(above: Level, below: Level) -> tuple[Level, ...] | None:
     """The levels from one down to another, where only one way leads there."""
     way = [below]
     while way[-1] != above:
-        parents = [one for one in way[-1].parents if above in ancestors(one)]
+        parents = [parent for parent in way[-1].parents if above in ancestors(parent)]
         if len(parents) != 1:
             return None
         way.append(parents[0])

@@ -196,11 +196,9 @@ class Lineage:
         return self._outputs.get((node, port), NO_LEVELS)
 
     def edge_levels(self, edge: Edge) -> Levels:
-        """Levels of what flows along an edge."""
         return self.levels(edge.source.node, edge.source.port)
 
     def input_levels(self, node: str) -> Levels:
-        """Levels of the rows that a node works on, after its join."""
         return self.join(node).levels
 
     def join(self, node: str) -> Join:
@@ -298,7 +296,6 @@ class Lineage:
 
     @property
     def regions(self) -> tuple[RoundsRegion, ...]:
-        """The parts of the graph that run for several rounds."""
         return self.walk.regions
 
     def region_of(self, node: str) -> RoundsRegion | None:

@@ -17,10 +17,6 @@ from coloop.spec.nodes.dataset import DatasetNode as DatasetNode
 from coloop.spec.nodes.evaluate import EvaluateNode as EvaluateNode
 from coloop.spec.nodes.filter import FilterNode as FilterNode
 from coloop.spec.nodes.kind import BaseNode as BaseNode
-from coloop.spec.nodes.kind import InMode as InMode
-from coloop.spec.nodes.kind import ModeName as ModeName
-from coloop.spec.nodes.kind import NodeKind as NodeKind
-from coloop.spec.nodes.kind import Stage as Stage
 from coloop.spec.nodes.pairs import PairsNode as PairsNode
 from coloop.spec.nodes.reference import ReferenceNode as ReferenceNode
 from coloop.spec.nodes.reward import RewardNode as RewardNode
