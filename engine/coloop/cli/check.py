@@ -144,7 +144,11 @@ def check(spec: str, settings: Sequence[str] = (), *, strict: bool = False) -> C
         SpecUnreadable: SPEC cannot be read.
         SpecProblem: an override does not fit the loop.
     """
-    source = with_settings(read_source(spec), settings)
+    return check_source(with_settings(read_source(spec), settings), strict=strict)
+
+
+def check_source(source: Source, *, strict: bool = False) -> Checked:
+    """Validates the text of a loop."""
     parsed = parse(source.text)
     if parsed.spec is None:
         is_yaml = not any(found.code.startswith("yaml.") for found in parsed.diagnostics)

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from coloop.cli.app import RunsDir, Settings
-from coloop.cli.check import Source, read_source, with_settings
+from coloop.cli.check import Source, check_source, read_source, with_settings
 from coloop.cli.output import print_diagnostics
 from coloop.cli.watch import RunDisplay, print_event
 from coloop.errors import ColoopError, PlanRefused, RunBusy, SpecProblem, SpecUnreadable
@@ -31,7 +31,6 @@ from coloop.sandbox.inside.kernel import keep_private
 from coloop.spec.diagnostics import Diagnostic
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import content_hash, parse
-from coloop.validate import validate
 from coloop.workers import collecting
 from coloop.workers.ray.ray_settings import starting_words
 
@@ -207,21 +206,18 @@ def _hash(loop: Source) -> str | None:
 
 def _checked(loop: Source, *, force: bool) -> tuple[LoopSpec, list[Diagnostic]]:
     """The loop and its findings that do not stop a run; raises `PlanRefused` for the others."""
-    parsed = parse(loop.text)
-    findings = list(parsed.diagnostics)
-    if parsed.spec is not None:
-        report = validate(parsed.spec, root=loop.root)
-        findings += [parsed.locate(finding) for finding in report.diagnostics]
+    checked = check_source(loop)
+    findings = list(checked.report.diagnostics)
     errors = [finding for finding in findings if finding.is_error]
-    if parsed.spec is None or errors:
+    if checked.spec is None or errors:
         raise PlanRefused(f"{loop.name} is not valid", errors or findings)
     over = [finding for finding in findings if finding.code == OVER_BUDGET]
     if over and not force:
         # `--force` is suggested only for a loop that can run.
-        if refused := check_run(parsed.spec, root=loop.root).refusals:
+        if refused := check_run(checked.spec, checked.unrolled, root=loop.root).refusals:
             raise PlanRefused(refused[0].message, refused)
         raise PlanRefused("over the memory budget; use --force to run it anyway", over)
-    return parsed.spec, findings
+    return checked.spec, findings
 
 
 def _refuse(console: Console, error: ColoopError, as_json: bool) -> NoReturn:

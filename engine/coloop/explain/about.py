@@ -8,9 +8,9 @@ loop costs are said from the loop itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 from coloop.errors import PresetNotFound
 from coloop.plan.cost import Explanation
@@ -38,8 +38,6 @@ from coloop.spec.nodes import (
     VerifierNode,
 )
 from coloop.spec.text.reader import data_of
-
-Number = TypeVar("Number", int, float)
 
 
 class AboutNode(FrozenRecord):
@@ -187,7 +185,8 @@ def _cost(spec: LoopSpec, found: Explanation) -> Cost:
     known = [phase.seconds for phase in found.phases if phase.seconds is not None]
     seconds = found.total_seconds if found.total_seconds is not None else sum(known)
     main = next((phase for phase in found.phases if phase.name == found.main), None)
-    peaks = [gpu.peak_bytes for gpu in found.estimate.gpus]
+    gpus = found.estimate.gpus
+    peaks = [gpu.peak_bytes for gpu in gpus if gpu.peak_bytes is not None]
     return Cost(
         hardware=hardware.name,
         gpus=hardware.gpus,
@@ -196,13 +195,8 @@ def _cost(spec: LoopSpec, found: Explanation) -> Cost:
         seconds=seconds,
         is_whole=found.total_seconds is not None,
         gpu_hours=seconds * hardware.gpus / 3600,
-        memory_bytes=_most(peaks, 0),
+        memory_bytes=max(peaks, default=0) if len(peaks) == len(gpus) else None,
     )
-
-
-def _most(values: Sequence[Number | None], empty: Number) -> Number | None:
-    known = [value for value in values if value is not None]
-    return max(known, default=empty) if len(known) == len(values) else None
 
 
 def _paper(name: str) -> str | None:

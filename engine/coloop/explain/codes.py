@@ -13,10 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from ruamel.yaml import YAML
-
 from coloop.runtime.health.symptoms import BY_CODE
-from coloop.spec.base import FrozenRecord
+from coloop.spec.base import FrozenRecord, load_yaml
 from coloop.spec.changes import apply_change, as_edge, locate
 from coloop.spec.diagnostics import CODES, Change, closest
 from coloop.spec.documents import join_path, look_along, split_path
@@ -24,8 +22,7 @@ from coloop.spec.text.emit import to_yaml
 from coloop.spec.text.reader import data_of
 
 PAGES = Path(__file__).parent / "pages"
-OTHER_FAMILIES = "failures"
-"""The file of the families that have none of their own."""
+"""One file a family of codes; `failures.yaml` has the families without a file of their own."""
 
 
 class Repeated(FrozenRecord, extra="forbid"):
@@ -79,18 +76,15 @@ class Page(FrozenRecord, extra="forbid"):
 
 
 @cache
-def _file(name: str) -> dict[str, Page]:
-    path = PAGES / f"{name}.yaml"
-    if not path.exists():
-        return {}
-    loaded = YAML(typ="safe").load(path.read_text("utf-8"))  # `.nan` is in an example
-    return {code: Page.model_validate(page) for code, page in loaded.items()}
+def _pages() -> dict[str, Page]:
+    """Every page by its code, in the order of the files."""
+    files = (load_yaml(path) for path in sorted(PAGES.glob("*.yaml")))
+    return {code: Page.model_validate(page) for pages in files for code, page in pages.items()}
 
 
 def page_of(code: str) -> Page | None:
     """The page of a code; None where there is none."""
-    family = code.partition(".")[0]
-    return _file(family).get(code) or _file(OTHER_FAMILIES).get(code)
+    return _pages().get(code)
 
 
 def _fixes_of(code: str, page: Page) -> tuple[str, ...]:
@@ -103,11 +97,7 @@ def _fixes_of(code: str, page: Page) -> tuple[str, ...]:
 
 def all_codes() -> tuple[str, ...]:
     """Every code that has a page, in the order of the files."""
-    return tuple(code for name in _files_of_pages() for code in _file(name))
-
-
-def _files_of_pages() -> list[str]:
-    return [path.stem for path in sorted(PAGES.glob("*.yaml"))]
+    return tuple(_pages())
 
 
 LOOPS = Path(__file__).parent / "loops"
@@ -136,10 +126,10 @@ def changed(loop: str, *edits: Edit) -> Document:
             case "cut":
                 change = Change(op="remove_edge", path="edges", value=where)
             case "edge":
-                place = locate(document, f"edges.{where}")
-                new = {**as_edge(look_along(document, place)), **(value or {})}
+                parts = locate(document, f"edges.{where}")
+                new = {**as_edge(look_along(document, parts)), **(value or {})}
                 kept = {key: option for key, option in new.items() if option is not None}
-                change = Change(op="set", path=join_path(place), value=kept)
+                change = Change(op="set", path=join_path(parts), value=kept)
             case _:
                 op: Literal["set", "remove"] = "remove" if what == "del" else "set"
                 change = Change(op=op, path=where, value=value)
@@ -155,13 +145,13 @@ def ends(edge: Any) -> str:
 
 def touched_edges(edits: Iterable[Edit]) -> tuple[str, ...]:
     """Ends of the edges that changes name, as they were and as they are."""
-    found: list[str] = []
+    names: list[str] = []
     for what, where, *rest in edits:
         if what in ("add", "cut", "edge"):
-            found.append(ends(where))
+            names.append(ends(where))
         if what == "edge":
-            found.append(ends({**as_edge(where), **rest[0]}))
-    return tuple(dict.fromkeys(found))
+            names.append(ends({**as_edge(where), **rest[0]}))
+    return tuple(dict.fromkeys(names))
 
 
 WITHOUT = "# the loop without them"
@@ -195,7 +185,7 @@ def example_of(page: Page) -> Example | None:
 
 
 def _files(page: Page) -> Mapping[str, str]:
-    return {**page.files, **{name: f"{one.shown}\n" for name, one in page.files_of.items()}}
+    return {**page.files, **{name: f"{text.shown}\n" for name, text in page.files_of.items()}}
 
 
 def _of_loop(page: Page, edits: tuple[Edit, ...], files: Mapping[str, str]) -> str:
@@ -290,8 +280,8 @@ def explain(code: str) -> Explanation | None:
 
 
 def list_codes() -> list[CodeEntry]:
-    pages = {code: page for file in _files_of_pages() for code, page in _file(file).items()}
-    return [CodeEntry(code=code, title=page.title or CODES[code]) for code, page in pages.items()]
+    pages = _pages().items()
+    return [CodeEntry(code=code, title=page.title or CODES[code]) for code, page in pages]
 
 
 def near(word: str) -> list[str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -76,6 +77,9 @@ Weight = Annotated[
 ]
 
 
+_algorithm_name = partial(setting, title="Algorithm name", choices="algorithms", short="{}")
+
+
 class Kl(Section, title="KL"):
     """A KL penalty towards the reference."""
 
@@ -127,7 +131,7 @@ class RewardsAlgorithm(Section):
 
     unset_is_preset: ClassVar[bool] = True
 
-    name: RewardsName = setting(title="Algorithm name", choices="algorithms", short="{}")
+    name: RewardsName = _algorithm_name()
     """A preset of advantage, loss and aggregation; each can be set separately."""
     advantage: Advantage | None = setting(None, level="advanced")
     """How scores become advantages."""
@@ -214,7 +218,7 @@ class PreferenceAlgorithm(Section):
 
     unset_is_preset: ClassVar[bool] = True
 
-    name: PreferenceName = setting(title="Algorithm name", choices="algorithms", short="{}")
+    name: PreferenceName = _algorithm_name()
     """A preset of loss, beta and reduction."""
     beta: Number | None = setting(None, gt=0, hot=True)
     """How strongly the policy is kept near the reference."""
@@ -234,9 +238,7 @@ class PreferenceAlgorithm(Section):
 class BradleyTerry(Section):
     """Trains a scorer to score the chosen side higher than the rejected one."""
 
-    name: Literal["bradley_terry"] = setting(
-        title="Algorithm name", choices="algorithms", short="{}"
-    )
+    name: Literal["bradley_terry"] = _algorithm_name()
     """Loss: -log sigmoid(chosen - rejected - margin)."""
     margin: Name | None = setting(None, level="advanced", widget="column")
     """Column with the margin of a pair; null: none."""
@@ -252,7 +254,7 @@ class BradleyTerry(Section):
 class LabelCrossEntropy(Section):
     """Trains a language model to output the right label word."""
 
-    name: Literal["label_ce"] = setting(title="Algorithm name", choices="algorithms", short="{}")
+    name: Literal["label_ce"] = _algorithm_name()
     """Cross-entropy restricted to the label words of `read.labels`."""
     label_smoothing: Number = setting(0.0, ge=0, lt=0.5, level="advanced")
     """Assumed share of wrong labels."""
@@ -266,7 +268,7 @@ class LabelCrossEntropy(Section):
 class Regression(Section):
     """Trains a scorer on numeric labels."""
 
-    name: Literal["regression"] = setting(title="Algorithm name", choices="algorithms", short="{}")
+    name: Literal["regression"] = _algorithm_name()
     """Mean squared error to the labels."""
     weight: Weight = 1.0
 
@@ -274,7 +276,7 @@ class Regression(Section):
 class Outcome(Section):
     """Trains a scorer to tell right from wrong."""
 
-    name: Literal["outcome"] = setting(title="Algorithm name", choices="algorithms", short="{}")
+    name: Literal["outcome"] = _algorithm_name()
     """Binary cross-entropy of the score, whole or step by step."""
     soft: Flag = setting(False, level="advanced")
     """Labels between 0 and 1 are probabilities; else they are rounded."""
@@ -284,9 +286,7 @@ class Outcome(Section):
 class ImplicitPrm(Section, title="Implicit PRM"):
     """A language model that learns from outcomes and gives a reward for each token."""
 
-    name: Literal["implicit_prm"] = setting(
-        title="Algorithm name", choices="algorithms", short="{}"
-    )
+    name: Literal["implicit_prm"] = _algorithm_name()
     """Binary cross-entropy of sigmoid(beta * sum(log policy - log prior))."""
     beta: Number = setting(0.05, gt=0, hot=True)
     """Scale of the log ratio."""
@@ -298,7 +298,7 @@ class ImplicitPrm(Section, title="Implicit PRM"):
 class Sft(Section, title="SFT"):
     """Supervised fine-tuning on demonstrations."""
 
-    name: Literal["sft"] = setting(title="Algorithm name", choices="algorithms", short="{}")
+    name: Literal["sft"] = _algorithm_name()
     """Cross-entropy on `target` after `prompt`; if that is a chat, on its assistant messages."""
     mask: tuple[Name, ...] = setting((), level="advanced")
     """Tags whose content is not trained on."""
@@ -308,7 +308,7 @@ class Sft(Section, title="SFT"):
 class ValueLoss(Section):
     """Trains a critic on returns."""
 
-    name: Literal["value"] = setting(title="Algorithm name", choices="algorithms", short="{}")
+    name: Literal["value"] = _algorithm_name()
     """Half the squared error to the returns, clipped around the old value."""
     clip: Number | None = setting(0.5, gt=0, level="advanced")
     """Maximum change of a value that counts; null: no clipping."""

@@ -25,7 +25,7 @@ from coloop.spec.base import (
     setting,
 )
 from coloop.spec.installed import records
-from coloop.spec.plugins import Builtin, RewardPlugin
+from coloop.spec.plugins import Builtin, RewardPlugin, only_word
 from coloop.spec.regexes import says_no_number
 
 LanguageCode = Literal[
@@ -344,7 +344,7 @@ BuiltinSource = Annotated[
 
 _OWN: tuple[type[Builtin], ...] = get_args(get_args(BuiltinSource)[0])
 PLUGINS: dict[str, RewardPlugin] = records(
-    "coloop.rewards", RewardPlugin, [get_args(c.model_fields["name"].annotation)[0] for c in _OWN]
+    "coloop.rewards", RewardPlugin, [only_word(reward, "name") for reward in _OWN]
 )
 """Rewards of installed packages."""
 
@@ -353,8 +353,7 @@ if not TYPE_CHECKING and PLUGINS:
     BuiltinSource = Annotated[reduce(or_, (*_OWN, *_options)), Field(discriminator="name")]
 
 BUILTINS: dict[str, type[Builtin]] = {
-    get_args(cls.model_fields["name"].annotation)[0]: cls
-    for cls in get_args(get_args(BuiltinSource)[0])
+    only_word(reward, "name"): reward for reward in get_args(get_args(BuiltinSource)[0])
 }
 BUILTIN_NAMES: tuple[str, ...] = tuple(BUILTINS)
 SCORE_TO_SCORE: frozenset[str] = frozenset(

@@ -45,13 +45,13 @@ from coloop.spec.metrics import CHART_ORDER, METRICS, PROBE_METRICS
 from coloop.spec.modes import MODES, Mode, begins_as
 from coloop.spec.nodes import NODE_CLASSES, RUNNABLE_KINDS
 from coloop.spec.placement import Hardware, Run
+from coloop.spec.plugins import only_word
 from coloop.spec.ports import HANDLES, PORTS, PortType, accepts
 from coloop.spec.schedule import Schedule
 from coloop.spec.tasks import TASK_COLUMNS, TaskSource
 
 _TASKS: dict[str, type[Section]] = {
-    get_args(section.model_fields["task"].annotation)[0]: section
-    for section in get_args(get_args(TaskSource)[0])
+    only_word(section, "task"): section for section in get_args(get_args(TaskSource)[0])
 }
 
 

@@ -174,7 +174,7 @@ def look(data: Any, part: str | int) -> Any:
     return None
 
 
-_WORDS: dict[Any, str] = {
+TYPE_WORDS: dict[Any, str] = {
     int: "a whole number",
     float: "a number",
     bool: "true or false",
@@ -207,7 +207,7 @@ def describe_type(found: Type) -> str:
         return "a list"
     if found.base is PortRef:
         return "`node.port`"
-    return _WORDS.get(origin, "a value")
+    return TYPE_WORDS.get(origin, "a value")
 
 
 def words_of(found: Type) -> list[str]:

@@ -136,7 +136,7 @@ class RewardPlugin:
 
     @property
     def name(self) -> str:
-        return _only_word(self.options, "name")
+        return only_word(self.options, "name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,7 @@ class TaskPlugin:
 
     @property
     def name(self) -> str:
-        return _only_word(self.parameters, "task")
+        return only_word(self.parameters, "task")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +186,8 @@ class ToolPlugin:
     """What a call says."""
 
 
-def _only_word(section: type[Section], field_name: str) -> str:
+def only_word(section: type[Section], field_name: str) -> str:
+    """The one word that a field of a section allows: the name by which a union knows it."""
     words = get_args(section.model_fields[field_name].annotation)
     if len(words) != 1 or not isinstance(words[0], str):
         raise TypeError(f"`{field_name}` of {section.__name__} is not a `Literal` of one name")

@@ -245,7 +245,8 @@ def hardware(name: str) -> HardwarePreset:
     if "cpu" in raw:
         facts = {**_device_facts(raw["cpu"]), "workers": raw["cpu"]["workers"]}
         return HardwarePreset(**texts, **facts, nodes=raw["nodes"], gpus_per_node=0, gpu=None)
-    return _gpu_hardware(texts, raw["nodes"], raw["gpus_per_node"], raw["gpu"])
+    counts = {key: raw[key] for key in ("nodes", "gpus_per_node", "gpu")}
+    return custom_hardware(**counts, **texts)
 
 
 def hardware_of(section: Hardware) -> HardwarePreset:
@@ -260,22 +261,14 @@ def hardware_of(section: Hardware) -> HardwarePreset:
     return hardware(section.preset or "cpu")
 
 
-def custom_hardware(*, nodes: int, gpus_per_node: int, gpu: str) -> HardwarePreset:
-    """Hardware that a loop describes itself, from the facts of one GPU."""
+def custom_hardware(*, nodes: int, gpus_per_node: int, gpu: str, **texts: str) -> HardwarePreset:
+    """Hardware that a loop describes itself, from the facts of one GPU; `texts`: of a preset."""
     name = f"{nodes * gpus_per_node}x{gpu}"
     description = f"{gpus_per_node} {gpu} in each of {nodes}"
-    texts = {"name": name, "title": name, "description": description}
-    return _gpu_hardware(texts, nodes, gpus_per_node, gpu)
-
-
-def _gpu_hardware(
-    texts: Mapping[str, Any], nodes: int, gpus_per_node: int, gpu: str
-) -> HardwarePreset:
     facts = asdict(gpu_facts(gpu))
-    gpu = facts.pop("name")
-    return HardwarePreset(
-        **texts, **facts, nodes=nodes, gpus_per_node=gpus_per_node, gpu=gpu, workers=0
-    )
+    own = {"title": name, "description": description, "gpu": facts["name"]}
+    values = {**facts, **own, "name": name, **texts}
+    return HardwarePreset(**values, nodes=nodes, gpus_per_node=gpus_per_node, workers=0)
 
 
 def list_models() -> tuple[str, ...]:
@@ -294,14 +287,14 @@ def like_models(name: str, limit: int = 3) -> tuple[str, ...]:
     """Known models whose names look like this one, the nearest first: by the whole of it, then by
     what follows the owner's name."""
     known = known_models()
-    whole = {one.lower(): one for one in reversed(known)}
-    tails = {one.rpartition("/")[2].lower(): one for one in reversed(known)}
+    whole = {model.lower(): model for model in reversed(known)}
+    tails = {model.rpartition("/")[2].lower(): model for model in reversed(known)}
     asked, tail = name[:120].lower(), name[:120].lower().rstrip("/").rpartition("/")[2]
-    found = [
+    alike = [
         *(whole[key] for key in difflib.get_close_matches(asked, whole, n=limit, cutoff=0.72)),
         *(tails[key] for key in difflib.get_close_matches(tail, tails, n=limit, cutoff=0.6)),
     ]
-    return tuple(dict.fromkeys(found))[:limit]
+    return tuple(dict.fromkeys(alike))[:limit]
 
 
 @lru_cache(maxsize=256)

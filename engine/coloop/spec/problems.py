@@ -20,6 +20,7 @@ from coloop.spec.base import Section
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, at, closest, did_you_mean
 from coloop.spec.documents import join_path
 from coloop.spec.fields import (
+    TYPE_WORDS,
     describe_type,
     describe_value,
     field_type,
@@ -50,14 +51,9 @@ _BOUNDS = {
     "less_than": ("lt", "less than"),
     "less_than_equal": ("le", "at most"),
 }
-_WANTED = {
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
+_WANTED = {kind.__name__: words for kind, words in TYPE_WORDS.items()} | {
     "string": "text",
-    "dict": "a mapping",
     "model": "a mapping",
-    "tuple": "a list",
     "list": "a list",
 }
 _NODE_NAME = "a lower-case letter, then lower-case letters, digits and `_`"

@@ -221,13 +221,9 @@ class PerGroup(Section):
     """Which rows are kept."""
 
 
-def _groups_shape(value: Any) -> str:
-    return "<word>" if isinstance(value, str) else "<number>"
-
-
 Groups = Annotated[
     Annotated[Count, Tag("<number>")] | Annotated[Literal["all"], Tag("<word>")],
-    Discriminator(_groups_shape),
+    Discriminator(lambda value: "<word>" if isinstance(value, str) else "<number>"),
 ]
 
 

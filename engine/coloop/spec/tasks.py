@@ -9,18 +9,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Final, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, get_args
 
 from pydantic import Field
 
 from coloop.spec.base import Flag, Number, Range, Whole, setting
 from coloop.spec.installed import records
-from coloop.spec.plugins import Task, TaskPlugin
+from coloop.spec.plugins import Task, TaskPlugin, only_word
+
+Tables = Mapping[str | None, tuple[str, ...]]
+USUAL: Final = ("prompt", "answer", "target")
 
 
-class ArithmeticTask(Task):
+class OwnTask(Task):
+    """A task that coloop itself makes and checks."""
+
+    tables: ClassVar[Tables] = {None: USUAL}
+    """Columns of its table, and of those that `part` names."""
+
+
+class ArithmeticTask(OwnTask):
     """Sums, differences, products: `12+34=` and its answer."""
 
+    tables: ClassVar[Tables] = {None: USUAL, "judged": (*USUAL, "completion", "label")}
     task: Literal["arithmetic"]
     """Sums, differences, products."""
     digits: Range = setting(2, hot=True, span=(1, 9))
@@ -35,9 +46,10 @@ class ArithmeticTask(Task):
     """`judged`: answers of mixed quality with a `label`."""
 
 
-class CountdownTask(Task):
+class CountdownTask(OwnTask):
     """Reach a target with given numbers: an expression is the answer."""
 
+    tables: ClassVar[Tables] = {None: (*USUAL, "numbers", "goal")}
     task: Literal["countdown"]
     """Reach a target with given numbers."""
     numbers: Range = setting(3, hot=True, span=(2, 6))
@@ -48,7 +60,7 @@ class CountdownTask(Task):
     """Operations that a solution may use."""
 
 
-class SortingTask(Task):
+class SortingTask(OwnTask):
     """Put symbols in order."""
 
     task: Literal["sorting"]
@@ -59,16 +71,17 @@ class SortingTask(Task):
     """What is sorted."""
 
 
-class LastLetterTask(Task):
+class LastLetterTask(OwnTask):
     """Chain the last letters of words, with the gold steps in `steps`."""
 
+    tables: ClassVar[Tables] = {None: (*USUAL, "steps")}
     task: Literal["last_letter"]
     """Chain the last letters of words."""
     words: Range = setting((2, 4), hot=True, span=(1, 8))
     """Words in one problem."""
 
 
-class KnightsTask(Task):
+class KnightsTask(OwnTask):
     """Knights tell the truth, knaves lie: who is who?"""
 
     task: Literal["knights"]
@@ -77,7 +90,7 @@ class KnightsTask(Task):
     """People in one puzzle."""
 
 
-class CountingTask(Task):
+class CountingTask(OwnTask):
     """Count a letter in a word."""
 
     task: Literal["counting"]
@@ -86,9 +99,10 @@ class CountingTask(Task):
     """Letters of the word."""
 
 
-class CalculatorTask(Task):
+class CalculatorTask(OwnTask):
     """Longer arithmetic, made to be solved with a calculator."""
 
+    tables: ClassVar[Tables] = {None: USUAL, "traces": USUAL}
     task: Literal["calculator"]
     """Longer arithmetic, made to be solved with a calculator."""
     digits: Range = setting((2, 4), hot=True, span=(1, 9))
@@ -97,9 +111,10 @@ class CalculatorTask(Task):
     """`traces`: worked solutions with calls in them."""
 
 
-class KnowledgeTask(Task):
+class KnowledgeTask(OwnTask):
     """Questions over a made-up world, answered by looking up facts."""
 
+    tables: ClassVar[Tables] = {None: (*USUAL, "hops"), "documents": ("title", "text")}
     task: Literal["knowledge"]
     """Questions over a made-up world."""
     hops: Range = setting((1, 2), hot=True, span=(1, 4))
@@ -110,9 +125,14 @@ class KnowledgeTask(Task):
     """`documents`: the facts themselves."""
 
 
-class ProofTask(Task):
+class ProofTask(OwnTask):
     """Statements of a small rewriting system."""
 
+    tables: ClassVar[Tables] = {
+        None: USUAL,
+        "tactics": ("prompt", "target"),
+        "target_variants": USUAL,
+    }
     task: Literal["proof"]
     """Statements of a small rewriting system."""
     depth: Range = setting((1, 4), hot=True, span=(1, 6))
@@ -121,9 +141,19 @@ class ProofTask(Task):
     """`tactics`: proof steps to train on; `target_variants`: easier variants of hard statements."""
 
 
-class PreferenceTask(Task):
+class PreferenceTask(OwnTask):
     """Texts with a checkable property, and pairs of better and worse."""
 
+    tables: ClassVar[Tables] = {
+        None: ("prompt", "chosen", "rejected"),
+        "instructions": USUAL,
+        "judgements": ("prompt", "target"),
+        "ranked": ("prompt", "responses", "best", "grade"),
+        "unlabelled": ("prompt", "first", "second"),
+        "red_team": ("prompt",),
+        "helpful": USUAL,
+        "helpful_pairs": ("prompt", "chosen", "rejected"),
+    }
     task: Literal["preference"]
     """Texts with a checkable property, and pairs of better and worse."""
     length: Range = setting((4, 8), hot=True, span=(2, 9))
@@ -145,27 +175,35 @@ class PreferenceTask(Task):
     """Another table of the same task."""
 
 
-class ReadDebateTask(Task):
+class ReadDebateTask(OwnTask):
     """A passage that only the debaters may read, a question, and two answers."""
 
+    tables: ClassVar[Tables] = {
+        None: ("prompt", "passage", "question", "mine", "theirs", "mine_is_right", "answer")
+    }
     task: Literal["read_debate"]
     """A passage that only the debaters may read, a question, and two answers."""
     facts: Range = setting((3, 6), hot=True, span=(2, 12))
     """Facts in the passage."""
 
 
-class TwoHalvesTask(Task):
+class TwoHalvesTask(OwnTask):
     """One answer written by two agents, one half each."""
 
+    tables: ClassVar[Tables] = {None: (*USUAL, "first_half", "second_half")}
     task: Literal["two_halves"]
     """One answer written by two agents, one half each."""
     digits: Range = setting(2, hot=True, span=(1, 6))
     """Digits of each operand."""
 
 
-class ImagesTask(Task):
+class ImagesTask(OwnTask):
     """Small one-bit figures with captions and questions."""
 
+    tables: ClassVar[Tables] = {
+        None: ("figure", "caption"),
+        "items": ("figure", "prompt", "question", "options", "answer"),
+    }
     task: Literal["images"]
     """Small one-bit figures with captions and questions."""
     pixels: Whole = setting(8, ge=4, le=64, hot=True)
@@ -192,9 +230,9 @@ TaskSource = Annotated[
 ]
 
 
-_OWN: tuple[type[Task], ...] = get_args(get_args(TaskSource)[0])
+_OWN: tuple[type[OwnTask], ...] = get_args(get_args(TaskSource)[0])
 PLUGINS: dict[str, TaskPlugin] = records(
-    "coloop.tasks", TaskPlugin, [get_args(c.model_fields["task"].annotation)[0] for c in _OWN]
+    "coloop.tasks", TaskPlugin, [only_word(task, "task") for task in _OWN]
 )
 """Tasks of installed packages."""
 
@@ -203,45 +241,12 @@ if not TYPE_CHECKING and PLUGINS:
     TaskSource = Annotated[reduce(or_, (*_OWN, *_parameters)), Field(discriminator="task")]
 
 TASK_COLUMNS: Final[Mapping[tuple[str, str | None], tuple[str, ...]]] = {
-    ("arithmetic", None): ("prompt", "answer", "target"),
-    ("arithmetic", "judged"): ("prompt", "answer", "target", "completion", "label"),
-    ("countdown", None): ("prompt", "answer", "target", "numbers", "goal"),
-    ("sorting", None): ("prompt", "answer", "target"),
-    ("last_letter", None): ("prompt", "answer", "target", "steps"),
-    ("knights", None): ("prompt", "answer", "target"),
-    ("counting", None): ("prompt", "answer", "target"),
-    ("calculator", None): ("prompt", "answer", "target"),
-    ("calculator", "traces"): ("prompt", "answer", "target"),
-    ("knowledge", None): ("prompt", "answer", "target", "hops"),
-    ("knowledge", "documents"): ("title", "text"),
-    ("proof", None): ("prompt", "answer", "target"),
-    ("proof", "tactics"): ("prompt", "target"),
-    ("proof", "target_variants"): ("prompt", "answer", "target"),
-    ("preference", None): ("prompt", "chosen", "rejected"),
-    ("preference", "instructions"): ("prompt", "answer", "target"),
-    ("preference", "judgements"): ("prompt", "target"),
-    ("preference", "ranked"): ("prompt", "responses", "best", "grade"),
-    ("preference", "unlabelled"): ("prompt", "first", "second"),
-    ("preference", "red_team"): ("prompt",),
-    ("preference", "helpful"): ("prompt", "answer", "target"),
-    ("preference", "helpful_pairs"): ("prompt", "chosen", "rejected"),
-    ("read_debate", None): (
-        "prompt",
-        "passage",
-        "question",
-        "mine",
-        "theirs",
-        "mine_is_right",
-        "answer",
-    ),
-    ("two_halves", None): ("prompt", "answer", "target", "first_half", "second_half"),
-    ("images", None): ("figure", "caption"),
-    ("images", "items"): ("figure", "prompt", "question", "options", "answer"),
-    **{
-        (name, part): columns
-        for name, plugin in PLUGINS.items()
-        for part, columns in [(None, plugin.columns), *plugin.parts.items()]
-    },
+    (name, part): columns
+    for name, tables in [
+        *((only_word(task, "task"), task.tables) for task in _OWN),
+        *((name, {None: plugin.columns, **plugin.parts}) for name, plugin in PLUGINS.items()),
+    ]
+    for part, columns in tables.items()
 }
 """Columns of each table of a task: its name, and its part or None. A test holds them against the
 tasks that make the rows."""
