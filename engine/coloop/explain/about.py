@@ -329,7 +329,7 @@ def _learns(spec: LoopSpec, name: str) -> Iterator[str]:
     for port, entries in node_algorithms(spec, name).items():
         sources = _sources(spec, name, (port,))
         if sources:
-            titles = _and(title_of(one.name) for one in entries)
+            titles = _and(title_of(entry.name) for entry in entries)
             yield f"Learns from {port} of {sources} by {titles}."
 
 
@@ -341,7 +341,7 @@ def _read_from(spec: LoopSpec, name: str) -> str:
 
 def _sources(spec: LoopSpec, name: str, ports: Iterable[str]) -> str:
     found = [edge.source.node for port in ports for edge in spec.graph.edges_into(name, port)]
-    return _and(f"`{one}`" for one in dict.fromkeys(found))
+    return _and(f"`{node}`" for node in dict.fromkeys(found))
 
 
 def _and(parts: Iterable[str]) -> str:

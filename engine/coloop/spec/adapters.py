@@ -98,7 +98,7 @@ def _owner(spec: LoopSpec, node: str) -> str | None:
 
 def refreshed(spec: LoopSpec) -> set[str]:
     """Nodes that somebody orders to follow others."""
-    doers = [*_doers(spec.schedule.phases), *(one.do for one in spec.schedule.triggers)]
+    doers = [*_doers(spec.schedule.phases), *(trigger.do for trigger in spec.schedule.triggers)]
     return {order.node for do in doers for order in as_tuple(do.refresh)}
 
 

@@ -110,7 +110,9 @@ def unread_fields(entry: Algorithm, *, also_read: frozenset[str] = frozenset()) 
         value = _at(full if field in nothing else entry, field) if is_there else None
         if value is None or field in also_read:
             continue
-        missing = next((one for one in readers if not one.is_met(_at(full, one.by))), None)
+        missing = next(
+            (reader for reader in readers if not reader.is_met(_at(full, reader.by))), None
+        )
         if missing is None:
             continue
         anyway = _at(_without(entry, field), field)

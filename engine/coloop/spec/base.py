@@ -313,17 +313,14 @@ class Section(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
-        cls.conditions, cls.spans = {}, {}
-        for name, info in cls.model_fields.items():
-            extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
-            bounds: Any = extra.get("x-span")
-            if bounds:
-                cls.spans[name] = (bounds[0], bounds[1])
-            for rule in ("x-when", "x-needed"):
-                wanted: Any = extra.get(rule)
-                if wanted:
-                    key = f"{rule}:{name}"
-                    cls.conditions[key] = (name, {k: tuple(v) for k, v in wanted.items()})
+        marks = [(name, extra) for name, (_, extra) in marks_of(cls).items()]
+        cls.spans = {name: tuple(extra["x-span"]) for name, extra in marks if "x-span" in extra}
+        cls.conditions = {
+            f"{rule}:{name}": (name, {path: tuple(of) for path, of in extra[rule].items()})
+            for name, extra in marks
+            for rule in ("x-when", "x-needed")
+            if rule in extra
+        }
 
     @model_validator(mode="after")
     def _meets_conditions(self) -> Self:
@@ -334,17 +331,13 @@ class Section(BaseModel):
             holds = all(_look_up(self, path) in values for path, values in wanted.items())
             written = name in self.model_fields_set and value is not None
             if key.startswith("x-when") and written and not holds:
-                raise problem(
-                    "conflict",
-                    f"belongs only to {_condition(wanted)}",
-                    field=yaml_key(type(self), name),
-                )
-            if key.startswith("x-needed") and value is None and holds:
-                raise problem(
-                    "missing_field",
-                    f"is needed with {_condition(wanted)}",
-                    field=yaml_key(type(self), name),
-                )
+                kind, words = "conflict", "belongs only to"
+            elif key.startswith("x-needed") and value is None and holds:
+                kind, words = "missing_field", "is needed with"
+            else:
+                continue
+            field = yaml_key(type(self), name)
+            raise problem(kind, f"{words} {_condition(wanted)}", field=field)
         return self
 
 

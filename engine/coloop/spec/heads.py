@@ -65,7 +65,7 @@ def label_words(spec: LoopSpec, node: str) -> tuple[str, ...] | None:
     if isinstance(read, Read) and read.labels is not None:
         return read.labels
     learned = (entry for entries in node_algorithms(spec, node).values() for entry in entries)
-    named = (one.labels for one in learned if isinstance(one, LabelCrossEntropy))
+    named = (entry.labels for entry in learned if isinstance(entry, LabelCrossEntropy))
     return next((labels for labels in named if labels is not None), None)
 
 

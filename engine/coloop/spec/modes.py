@@ -80,9 +80,9 @@ def _shown_mode(spec: LoopSpec) -> ModeName:
     taught = {node: set(spec.graph.teaching_ports(node)) for node in spec.graph.learners()}
     kinds = {spec.kind_of(node) for node in taught}
     policies = [node for node in taught if spec.kind_of(node) == "actor"]
-    if not taught or "critic" in kinds or any(_learns_live(spec, one) for one in policies):
+    if not taught or "critic" in kinds or any(_learns_live(spec, policy) for policy in policies):
         return "online"
-    imitates_at_most = all(taught[one] <= {"demonstrations"} for one in policies)
+    imitates_at_most = all(taught[policy] <= {"demonstrations"} for policy in policies)
     return "reward_modeling" if kinds & SCORERS and imitates_at_most else "offline"
 
 

@@ -137,7 +137,7 @@ def shared(parts: Sequence[Names]) -> Names:
     for name in names:
         if all(part.gives_column(name) for part in parts):
             found = [part.bare[name] for part in parts if name in part.bare]
-            bare[name] = max(found, key=lambda one: (len(one.rows), -one.distance))
+            bare[name] = max(found, key=lambda where: (len(where.rows), -where.distance))
     exact: dict[str, frozenset[str] | None] = {}
     for node in set[str]().union(*(part.exact for part in parts)):
         known = [

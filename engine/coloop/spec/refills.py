@@ -54,8 +54,8 @@ def followers(regions: Sequence[Region], givers: Givers) -> Mapping[str, frozens
     """By filter, the filters whose regions it stands after: it works on their rows without running
     them itself."""
     direct = {
-        one.filter: {other.filter for other in regions if _follows(one, other, givers)}
-        for one in regions
+        region.filter: {other.filter for other in regions if _follows(region, other, givers)}
+        for region in regions
     }
     return {name: frozenset(reached(waits, direct)) for name, waits in direct.items()}
 
@@ -81,12 +81,14 @@ def _region(spec: LoopSpec, name: str, start: str | None, givers: Givers) -> Reg
 
 
 def _whole(region: Region, rounds: Iterable[frozenset[str]]) -> Region:
-    taken = [one for one in rounds if region.filter not in one and one & region.nodes]
+    taken = [
+        members for members in rounds if region.filter not in members and members & region.nodes
+    ]
     return replace(region, nodes=region.nodes.union(*taken)) if taken else region
 
 
-def _follows(one: Region, other: Region, givers: Givers) -> bool:
-    outside = other.nodes - one.nodes
-    return one is not other and any(
-        giver in outside for node in one.nodes for giver in givers.get(node, ())
+def _follows(region: Region, other: Region, givers: Givers) -> bool:
+    outside = other.nodes - region.nodes
+    return region is not other and any(
+        giver in outside for node in region.nodes for giver in givers.get(node, ())
     )

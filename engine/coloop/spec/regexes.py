@@ -118,5 +118,5 @@ def _is_digit(kind: Any, value: Any) -> bool:
     if kind is op.CATEGORY:
         return value not in NO_DIGIT
     if kind is op.IN:
-        return value[0][0] is op.NEGATE or any(_is_digit(*one) for one in value)
+        return value[0][0] is op.NEGATE or any(_is_digit(*part) for part in value)
     return kind in (op.ANY, op.NOT_LITERAL, op.GROUPREF)

@@ -207,7 +207,7 @@ def is_public(address: Address) -> bool:
     """Whether an address is one of the open network, and does not carry a private one inside."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = [_carried(address), address.sixtofour, *(address.teredo or ())]
-        if any(one is not None and not is_public(one) for one in inner):
+        if any(carried is not None and not is_public(carried) for carried in inner):
             return False
         if _carried(address) is not None:
             return True

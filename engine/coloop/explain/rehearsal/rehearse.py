@@ -285,8 +285,8 @@ def _value(column: str, node: DatasetNode, k: int) -> Any:
     if meaning == node.unfold:
         return [f"{column} {k}.{place}" for place in range(2)]
     if meaning == MESSAGES:
-        said = {"user": f"What is {k} + {k}?", "assistant": str(2 * k)}
-        return [{"role": role, "content": text} for role, text in said.items()]
+        texts = {"user": f"What is {k} + {k}?", "assistant": str(2 * k)}
+        return [{"role": role, "content": text} for role, text in texts.items()]
     if meaning == "prompt":
         return f"What is {k} + {k}?"
     if meaning in ("answer", "target", "chosen"):

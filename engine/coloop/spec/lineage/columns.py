@@ -119,7 +119,9 @@ class Columns:
             relation, scored = match(level, frozenset(table))
             if relation in (Relation.SAME, Relation.DOWN):
                 above = ancestors(level)
-                brought = [table[one].below(above[one]) for one in scored]
+                brought = [
+                    table[scored_level].below(above[scored_level]) for scored_level in scored
+                ]
                 part = merged([part, *brought])
             found[level] = part.with_scores(scorers)
         return found

@@ -249,7 +249,7 @@ class RowCounts:
         join = self.lineage.join(name)
         parts: dict[Level, list[Count]] = {}
         for level, inputs in join.parts:
-            alive = [(edge, one) for edge, one in inputs if self._delivers(edge)]
+            alive = [(edge, arriving) for edge, arriving in inputs if self._delivers(edge)]
             met = self._met(name, level, alive) if alive else NONE
             parts.setdefault(level, []).append(met)
         rows = {level: largest(counts) for level, counts in parts.items()}
@@ -262,17 +262,17 @@ class RowCounts:
 
     def _met(self, name: str, level: Level, inputs: list[tuple[Edge, Level]]) -> Count:
         """What is left where these inputs meet: rows of the lowest, or siblings of one place."""
-        lowest = [self._at(edge, one) for edge, one in inputs if one == level]
+        lowest = [self._at(edge, arriving) for edge, arriving in inputs if arriving == level]
         if lowest:
-            others = [self._at(edge, one) for edge, one in inputs if one != level]
+            others = [self._at(edge, arriving) for edge, arriving in inputs if arriving != level]
             least = smallest(lowest)
             if not others:
                 return least
-            mean = joined([least.mean, *(one.mean for one in others)])
+            mean = joined([least.mean, *(count.mean for count in others)])
             least = replace(least, mean=replace(mean, rows=least.mean.rows))
-            return least if all(one.is_exact for one in others) else at_most(least)
-        counts = {one: self._at(edge, one) for edge, one in inputs}
-        siblings = {one: count for one, count in counts.items() if one in level.parents}
+            return least if all(count.is_exact for count in others) else at_most(least)
+        counts = {arriving: self._at(edge, arriving) for edge, arriving in inputs}
+        siblings = {sibling: count for sibling, count in counts.items() if sibling in level.parents}
         if len(siblings) != len(level.parents):
             return UNKNOWN
         return self._siblings(siblings, is_crossed=self.spec.nodes[name].join == "cross")
@@ -281,14 +281,14 @@ class RowCounts:
         """Rows of one place under their nearest common ancestor; crossed, all combinations."""
         levels = list(counts)
         shared = levels[0]
-        for one in levels[1:]:
-            found = common_ancestor(shared, one)
+        for other in levels[1:]:
+            found = common_ancestor(shared, other)
             if found is None:
                 return UNKNOWN
             shared = found
         mean = joined([count.mean for count in counts.values()])
         above = self._seen.born.get(shared, UNKNOWN)
-        ways = [_way(shared, one) for one in levels]
+        ways = [_way(shared, level) for level in levels]
         each = self._each(ways, is_crossed=is_crossed)
         if above.rows is None or each is None:
             most = [count.rows for count in counts.values()]
@@ -298,7 +298,7 @@ class RowCounts:
             return Count(rows=bound if len(known) == len(most) else None, mean=mean)
         with_greedy = self._each(ways, is_crossed=is_crossed, is_whole=True) or each
         is_exact = above.is_exact and all(count.is_exact for count in counts.values())
-        names = " and ".join(f"`{one}`" for one in levels)
+        names = " and ".join(f"`{level}`" for level in levels)
         if is_exact:
             mean = replace(mean, rows=float(above.rows * with_greedy))
         return Count(
@@ -336,7 +336,7 @@ class RowCounts:
                 merged = equal[i, depth] | equal[j, depth]
                 equal.update(dict.fromkeys(merged, merged))
         return prod(
-            min(steps[step] for step in one) for one in {frozenset(e) for e in equal.values()}
+            min(steps[step] for step in places) for places in {frozenset(e) for e in equal.values()}
         )
 
     def _fan_out(self, high: Level, low: Level, *, is_whole: bool) -> int | None:

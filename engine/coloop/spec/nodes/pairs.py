@@ -125,7 +125,7 @@ class PairsNode(BaseNode):
         sides = columns.of_edges(columns.walk.into(name, *self.sides)) if self.sides else names
         table: NamesOf = {}
         for level in columns.lineage.levels(name, "pairs"):
-            parents = [sides[one].below(1) for one in level.parents if one in sides]
+            parents = [sides[parent].below(1) for parent in level.parents if parent in sides]
             if self.method == "relabel":
                 parents = list(names.values())
             pair = _of_pair(level, merged(parents or [NOTHING]))

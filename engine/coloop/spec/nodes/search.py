@@ -141,7 +141,7 @@ class SearchNode(BaseNode):
 
     def _texts(self, rollouts: list[Rollout], rows: TableSize) -> TableSize:
         factor = self.texts_per_row
-        written_max = max((float(one.max_new_tokens) for one in rollouts), default=0.0)
+        written_max = max((float(rollout.max_new_tokens) for rollout in rollouts), default=0.0)
         if self.budget.tokens and written_max and rows.rows:
             factor = min(factor, self.budget.tokens / (written_max * rows.rows))
         return replace(

@@ -93,7 +93,7 @@ class TemplateNode(BaseNode):
             target = level
             if self.each is not None:
                 levels = columns.lineage.levels(name, "rows")
-                target = next(one for one in levels if one.parents == (level,))
+                target = next(child for child in levels if child.parents == (level,))
                 part = part.below(1)
             own = part.dropped(self.drop).own(name, written or (), target)
             table[target] = own if written is not None else own.opened(name)
@@ -134,12 +134,12 @@ class TemplateNode(BaseNode):
     def _texts(self, rows: TableSize, scale: float) -> TableSize:
         texts = [self.text or "", *(m.content for m in self.messages or ())]
         literal, names = _parts(" ".join(texts))
-        is_own = any("completion" in one for one in names)
+        is_own = any("completion" in name for name in names)
         prompt, longest = literal * scale, literal * scale
-        for one in names:
-            if "completion" in one:
+        for column in names:
+            if "completion" in column:
                 prompt, longest = prompt + rows.written, longest + rows.written_max
-            elif "prompt" in one:
+            elif "prompt" in column:
                 prompt, longest = prompt + rows.prompt, longest + rows.prompt_max
             else:
                 prompt, longest = prompt + 0.25 * rows.prompt, longest + 0.25 * rows.prompt_max

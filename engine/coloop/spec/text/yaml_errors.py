@@ -16,7 +16,7 @@ from typing import Final
 from ruamel.yaml.error import MarkedYAMLError
 
 Path = tuple[str | int, ...]
-Said = tuple[str, str | None]
+Explained = tuple[str, str | None]
 """A message and a hint."""
 
 _TEXT_LINE: Final = re.compile(r"^\s*(?:- +)?(?P<key>[\w-]+): +(?P<value>\S.*?)\s*$")
@@ -46,7 +46,7 @@ class Trouble:
     @property
     def before(self) -> str:
         """The last line before it that is not blank."""
-        return next((one for one in reversed(self.lines[: self.line]) if one.strip()), "")
+        return next((line for line in reversed(self.lines[: self.line]) if line.strip()), "")
 
 
 LONGEST_LINE = 1000
@@ -69,7 +69,7 @@ def quoted_line(key: str, value: str) -> str:
     return f"{key}: {mark}{text}{mark}"
 
 
-def braces(line: str, place: str) -> Said | None:
+def braces(line: str, place: str) -> Explained | None:
     """A text that begins with `{{`, which YAML reads as a mapping."""
     found = _TEXT_LINE.match(line)
     if found is None or not found["value"].startswith(("{{", "{%")):
@@ -84,7 +84,7 @@ def braces(line: str, place: str) -> Said | None:
     return message, f"quote the text: `{quoted_line(found['key'], value)}`"
 
 
-def say(text: str, error: MarkedYAMLError, path: Path) -> Said | None:
+def say(text: str, error: MarkedYAMLError, path: Path) -> Explained | None:
     """What is wrong, in words of who typed it."""
     mark = error.problem_mark or error.context_mark
     if mark is None:
@@ -98,21 +98,21 @@ def say(text: str, error: MarkedYAMLError, path: Path) -> Said | None:
         opened=None if opened is None else (opened.line + 1, opened.column + 1),
         place=name_of(path),
     )
-    return next((said for rule in _RULES for said in rule(trouble)), None)
+    return next((words for rule in _RULES for words in rule(trouble)), None)
 
 
-def _tab(trouble: Trouble) -> Iterator[Said]:
+def _tab(trouble: Trouble) -> Iterator[Explained]:
     if "\\t" in trouble.problem or "'\t'" in trouble.problem:
         yield f"line {trouble.line + 1} is indented with a tab", "YAML is indented with spaces"
 
 
-def _braces(trouble: Trouble) -> Iterator[Said]:
-    said = braces(trouble.here, trouble.place)
-    if said is not None:
-        yield said
+def _braces(trouble: Trouble) -> Iterator[Explained]:
+    words = braces(trouble.here, trouble.place)
+    if words is not None:
+        yield words
 
 
-def _special(trouble: Trouble) -> Iterator[Said]:
+def _special(trouble: Trouble) -> Iterator[Explained]:
     found = _TEXT_LINE.match(trouble.here)
     value = found["value"] if found is not None else ""
     is_meant = "cannot start any token" in trouble.problem or "anchor" in trouble.context
@@ -121,7 +121,7 @@ def _special(trouble: Trouble) -> Iterator[Said]:
         yield message, f"quote the text: `{quoted_line(found['key'], value)}`"
 
 
-def _colon(trouble: Trouble) -> Iterator[Said]:
+def _colon(trouble: Trouble) -> Iterator[Explained]:
     if "mapping values are not allowed" not in trouble.problem:
         return
     found = _TEXT_LINE.match(trouble.here)
@@ -138,7 +138,7 @@ def _colon(trouble: Trouble) -> Iterator[Said]:
         yield message, f"write `{bare['key']}: {bare['value'].strip()}`"
 
 
-def _open(trouble: Trouble) -> Iterator[Said]:
+def _open(trouble: Trouble) -> Iterator[Explained]:
     if trouble.opened is None:
         return
     line, column = trouble.opened
@@ -154,7 +154,7 @@ def _open(trouble: Trouble) -> Iterator[Said]:
         yield message, f"close it; it belongs to {trouble.place}"
 
 
-def _block(trouble: Trouble) -> Iterator[Said]:
+def _block(trouble: Trouble) -> Iterator[Explained]:
     if "expected <block end>" not in trouble.problem or trouble.opened is None:
         return
     number = trouble.line + 1
@@ -174,12 +174,12 @@ def _block(trouble: Trouble) -> Iterator[Said]:
         )
 
 
-def _end(trouble: Trouble) -> Iterator[Said]:
+def _end(trouble: Trouble) -> Iterator[Explained]:
     if "<stream end>" in trouble.problem and "flow" in trouble.context:
         yield f"the text ends while {trouble.place} is still open", "close its `[` or `{`"
 
 
-def _unindented(trouble: Trouble) -> Iterator[Said]:
+def _unindented(trouble: Trouble) -> Iterator[Explained]:
     if "could not find expected ':'" in trouble.problem:
         line = trouble.opened[0] if trouble.opened is not None else trouble.line
         yield (
@@ -188,7 +188,7 @@ def _unindented(trouble: Trouble) -> Iterator[Said]:
         )
 
 
-_RULES: Final[tuple[Callable[[Trouble], Iterator[Said]], ...]] = (
+_RULES: Final[tuple[Callable[[Trouble], Iterator[Explained]], ...]] = (
     _tab,
     _colon,
     _braces,
