@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -46,14 +47,7 @@ def curves_of(entry: Algorithm) -> list[Curve]:
     is_scored = isinstance(entry, RewardsAlgorithm)
     advice = OTHERWISE if is_scored else OTHERWISE | OTHERWISE_WITHOUT_SCORES
     return [
-        Curve(
-            metric=name,
-            title=METRICS[name].title,
-            help=METRICS[name].help,
-            expect=METRICS[name].expect,
-            better=METRICS[name].better,
-            otherwise=advice.get(name) or _hint_of(name),
-        )
+        Curve(**asdict(METRICS[name]), metric=name, otherwise=advice.get(name) or _hint_of(name))
         for name in _metrics(entry)
     ]
 

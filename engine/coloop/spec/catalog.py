@@ -77,7 +77,14 @@ def _fixed() -> dict[str, Any]:
         "form_sections": list(FORM_SECTIONS),
         "kinds": {kind: _kind(kind) for kind in KIND_TEXTS},
         "modes": [_mode(name, mode) for name, mode in MODES.items()],
-        "port_types": {str(port): _port_type(port) for port in PortType},
+        "port_types": {
+            str(port): {
+                **PORT_TEXTS[str(port)],
+                "handle": port in HANDLES,
+                "accepts": [str(source) for source in PortType if accepts(port, source)],
+            }
+            for port in PortType
+        },
         "algorithms": _algorithms(),
         "rewards": [_builtin(name, section) for name, section in BUILTINS.items()],
         "tasks": [_task(name, section) for name, section in _TASKS.items()],
@@ -188,14 +195,6 @@ def _synonyms(kind: str) -> list[str]:
     if kind == "dataset":
         words += _TASKS
     return list(dict.fromkeys(words))
-
-
-def _port_type(port: PortType) -> dict[str, Any]:
-    return {
-        **PORT_TEXTS[str(port)],
-        "handle": port in HANDLES,
-        "accepts": [str(source) for source in PortType if accepts(port, source)],
-    }
 
 
 def _algorithms() -> dict[str, list[dict[str, Any]]]:

@@ -137,10 +137,13 @@ def _differences(old: Any, new: Any, path: Parts) -> Iterable[Change]:
         return
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         yield from _mapping_differences(old, new, path)
-    elif isinstance(old, list) and isinstance(new, list) and _holds_mappings(old, new, path):
-        yield from _list_differences(old, new, path)
-    else:
-        yield _change("set", path, new)
+        return
+    if isinstance(old, list) and isinstance(new, list):
+        are_mappings = bool(old) and all(isinstance(item, Mapping) for item in [*old, *new])
+        if path == ("edges",) or are_mappings:
+            yield from _list_differences(old, new, path)
+            return
+    yield _change("set", path, new)
 
 
 def _mapping_differences(
@@ -172,11 +175,6 @@ def _renames(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
         if len(after) == 1:
             pairs[before] = after[0]
     return pairs
-
-
-def _holds_mappings(old: list[Any], new: list[Any], path: Parts) -> bool:
-    is_edges = path == ("edges",)
-    return is_edges or (bool(old) and all(isinstance(item, Mapping) for item in [*old, *new]))
 
 
 def _list_differences(old: list[Any], new: list[Any], path: Parts) -> Iterable[Change]:

@@ -196,23 +196,22 @@ def align(tables: Sequence[Levels]) -> tuple[tuple[tuple[Level, ...], ...], tupl
     related: list[tuple[Level, ...]] = [()]
     for table in tables:
         related = [
-            (*met, level) for met in related for level in ordered(table) if _all_kin(met, level)
+            (*met, level)
+            for met in related
+            for level in ordered(table)
+            if all(relate_pair(other, level) is not Relation.NONE for other in met)
         ]
     distances = {met: _distance(met) for met in related}
     nearest: dict[tuple[int, Level], int] = {}
     for met, distance in distances.items():
-        for place in enumerate(met):
-            nearest[place] = min(distance, nearest.get(place, distance))
+        for position in enumerate(met):
+            nearest[position] = min(distance, nearest.get(position, distance))
     combinations = tuple(
         met
         for met, distance in distances.items()
-        if all(distance == nearest[place] for place in enumerate(met))
+        if all(distance == nearest[position] for position in enumerate(met))
     )
     return combinations, None if combinations else _first_apart(tables)
-
-
-def _all_kin(met: tuple[Level, ...], level: Level) -> bool:
-    return all(relate_pair(other, level) is not Relation.NONE for other in met)
 
 
 def _distance(met: tuple[Level, ...]) -> int:

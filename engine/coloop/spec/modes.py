@@ -104,17 +104,13 @@ def _is_written_meanwhile(spec: LoopSpec, edge: Edge) -> bool:
         source = waiting.pop().source
         if source.node in kept:
             continue
-        if _writes(spec, source.node, source.port):
+        if source.port == "rollouts" and spec.kind_of(source.node) not in ("buffer", "filter"):
             return True
         for before in _rows_into(spec, source.node):
             if before.source.node not in seen:
                 seen.add(before.source.node)
                 waiting.append(before)
     return False
-
-
-def _writes(spec: LoopSpec, node: str, port: str) -> bool:
-    return port == "rollouts" and spec.kind_of(node) not in ("buffer", "filter")
 
 
 def _rows_into(spec: LoopSpec, node: str) -> Iterator[Edge]:

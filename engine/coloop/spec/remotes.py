@@ -109,7 +109,8 @@ def refusal(url: str, allowed: AllowedRemotes) -> Refused | None:
             found="it contains a user name or a password, which every copy of the loop would show",
             hint="remove them from the address",
         )
-    secret = next((name for name in _query_names(parts.query) if SECRET_WORDS.search(name)), None)
+    names = (setting.partition("=")[0] for setting in re.split("[&;]", parts.query))
+    secret = next((name for name in names if SECRET_WORDS.search(name)), None)
     if secret is not None:
         return Refused(
             found=f"its `{secret}` looks like a secret, which every copy of the loop would show",
@@ -216,16 +217,12 @@ def is_public(address: Address) -> bool:
 
 
 def _carried(address: Address) -> ipaddress.IPv4Address | None:
-    """The old address that a new one stands for."""
+    """The IPv4 address that an IPv6 address stands for: a mapped one, that of NAT64, or that of the
+    old compatible form."""
     if isinstance(address, ipaddress.IPv4Address) or address.is_loopback:
         return None
-    return address.ipv4_mapped or _last(address)
-
-
-def _last(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The old address in the last bits of one of NAT64, or of the old compatible form."""
-    if not any(address in network for network in CARRIERS):
-        return None
+    if address.ipv4_mapped or not any(address in network for network in CARRIERS):
+        return address.ipv4_mapped
     return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
 
 
@@ -240,7 +237,3 @@ def _has_blanks(url: str) -> bool:
     return any(character.isspace() or not character.isprintable() for character in url) or (
         "\\" in url
     )
-
-
-def _query_names(query: str) -> list[str]:
-    return [part.partition("=")[0] for part in re.split("[&;]", query) if part]

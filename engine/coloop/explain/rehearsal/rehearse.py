@@ -1,7 +1,7 @@
 """From a loop to its rehearsal: one small change after another to its plain document."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,9 +110,16 @@ def short_schedule(document: dict[str, Any], steps: int) -> None:
     for item in schedule.get("phases", ()):
         _cut(item, steps)
     for rule in schedule.get("learn", {}).values():
-        _hurry(rule, steps)
-    if "triggers" in schedule:
-        schedule["triggers"] = [*_without_ends(schedule["triggers"])]
+        # a learner that would begin later, or with more rows, learns in a rehearsal as well
+        for field, most in (("every", 1), ("after", steps - 1), ("updates", 2), ("rows", 4)):
+            if rule.get(field) is not None:
+                rule[field] = min(rule[field], most)
+    # triggers that end no phase and no run: a rehearsal goes through all of them
+    triggers = schedule.pop("triggers", [])
+    for trigger in triggers:
+        trigger["do"] = {key: value for key, value in trigger["do"].items() if key not in ENDS}
+    if triggers:
+        schedule["triggers"] = [trigger for trigger in triggers if trigger["do"]]
     for anneal in schedule.get("anneal", ()):
         for field in ("steps", "cycle"):
             if field in anneal:
@@ -129,21 +136,6 @@ def _cut(item: dict[str, Any], steps: int) -> None:
     else:
         most = steps * FILLING if "until" in item else steps
         item["max_steps"] = min(item.get("max_steps", most), most)
-
-
-def _without_ends(triggers: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Triggers that end no phase and no run: a rehearsal goes through all of them."""
-    for trigger in triggers:
-        does = {key: value for key, value in trigger["do"].items() if key not in ENDS}
-        if does:
-            yield trigger | {"do": does}
-
-
-def _hurry(rule: dict[str, Any], steps: int) -> None:
-    """A learner that would begin later, or with more rows, learns in a rehearsal as well."""
-    for field, most in (("every", 1), ("after", steps - 1), ("updates", 2), ("rows", 4)):
-        if rule.get(field) is not None:
-            rule[field] = min(rule[field], most)
 
 
 # What a rehearsal puts in the place of services: it reaches no other machine.
@@ -182,7 +174,9 @@ TINY_PARAMETERS = 3_000_000
 
 def tiny_models(spec: LoopSpec, document: dict[str, Any], root: Path | None) -> list[str]:
     """Put tiny models in the place of others; what was said of each is told."""
-    own = dict(_own_weights(spec))
+    kinds = PretrainedModel | RunModel | ScratchModel
+    models = ((name, model_of(node)) for name, node in spec.nodes.items())
+    own = {name: model for name, model in models if isinstance(model, kinds)}
     if all(_is_tiny(model, root) for model in own.values()):
         return []
     for name in own:
@@ -195,13 +189,6 @@ def tiny_models(spec: LoopSpec, document: dict[str, Any], root: Path | None) -> 
         node.get("model", {}).pop("dtype", None)
     names = ", ".join(f"`{name}` ({_origin(model)})" for name, model in own.items())
     return [f"models: `{ANY_TEXT}`, random weights and one token per byte, instead of {names}"]
-
-
-def _own_weights(spec: LoopSpec) -> Iterator[tuple[str, Model]]:
-    for name, node in spec.nodes.items():
-        model = model_of(node)
-        if isinstance(model, PretrainedModel | RunModel | ScratchModel):
-            yield name, model
 
 
 def _is_tiny(model: Model, root: Path | None) -> bool:
@@ -367,7 +354,8 @@ def few_rows(spec: LoopSpec, document: dict[str, Any], steps: int) -> None:
             values[path] = small(re.sub(r"^nodes\.\w+\.", "", path), values[path])
     for node in document["nodes"].values():
         if node["kind"] == "evaluate" and (node.get("instead_of") or node.get("of")):
-            node["every"] = _every(document["schedule"], steps)
+            # so seldom that a probe is read when the rehearsal begins and when it ends
+            node["every"] = steps * max(1, _phases(document["schedule"].get("phases", ())))
         if "clear" in node:
             node["clear"]["every"] = min(node["clear"]["every"], steps)
 
@@ -405,11 +393,6 @@ def _settings(part: Any) -> Iterator[MutableMapping[str, Any]]:
             if "set" in holder:
                 yield holder["set"]
         yield from _settings(item)
-
-
-def _every(schedule: dict[str, Any], steps: int) -> int:
-    """So seldom that a probe is read when the rehearsal begins and when it ends."""
-    return steps * max(1, _phases(schedule.get("phases", ())))
 
 
 def _phases(items: Any) -> int:

@@ -227,13 +227,12 @@ class Lineage:
             return bool(self.walk.into(source, "rollouts"))
         levels = self.edge_levels(edge)
         return bool(levels) and all(
-            any(self._is_written(above) for above in ancestors(level)) for level in levels
+            any(
+                not above.joined and "credit" in self.spec.nodes[above.node].about.stages
+                for above in ancestors(level)
+            )
+            for level in levels
         )
-
-    def _is_written(self, level: Level) -> bool:
-        """Whether rows of a level are born where learners write."""
-        about = None if level.joined else self.spec.nodes[level.node].about
-        return about is not None and "credit" in about.stages
 
     def called(self, node: str) -> Levels:
         """Rows that a policy writes inside another's trajectory: children of the caller's."""

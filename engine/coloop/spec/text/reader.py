@@ -255,23 +255,18 @@ class _Builder:
             self._deliver(event, value, place, 1)
 
     def _put_empty(self, place: Place) -> None:
-        start = self._empty_place(place.start)
+        """An empty value belongs right behind its colon or dash, not before what follows."""
+        mark = None
+        if self.stack:
+            top = self.stack[-1]
+            if isinstance(top.value, list):
+                mark = _DASH.match(self.text, self.last_end if top.value else top.place.start)
+            elif top.key is not None and top.key_place is not None:
+                mark = _COLON.match(self.text, top.key_place.end)
+        start = place.start if mark is None else mark.end()
         place.start = place.end = start
         place.line = self.text.count("\n", 0, start) + 1
         place.column = start - self.text.rfind("\n", 0, start)
-
-    def _empty_place(self, mark: int) -> int:
-        """Where an empty value belongs: right behind its colon or dash, not before what follows."""
-        if not self.stack:
-            return mark
-        top = self.stack[-1]
-        if isinstance(top.value, list):
-            found = _DASH.match(self.text, self.last_end if top.value else top.place.start)
-        elif top.key is not None and top.key_place is not None:
-            found = _COLON.match(self.text, top.key_place.end)
-        else:
-            found = None
-        return mark if found is None else found.end()
 
     def _alias(self, event: Any) -> None:
         self.last_end = event.end_mark.index
