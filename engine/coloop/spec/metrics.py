@@ -11,7 +11,7 @@ from coloop.spec.base import load_yaml
 from coloop.spec.catalog_types import Metric
 from coloop.spec.nodes import NODE_CLASSES
 
-_TEXTS: dict[str, dict[str, dict[str, Any]]] = load_yaml(Path(__file__).with_suffix(".yaml"))
+_TEXTS: dict[str, Any] = load_yaml(Path(__file__).with_suffix(".yaml"))
 _ADVICE = ("otherwise", "otherwise_without_scores")
 
 
@@ -43,10 +43,7 @@ OF_KIND: dict[str, tuple[str, ...]] = {
 }
 """What nodes report that do not learn."""
 
-CHART_ORDER: tuple[str, ...] = (
-    *("reward/mean", "accuracy", "score", "loss", "kl", "entropy", "rollout/length"),
-    *("mismatch_kl", "clip_fraction", "grad_norm", "reward/std", "lr"),
-)
+CHART_ORDER: tuple[str, ...] = tuple(_TEXTS["chart_order"])
 """What one looks at first when a run goes well or badly; the rest follows by name."""
 
 _PLACEHOLDER = re.compile(r"<[a-z]+>")

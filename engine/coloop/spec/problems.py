@@ -10,15 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from coloop.spec.algorithm import PORTS_OF
-from coloop.spec.base import Section
+from coloop.spec.base import Section, load_yaml
 from coloop.spec.diagnostics import Change, Diagnostic, Fix, at, closest, did_you_mean
-from coloop.spec.documents import join_path
+from coloop.spec.documents import Parts, join_path
 from coloop.spec.fields import (
     TYPE_WORDS,
     describe_type,
@@ -34,8 +35,7 @@ from coloop.spec.fields import (
 )
 from coloop.spec.installed import problem_with
 
-Path = tuple[str | int, ...]
-Locate = Callable[[Path], tuple[int, int] | None]
+Locate = Callable[[Parts], tuple[int, int] | None]
 
 _MOST = 50
 _KINDS = {
@@ -128,7 +128,7 @@ class _Error:
 
     root: type[Section]
     data: Any
-    path: Path
+    path: Parts
     detail: ErrorDetails
     locate: Locate | None
 
@@ -149,7 +149,7 @@ class _Error:
         code: str,
         message: str,
         hint: str | None = None,
-        more: Path = (),
+        more: Parts = (),
         fixes: tuple[Fix, ...] = (),
     ) -> Diagnostic:
         path = (*self.path, *more)
@@ -235,7 +235,7 @@ class _Error:
         words = words_of(found) if found is not None else []
         return self._wrong_word("structure.unknown_value", self.value, words, ())
 
-    def _wrong_word(self, code: str, word: Any, words: list[str], more: Path) -> Diagnostic:
+    def _wrong_word(self, code: str, word: Any, words: list[str], more: Parts) -> Diagnostic:
         one_of = "one of " if len(words) > 1 else ""
         message = f"found {describe_value(word)}; {one_of}{join_words(words)} is expected"
         refused = problem_with(word)
@@ -320,31 +320,8 @@ def _other_port(name: Any) -> str | None:
 
 # What was probably meant: names of other frameworks, deeper keys, words that look alike.
 
-OTHER_NAMES: dict[str, str] = {
-    theirs: ours
-    for ours, names in {
-        "rows_per_step": "batch_size",
-        "mini_batch": "train_batch_size mini_batch_size ppo_mini_batch_size",
-        "micro_batch": "micro_batch_size per_device_train_batch_size gradient_accumulation_steps",
-        "lr": "learning_rate",
-        "schedule": "lr_scheduler lr_scheduler_type",
-        "warmup": "warmup_steps warmup_ratio",
-        "gradient_clip": "max_grad_norm grad_clip",
-        "completions_per_prompt": "num_generations group_size n n_samples",
-        "max_new_tokens": "max_tokens max_completion_length max_length",
-        "kl": "kl_coef kl_beta",
-        "gae_lambda": "lam lambda",
-        "clip_low": "clip_range cliprange clip_ratio",
-        "clip_high": "epsilon_high",
-        "epochs": "num_train_epochs num_epochs",
-        "steps": "max_steps total_steps",
-        "checkpoint_every": "save_steps save_every",
-        "every": "eval_every",
-        "text": "prompt_template",
-        "messages": "system_prompt",
-    }.items()
-    for theirs in names.split()
-}
+_NAMES = load_yaml(Path(__file__).with_name("other_names.yaml"))
+OTHER_NAMES: dict[str, str] = {name: ours for ours, names in _NAMES.items() for name in names}
 """Names that other frameworks use, and ours."""
 
 

@@ -62,7 +62,5 @@ class CriticNode(BaseNode):
         },
         synonyms="value, value function, value model, baseline, gae",
         summary=MODEL_PATHS,
-        shown={
-            "model": ("model.architecture", "model.path", "model.run", "model.of", "model.with")
-        },
+        shown={"model": MODEL_PATHS},
     )

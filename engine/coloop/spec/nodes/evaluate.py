@@ -8,6 +8,13 @@ from coloop.spec.base import Flag, NodeId, Number, PortName, Text, Whole, settin
 from coloop.spec.nodes.kind import BaseNode, InMode, InPort, NodeKind, PortType, Stage
 
 
+def _reads_losses(port: str) -> InMode:
+    """Where it begins as a probe of the loss of a teaching port."""
+    metrics = ["loss", "pair_accuracy"]
+    begins = {"instead_of": None, "of": [port], "greedy": None, "metrics": metrics}
+    return InMode(begins=begins)
+
+
 class EvaluateNode(BaseNode):
     """Metrics, on held-out rows or on the step's own."""
 
@@ -49,22 +56,8 @@ class EvaluateNode(BaseNode):
         apart_without="rollouts",
         takes_last_round=True,
         modes={
-            "offline": InMode(
-                begins={
-                    "instead_of": None,
-                    "of": ["actor.pairs"],
-                    "greedy": None,
-                    "metrics": ["loss", "pair_accuracy"],
-                }
-            ),
-            "reward_modeling": InMode(
-                begins={
-                    "instead_of": None,
-                    "of": ["reward.pairs"],
-                    "greedy": None,
-                    "metrics": ["loss", "pair_accuracy"],
-                }
-            ),
+            "offline": _reads_losses("actor.pairs"),
+            "reward_modeling": _reads_losses("reward.pairs"),
         },
         title="Evaluate",
         group="measuring",
