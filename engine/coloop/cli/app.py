@@ -47,7 +47,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "presets": ("begin", "Loops that ship with coloop."),
 }
 """By name, the module of this package with `NAME_command` (or `NAME_app`, a group of commands), and
-the line of help. A function returns the exit code, or None for 0."""
+the line of help, which a function replaces by its docstring. A function returns the exit code, or
+None for 0."""
 
 Spec = Annotated[
     str,
@@ -98,7 +99,9 @@ def build_command(name: str) -> _click.Command:
     if (group := getattr(module, f"{name}_app", None)) is not None:
         return typer.main.get_command(group)
     single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    single.command(name)(exiting(getattr(module, f"{name}_command")))
+    command = getattr(module, f"{name}_command")
+    line = None if command.__doc__ else COMMANDS[name][1]
+    single.command(name, help=line)(exiting(command))
     return typer.main.get_command(single)
 
 

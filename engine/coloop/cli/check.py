@@ -204,7 +204,6 @@ def validate_command(
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Validate a loop: report every problem with its location and fix."""
     checked = _checked(spec, settings, as_json=as_json, strict=strict)
     report = checked.report
     fails = strict and bool(report.warnings)

@@ -50,7 +50,6 @@ SMI_TIMEOUT_SECONDS = 10.0
 
 
 def doctor_command(as_json: Json = False) -> int:
-    """Report what this machine supports and what is missing."""
     report = examine()
     if as_json:
         print_json(report)

@@ -30,7 +30,6 @@ def explain_command(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Explain a finding, an alert or an algorithm. Without a name, list all of them."""
     if what is None:
         return _list(as_json=as_json)
     if what in algorithm_names():
@@ -119,5 +118,4 @@ def _indented(text: str) -> str:
 
 
 def schema_command() -> None:
-    """Print the JSON Schema of the loop language."""
     print_json(json_schema())

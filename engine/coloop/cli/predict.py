@@ -44,7 +44,6 @@ def estimate_command(
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Predict the memory of every GPU and the time of every stage."""
     checked, loop = checked_spec(spec, settings, as_json=as_json)
     explanation = checked.explanation
     assert explanation is not None
@@ -208,7 +207,6 @@ def _millions(count: int) -> str:
 
 
 def plan_command(spec: Spec, settings: Settings = None, as_json: Json = False) -> None:
-    """Compile a loop: what runs where, in which order, and why."""
     checked, loop = checked_spec(spec, settings, as_json=as_json)
     run_check = check_run(loop, checked.unrolled, root=checked.source.root)
     if as_json:
@@ -235,7 +233,6 @@ def fit_command(
         typer.Option("-o", "--out", help="Write the fitted loop to this file; `-` prints it."),
     ] = None,
 ) -> int:
-    """Find settings that make a loop fit into memory."""
     if budget_gib is not None and budget_fraction is not None:
         raise typer.BadParameter("give --budget-gib or --budget-fraction, not both")
     checked, loop = checked_spec(spec, settings, as_json=False)

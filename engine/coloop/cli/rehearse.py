@@ -33,7 +33,6 @@ def rehearse_command(
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Dry-run a loop: tiny models, a few steps, on the CPU."""
     keep_private()
     checked, loop = checked_spec(spec, settings, as_json=as_json)
     root = checked.source.root

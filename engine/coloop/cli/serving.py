@@ -36,7 +36,6 @@ def serve_command(
         ),
     ] = False,
 ) -> None:
-    """Start the composer: web page, API and run launcher."""
     _need("the server", "fastapi", "uvicorn", "sqlalchemy", "coloop_server")
     with collecting.not_while_loading():
         from coloop_server.cli import serve

@@ -225,7 +225,6 @@ CHECK_SECONDS = 5.0
 
 
 def watch_command(run: Run, runs_dir: RunsDir = Path("runs")) -> None:
-    """Follow a run from its start until it ends."""
     console = Console(soft_wrap=True)
     folder = run_folder(console, run, runs_dir)
     with RunDisplay(console) as display:

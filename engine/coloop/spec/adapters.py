@@ -10,7 +10,6 @@ that somebody refreshes, has weights of its own, and so has what follows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from coloop.spec.base import as_tuple
@@ -18,7 +17,6 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of, weights_groups
 from coloop.spec.model import CopyModel, Lora, Model, SharedModel, SnapshotModel
 from coloop.spec.nodes import model_of
-from coloop.spec.schedule import PhaseActions, PhaseGroup, PhaseItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,13 +96,6 @@ def _owner(spec: LoopSpec, node: str) -> str | None:
 
 def refreshed(spec: LoopSpec) -> set[str]:
     """Nodes that somebody orders to follow others."""
-    doers = [*_doers(spec.schedule.phases), *(trigger.do for trigger in spec.schedule.triggers)]
-    return {order.node for do in doers for order in as_tuple(do.refresh)}
-
-
-def _doers(items: tuple[PhaseItem, ...]) -> Iterator[PhaseActions]:
-    for item in items:
-        if item.do is not None:
-            yield item.do
-        if isinstance(item, PhaseGroup):
-            yield from _doers(item.phases)
+    doers = [item.do for _, item in spec.schedule.items()]
+    doers += [trigger.do for trigger in spec.schedule.triggers]
+    return {order.node for do in doers if do is not None for order in as_tuple(do.refresh)}
