@@ -110,7 +110,6 @@ def loop_names() -> tuple[str, ...]:
 
 
 def load_loop(name: str) -> LoopPreset:
-    """A loop preset by its name."""
     path = _find("loops", name, "loop")
     return _read_loop(path.stem, path)
 
@@ -212,7 +211,6 @@ def list_gpus() -> tuple[str, ...]:
 
 
 def gpu_facts(name: str) -> DeviceFacts:
-    """Facts of one accelerator by its name."""
     table = _gpu_table()
     if (found := _lookup(table, name)) is None:
         raise PresetNotFound(_unknown("GPU", name, table))
@@ -272,7 +270,6 @@ def custom_hardware(*, nodes: int, gpus_per_node: int, gpu: str, **texts: str) -
 
 
 def list_models() -> tuple[str, ...]:
-    """Names of all architectures."""
     return tuple(sorted(_index("models")))
 
 

@@ -64,7 +64,6 @@ _EDGE_HINT = "e.g. `problems.rows -> actor.prompts`"
 def translate(
     error: ValidationError, root: type[Section], data: Any, locate: Locate | None = None
 ) -> tuple[Diagnostic, ...]:
-    """Diagnostics for an error of a document."""
     found: dict[tuple[str | None, str], Diagnostic] = {}
     for detail in error.errors(include_url=False)[:_MOST]:
         diagnostic = _translate(detail, root, data, locate)

@@ -73,7 +73,6 @@ def at_most(count: Count) -> Count:
 
 
 def without_greedy(count: Count) -> Count:
-    """The same without greedy extras."""
     if not count.greedy or count.rows is None:
         return replace(count, greedy=0)
     share = count.rows / (count.rows + count.greedy)
@@ -104,7 +103,6 @@ def of_all_rounds(count: Count, growth: float) -> Count:
 
 
 def largest(counts: Iterable[Count]) -> Count:
-    """The largest of several tables."""
     parts = list(counts)
     mean = joined([part.mean for part in parts])
     if any(part.rows is None for part in parts):

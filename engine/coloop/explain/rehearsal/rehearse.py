@@ -200,15 +200,13 @@ def _is_tiny(model: Model, root: Path | None) -> bool:
         return False
 
 
-def _origin(model: Model) -> str:
+def _origin(model: PretrainedModel | RunModel | ScratchModel) -> str:
     match model:
         case PretrainedModel():
             return model.path
         case RunModel():
             return f"run {model.run}"
-        case ScratchModel():
-            return model.architecture
-    raise AssertionError(model.type)
+    return model.architecture
 
 
 # Rows of a rehearsal: those of tasks and of files that are there; made ones for the others.
@@ -241,12 +239,9 @@ def made_rows(spec: LoopSpec, document: dict[str, Any], root: Path | None) -> li
 
 
 def _is_here(node: DatasetNode, root: Path | None) -> bool:
-    match node.source:
-        case HubSource():
-            return False
-        case FileSource():
-            return root is not None and (root / node.source.path).exists()
-    return True
+    if isinstance(node.source, FileSource):
+        return root is not None and (root / node.source.path).exists()
+    return not isinstance(node.source, HubSource)
 
 
 def _columns(spec: LoopSpec, name: str, node: DatasetNode) -> Iterator[str]:

@@ -59,7 +59,6 @@ class Columns:
         return self._outputs.get((node, port), {})
 
     def of_edge(self, edge: Edge) -> NamesOf:
-        """Names of what flows along an edge."""
         return self.at(edge.source.node, edge.source.port)
 
     def inputs(self, node: str) -> NamesOf:
@@ -143,7 +142,6 @@ class Columns:
     # ---- what kinds ask for
 
     def rollouts(self, name: str) -> NamesOf:
-        """Names of what a node writes."""
         names = self.inputs(name)
         table: NamesOf = {}
         for level in self.lineage.levels(name, "rollouts"):

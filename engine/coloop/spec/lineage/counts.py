@@ -165,7 +165,6 @@ class RowCounts:
         return self.spec.nodes[name].counts_given(name, self, rows)
 
     def levels(self, name: str) -> Iterable[Level]:
-        """Levels of all that a node gives."""
         ports = PORTS[self._walk.kinds[name]].outputs
         return {level for port in ports for level in self.lineage.levels(name, port)}
 

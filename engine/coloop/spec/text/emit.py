@@ -83,7 +83,6 @@ def _holds_literal(value: Any) -> bool:
 
 
 def flow(value: Any) -> str:
-    """Any value on one line."""
     match value:
         case dict():
             inside = ", ".join(f"{scalar(key)}: {flow(item)}" for key, item in value.items())
@@ -128,7 +127,6 @@ def number(value: float) -> str:
 
 
 def quoted(text: str) -> str:
-    """A double-quoted scalar."""
     body = json.dumps(text, ensure_ascii=False)
     return re.sub(
         r"[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]",
