@@ -551,24 +551,18 @@ def resolve_algorithm(entry: Algorithm, *, max_new_tokens: int | None = None) ->
 
 def reads(entry: Algorithm) -> frozenset[str]:
     """The serving ports that an algorithm reads: `reference`, `values`, `prior`."""
-    match entry:
-        case RewardsAlgorithm():
-            full = resolve_rewards_algorithm(entry)
-            wanted = {"reference": full.needs_reference, "values": full.needs_values}
-            return frozenset(port for port, needed in wanted.items() if needed)
-        case PreferenceAlgorithm():
-            needs_reference = ALGORITHMS[family_of(entry.name)].needs_reference
-            return frozenset({"reference"} if needs_reference else ())
-        case ImplicitPrm():
-            return frozenset({"prior"})
-    return frozenset()
+    full = resolve_algorithm(entry)
+    needed = {
+        "reference": getattr(full, "needs_reference", False),
+        "values": getattr(full, "needs_values", False),
+        "prior": isinstance(entry, ImplicitPrm),
+    }
+    return frozenset(port for port, is_needed in needed.items() if is_needed)
 
 
 def measures_others(entry: Algorithm) -> bool:
     """Whether an algorithm of port `pairs` measures answers under the prompts of other pairs."""
-    if not isinstance(entry, PreferenceAlgorithm):
-        return False
-    return getattr(resolve_pairs_algorithm(entry), "loss", None) == "kto"
+    return isinstance(entry, PreferenceAlgorithm) and resolve_algorithm(entry).loss == "kto"
 
 
 def node_algorithms(spec: LoopSpec, node: str) -> dict[str, tuple[Algorithm, ...]]:
