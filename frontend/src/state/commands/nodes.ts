@@ -54,7 +54,9 @@ export const renameNode = defineCommand<RenameNode>(
     const renamed = (path: string) =>
       path.startsWith(ofNode) ? `nodes.${to}.${path.slice(ofNode.length)}` : path;
     const locks = locksOf(document);
-    if (locks.some((path) => path.startsWith(ofNode))) writeLocks(draft, locks.map(renamed));
+    if (locks.some((path) => path.startsWith(ofNode))) {
+      writeLocks(draft, locks.map(renamed));
+    }
 
     for (const edge of draft.edges) {
       for (const end of ["from", "to"] as const) edge[end] = renameEnd(edge[end], renaming);
