@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
+from coloop.sandbox.inside.parsing import parse_code
 from coloop.spec.levels import Level
 from coloop.spec.tasks import TASK_COLUMNS, TaskSource
 
@@ -202,8 +203,8 @@ def own_columns(source: TaskSource) -> frozenset[str]:
 def returned_keys(code: str, function: str = "write") -> frozenset[str] | None:
     """Keys of the mappings that a function returns, or `None` where they are not literal."""
     try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = parse_code(code)
+    except SyntaxError:
         return None
     found = next(
         (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function), None

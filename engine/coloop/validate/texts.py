@@ -15,6 +15,7 @@ from jinja2 import TemplateSyntaxError, meta, nodes
 from coloop.data.templates.chat import chat_template_problem
 from coloop.data.templates.environment import environment
 from coloop.sandbox.code_files import text_of
+from coloop.sandbox.inside.parsing import parse_code
 from coloop.spec.base import texts_in
 from coloop.spec.diagnostics import Diagnostic, error
 from coloop.spec.nodes import Node, TemplateNode, ToolNode
@@ -123,15 +124,11 @@ def _columns_of_others(tree: nodes.Template) -> set[str]:
 def parsed_code(code: str) -> ast.Module | FunctionNames:
     """The tree of a piece of Python, or why it does not compile; it is never run."""
     try:
-        tree = ast.parse(code)
-        compile(tree, "<loop>", "exec")
+        return parse_code(code, is_compiled=True)
     except SyntaxError as error:
         return FunctionNames(
             problem=error.msg, is_syntax=True, line=error.lineno, column=error.offset
         )
-    except (ValueError, RecursionError, MemoryError) as error:
-        return FunctionNames(problem=f"cannot be read: {error}", is_syntax=True)
-    return tree
 
 
 @lru_cache(maxsize=1024)

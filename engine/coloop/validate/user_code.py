@@ -4,7 +4,6 @@ What is installed is asked of this machine; a run elsewhere may find more, so wh
 warning.
 """
 
-import ast
 import os
 import pkgutil
 import sys
@@ -21,6 +20,7 @@ from coloop.plan.settings.families import refusal_of
 from coloop.sandbox.code_files import CodeFile, file_of, needed_by, read_code
 from coloop.sandbox.foreseen import closed_calls
 from coloop.sandbox.inside.closed import INSTEAD, sentence
+from coloop.sandbox.inside.parsing import parse_code
 from coloop.spec.diagnostics import Diagnostic, Fix, did_you_mean, error, warning
 from coloop.spec.model import PretrainedModel
 from coloop.spec.remotes import (
@@ -133,11 +133,10 @@ def _codes(facts: Facts) -> Iterator[_Code]:
 
 def _why_not_compiled(source: str) -> str | None:
     try:
-        compile(ast.parse(source), "<loop>", "exec")
+        parse_code(source, is_compiled=True)
     except SyntaxError as error:
-        return f" in line {error.lineno}, column {error.offset}: {error.msg}"
-    except (ValueError, RecursionError, MemoryError) as error:
-        return f": {error}"
+        where = f" in line {error.lineno}, column {error.offset}" if error.lineno else ""
+        return f"{where}: {error.msg}"
     return None
 
 

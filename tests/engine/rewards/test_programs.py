@@ -158,6 +158,8 @@ def test_what_one_test_leaves_behind_helps_no_other() -> None:
         ([3], "has `input` and `output`"),
         ([{"input": "1"}], "has `input` and `output`"),
         (["assert add(1"], "is not valid Python"),
+        (["assert " + "-" * 100_000 + "1"], "is nested too deeply"),
+        ([f"assert add({'+'.join(['1'] * 900)}, 1) == 901"], "is nested too deeply"),
         (["# nothing"], "is empty"),
         ("[]", "must be a list of tests"),
         ("3", "passes whatever the program does"),

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from coloop.errors import DataError
+from coloop.sandbox.inside.parsing import parse_code
 
 FENCED: Final = re.compile(r"^[ \t]*```([^\n`]*)\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
 PYTHON: Final = frozenset({"", "python", "python3", "py"})
@@ -69,11 +70,15 @@ def read_tests(value: Any, column: str) -> list[Case]:
         if isinstance(item, Mapping) and set(item) == {"input", "output"}:
             tests.append(Case("input", str(item["input"]), lines_of(str(item["output"]))))
             continue
-        tree = _tree(item, column)
-        if _can_fail(tree):
-            tests += _cases(tree)
-        else:
-            helpers.append(ast.unparse(tree))
+        try:
+            tree = _tree(item, column)
+            if _can_fail(tree):
+                tests += _cases(tree)
+            else:
+                helpers.append(ast.unparse(tree))
+        except RecursionError:
+            message = f"column `{column}`: {str(item)[:80]!r} is nested too deeply"
+            raise DataError(message) from None
     if not tests:
         what = (
             "a test passes whatever the program does: it does not call, assert or compare anything "
@@ -106,8 +111,8 @@ def _tree(item: Any, column: str) -> ast.Module:
             f"{repr(item)[:80]}"
         )
     try:
-        tree = ast.parse(item)
-    except UNREADABLE as error:
+        tree = parse_code(item)
+    except SyntaxError as error:
         raise DataError(f"column `{column}`: {item[:80]!r} is not valid Python: {error}") from None
     if any(isinstance(one, ast.Assert) and _is_tuple(one.test) for one in ast.walk(tree)):
         raise DataError(
@@ -211,7 +216,7 @@ def wanted_by(tests: list[Case], candidate: str | None) -> set[str]:
     texts = [f"{test.before}\n{test.text}" for test in tests if test.kind in ("call", "statement")]
     if candidate is not None:
         texts.append(candidate)
-    free = {name for text in texts for name in _free_names(ast.parse(text))}
+    free = {name for text in texts for name in _free_names(parse_code(text))}
     return {name for name in free if not hasattr(builtins, name)}
 
 
@@ -276,8 +281,8 @@ def read_program(code: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a policy's odd escapes nobody needs to hear
-            return ast.parse(code)
-    except UNREADABLE:
+            return parse_code(code)
+    except SyntaxError:
         return None
 
 

@@ -12,6 +12,7 @@ from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
+from coloop.sandbox.inside.parsing import parse_code
 from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import rollout_of
@@ -185,8 +186,8 @@ def _of_code(code: str) -> Iterator[str]:
 def _parsed(code: str) -> Iterator[ast.AST]:
     """All parts of Python code; none if it cannot be parsed."""
     try:
-        return ast.walk(ast.parse(code))
-    except (SyntaxError, ValueError):
+        return ast.walk(parse_code(code))
+    except SyntaxError:
         return iter(())
 
 

@@ -11,6 +11,8 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any, Final
 
+from coloop.sandbox.inside.parsing import parse_code
+
 LATE: Final = (
     "_strptime",
     "encodings.idna",
@@ -27,8 +29,8 @@ FOR_COROUTINES: Final = ("asyncio", "concurrent.futures.thread")
 def tree_of(source: str) -> ast.Module | None:
     """None of what cannot be parsed."""
     try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return parse_code(source)
+    except SyntaxError:
         return None
 
 
