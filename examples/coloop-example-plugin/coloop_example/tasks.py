@@ -4,7 +4,7 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coloop.data.tasks.base import Part, Problem, Stratum, Task, decode, each_of
+from coloop.data.tasks.base import Part, Problem, Stratum, Task, decode, each_of, question
 from coloop_example.records import BackwardsTask
 
 LETTERS = string.ascii_lowercase
@@ -17,9 +17,7 @@ def _strata(parameters: BackwardsTask) -> Sequence[Stratum]:
 def _stratum(length: int) -> Stratum:
     def problem(index: int) -> Problem:
         word = "".join(LETTERS[place] for place in decode(index, [len(LETTERS)] * length))
-        answer = word[::-1]
-        columns = {"prompt": f"{word}:", "answer": answer, "target": answer}
-        return Problem(key=word, columns=columns)
+        return question(word, f"{word}:", word[::-1])
 
     return Stratum(size=len(LETTERS) ** length, problem=problem)
 
@@ -32,9 +30,6 @@ def _check(columns: Mapping[str, Any], completion: str) -> float | None:
 BACKWARDS = Task(
     name="backwards",
     parameters=BackwardsTask,
-    main=Part(
-        columns=("prompt", "answer", "target"),
-        strata=_strata,
-    ),
+    main=Part(strata=_strata),
     check=_check,
 )

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from coloop.data.tasks import columns_of
 from coloop.data.template import TemplateProgram
 from coloop.sandbox.process import Sandbox
+from coloop.spec.names import own_columns
 from coloop.spec.nodes import DatasetNode, FilterNode, TemplateNode
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,8 +31,7 @@ def test_columns_of_a_task_are_named_like_no_node_of_the_loop(path: Path) -> Non
     for name, node in nodes_of(path, "dataset").items():
         source = DatasetNode.model_validate(node).source
         if source.type == "task":
-            columns = columns_of(source.task, getattr(source, "part", None))
-            assert set(columns).isdisjoint(document["nodes"]), name
+            assert own_columns(source).isdisjoint(document["nodes"]), name
 
 
 @pytest.mark.sample(41)

@@ -12,12 +12,12 @@ from coloop.data.tasks import (
     TASKS,
     check_row,
     check_row_steps,
-    columns_of,
     part_of,
     task_rows,
 )
 from coloop.data.tasks.base import TaskProblem, TooFewProblems, permuted, split_of
 from coloop.spec import tasks as spec_tasks
+from coloop.spec.tasks import TASK_COLUMNS
 
 PRINTABLE = set(string.printable) - set("\t\r\x0b\x0c")
 
@@ -58,7 +58,7 @@ def test_rows_have_the_columns_that_the_task_declares(name: str, part: str | Non
     rows = rows_of_table(name, part, size=20)
 
     for row in rows:
-        assert set(row) == set(columns_of(name, part))
+        assert set(row) == {*TASK_COLUMNS[name, part], "task"}
 
 
 @pytest.mark.parametrize(("name", "part"), TABLES)
@@ -288,7 +288,7 @@ def test_both_halves_together_are_the_sum() -> None:
 
 
 def test_columns_of_two_halves_leave_the_names_of_the_agents_free() -> None:
-    assert {"tens", "units", "both", "sums"}.isdisjoint(columns_of("two_halves"))
+    assert {"tens", "units", "both", "sums"}.isdisjoint(TASK_COLUMNS["two_halves", None])
 
 
 def test_preferred_answers_are_perfect_and_rejected_ones_are_not() -> None:

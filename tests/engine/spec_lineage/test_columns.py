@@ -156,14 +156,3 @@ def test_columns_that_somebody_looked_up_close_a_source(drawn) -> None:
 
     names = _names(closed, "rows", "rows")
     assert (set(names.bare), names.exact) == ({"prompt"}, {"rows": {"prompt"}})
-
-
-def test_columns_of_tasks_are_those_that_the_tasks_make() -> None:
-    from coloop.data.tasks import TASKS, columns_of
-    from coloop.spec.names import TASK_COLUMN
-    from coloop.spec.tasks import TASK_COLUMNS
-
-    for name, task in TASKS.items():
-        for part in (None, *task.parts):
-            known = {*TASK_COLUMNS[name, part], TASK_COLUMN}
-            assert known == set(columns_of(name, part)), (name, part)

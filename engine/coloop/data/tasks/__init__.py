@@ -17,29 +17,19 @@ from coloop.data.tasks.preference import PREFERENCE
 from coloop.data.tasks.proof import PROOF
 from coloop.spec import plugins as spec_tasks
 from coloop.spec.installed import WithPlugins
+from coloop.spec.names import TASK_COLUMN
 from coloop.spec.tasks import PLUGINS
 
 OWN_TASKS: Final[Mapping[str, Task]] = {
-    "arithmetic": ARITHMETIC,
-    "countdown": COUNTDOWN,
-    "sorting": SORTING,
-    "last_letter": LAST_LETTER,
-    "knights": KNIGHTS,
-    "counting": COUNTING,
-    "calculator": CALCULATOR,
-    "knowledge": KNOWLEDGE,
-    "proof": PROOF,
-    "preference": PREFERENCE,
-    "read_debate": READ_DEBATE,
-    "two_halves": TWO_HALVES,
-    "images": IMAGES,
+    task.name: task
+    for task in (
+        *(ARITHMETIC, COUNTDOWN, SORTING, LAST_LETTER, KNIGHTS, COUNTING, CALCULATOR, KNOWLEDGE),
+        *(PROOF, PREFERENCE, READ_DEBATE, TWO_HALVES, IMAGES),
+    )
 }
 
 TASKS: Final = WithPlugins(OWN_TASKS, {name: plugin.task for name, plugin in PLUGINS.items()})
 """By the name that `source.task` takes."""
-
-TASK_COLUMN: Final = "task"
-"""The column that says which checker a row brings."""
 
 
 def part_of(task: Task, part: str | None) -> Part:
@@ -52,11 +42,6 @@ def part_of(task: Task, part: str | None) -> Part:
             f"task {task.name} has no part {part!r}; its parts: {there}", field="part"
         )
     return task.parts[part]
-
-
-def columns_of(name: str, part: str | None = None) -> tuple[str, ...]:
-    """Columns of every row of a task's table."""
-    return (*part_of(TASKS[name], part).columns, TASK_COLUMN)
 
 
 def rows_of(source: spec_tasks.Task) -> list[dict[str, Any]]:

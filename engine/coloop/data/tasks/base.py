@@ -12,7 +12,6 @@ Invariants:
 """
 
 import hashlib
-import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -61,10 +60,20 @@ class Stratum:
     problem: Callable[[int], Problem | None]
 
 
+def question(key: str, prompt: str, answer: str, **more: Any) -> Problem:
+    """A problem with an answer, which is also the demonstration.
+
+    Args:
+        more: further columns of its row, or another `target`.
+    """
+    columns = {"prompt": prompt, "answer": answer, "target": answer, **more}
+    return Problem(key=key, columns=columns)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    columns: tuple[str, ...]
-    """Every row has exactly these, and `task`."""
+    """A table of a task. Every row has the columns that `spec.tasks.TASK_COLUMNS` names."""
+
     strata: Callable[[Any], Sequence[Stratum]]
     is_split: bool = True
     """False for tables that belong to both splits (documents)."""
@@ -80,10 +89,6 @@ class Task:
     parts: Mapping[str, Part] = field(default_factory=dict)
     """Further tables, by the name that `part` takes."""
     check_steps: StepChecker | None = None
-
-
-QUESTION_COLUMNS: Final = ("prompt", "answer", "target")
-"""Columns of a question, its answer, and the answer as a demonstration."""
 
 
 def strata_over(
@@ -128,13 +133,9 @@ def decode_selection(index: int, pool: Sequence[Any], count: int) -> list[Any]:
     left = list(pool)
     chosen = []
     for _ in range(count):
-        index, place = divmod(index, len(left))
-        chosen.append(left.pop(place))
+        index, position = divmod(index, len(left))
+        chosen.append(left.pop(position))
     return chosen
-
-
-def count_selections(pool: int, count: int) -> int:
-    return math.perm(pool, count)
 
 
 # Draws the rows of a split: a seeded walk through a part's numbered problems.
@@ -213,8 +214,8 @@ def _candidates(
     walks = [_walk(stratum, rng.getrandbits(64)) for stratum in strata]
     attempts = max(200_000, ATTEMPTS_PER_ROW * wanted)
     while walks and attempts > 0:
-        place = rng.randrange(len(walks))
-        for problem in walks[place]:
+        chosen = rng.randrange(len(walks))
+        for problem in walks[chosen]:
             attempts -= 1
             if problem is not None and (not part.is_split or split_of(task, problem.key) == split):
                 yield {**problem.columns, "task": problem.columns.get("task", task)}
@@ -222,7 +223,7 @@ def _candidates(
             if attempts <= 0:
                 break
         else:
-            del walks[place]
+            del walks[chosen]
 
 
 def _walk(stratum: Stratum, key: int) -> Iterator[Any]:

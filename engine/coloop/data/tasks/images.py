@@ -65,12 +65,7 @@ def _questioned(block: Block) -> dict[str, Any]:
 IMAGES: Final = Task(
     name="images",
     parameters=ImagesTask,
-    main=Part(columns=("figure", "caption"), strata=_strata_of(_captioned)),
-    parts={
-        "items": Part(
-            columns=("figure", "prompt", "question", "options", "answer"),
-            strata=_strata_of(_questioned),
-        )
-    },
+    main=Part(strata=_strata_of(_captioned)),
+    parts={"items": Part(strata=_strata_of(_questioned))},
     check=answer_checker(),
 )

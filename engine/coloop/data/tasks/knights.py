@@ -15,15 +15,14 @@ from typing import Any, Final
 
 from coloop.data.answers import in_tags, last_line
 from coloop.data.tasks.base import (
-    QUESTION_COLUMNS,
     Part,
     Problem,
     Stratum,
     Task,
     answer_checker,
-    count_selections,
     decode,
     decode_selection,
+    question,
     strata_over,
 )
 from coloop.spec.tasks import KnightsTask
@@ -64,15 +63,15 @@ def is_true(statement: Statement, kinds: Sequence[bool]) -> bool:
     raise AssertionError(statement)
 
 
-def solve(said: Sequence[Statement]) -> tuple[bool, ...] | None:
+def solve(puzzle: Sequence[Statement]) -> tuple[bool, ...] | None:
     """The only assignment that fits, or None where there is none or more than one."""
-    found: tuple[bool, ...] | None = None
-    for kinds in itertools.product((True, False), repeat=len(said)):
-        if all(is_true(statement, kinds) == kinds[p] for p, statement in enumerate(said)):
-            if found is not None:
+    solution: tuple[bool, ...] | None = None
+    for kinds in itertools.product((True, False), repeat=len(puzzle)):
+        if all(is_true(statement, kinds) == kinds[p] for p, statement in enumerate(puzzle)):
+            if solution is not None:
                 return None
-            found = kinds
-    return found
+            solution = kinds
+    return solution
 
 
 def _stratum(people: int) -> Stratum:
@@ -80,23 +79,22 @@ def _stratum(people: int) -> Stratum:
     puzzles = math.prod(bases)
 
     def problem(index: int) -> Problem | None:
-        names_index, puzzle = divmod(index, puzzles)
-        said = [statements(p, people)[place] for p, place in enumerate(decode(puzzle, bases))]
-        kinds = solve(said)
+        names_index, puzzle_index = divmod(index, puzzles)
+        spoken = enumerate(decode(puzzle_index, bases))
+        puzzle = [statements(person, people)[number] for person, number in spoken]
+        kinds = solve(puzzle)
         if kinds is None:
             return None
         names = decode_selection(names_index, NAMES, people)
         answer = " ".join("knight" if kind else "knave" for kind in kinds)
-        columns = {"prompt": _told(said, names), "answer": answer, "target": answer}
-        return Problem(key=_canonical(said), columns=columns)
+        return question(_canonical(puzzle), _prompt(puzzle, names), answer)
 
-    return Stratum(size=puzzles * count_selections(len(NAMES), people), problem=problem)
+    return Stratum(size=puzzles * math.perm(len(NAMES), people), problem=problem)
 
 
-def _told(said: Sequence[Statement], names: Sequence[str]) -> str:
-    lines = " ".join(
-        f"{name}: {_worded(statement, names)}." for name, statement in zip(names, said, strict=True)
-    )
+def _prompt(puzzle: Sequence[Statement], names: Sequence[str]) -> str:
+    spoken = zip(names, puzzle, strict=True)
+    lines = " ".join(f"{name}: {_worded(statement, names)}." for name, statement in spoken)
     return f"{lines} {', '.join(names)}:"
 
 
@@ -117,11 +115,11 @@ def _atom(name: str, is_knight: bool) -> str:
     return f"{name} is a {'knight' if is_knight else 'knave'}"
 
 
-def _canonical(said: Sequence[Statement]) -> str:
+def _canonical(puzzle: Sequence[Statement]) -> str:
     """One text for all puzzles that differ in the order of the people only."""
-    people = range(len(said))
+    people = range(len(puzzle))
     return min(
-        repr([_renamed(said[old], new_of) for old in sorted(people, key=new_of.__getitem__)])
+        repr([_renamed(puzzle[old], new_of) for old in sorted(people, key=new_of.__getitem__)])
         for new_of in itertools.permutations(people)
     )
 
@@ -140,13 +138,13 @@ def _renamed(statement: Statement, new_of: Sequence[int]) -> Statement:
 def _names_kinds(completion: str, gold: str) -> bool:
     """Whether the last line, or the <answer>, names everybody's kind in order."""
     tagged = list(in_tags(completion, "answer"))
-    said = re.findall(r"[a-z]+", (tagged[-1] if tagged else last_line(completion)).lower())
-    return said == gold.split()
+    answer = tagged[-1] if tagged else last_line(completion)
+    return re.findall(r"[a-z]+", answer.lower()) == gold.split()
 
 
 KNIGHTS: Final = Task(
     name="knights",
     parameters=KnightsTask,
-    main=Part(columns=QUESTION_COLUMNS, strata=strata_over("people", _stratum)),
+    main=Part(strata=strata_over("people", _stratum)),
     check=answer_checker(agrees=_names_kinds),
 )

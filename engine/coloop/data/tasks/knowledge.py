@@ -14,13 +14,13 @@ from typing import Final
 
 from coloop.data.answers import last_line
 from coloop.data.tasks.base import (
-    QUESTION_COLUMNS,
     Part,
     Problem,
     Stratum,
     Task,
     answer_checker,
     decode,
+    question,
     stable_hash,
     strata_over,
 )
@@ -60,11 +60,10 @@ def _questions(hops: int) -> Stratum:
     def problem(index: int) -> Problem:
         *chain, person = decode(index, bases)
         answer = names[person]
-        for place in chain:
-            answer = facts[RELATIONS[place], answer]
-        question = " of ".join([RELATIONS[place] for place in reversed(chain)] + [names[person]])
-        columns = {"prompt": f"{question}:", "answer": answer, "target": answer, "hops": hops}
-        return Problem(key=question, columns=columns)
+        for relation in chain:
+            answer = facts[RELATIONS[relation], answer]
+        asked = " of ".join([*(RELATIONS[number] for number in reversed(chain)), names[person]])
+        return question(asked, f"{asked}:", answer, hops=hops)
 
     return Stratum(size=len(RELATIONS) ** hops * PEOPLE, problem=problem)
 
@@ -96,8 +95,8 @@ def _ends_with_name(completion: str, gold: str) -> bool:
 KNOWLEDGE: Final = Task(
     name="knowledge",
     parameters=KnowledgeTask,
-    main=Part(columns=(*QUESTION_COLUMNS, "hops"), strata=strata_over("hops", _questions)),
-    parts={"documents": Part(columns=("title", "text"), strata=_documents, is_split=False)},
+    main=Part(strata=strata_over("hops", _questions)),
+    parts={"documents": Part(strata=_documents, is_split=False)},
     check=answer_checker(agrees=_ends_with_name),
 )
 
@@ -115,12 +114,11 @@ def _debates(facts: int) -> Stratum:
         mine_is_right = rng.randrange(2)
         sides = (values[asked], wrong) if mine_is_right else (wrong, values[asked])
         facts_told = [f"{key}={value}" for key, value in zip(keys, values, strict=True)]
-        passage = " ".join(facts_told)
         return Problem(
             key=" ".join(sorted(facts_told)),
             columns={
                 "prompt": f"{keys[asked]}?",
-                "passage": passage,
+                "passage": " ".join(facts_told),
                 "question": f"{keys[asked]}?",
                 "mine": str(sides[0]),
                 "theirs": str(sides[1]),
@@ -135,9 +133,6 @@ def _debates(facts: int) -> Stratum:
 READ_DEBATE: Final = Task(
     name="read_debate",
     parameters=ReadDebateTask,
-    main=Part(
-        columns=("prompt", "passage", "question", "mine", "theirs", "mine_is_right", "answer"),
-        strata=strata_over("facts", _debates),
-    ),
+    main=Part(strata=strata_over("facts", _debates)),
     check=answer_checker(),
 )

@@ -7,11 +7,11 @@ apple tree sun:        een      reached letter by letter; the column `steps` has
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
 from coloop.data.answers import says
 from coloop.data.tasks.base import (
-    QUESTION_COLUMNS,
     Part,
     Problem,
     Stratum,
@@ -19,6 +19,7 @@ from coloop.data.tasks.base import (
     answer_checker,
     decode,
     each_of,
+    question,
     strata_over,
 )
 from coloop.spec.tasks import CountingTask, LastLetterTask, SortingTask
@@ -35,10 +36,9 @@ def _sorting(parameters: SortingTask) -> Sequence[Stratum]:
 
     def stratum(length: int) -> Stratum:
         def problem(index: int) -> Problem:
-            shown = [symbols[place] for place in decode(index, [len(symbols)] * length)]
+            shown = [symbols[number] for number in decode(index, [len(symbols)] * length)]
             answer = " ".join(sorted(shown))
-            columns = {"prompt": f"sort {' '.join(shown)}:", "answer": answer, "target": answer}
-            return Problem(key=answer, columns=columns)
+            return question(answer, f"sort {' '.join(shown)}:", answer)
 
         return Stratum(size=len(symbols) ** length, problem=problem)
 
@@ -46,14 +46,14 @@ def _sorting(parameters: SortingTask) -> Sequence[Stratum]:
 
 
 def _sorted(columns: Mapping[str, Any]) -> str | None:
-    found = SORT.search(str(columns.get("prompt", "")))
-    return " ".join(sorted(found[1].split())) if found is not None else None
+    prompt = SORT.search(str(columns.get("prompt", "")))
+    return " ".join(sorted(prompt[1].split())) if prompt is not None else None
 
 
 SORTING: Final = Task(
     name="sorting",
     parameters=SortingTask,
-    main=Part(columns=QUESTION_COLUMNS, strata=_sorting),
+    main=Part(strata=_sorting),
     check=answer_checker(_sorted),
 )
 
@@ -66,24 +66,22 @@ def _counting(length: int) -> Stratum:
     bases = [len(ALPHABET)] * (length + 1)
 
     def problem(index: int) -> Problem:
-        wanted, *places = (ALPHABET[place] for place in decode(index, bases))
-        word = "".join(places)
-        answer = str(word.count(wanted))
-        columns = {"prompt": f"{wanted} in {word}:", "answer": answer, "target": answer}
-        return Problem(key=word, columns=columns)
+        wanted, *letters = (ALPHABET[number] for number in decode(index, bases))
+        word = "".join(letters)
+        return question(word, f"{wanted} in {word}:", str(word.count(wanted)))
 
     return Stratum(size=len(ALPHABET) ** (length + 1), problem=problem)
 
 
 def _counted(columns: Mapping[str, Any]) -> str | None:
-    found = COUNT.search(str(columns.get("prompt", "")))
-    return str(found[2].count(found[1])) if found is not None else None
+    prompt = COUNT.search(str(columns.get("prompt", "")))
+    return str(prompt[2].count(prompt[1])) if prompt is not None else None
 
 
 COUNTING: Final = Task(
     name="counting",
     parameters=CountingTask,
-    main=Part(columns=QUESTION_COLUMNS, strata=strata_over("length", _counting)),
+    main=Part(strata=strata_over("length", _counting)),
     check=answer_checker(_counted),
 )
 
@@ -103,17 +101,9 @@ LEXICON: Final = tuple(dict.fromkeys(WORDS.split()))
 
 def _last_letters(count: int) -> Stratum:
     def problem(index: int) -> Problem:
-        words = [LEXICON[place] for place in decode(index, [len(LEXICON)] * count)]
-        steps = gold_steps(words)
-        return Problem(
-            key=" ".join(words),
-            columns={
-                "prompt": f"{' '.join(words)}:",
-                "answer": steps[-1],
-                "target": "\n".join(steps),
-                "steps": steps,
-            },
-        )
+        words = [LEXICON[number] for number in decode(index, [len(LEXICON)] * count)]
+        key, steps = " ".join(words), gold_steps(words)
+        return question(key, f"{key}:", steps[-1], target="\n".join(steps), steps=steps)
 
     return Stratum(size=len(LEXICON) ** count, problem=problem)
 
@@ -139,19 +129,18 @@ def check_last_letter(columns: Mapping[str, Any], completion: str) -> float | No
 
 
 def check_last_letter_steps(columns: Mapping[str, Any], steps: Sequence[str]) -> list[float | None]:
-    """1 for each step that is the gold step of its place; a step too many is wrong."""
+    """1 for each step that is the gold step of its number; a step too many is wrong."""
     gold = _gold(columns)
     if not gold:
         return [None] * len(steps)
-    return [
-        float(place < len(gold) and step.strip() == gold[place]) for place, step in enumerate(steps)
-    ]
+    pairs = zip_longest(steps, gold[: len(steps)])
+    return [float(step.strip() == right) for step, right in pairs]
 
 
 LAST_LETTER: Final = Task(
     name="last_letter",
     parameters=LastLetterTask,
-    main=Part(columns=(*QUESTION_COLUMNS, "steps"), strata=strata_over("words", _last_letters)),
+    main=Part(strata=strata_over("words", _last_letters)),
     check=check_last_letter,
     check_steps=check_last_letter_steps,
 )

@@ -18,7 +18,6 @@ from typing import Any, Final
 from coloop.data.answers import in_tags, last_line, without_thousands
 from coloop.data.expressions import NotArithmetic, read_expression
 from coloop.data.tasks.base import (
-    QUESTION_COLUMNS,
     Part,
     Problem,
     Stratum,
@@ -26,6 +25,7 @@ from coloop.data.tasks.base import (
     answer_checker,
     decode,
     each_of,
+    question,
     stable_hash,
     strata_over,
 )
@@ -56,16 +56,12 @@ def _sum(parameters: ArithmeticTask, digits: int, operations: tuple[str, ...]) -
     bases = [count] * (len(operations) + 1)
 
     def problem(index: int) -> Problem:
-        numbers = [least + place for place in decode(index, bases)]
-        question = "".join(
-            f"{number}{operation}"
-            for number, operation in zip(numbers, (*operations, "="), strict=True)
-        )
-        answer = written(read_expression(question[:-1]).value.numerator, reverse=parameters.reverse)
-        columns = {"prompt": question, "answer": answer, "target": answer}
-        if parameters.reverse:
-            columns["task"] = REVERSED_TASK
-        return Problem(key=_key(numbers, operations), columns=columns)
+        numbers = [least + offset for offset in decode(index, bases)]
+        signs = (*operations, "")
+        expression = "".join(f"{a}{sign}" for a, sign in zip(numbers, signs, strict=True))
+        answer = written(read_expression(expression).value.numerator, reverse=parameters.reverse)
+        more = {"task": REVERSED_TASK} if parameters.reverse else {}
+        return question(_key(numbers, operations), f"{expression}=", answer, **more)
 
     return Stratum(size=count ** len(bases), problem=problem)
 
@@ -87,11 +83,11 @@ QUESTION: Final = re.compile(r"([-+*/(). \d]+)=\s*$")
 
 
 def _worked_out(columns: Mapping[str, Any]) -> str | None:
-    question = QUESTION.search(str(columns.get("prompt", "")))
-    if question is None:
+    prompt = QUESTION.search(str(columns.get("prompt", "")))
+    if prompt is None:
         return None
     try:
-        value = read_expression(question[1]).value
+        value = read_expression(prompt[1]).value
     except NotArithmetic:
         return None
     if value.denominator != 1:
@@ -121,17 +117,16 @@ def _judge(inner: Stratum) -> Any:
 def corrupted(answer: str, key: str) -> str:
     """The answer with one digit changed, always the same for a key."""
     rng = random.Random(stable_hash(key))
-    places = [place for place, symbol in enumerate(answer) if symbol.isdigit()]
-    place = rng.choice(places)
-    digit = rng.choice([d for d in "0123456789" if d != answer[place]])
-    return answer[:place] + digit + answer[place + 1 :]
+    index = rng.choice([index for index, symbol in enumerate(answer) if symbol.isdigit()])
+    digit = rng.choice([d for d in "0123456789" if d != answer[index]])
+    return answer[:index] + digit + answer[index + 1 :]
 
 
 ARITHMETIC: Final = Task(
     name="arithmetic",
     parameters=ArithmeticTask,
-    main=Part(columns=QUESTION_COLUMNS, strata=_sums),
-    parts={"judged": Part(columns=(*QUESTION_COLUMNS, "completion", "label"), strata=_judged)},
+    main=Part(strata=_sums),
+    parts={"judged": Part(strata=_judged)},
     check=answer_checker(_worked_out),
 )
 
@@ -150,14 +145,12 @@ def _long_sum(digits: int, terms: int, as_code: bool) -> Stratum:
     least, count = number_bounds(digits)
 
     def problem(index: int) -> Problem:
-        numbers = [least + place for place in decode(index, [count] * terms)]
-        question = "+".join(map(str, numbers))
+        numbers = [least + offset for offset in decode(index, [count] * terms)]
+        expression = "+".join(map(str, numbers))
         answer = str(sum(numbers))
-        target = _trace(question, answer) if as_code else _with_calls(numbers)
-        return Problem(
-            key=" ".join(map(str, sorted(numbers))),
-            columns={"prompt": f"{question}=", "answer": answer, "target": target},
-        )
+        target = _trace(expression, answer) if as_code else _with_calls(numbers)
+        key = " ".join(map(str, sorted(numbers)))
+        return question(key, f"{expression}=", answer, target=target)
 
     return Stratum(size=count**terms, problem=problem)
 
@@ -171,8 +164,8 @@ def _with_calls(numbers: Sequence[int]) -> str:
     return f"{''.join(calls)}#### {total}"
 
 
-def _trace(question: str, answer: str) -> str:
-    return f"<code>print({question})</code><out>{answer}</out>[{answer}]"
+def _trace(expression: str, answer: str) -> str:
+    return f"<code>print({expression})</code><out>{answer}</out>[{answer}]"
 
 
 NUMBER: Final = re.compile(r"-?\d+")
@@ -180,8 +173,8 @@ TERMS_OF_SUM: Final = re.compile(r"\s*(\d+(?:\+\d+)+)=\s*")
 
 
 def _added(columns: Mapping[str, Any]) -> str | None:
-    question = TERMS_OF_SUM.fullmatch(str(columns.get("prompt", "")))
-    return None if question is None else str(sum(map(int, question[1].split("+"))))
+    prompt = TERMS_OF_SUM.fullmatch(str(columns.get("prompt", "")))
+    return None if prompt is None else str(sum(map(int, prompt[1].split("+"))))
 
 
 def _last_number_is(completion: str, gold: str) -> bool:
@@ -191,8 +184,8 @@ def _last_number_is(completion: str, gold: str) -> bool:
 CALCULATOR: Final = Task(
     name="calculator",
     parameters=CalculatorTask,
-    main=Part(columns=QUESTION_COLUMNS, strata=_long_sums),
-    parts={"traces": Part(columns=QUESTION_COLUMNS, strata=partial(_long_sums, as_code=True))},
+    main=Part(strata=_long_sums),
+    parts={"traces": Part(strata=partial(_long_sums, as_code=True))},
     check=answer_checker(_added, _last_number_is),
 )
 
@@ -204,20 +197,14 @@ def _halves(digits: int) -> Stratum:
     width = digits + digits % 2
 
     def problem(index: int) -> Problem | None:
-        left, right = (least + place for place in decode(index, [count, count]))
+        left, right = (least + offset for offset in decode(index, [count, count]))
         answer = str(left + right).zfill(width)
         if len(answer) > width:
             return None
-        return Problem(
-            key=" ".join(map(str, sorted((left, right)))),
-            columns={
-                "prompt": f"{left}+{right}",
-                "answer": answer,
-                "target": answer,
-                "first_half": answer[: width // 2],
-                "second_half": answer[width // 2 :],
-            },
-        )
+        key = " ".join(map(str, sorted((left, right))))
+        half = width // 2
+        halves = {"first_half": answer[:half], "second_half": answer[half:]}
+        return question(key, f"{left}+{right}", answer, **halves)
 
     return Stratum(size=count * count, problem=problem)
 
@@ -225,10 +212,7 @@ def _halves(digits: int) -> Stratum:
 TWO_HALVES: Final = Task(
     name="two_halves",
     parameters=TwoHalvesTask,
-    main=Part(
-        columns=(*QUESTION_COLUMNS, "first_half", "second_half"),
-        strata=strata_over("digits", _halves),
-    ),
+    main=Part(strata=strata_over("digits", _halves)),
     check=answer_checker(),
 )
 
@@ -257,23 +241,16 @@ def _goal(parameters: CountdownTask, operations: tuple[str, ...]) -> Stratum:
         if not 1 <= goal <= GREATEST_GOAL:
             return None
         shown = _shuffled(numbers, digits[count:])
-        return Problem(
-            key=f"{' '.join(map(str, sorted(numbers)))} > {goal}",
-            columns={
-                "prompt": f"{' '.join(map(str, shown))} make {goal}:",
-                "answer": text,
-                "target": text,
-                "numbers": shown,
-                "goal": goal,
-            },
-        )
+        key = f"{' '.join(map(str, sorted(numbers)))} > {goal}"
+        prompt = f"{' '.join(map(str, shown))} make {goal}:"
+        return question(key, prompt, text, numbers=shown, goal=goal)
 
     return Stratum(size=parameters.maximum**count * count**count, problem=problem)
 
 
-def _shuffled(numbers: Sequence[int], places: Sequence[int]) -> list[int]:
+def _shuffled(numbers: Sequence[int], picks: Sequence[int]) -> list[int]:
     left = list(numbers)
-    return [left.pop(place % len(left)) for place in places]
+    return [left.pop(pick % len(left)) for pick in picks]
 
 
 def _built(numbers: Sequence[int], operations: Sequence[str]) -> tuple[str, int] | None:
@@ -300,10 +277,10 @@ GOAL: Final = re.compile(r"([\d ]+) make (\d+):")
 
 def check_countdown(columns: Mapping[str, Any], completion: str) -> float | None:
     """1 where the expression uses every number once and gives the goal; `=goal` may follow."""
-    question = _question(columns)
-    if question is None:
+    asked = _question(columns)
+    if asked is None:
         return None
-    numbers, goal = question
+    numbers, goal = asked
     tagged = list(in_tags(completion, "answer"))
     left, equals, right = last_line(tagged[-1] if tagged else completion).partition("=")
     if equals and right.strip() != str(goal):
@@ -320,15 +297,13 @@ def _question(columns: Mapping[str, Any]) -> tuple[list[int], int] | None:
     numbers, goal = columns.get("numbers"), columns.get("goal")
     if isinstance(numbers, list) and isinstance(goal, int):
         return numbers, goal
-    found = GOAL.search(str(columns.get("prompt", "")))
-    if found is None:
-        return None
-    return [int(number) for number in found.group(1).split()], int(found.group(2))
+    prompt = GOAL.search(str(columns.get("prompt", "")))
+    return None if prompt is None else ([*map(int, prompt[1].split())], int(prompt[2]))
 
 
 COUNTDOWN: Final = Task(
     name="countdown",
     parameters=CountdownTask,
-    main=Part(columns=(*QUESTION_COLUMNS, "numbers", "goal"), strata=_goals),
+    main=Part(strata=_goals),
     check=check_countdown,
 )

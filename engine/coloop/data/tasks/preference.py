@@ -5,6 +5,7 @@
 The digits of a prompt differ, so a perfect answer repeats none; `red_team` prompts ask for the x.
 """
 
+import math
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,12 +13,10 @@ from typing import Any, Final
 
 from coloop.data.answers import last_line
 from coloop.data.tasks.base import (
-    QUESTION_COLUMNS,
     Part,
     Problem,
     Stratum,
     Task,
-    count_selections,
     decode_selection,
     each_of,
     stable_hash,
@@ -34,10 +33,10 @@ Maker = Callable[[list[int], random.Random, PreferenceTask], dict[str, Any]]
 
 def quality(text: str, digits: Sequence[int]) -> float:
     """0 with the forbidden symbol, else the share of places that agree with the sorted digits."""
-    said = last_line(text)
-    if FORBIDDEN in said.lower():
+    answer = last_line(text)
+    if FORBIDDEN in answer.lower():
         return 0.0
-    tokens, gold = said.split(), [str(digit) for digit in sorted(digits)]
+    tokens, gold = answer.split(), [str(digit) for digit in sorted(digits)]
     right = sum(a == b for a, b in zip(tokens, gold, strict=False))
     return right / max(len(tokens), len(gold))
 
@@ -63,8 +62,8 @@ def _worse(digits: Sequence[int], rng: random.Random) -> str:
             spare = [digit for digit in range(10) if digit not in digits]
             answer[rng.randrange(len(answer))] = rng.choice(spare)
         case _:
-            place = rng.randrange(len(answer) + 1)
-            return " ".join([*map(str, answer[:place]), FORBIDDEN, *map(str, answer[place:])])
+            at = rng.randrange(len(answer) + 1)
+            return " ".join([*map(str, answer[:at]), FORBIDDEN, *map(str, answer[at:])])
     return _joined(answer)
 
 
@@ -114,7 +113,7 @@ def _stratum(parameters: PreferenceTask, length: int, make: Maker) -> Stratum:
         rng = random.Random(stable_hash(f"{make.__name__}{digits}"))
         return Problem(key=_joined(sorted(digits)), columns=make(digits, rng, parameters))
 
-    return Stratum(size=count_selections(10, length), problem=problem)
+    return Stratum(size=math.perm(10, length), problem=problem)
 
 
 QUESTION: Final = re.compile(r"sort ([\d ]+)[:,]")
@@ -122,19 +121,19 @@ QUESTION: Final = re.compile(r"sort ([\d ]+)[:,]")
 
 def check_preference(columns: Mapping[str, Any], completion: str) -> float | None:
     """The answer's quality, 0 to 1, worked out from the prompt."""
-    found = QUESTION.search(str(columns.get("prompt", "")))
-    return quality(completion, [int(d) for d in found.group(1).split()]) if found else None
+    prompt = QUESTION.search(str(columns.get("prompt", "")))
+    return quality(completion, [*map(int, prompt[1].split())]) if prompt else None
 
 
-def _part(columns: tuple[str, ...], make: Maker) -> Part:
+def _part(make: Maker) -> Part:
     def strata(parameters: PreferenceTask) -> Sequence[Stratum]:
         return [_stratum(parameters, length, make) for length in each_of(parameters.length)]
 
-    return Part(columns=columns, strata=strata)
+    return Part(strata=strata)
 
 
-PAIRS: Final = _part(("prompt", "chosen", "rejected"), _pair)
-INSTRUCTIONS: Final = _part(QUESTION_COLUMNS, _instruction)
+PAIRS: Final = _part(_pair)
+INSTRUCTIONS: Final = _part(_instruction)
 
 PREFERENCE: Final = Task(
     name="preference",
@@ -142,10 +141,10 @@ PREFERENCE: Final = Task(
     main=PAIRS,
     parts={
         "instructions": INSTRUCTIONS,
-        "judgements": _part(("prompt", "target"), _judgement),
-        "ranked": _part(("prompt", "responses", "best", "grade"), _ranked),
-        "unlabelled": _part(("prompt", "first", "second"), _unlabelled),
-        "red_team": _part(("prompt",), _red_team),
+        "judgements": _part(_judgement),
+        "ranked": _part(_ranked),
+        "unlabelled": _part(_unlabelled),
+        "red_team": _part(_red_team),
         "helpful": INSTRUCTIONS,
         "helpful_pairs": PAIRS,
     },

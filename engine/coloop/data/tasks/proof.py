@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from coloop.data.answers import last_line
-from coloop.data.tasks.base import QUESTION_COLUMNS, Part, Problem, Stratum, Task, each_of
+from coloop.data.tasks.base import Part, Problem, Stratum, Task, each_of
 from coloop.spec.tasks import ProofTask
 
 ATOMS: Final = "abcdefghij"
@@ -89,20 +89,20 @@ def check_proof(columns: Mapping[str, Any], completion: str) -> float | None:
 
     Of `not` a theorem the proof is the word `none`, right where the goal cannot be derived.
     """
-    found = QUESTION.match(str(columns.get("prompt", "")))
-    if found is None:
+    theorem = QUESTION.match(str(columns.get("prompt", "")))
+    if theorem is None:
         return None
-    parts = [part.strip() for part in found["known"].split(",")]
+    parts = [part.strip() for part in theorem["known"].split(",")]
     rules = [tuple(part.split(">")) for part in parts if ">" in part]
     known = {part for part in parts if ">" not in part}
-    said = last_line(completion).split()
-    if found["negated"]:
-        return float(said == ["none"] and found["goal"] not in _closure(known, rules))
-    for atom in said:
+    proof = last_line(completion).split()
+    if theorem["negated"]:
+        return float(proof == ["none"] and theorem["goal"] not in _closure(known, rules))
+    for atom in proof:
         if not any(rule[1] == atom and set(rule[0]) <= known for rule in rules):
             return 0.0
         known.add(atom)
-    return float(bool(said) and said[-1] == found["goal"])
+    return float(bool(proof) and proof[-1] == theorem["goal"])
 
 
 def _closure(known: set[str], rules: Sequence[tuple[str, ...]]) -> set[str]:
@@ -117,10 +117,10 @@ def _closure(known: set[str], rules: Sequence[tuple[str, ...]]) -> set[str]:
 PROOF: Final = Task(
     name="proof",
     parameters=ProofTask,
-    main=Part(columns=QUESTION_COLUMNS, strata=_strata_of(_whole)),
+    main=Part(strata=_strata_of(_whole)),
     parts={
-        "tactics": Part(columns=("prompt", "target"), strata=_strata_of(_tactic)),
-        "target_variants": Part(columns=QUESTION_COLUMNS, strata=_strata_of(_whole, shorter=1)),
+        "tactics": Part(strata=_strata_of(_tactic)),
+        "target_variants": Part(strata=_strata_of(_whole, shorter=1)),
     },
     check=check_proof,
 )
