@@ -3,48 +3,57 @@
 Mistakes in a loop are `Diagnostic`s, which are collected and never raised. An exception of this
 tree ends an operation: a file that cannot be read, a worker that died, user code that raised.
 
-Each class keeps its arguments in `args`, so that `pickle` rebuilds it in another process.
+Fields of an exception are also its `args`, so that `pickle` rebuilds it in another process.
 """
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import ClassVar
 
 
+@dataclass(eq=False, repr=False)
 class ColoopError(Exception):
     """Base class; `code` names the kind of error in events and HTTP responses."""
 
-    code = "error"
+    code: ClassVar[str] = "error"
+
+    message: str = ""
+
+    def __post_init__(self) -> None:
+        self.args = tuple(getattr(self, field.name) for field in fields(self))
 
     def __str__(self) -> str:
-        return str(self.args[0]) if self.args else self.__class__.__name__
+        return str(self.message) or type(self).__name__
 
 
+@dataclass(eq=False, repr=False)
 class LoopRefused(ColoopError):
     """A loop cannot be read, changed or run; `diagnostics` says why, each with its code."""
 
-    def __init__(self, message: str, diagnostics: Sequence[object] = ()) -> None:
-        super().__init__(message, tuple(diagnostics))
-        self.diagnostics = tuple(diagnostics)
+    diagnostics: Sequence[object] = ()
+
+    def __post_init__(self) -> None:
+        self.diagnostics = tuple(self.diagnostics)
+        super().__post_init__()
 
 
+@dataclass(eq=False, repr=False)
 class WorkerFailed(ColoopError):
     """A process of a pool does not go on; `rank` is None if its pool had already ended."""
 
-    def __init__(self, message: str, pool: str | None = None, rank: int | None = None) -> None:
-        super().__init__(message, pool, rank)
-        self.pool = pool
-        self.rank = rank
+    pool: str | None = None
+    rank: int | None = None
 
 
+@dataclass(eq=False, repr=False)
 class NodeFailed(ColoopError):
     """Something that a node names cannot be used; `node` and `field` are given where known."""
 
-    def __init__(self, message: str, node: str | None = None, field: str | None = None) -> None:
-        super().__init__(message, node, field)
-        self.node = node
-        self.field = field
+    node: str | None = None
+    field: str | None = None
 
 
 class SpecUnreadable(LoopRefused):
@@ -162,22 +171,15 @@ class DataError(NodeFailed):
     code = "data.unreadable"
 
 
+@dataclass(eq=False, repr=False)
 class UserCodeError(ColoopError):
     """User code (reward, filter, template, environment) failed or returned an invalid value."""
 
     code = "user_code.failed"
 
-    def __init__(
-        self,
-        message: str,
-        node: str | None = None,
-        row: int | None = None,
-        traceback: str | None = None,
-    ) -> None:
-        super().__init__(message, node, row, traceback)
-        self.node = node
-        self.row = row
-        self.traceback = traceback
+    node: str | None = None
+    row: int | None = None
+    traceback: str | None = None
 
 
 class ServiceFailed(NodeFailed):
@@ -187,25 +189,17 @@ class ServiceFailed(NodeFailed):
     code = "service.failed"
 
 
+@dataclass(eq=False, repr=False)
 class StageFailed(ColoopError):
     """A stage failed with an error of a library or a bug. The message names stage, step and the
     error."""
 
     code = "run.stage_failed"
 
-    def __init__(
-        self,
-        message: str,
-        node: str | None = None,
-        stage: str | None = None,
-        step: int | None = None,
-        hint: str | None = None,
-    ) -> None:
-        super().__init__(message, node, stage, step, hint)
-        self.node = node
-        self.stage = stage
-        self.step = step
-        self.hint = hint
+    node: str | None = None
+    stage: str | None = None
+    step: int | None = None
+    hint: str | None = None
 
 
 class OutOfMemory(StageFailed):
@@ -220,23 +214,16 @@ class NothingLearned(ColoopError):
     code = "run.nothing_learned"
 
 
+@dataclass(eq=False, repr=False)
 class RowsMissing(ColoopError):
     """A stage got no rows in its first step, though the plan requires some; the message names
     stage, edge and what was expected."""
 
     code = "run.rows_missing"
 
-    def __init__(
-        self,
-        message: str,
-        node: str | None = None,
-        stage: str | None = None,
-        hint: str | None = None,
-    ) -> None:
-        super().__init__(message, node, stage, hint)
-        self.node = node
-        self.stage = stage
-        self.hint = hint
+    node: str | None = None
+    stage: str | None = None
+    hint: str | None = None
 
 
 class StorageFull(ColoopError):
