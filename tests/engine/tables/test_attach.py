@@ -21,7 +21,7 @@ def test_a_score_belongs_to_its_own_row() -> None:
 
     delivery = attach(rows, scores(rows, [1.0, 0.0]))
 
-    assert [delivery.of(row) for row in rows] == [1.0, 0.0]
+    assert [delivery.get(row.id, ABSENT) for row in rows] == [1.0, 0.0]
 
 
 def test_what_an_ancestor_has_is_broadcast() -> None:
@@ -29,7 +29,7 @@ def test_what_an_ancestor_has_is_broadcast() -> None:
 
     delivery = attach(rows, scores([ROOT], [0.5]))
 
-    assert [delivery.of(row) for row in rows] == [0.5, 0.5, 0.5]
+    assert [delivery.get(row.id, ABSENT) for row in rows] == [0.5, 0.5, 0.5]
 
 
 def test_none_is_delivered_and_a_missing_row_is_not() -> None:
@@ -37,8 +37,8 @@ def test_none_is_delivered_and_a_missing_row_is_not() -> None:
 
     delivery = attach(rows, scores(rows[:1], [None]))
 
-    assert delivery.of(rows[0]) is None
-    assert delivery.of(rows[1]) is ABSENT
+    assert delivery.get(rows[0].id, ABSENT) is None
+    assert delivery.get(rows[1].id, ABSENT) is ABSENT
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_scores_rise_as_the_edge_says(aggregate: str, expected: float) -> None:
 
     delivery = attach([answer], scores(verdicts, [0.0, None, 1.0]), aggregate=aggregate)  # type: ignore[arg-type]
 
-    assert delivery.of(answer) == expected
+    assert delivery.get(answer.id, ABSENT) == expected
 
 
 def test_an_ancestor_without_any_score_gets_none() -> None:
@@ -60,8 +60,8 @@ def test_an_ancestor_without_any_score_gets_none() -> None:
 
     delivery = attach(answers, scores(verdicts, [1.0, 1.0]), aggregate="mean")
 
-    assert delivery.of(answers[0]) == 1.0
-    assert delivery.of(answers[1]) is None
+    assert delivery.get(answers[0].id, ABSENT) == 1.0
+    assert delivery.get(answers[1].id, ABSENT) is None
 
 
 def test_scores_rise_level_by_level() -> None:
@@ -70,7 +70,7 @@ def test_scores_rise_level_by_level() -> None:
 
     delivery = attach([ROOT], scores(verdicts, [0.0, 0.0, 0.0, 1.0]), aggregate="mean")
 
-    assert delivery.of(ROOT) == 0.5  # mean of 0 and 1, not of 0, 0, 0, 1
+    assert delivery.get(ROOT.id, ABSENT) == 0.5  # mean of 0 and 1, not of 0, 0, 0, 1
 
 
 def test_only_the_nearest_scored_descendants_count() -> None:
@@ -79,7 +79,7 @@ def test_only_the_nearest_scored_descendants_count() -> None:
 
     delivery = attach([ROOT], scores([answer, verdict], [1.0, 0.0]), aggregate="mean")
 
-    assert delivery.of(ROOT) == 1.0
+    assert delivery.get(ROOT.id, ABSENT) == 1.0
 
 
 def test_a_joint_score_reaches_both_of_its_parents() -> None:
@@ -90,7 +90,7 @@ def test_a_joint_score_reaches_both_of_its_parents() -> None:
 
     for writer in (tens, units):
         delivery = attach(writer, table, aggregate="mean")
-        assert [delivery.of(row) for row in writer] == [1.0, 0.0]
+        assert [delivery.get(row.id, ABSENT) for row in writer] == [1.0, 0.0]
 
 
 def test_a_score_crosses_to_another_branch_over_the_common_ancestor() -> None:
@@ -102,7 +102,7 @@ def test_a_score_crosses_to_another_branch_over_the_common_ancestor() -> None:
         critics, scores(answers, [1.0, 0.0, 1.0, 1.0]), aggregate="mean", via="proposer"
     )
 
-    assert [delivery.of(row) for row in critics] == [0.5, 1.0]
+    assert [delivery.get(row.id, ABSENT) for row in critics] == [0.5, 1.0]
 
 
 def test_without_an_aggregate_nothing_rises() -> None:
@@ -110,7 +110,7 @@ def test_without_an_aggregate_nothing_rises() -> None:
 
     delivery = attach([answer], scores(kids("judge", answer, 2), [1.0, 1.0]))
 
-    assert delivery.of(answer) is ABSENT
+    assert delivery.get(answer.id, ABSENT) is ABSENT
 
 
 def test_a_score_of_a_pair_reaches_its_rejected_side_as_the_opposite() -> None:

@@ -1,7 +1,7 @@
 """How scores reach the receiving rows: from the row itself, from an ancestor, from descendants
 (scores rise), or from another branch (scores cross).
 
-Three outcomes must never be mixed up: a number, `None` ("does not apply") and `ABSENT` (not
+Three outcomes must never be mixed up: a number, `None` ("does not apply") and no entry (not
 delivered). The caller says, from the spec, whether scores may rise (`aggregate`) and over which
 common ancestor they cross to another branch (`via`); nothing here depends on which rows happen to
 exist.
@@ -9,11 +9,10 @@ exist.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
-from coloop.data.tables.row import ABSENT, Absent, Row, Score, is_joined_of
+from coloop.data.tables.row import Row, Score, is_joined_of
 from coloop.data.tables.table import Table
 
 Aggregate = Literal["mean", "min", "max", "sum", "last"]
@@ -33,17 +32,6 @@ REDUCTIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
 """Ways to reduce the step scores of a text to one number."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
-    """What one edge delivers to each receiving row."""
-
-    values: Mapping[str, Score]
-    """By row id; rows that received nothing are missing."""
-
-    def of(self, row: Row) -> Score | Absent:
-        return self.values.get(row.id, ABSENT)
-
-
 def attach(
     receivers: Sequence[Row],
     table: Table,
@@ -52,8 +40,8 @@ def attach(
     via: str | None = None,
     rises: bool | None = None,
     in_rounds: bool = False,
-) -> Delivery:
-    """Deliver the scores of a table to the receiving rows.
+) -> dict[str, Score]:
+    """Scores of a table by the ids of the rows that they reach; rows that got nothing are missing.
 
     Args:
         aggregate: how the scores of several descendants are combined; needed where scores rise or
@@ -76,7 +64,7 @@ def attach(
         else:
             rising.append(row)
     if aggregate is None or rises is False or not rising:
-        return Delivery(values=values)
+        return values
     targets = {row.id: row.id if via is None else row.ancestor_born_at(via) for row in rising}
     if via is not None and in_rounds:
         targets |= _targets_of_later_rounds(rising, table)
@@ -86,7 +74,7 @@ def attach(
         target = targets[row.id]
         if via is None or target in lifted:
             values[row.id] = lifted.get(str(target))
-    return Delivery(values=values)
+    return values
 
 
 def _from_self_or_above(

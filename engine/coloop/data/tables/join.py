@@ -91,9 +91,7 @@ def matched_rows(
 def are_aligned(row: Row, other: Row) -> bool:
     """Whether two siblings have one place under their nearest common ancestor; at unequal depth,
     whether their branches have."""
-    if not _are_apart(row, other):
-        return False
-    shared = _nearest_common(row, other)
+    shared = _fork_of(row, other)
     if shared is None:
         return False
     ways, other_ways = row.ways_from(shared), other.ways_from(shared)
@@ -106,13 +104,11 @@ def are_aligned(row: Row, other: Row) -> bool:
 def are_siblings(row: Row, other: Row) -> bool:
     """Whether two rows stand on two branches, which different nodes wrote, below their nearest
     common ancestor."""
-    if not _are_apart(row, other):
-        return False
-    shared = _nearest_common(row, other)
+    shared = _fork_of(row, other)
     if shared is None:
         return False
-    births = [born_at(one.trail[shared][0][0]) for one in (row, other)]
-    return births[0] != births[1] or births[0] == JOINED
+    first, second = (born_at(each.trail[shared][0][0]) for each in (row, other))
+    return first != second or first == JOINED
 
 
 def gather_rows(
@@ -180,14 +176,13 @@ def _joined(
         rows = tables[0].rows
         if len({row.id for row in rows}) == len(rows):
             return rows  # each meets nobody but itself
-    found: dict[tuple[str, ...], list[Met]] = {}
+    by_lowest: dict[tuple[str, ...], list[Met]] = {}
     for met in _all_met(tables, meetings, is_crossed=is_crossed):
-        found.setdefault(_lowest(met), []).append(met)
-    merged = [[_merged(name, mets) for name in names] for names, mets in found.items()]
-    places = _places(merged)
+        by_lowest.setdefault(_lowest(met), []).append(met)
+    merged = [[_merged(name, mets) for name in names] for names, mets in by_lowest.items()]
     return tuple(
         parents[0] if len(parents) == 1 else joined_row(parents, k=k)
-        for parents, k in zip(merged, places, strict=True)
+        for parents, k in zip(merged, _places(merged), strict=True)
     )
 
 
@@ -245,14 +240,14 @@ def _all_met(
 def _by_level(rows: Sequence[Row], levels: Sequence[Births]) -> Mapping[Births, tuple[Row, ...]]:
     """Each row at the level that is likest to how it came to be; one of a later round descends from
     more nodes than its level says."""
-    found: dict[Births, list[Row]] = {}
+    by_level: dict[Births, list[Row]] = {}
     nearest: dict[Births, Births] = {}
     for row in rows:
         births = Births(born_at(row.id), frozenset(map(born_at, row.parents)), _births(row))
         if births not in nearest:
             nearest[births] = min(levels, key=lambda level: _unlikeness(level, births))
-        found.setdefault(nearest[births], []).append(row)
-    return {level: tuple(held) for level, held in found.items()}
+        by_level.setdefault(nearest[births], []).append(row)
+    return {level: tuple(held) for level, held in by_level.items()}
 
 
 def _unlikeness(level: Births, births: Births) -> tuple[bool, bool, int, list[str]]:
@@ -277,12 +272,12 @@ def _met(tables: Sequence[Sequence[Row]], *, is_crossed: bool) -> Iterator[Met]:
         return belong(row, other)
 
     def extend(met: Met) -> Iterator[Met]:
-        place = len(met)
-        if place == len(tables):
+        table = len(met)
+        if table == len(tables):
             yield met
             return
-        for row in indexes[place].near(met[0], kin[0, place], is_crossed=is_crossed):
-            if all(goes_with(row, other, kin[i, place]) for i, other in enumerate(met)):
+        for row in indexes[table].near(met[0], kin[0, table], is_crossed=is_crossed):
+            if all(goes_with(row, other, kin[i, table]) for i, other in enumerate(met)):
                 yield from extend((*met, row))
 
     for row in tables[0]:
@@ -299,21 +294,21 @@ class _Index:
     @cached_property
     def below(self) -> Mapping[str, Mapping[str, Row]]:
         """By ancestor, the rows under it."""
-        found: dict[str, dict[str, Row]] = {}
+        below: dict[str, dict[str, Row]] = {}
         for row in self.rows:
             for ancestor, way in row.trail.items():
                 if way:
-                    found.setdefault(ancestor, {})[row.id] = row
-        return found
+                    below.setdefault(ancestor, {})[row.id] = row
+        return below
 
     @cached_property
     def branches(self) -> Mapping[tuple[str, int], Mapping[str, Row]]:
         """By ancestor and place below it, the rows of that branch."""
-        found: dict[tuple[str, int], dict[str, Row]] = {}
+        branches: dict[tuple[str, int], dict[str, Row]] = {}
         for row in self.rows:
             for branch in _branches_of(row):
-                found.setdefault(branch, {})[row.id] = row
-        return found
+                branches.setdefault(branch, {})[row.id] = row
+        return branches
 
     def kin_of(self, other: "_Index") -> _Kin:
         if not self.by_id.keys().isdisjoint(other.by_id):
@@ -334,14 +329,14 @@ class _Index:
             case _Kin.LINE:
                 above = [self.by_id[name] for name in row.trail if name in self.by_id]
                 return [*above, *self.below.get(row.id, {}).values()]
-        found: dict[str, Row] = {}
+        near: dict[str, Row] = {}
         if is_crossed:
             for ancestor in row.trail:
-                found |= self.below.get(ancestor, {})
+                near |= self.below.get(ancestor, {})
         else:
             for branch in _branches_of(row):
-                found |= self.branches.get(branch, {})
-        return list(found.values())
+                near |= self.branches.get(branch, {})
+        return list(near.values())
 
 
 def _branches_of(row: Row) -> Iterator[tuple[str, int]]:
@@ -352,18 +347,12 @@ def _branches_of(row: Row) -> Iterator[tuple[str, int]]:
             yield ancestor, places.pop()
 
 
-def _are_apart(row: Row, other: Row) -> bool:
-    """Whether two rows are of different levels, none above the other."""
+def _fork_of(row: Row, other: Row) -> str | None:
+    """The nearest common ancestor of two rows of different levels, none above the other."""
     if row.id in other.trail or other.id in row.trail:
-        return False
-    return born_at(row.id) != born_at(other.id) or _births(row) != _births(other)
-
-
-def _births(row: Row) -> frozenset[str]:
-    return frozenset(born_at(ancestor) for ancestor in row.trail)
-
-
-def _nearest_common(row: Row, other: Row) -> str | None:
+        return None
+    if born_at(row.id) == born_at(other.id) and _births(row) == _births(other):
+        return None
     shared = row.trail.keys() & other.trail.keys()
 
     def distance(ancestor: str) -> tuple[int, int, str]:
@@ -371,3 +360,7 @@ def _nearest_common(row: Row, other: Row) -> str | None:
         return sum(ways), max(ways), ancestor
 
     return min(shared, key=distance, default=None)
+
+
+def _births(row: Row) -> frozenset[str]:
+    return frozenset(born_at(ancestor) for ancestor in row.trail)

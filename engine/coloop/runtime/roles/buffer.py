@@ -307,7 +307,7 @@ class BufferRole(NodeRole[BufferNode]):
         fields: dict[str, dict[str, Any]] = {}
         for edge, table in call.delivered("scores").items():
             scorer = {"scorer": table.scorer or edge.source.node, "score_range": table.score_range}
-            for row_id, score in deliver(call.context, rows, edge, table).values.items():
+            for row_id, score in deliver(call.context, rows, edge, table).items():
                 fields.setdefault(row_id, {"score": score, **scorer})
         return fields
 

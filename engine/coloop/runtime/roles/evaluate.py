@@ -54,7 +54,7 @@ class EvaluateRole(NodeRole[EvaluateNode]):
             rows = self._graded_rows(call, edge, table)
             scores = deliver(call.context, rows, edge, table)
             graded = only_delivered(rows, [scores])
-            values = self._measured(names, graded, scores.values, call, table)
+            values = self._measured(names, graded, scores, call, table)
             prefix = f"{edge.source.node}." if len(given) > 1 else ""
             measured |= {f"{prefix}{name}": value for name, value in values.items()}
         return measured
@@ -107,7 +107,7 @@ class EvaluateRole(NodeRole[EvaluateNode]):
 
     def _others(self, call: Call, port: str, rows: Sequence[Row]) -> Mapping[str, Any]:
         for edge, table in call.delivered(port).items():
-            return deliver(call.context, rows, edge, table).values
+            return deliver(call.context, rows, edge, table)
         return {}
 
     def measure_ports(

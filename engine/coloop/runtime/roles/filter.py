@@ -38,9 +38,9 @@ class FilterRole(NodeRole[FilterNode]):
         seen = [
             FilterRow(
                 columns=row.columns,
-                score=score.values[row.id] if score is not None else None,
+                score=score[row.id] if score is not None else None,
                 by={
-                    edge.source.node: delivery.values[row.id]
+                    edge.source.node: delivery[row.id]
                     for edge, delivery in zip(call.delivered("by"), others, strict=True)
                 },
                 group=group_of(row),
@@ -52,7 +52,7 @@ class FilterRole(NodeRole[FilterNode]):
         kept = [rows[index] for index in decision.kept]
         counts = self._counts(kept, [seen[index] for index in decision.kept], call)
         if score is not None:
-            own = {row.id: score.values[row.id] for row in rows}
+            own = {row.id: score[row.id] for row in rows}
             tables["scores"] = replace(tables["scores"], rows=rows, scores=own)
         outputs = self._outputs(tables, rows, kept, counts, call)
         groups = set(map(group_of, rows))

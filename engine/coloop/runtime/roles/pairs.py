@@ -3,7 +3,7 @@
 from typing import Any
 
 from coloop.data.pairing import PairRow, pair_directly, pair_rows, relabel, side_of
-from coloop.data.tables import ABSENT, Row, Table, concat_rows, matched_rows
+from coloop.data.tables import Row, Table, concat_rows, matched_rows
 from coloop.data.tables.row import joined_row
 from coloop.runtime.roles.protocol import Call, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import deliveries, joined_rows, meetings_of, round_by_round
@@ -61,12 +61,12 @@ class PairsRole(NodeRole[PairsNode]):
         rows = _sampled(joined)
         score = next(iter(deliveries(call, "scores", rows)), None)
         if score is not None:
-            rows = tuple(row for row in rows if score.of(row) is not ABSENT)
+            rows = tuple(row for row in rows if row.id in score)
         pairing = pair_rows(
             [
                 PairRow(
                     columns=row.columns,
-                    score=None if score is None else score.values[row.id],  # type: ignore[arg-type]
+                    score=None if score is None else score[row.id],  # type: ignore[arg-type]
                     group=row.group,
                 )
                 for row in rows
@@ -97,10 +97,10 @@ class PairsRole(NodeRole[PairsNode]):
         if not given:
             return list(rows), {"left_out": 0}
         [delivery] = deliveries(call, "preference", rows)
-        rows = tuple(row for row in rows if delivery.of(row) is not ABSENT)
+        rows = tuple(row for row in rows if row.id in delivery)
         low, high = given[0].score_range or (0.0, 1.0)
         labels = relabel(
-            [delivery.values[row.id] for row in rows],  # type: ignore[misc]
+            [delivery[row.id] for row in rows],  # type: ignore[misc]
             low=low,
             high=high,
             soft=section.soft,

@@ -36,9 +36,9 @@ class TemplateRole(NodeRole[TemplateNode]):
 
         def scores_of(row: Row) -> dict[str, Score]:
             return {
-                name: delivery.values[row.id]
+                name: delivery[row.id]
                 for name, delivery in zip(names, delivered, strict=True)
-                if row.id in delivery.values
+                if row.id in delivery
             }
 
         written = self._compiled(section).apply(

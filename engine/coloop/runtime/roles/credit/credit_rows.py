@@ -44,7 +44,7 @@ def score_rows(node: str, context: Context, rows: Sequence[Row], inputs: Inputs)
     """What the edges say of own rows, with what later rounds add where the credit says so."""
     edges = []
     for edge, table in inputs.items():
-        values = deliver(context, rows, edge, table).values
+        values = deliver(context, rows, edge, table)
         scores = [_number(values.get(row.id)) for row in rows]
         known = [values[row.id] for row in rows if row.id in values]
         edges.append(

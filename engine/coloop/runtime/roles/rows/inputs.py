@@ -1,11 +1,10 @@
 """The rows that a node works on, and the scores that reach them; every role asks here and nowhere
 else."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from coloop.data.tables import (
-    Delivery,
     Row,
     Score,
     attach,
@@ -96,9 +95,9 @@ def scored_rows(
         rows = only_delivered(rows, delivered)
     incoming: list[dict[str, Score]] = [
         {
-            edge.source.node: delivery.values[row.id]
+            edge.source.node: delivery[row.id]
             for edge, delivery in zip(scores, delivered, strict=True)
-            if row.id in delivery.values
+            if row.id in delivery
         }
         for row in rows
     ]
@@ -116,7 +115,7 @@ def _births(level: Level) -> Births:
     return Births(birth(level), frozenset(map(birth, level.parents)), births(level))
 
 
-def deliver(context: Context, rows: Sequence[Row], edge: Edge, table: Table) -> Delivery:
+def deliver(context: Context, rows: Sequence[Row], edge: Edge, table: Table) -> dict[str, Score]:
     """What one score edge brings to these rows; the spec's lineage says which way it runs."""
     attachment = context.lineage.attachment(edge)
     in_rounds = bool(context.lineage.rounds_along(edge))  # a later row stands below
@@ -130,15 +129,15 @@ def deliver(context: Context, rows: Sequence[Row], edge: Edge, table: Table) -> 
     )
 
 
-def deliveries(call: Call, port: str, rows: Sequence[Row]) -> list[Delivery]:
+def deliveries(call: Call, port: str, rows: Sequence[Row]) -> list[dict[str, Score]]:
     """What each score edge at a port brings to these rows."""
     edges = call.delivered(port).items()
     return [deliver(call.context, rows, edge, table) for edge, table in edges]
 
 
-def only_delivered(rows: Sequence[Row], deliveries: Sequence[Delivery]) -> tuple[Row, ...]:
+def only_delivered(rows: Sequence[Row], deliveries: Sequence[Mapping[str, Score]]) -> tuple[Row, ...]:
     """The inner join: rows that every connected input delivered, `None` counting as delivered."""
-    return tuple(row for row in rows if all(row.id in d.values for d in deliveries))
+    return tuple(row for row in rows if all(row.id in scores for scores in deliveries))
 
 
 def merged(tables: Sequence[Table]) -> Table | None:
