@@ -13,10 +13,9 @@ from jinja2 import meta
 
 from coloop.data.answers import number_in
 from coloop.data.patterns import Part, pattern
-from coloop.data.template import Drawn, TemplateRow
-from coloop.data.templates.environment import RenderProblem, compiled, environment, render_text
+from coloop.data.template import TemplateRow, check_texts, rendered, row_functions
+from coloop.data.templates.environment import environment
 from coloop.data.templates.grammar import names_of
-from coloop.errors import UserCodeError
 from coloop.spec.reading import PromptTemplate, Read
 
 
@@ -29,11 +28,7 @@ class PromptProgram:
     def from_template(cls, template: PromptTemplate, *, node: str) -> Self:
         """Compile its texts; UserCodeError names the field that does not."""
         program = cls(node=node, template=template)
-        for field_name, _, source in program._texts():
-            try:
-                compiled(source)
-            except RenderProblem as problem:
-                raise UserCodeError(f"{node}: {field_name}: {problem}", node) from None
+        check_texts(node, ((field_name, source) for field_name, _, source in program._texts()))
         return program
 
     @cached_property
@@ -44,7 +39,7 @@ class PromptProgram:
     def prompt(
         self,
         rows: Sequence[TemplateRow],
-        place: int,
+        index: int,
         *,
         library: Sequence[TemplateRow] | None = None,
         columns: Mapping[str, Any] | None = None,
@@ -55,25 +50,22 @@ class PromptProgram:
             library: rows that `others` draws from instead of the other rows.
             columns: what the row has besides, such as the sides of a pair.
         """
-        row, drawn = rows[place], Drawn(place, rows, library)
+        row = rows[index]
         names = names_of({**row.columns, **(columns or {})}, row.scoped, row.scores)
-        names["others"], names["past"] = drawn.others, drawn.past
-        said: list[dict[str, Any]] = []
-        for field_name, role, source in self._texts():
-            try:
-                said.append({"role": role, "content": render_text(source, names)})
-            except RenderProblem as problem:
-                message = f"{self.node}, row {place}: {field_name}: {problem}"
-                raise UserCodeError(message, self.node, place) from None
-        return said if self.template.text is None else str(said[0]["content"])
+        names |= row_functions(index, rows, library)
+        chat = [
+            {"role": role, "content": rendered(self.node, index, field_name, source, names)}
+            for field_name, role, source in self._texts()
+        ]
+        return chat if self.template.text is None else chat[0]["content"]
 
     def _texts(self) -> list[tuple[str, str, str]]:
         """Each text with its field, and who says it."""
         if self.template.text is not None:
             return [("template.text", "user", self.template.text)]
         return [
-            (f"template.messages.{place}.content", message.role, message.content)
-            for place, message in enumerate(self.template.messages or ())
+            (f"template.messages.{index}.content", message.role, message.content)
+            for index, message in enumerate(self.template.messages or ())
         ]
 
 
@@ -121,11 +113,12 @@ def words_in(text: str, read: Read, steps: int | None = None) -> Words:
     verdict = read.verdict or _of_labels(read)
     wholes = [] if verdict is None else pattern(verdict).parts(text)
     whole = [parts[0] for parts in wholes if parts[0].text in known]
-    found: dict[int, Part] = {}
-    for place, part in _numbered(text, read.step_verdicts):
-        if part.text in known and place >= 0 and (steps is None or place < steps):
-            found[place] = part
-    return Words(whole=whole[-1] if whole else None, steps=found)
+    of_steps = {
+        step: part
+        for step, part in _numbered(text, read.step_verdicts)
+        if part.text in known and step >= 0 and (steps is None or step < steps)
+    }
+    return Words(whole=whole[-1] if whole else None, steps=of_steps)
 
 
 def numbers_in(text: str, read: Read, steps: int | None = None) -> ParsedVerdict:
@@ -137,19 +130,19 @@ def numbers_in(text: str, read: Read, steps: int | None = None) -> ParsedVerdict
     words, values = words_in(text, read, steps), read.values or {}
     whole = None if words.whole is None else float(values[words.whole.text])
     if read.number is not None and whole is None:
-        said = [number_in(parts[0].text, read.scale) for parts in pattern(read.number).parts(text)]
-        whole = next((number for number in reversed(said) if number is not None), None)
+        matches = pattern(read.number).parts(text)
+        numbers = [number_in(parts[0].text, read.scale) for parts in matches]
+        whole = next((number for number in reversed(numbers) if number is not None), None)
     count = len(words.steps) if steps is None else steps
     share = 1.0 / max(count, 1) if read.step_scale == "per_step_count" else 1.0
-    numbered = (
-        (place, number_in(part.text, read.scale)) for place, part in _numbered(text, read.numbers)
-    )
+    numbered = _numbered(text, read.numbers)
+    things = ((thing, number_in(part.text, read.scale)) for thing, part in numbered if thing >= 0)
     return ParsedVerdict(
         whole=whole,
         steps={
-            place: float(values[part.text]) * share for place, part in sorted(words.steps.items())
+            step: float(values[part.text]) * share for step, part in sorted(words.steps.items())
         },
-        things={place: number for place, number in numbered if number is not None and place >= 0},
+        things={thing: number for thing, number in things if number is not None},
     )
 
 
@@ -165,9 +158,9 @@ def _numbered(text: str, source: str | None) -> list[tuple[int, Part]]:
     """Each match of a pattern of two groups: of which thing it speaks, from 0, and what it says."""
     if source is None:
         return []
-    found = [parts for parts in pattern(source).parts(text) if len(parts) == PARTS_OF_TWO]
+    pairs = [parts for parts in pattern(source).parts(text) if len(parts) == PARTS_OF_TWO]
     return [
-        (int(index.text) - 1, part)
-        for index, part in found
-        if index.text.isdecimal() and len(index.text) <= MOST_DIGITS
+        (int(number.text) - 1, part)
+        for number, part in pairs
+        if number.text.isdecimal() and len(number.text) <= MOST_DIGITS
     ]

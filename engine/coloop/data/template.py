@@ -8,7 +8,7 @@ written in earlier rounds is the role's to say. Same rows and seeds, same texts.
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, Self
 
@@ -20,7 +20,6 @@ from coloop.data.templates.environment import RenderProblem, compiled, render_te
 from coloop.data.templates.grammar import names_of
 from coloop.errors import UserCodeError
 from coloop.spec.nodes import TemplateNode
-from coloop.spec.reading import Message
 from coloop.spec.shaping import ParseJson, ParseRegex, ParseTag
 
 
@@ -63,22 +62,18 @@ class TemplateProgram:
     def from_section(cls, section: TemplateNode, *, node: str) -> Self:
         """Compile every text of the section; UserCodeError names the field that does not."""
         program = cls(node=node, section=section)
-        for field_name, source in program.texts():
-            try:
-                compiled(source)
-            except RenderProblem as problem:
-                raise UserCodeError(f"{node}: {field_name}: {problem}", node) from None
+        check_texts(node, program.texts())
         return program
 
     def texts(self) -> list[tuple[str, str]]:
         section = self.section
-        found = [("text", section.text), ("target", section.target)]
-        found += [(f"columns.{name}", source) for name, source in section.columns.items()]
-        found += [
-            (f"messages.{place}.content", message.content)
-            for place, message in enumerate(section.messages or ())
+        texts = [("text", section.text), ("target", section.target)]
+        texts += [(f"columns.{name}", source) for name, source in section.columns.items()]
+        texts += [
+            (f"messages.{index}.content", message.content)
+            for index, message in enumerate(section.messages or ())
         ]
-        return [(name, source) for name, source in found if source is not None]
+        return [(name, source) for name, source in texts if source is not None]
 
     def apply(
         self,
@@ -93,14 +88,14 @@ class TemplateProgram:
             library: rows that `others` draws from instead of the other rows of the step.
             runner: runs the section's `code`; wanted where there is some.
         """
-        starts = [self._read(row, place) for place, row in enumerate(rows)]
+        starts = [self._read(row, index) for index, row in enumerate(rows)]
         coded = self._run_code(rows, starts, runner)
         return [
-            None if new is None else self._write(place, rows, library, start, new)
-            for place, (start, new) in enumerate(zip(starts, coded, strict=True))
+            None if new is None else self._write(index, rows, library, start, new)
+            for index, (start, new) in enumerate(zip(starts, coded, strict=True))
         ]
 
-    def _read(self, row: TemplateRow, place: int) -> tuple[dict[str, Any], frozenset[str]]:
+    def _read(self, row: TemplateRow, index: int) -> tuple[dict[str, Any], frozenset[str]]:
         """Columns by `parse` and `default`, and the names that were looked for and not found."""
         text = row.columns.get("completion")
         if not isinstance(text, str):
@@ -111,7 +106,7 @@ class TemplateProgram:
             try:
                 value = column_of(text, rule) if isinstance(text, str) else None
             except (PatternTimeout, PatternProblem) as problem:
-                raise self._error(f"parse.{name}", place, str(problem)) from None
+                raise text_error(self.node, index, f"parse.{name}", problem) from None
             if value is not None:
                 new[name] = value
         for name, value in self.section.default.items():
@@ -140,28 +135,29 @@ class TemplateProgram:
 
     def _write(
         self,
-        place: int,
+        index: int,
         rows: Sequence[TemplateRow],
         library: Sequence[TemplateRow] | None,
         start: tuple[dict[str, Any], frozenset[str]],
         new: dict[str, Any],
     ) -> Written:
-        row, absent = rows[place], start[1] - new.keys()
-        drawn = Drawn(place, rows, library)
+        row, absent = rows[index], start[1] - new.keys()
+        functions = row_functions(index, rows, library)
         each = self.section.each
         if each is None:
-            return self._filled(row, place, new, absent, drawn)
+            return self._filled(row, index, new, absent, functions)
         elements = new[each] if each in new else row.columns.get(each)
         if elements is None:
             elements = []
         if not isinstance(elements, list | tuple):
-            raise self._error("each", place, f"column `{each}` must be a list, found {elements!r}")
+            problem = f"column `{each}` must be a list, found {elements!r}"
+            raise text_error(self.node, index, "each", problem)
         rest = {name: value for name, value in new.items() if name != each}
         return Written(
             columns=rest,
             absent=absent,
             elements=tuple(
-                self._filled(row, place, {**rest, each: element}, absent, drawn)
+                self._filled(row, index, {**rest, each: element}, absent, functions)
                 for element in elements
             ),
         )
@@ -169,79 +165,78 @@ class TemplateProgram:
     def _filled(
         self,
         row: TemplateRow,
-        place: int,
+        index: int,
         new: Mapping[str, Any],
         absent: frozenset[str],
-        drawn: "Drawn",
+        functions: Mapping[str, Any],
     ) -> Written:
         """The Jinja fields on what is known of the row now."""
         columns = {
             name: value for name, value in {**row.columns, **new}.items() if name not in absent
         }
         own = {f"{self.node}.{name}": value for name, value in new.items()}
-        names = names_of(columns, {**row.scoped, **own}, row.scores)
-        names["others"], names["past"] = drawn.others, drawn.past
+        names = {**names_of(columns, {**row.scoped, **own}, row.scores), **functions}
         written = dict(new)
         section = self.section
+
+        def render(field_name: str, source: str) -> str:
+            return rendered(self.node, index, field_name, source, names)
+
         if section.text is not None:
-            written["prompt"] = self._rendered("text", section.text, names, place)
+            written["prompt"] = render("text", section.text)
         elif section.messages is not None:
             written["prompt"] = [
-                self._message(at, message, names, place)
-                for at, message in enumerate(section.messages)
+                {"role": message.role, "content": render(f"messages.{n}.content", message.content)}
+                for n, message in enumerate(section.messages)
             ]
         if section.target is not None:
-            written["target"] = self._rendered("target", section.target, names, place)
+            written["target"] = render("target", section.target)
         for name, source in section.columns.items():
-            written[name] = self._rendered(f"columns.{name}", source, names, place)
+            written[name] = render(f"columns.{name}", source)
         gone = (absent | frozenset(section.drop)) - written.keys()
         kept = {n: v for n, v in written.items() if n not in section.drop or n not in new}
         return Written(columns=kept, absent=gone | (frozenset(written) - frozenset(kept)))
 
-    def _message(
-        self, at: int, message: Message, names: Mapping[str, Any], place: int
-    ) -> dict[str, str]:
-        content = self._rendered(f"messages.{at}.content", message.content, names, place)
-        return {"role": message.role, "content": content}
 
-    def _rendered(self, field_name: str, source: str, names: Mapping[str, Any], place: int) -> str:
+def check_texts(node: str, texts: Iterable[tuple[str, str]]) -> None:
+    """Compile the texts of a node, each with its field; UserCodeError names one that does not."""
+    for field_name, source in texts:
         try:
-            return render_text(source, names)
+            compiled(source)
         except RenderProblem as problem:
-            raise self._error(field_name, place, str(problem)) from None
-
-    def _error(self, field_name: str, place: int, message: str) -> UserCodeError:
-        return UserCodeError(f"{self.node}, row {place}: {field_name}: {message}", self.node, place)
+            raise UserCodeError(f"{node}: {field_name}: {problem}", node) from None
 
 
-class Drawn:
-    """The functions `others` and `past` of one row."""
+def rendered(node: str, index: int, field_name: str, source: str, names: Mapping[str, Any]) -> str:
+    """A text of a node for the row of this index; UserCodeError names node, row and field."""
+    try:
+        return render_text(source, names)
+    except RenderProblem as problem:
+        raise text_error(node, index, field_name, problem) from None
 
-    def __init__(
-        self,
-        place: int,
-        rows: Sequence[TemplateRow],
-        library: Sequence[TemplateRow] | None,
-    ) -> None:
-        self._row = rows[place]
-        self._place = place
-        self._rows = rows
-        self._library = library
 
-    def others(self, column: str, k: int) -> list[Any]:
+def text_error(node: str, index: int, field_name: str, problem: object) -> UserCodeError:
+    return UserCodeError(f"{node}, row {index}: {field_name}: {problem}", node, index)
+
+
+def row_functions(
+    index: int, rows: Sequence[TemplateRow], library: Sequence[TemplateRow] | None
+) -> dict[str, Callable[..., list[Any]]]:
+    """The functions `others` and `past`, as the texts of one row call them."""
+    own = rows[index]
+
+    def others(column: str, k: int) -> list[Any]:
         """Up to k values of a column, drawn from different rows without replacement."""
-        pool = self._library
-        if pool is None:
-            pool = [other for at, other in enumerate(self._rows) if at != self._place]
-        source = (_value(row, column) for row in pool)
-        there = [value for value in source if value is not None]
-        rng = random.Random(stable_hash(f"others {self._row.seed} {column}"))
-        return rng.sample(there, min(max(0, k), len(there)))
+        pool = library if library is not None else [*rows[:index], *rows[index + 1 :]]
+        values = [value for row in pool if (value := _value(row, column)) is not None]
+        rng = random.Random(stable_hash(f"others {own.seed} {column}"))
+        return rng.sample(values, min(max(0, k), len(values)))
 
-    def past(self, column: str) -> list[Any]:
+    def past(column: str) -> list[Any]:
         """A column's values in the earlier rounds, the oldest first."""
-        found = (row.get(column) for row in self._row.earlier)
-        return [value for value in found if value is not None]
+        return [value for row in own.earlier if (value := row.get(column)) is not None]
+
+    return {"others": others, "past": past}
 
 
 def _value(row: TemplateRow, column: str) -> Any:
@@ -272,29 +267,28 @@ def parsed(text: str, rule: str | ParseRegex | ParseJson | ParseTag) -> list[Any
             return list(in_tags(text, rule.tag))
         case ParseJson():
             steps = [step for step in rule.json_path.split(".") if step]
-            found = (_at(value, steps) for value in json_values(text))
-            return [value for value in found if value is not None]
+            return [part for value in json_values(text) if (part := _at(value, steps)) is not None]
 
 
 def column_of(text: str, rule: str | ParseRegex | ParseJson | ParseTag) -> Any:
     """What a rule gives: the last match, a list with `all`, None where nothing matches."""
-    found = parsed(text, rule)
-    if not found:
+    values = parsed(text, rule)
+    if not values:
         return None
-    return found if not isinstance(rule, str) and rule.all else found[-1]
+    return values if not isinstance(rule, str) and rule.all else values[-1]
 
 
 def json_values(text: str) -> Iterator[Any]:
     """Objects and lists of JSON that stand in a text, none inside another."""
-    place = 0
+    position = 0
     for _ in range(MOST_JSON_STARTS):
-        starts = [at for at in (text.find("{", place), text.find("[", place)) if at >= 0]
+        starts = [at for at in (text.find("{", position), text.find("[", position)) if at >= 0]
         if not starts:
             return
         try:
-            value, place = DECODER.raw_decode(text, min(starts))
+            value, position = DECODER.raw_decode(text, min(starts))
         except (ValueError, RecursionError):
-            place = min(starts) + 1
+            position = min(starts) + 1
             continue
         yield value
 

@@ -213,21 +213,21 @@ def _call_text_method(
     measure_method(name, owner, args, kwargs)
     if name == "join" and len(args) == 1:
         return budget.text(joined(map(_only_text, budget.counted(args[0])), owner))
-    found = method(*args, **kwargs)
-    if isinstance(found, list | tuple):
-        if len(found) > LARGEST_LIST:
+    result = method(*args, **kwargs)
+    if isinstance(result, list | tuple):
+        if len(result) > LARGEST_LIST:
             raise too_many()
         budget.take(2 * owner.__sizeof__())
-    return budget.taken(found)
+    return budget.taken(result)
 
 
 def _only_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"`join` of a text needs texts, found {type(value).__name__}; {FILTER}")
+        raise TypeError(
+            f"`join` of a text needs texts, found {type(value).__name__}; the filter `join` takes "
+            "any values"
+        )
     return value
-
-
-FILTER: Final = "the filter `join` takes any values"
 
 
 def _unread(error: Exception) -> str:
@@ -235,10 +235,10 @@ def _unread(error: Exception) -> str:
 
 
 def _bounded_range(*bounds: int) -> range:
-    found = range(*bounds)
-    if len(found) > LARGEST_RANGE:
-        raise LimitReached(f"a range of {len(found):,} is longer than {LARGEST_RANGE:,}")
-    return found
+    numbers = range(*bounds)
+    if len(numbers) > LARGEST_RANGE:
+        raise LimitReached(f"a range of {len(numbers):,} is longer than {LARGEST_RANGE:,}")
+    return numbers
 
 
 @pass_context
@@ -247,12 +247,12 @@ def _dict(context: BudgetContext, /, *given: Any, **named: Any) -> dict[Any, Any
     over all others."""
     if len(given) > 1:
         raise TypeError(f"dict takes at most one value, found {len(given)}")
-    found: dict[Any, Any] = {}
+    entries: dict[Any, Any] = {}
     for value in given:
         pairs = value.items() if isinstance(value, dict) else value
         for pair in context.budget.counted(pairs):
-            found.update([pair])
-    return {**found, **named}
+            entries.update([pair])
+    return {**entries, **named}
 
 
 @pass_context

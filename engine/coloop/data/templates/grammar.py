@@ -142,35 +142,29 @@ class Guarded(NodeTransformer):
             operand.expr = _compared(operand.expr)
         return node
 
-    def visit_List(self, node: nodes.List) -> nodes.Node:
-        return self._made(node)
+    def visit_List(self, node: nodes.Expr) -> nodes.Node:
+        self.generic_visit(node)
+        return _filter(node, MADE)
 
-    def visit_Dict(self, node: nodes.Dict) -> nodes.Node:
-        return self._made(node)
+    visit_Dict = visit_List
 
     def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:
-        return self._made(node) if node.ctx == "load" else node
+        return self.visit_List(node) if node.ctx == "load" else node
 
     def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:
         self.generic_visit(node)
         return _filter(node, TAKEN) if isinstance(node.arg, nodes.Slice) else node
-
-    def _made(self, node: nodes.Expr) -> nodes.Node:
-        self.generic_visit(node)
-        return _filter(node, MADE)
 
     def visit_For(self, node: nodes.For) -> nodes.Node:
         self.generic_visit(node)
         node.iter = _filter(node.iter, LOOP)
         return _repeated(node)
 
-    def visit_Macro(self, node: nodes.Macro) -> nodes.Node:
+    def visit_Macro(self, node: nodes.Macro | nodes.CallBlock) -> nodes.Node:
         self.generic_visit(node)
         return _repeated(node)
 
-    def visit_CallBlock(self, node: nodes.CallBlock) -> nodes.Node:
-        self.generic_visit(node)
-        return _repeated(node)
+    visit_CallBlock = visit_Macro
 
     def visit_FilterBlock(self, node: nodes.FilterBlock) -> nodes.Node:
         self.generic_visit(node)
