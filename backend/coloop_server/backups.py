@@ -26,14 +26,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Annotated, Final, Literal
 
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sqlalchemy import URL, Engine, func, inspect, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from coloop_server.database.connect import MIGRATIONS, migrate, open_engine, open_sessions
+from coloop.data.files.marks import settle_one
+from coloop_server.database.connect import (
+    known_revisions,
+    migrate,
+    open_engine,
+    open_sessions,
+    revisions_of,
+)
 from coloop_server.database.tables import Base
 from coloop_server.errors import Conflict, Invalid, Unavailable
 from coloop_server.lock import DatabaseLease, DataLock
@@ -94,19 +99,19 @@ def make_backup(settings: Settings, path: Path) -> Manifest:
             _check_sqlite(copy, path)
             source = f"sqlite:///{copy}"
         with _engine(source) as engine:
-            revision, rows = _revision(engine), _rows(engine)
+            revisions, rows = revisions_of(engine), _rows(engine)
         if kind == "postgresql":
             ensure_private_file(copy)
             # All but the row that says which server owns the database.
             more = ("--format=custom", "--exclude-table-data=servers", f"--file={copy}")
             _run_program("pg_dump", settings, *more)
-        if revision is None:
+        if not revisions:
             raise Unavailable("backup.no_database", "the database has no tables of coloop yet")
         with copy.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         manifest = Manifest(
             kind=kind,
-            revision=revision,
+            revision=revisions[0],
             made_at=datetime.now(UTC).isoformat(timespec="seconds"),
             size=copy.stat().st_size,
             sha256=sha256,
@@ -115,7 +120,7 @@ def make_backup(settings: Settings, path: Path) -> Manifest:
         try:
             _write_archive(archive, manifest, copy)
             os.link(archive, path)  # unlike a rename, never over a file that is there
-            _sync_folder(path.parent)
+            settle_one(path.parent)
         except FileExistsError as error:
             raise Conflict("backup.exists", f"{path} already exists; name another file") from error
         except OSError as error:
@@ -152,11 +157,11 @@ def _restore_sqlite(
 ) -> Restored:
     _check_sqlite(copy, path)
     with _engine(f"sqlite:///{copy}") as engine:
-        found = _revision(engine)
-        if found != manifest.revision:
+        revision = next(iter(revisions_of(engine)), None)
+        if revision != manifest.revision:
             raise Invalid(
                 "backup.unusable",
-                f"the tables in {path} are of {found}, its manifest says {manifest.revision}",
+                f"the tables in {path} are of {revision}, its manifest says {manifest.revision}",
             )
         migrate(engine)
     _remove_further(copy)
@@ -173,7 +178,7 @@ def _restore_sqlite(
         os.replace(target, kept)
     _remove_further(target)
     os.replace(copy, target)
-    _sync_folder(target.parent)
+    settle_one(target.parent)
     return Restored(manifest=manifest, kept=kept)
 
 
@@ -202,8 +207,7 @@ def _check_fits(settings: Settings, path: Path, manifest: Manifest) -> None:
             "backup.other_database",
             f"{path} is of {manifest.kind}, and COLOOP_DATABASE_URL names {kind}",
         )
-    known = {script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()}
-    if manifest.revision not in known:
+    if manifest.revision not in known_revisions():
         raise Invalid(
             "backup.newer",
             f"the tables in {path} are of revision {manifest.revision!r}, which this coloop does"
@@ -270,8 +274,8 @@ def _member(path: Path, tar: tarfile.TarFile, name: str, size: int | None = None
     with _reading(path):
         member = tar.next()
     if member is None or member.name != name or not member.isreg():
-        found = member and member.name
-        raise _unusable(path, f"where `{name}` should be there is {found!r}")
+        other = member and member.name
+        raise _unusable(path, f"where `{name}` should be there is {other!r}")
     if size is not None and member.size != size:
         raise _unusable(path, f"`{name}` has {member.size} bytes, its manifest says {size}")
     content = tar.extractfile(member)
@@ -404,8 +408,8 @@ def _run_program(name: str, settings: Settings, *options: str) -> None:
 
 def _find_program(name: str) -> str:
     """A program of PostgreSQL; the newest where there are several."""
-    if (found := shutil.which(name)) is not None:
-        return found
+    if (program := shutil.which(name)) is not None:
+        return program
     versions = {
         int(path.parents[1].name) if path.parents[1].name.isdigit() else 0: path
         for path in INSTALLED.glob(f"*/bin/{name}")
@@ -440,11 +444,6 @@ def _engine(address: str) -> Iterator[Engine]:
         engine.dispose()
 
 
-def _revision(engine: Engine) -> str | None:
-    with engine.connect() as connection:
-        return MigrationContext.configure(connection).get_current_revision()
-
-
 def _rows(engine: Engine) -> dict[str, int]:
     there = set(inspect(engine).get_table_names())
     tables = [Base.metadata.tables[name] for name in COUNTED if name in there]
@@ -453,11 +452,3 @@ def _rows(engine: Engine) -> dict[str, int]:
             table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
             for table in tables
         }
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -118,41 +118,34 @@ def error_response(error: ServerError) -> JSONResponse:
     return JSONResponse(error.body.model_dump(mode="json"), error.status, headers)
 
 
-async def answer_server_error(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, ServerError)
-    return error_response(error)
+async def answer_error(_: Request, error: Exception) -> JSONResponse:
+    if isinstance(error, HTTPException):
+        phrase = HTTPStatus(error.status_code).phrase
+        code = "http." + phrase.lower().replace(" ", "_").replace("-", "_")
+        body = ErrorBody(code=code, message=str(error.detail))
+        return JSONResponse(body.model_dump(), status_code=error.status_code, headers=error.headers)
+    return error_response(as_server_error(error))
 
 
-async def answer_coloop_error(_: Request, error: Exception) -> JSONResponse:
-    """What the light packages refuse without a diagnostic is the request's fault, not ours."""
-    assert isinstance(error, ColoopError)
-    return error_response(Invalid(error.code, str(error)))
-
-
-async def answer_validation_error(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
-    problems = [
-        {"field": ".".join(str(part) for part in problem["loc"]), "message": problem["msg"]}
-        for problem in error.errors()
-    ]
-    first = problems[0] if problems else {"field": "body", "message": "not readable"}
-    message = f"the request is invalid: {first['field']}: {first['message']}"
-    return error_response(Invalid("request.invalid", message, {"errors": problems}))
-
-
-async def answer_http_exception(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    phrase = HTTPStatus(error.status_code).phrase
-    code = "http." + phrase.lower().replace(" ", "_").replace("-", "_")
-    body = ErrorBody(code=code, message=str(error.detail))
-    return JSONResponse(body.model_dump(), status_code=error.status_code, headers=error.headers)
-
-
-async def answer_database(_: Request, error: Exception) -> JSONResponse:
-    """Another writer keeps the database, or it cannot be reached: nothing was changed."""
+def as_server_error(error: Exception) -> ServerError:
+    match error:
+        case ServerError():
+            return error
+        case ColoopError():
+            # What the light packages refuse without a diagnostic is the request's fault, not ours.
+            return Invalid(error.code, str(error))
+        case RequestValidationError():
+            problems = [
+                {"field": ".".join(str(part) for part in problem["loc"]), "message": problem["msg"]}
+                for problem in error.errors()
+            ]
+            first = problems[0] if problems else {"field": "body", "message": "not readable"}
+            message = f"the request is invalid: {first['field']}: {first['message']}"
+            return Invalid("request.invalid", message, {"errors": problems})
+    # Another writer keeps the database, or it cannot be reached: nothing was changed.
     logger.warning("the database did not answer in time: %s", error)
     message = "the database is busy or cannot be reached just now; nothing was changed, try again"
-    return error_response(Unavailable("database.busy", message))
+    return Unavailable("database.busy", message)
 
 
 class Faults:
@@ -183,9 +176,6 @@ class Faults:
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    app.add_exception_handler(ServerError, answer_server_error)
-    app.add_exception_handler(ColoopError, answer_coloop_error)
-    app.add_exception_handler(RequestValidationError, answer_validation_error)
-    app.add_exception_handler(HTTPException, answer_http_exception)
-    for kind in (OperationalError, DatabaseTimeout):
-        app.add_exception_handler(kind, answer_database)
+    ours = (ServerError, ColoopError, RequestValidationError, HTTPException)
+    for kind in (*ours, OperationalError, DatabaseTimeout):
+        app.add_exception_handler(kind, answer_error)

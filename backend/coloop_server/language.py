@@ -12,7 +12,7 @@ from coloop.plan.run_check import check_run
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.diagnostics import Change, Diagnostic, Report
 from coloop.spec.graph import LoopSpec
-from coloop.spec.io import parse, read_document
+from coloop.spec.io import Parsed, parse, read_document
 from coloop.spec.paths import apply_overrides, check_path
 from coloop.spec.presets import patched
 from coloop.validate import validate
@@ -46,7 +46,10 @@ def require_document(text: str) -> dict[str, Any]:
 
 
 def require_spec(text: str) -> LoopSpec:
-    parsed = parse(text)
+    return require_parsed(parse(text))
+
+
+def require_parsed(parsed: Parsed) -> LoopSpec:
     if parsed.spec is None:
         raise invalid("the loop cannot be read", parsed.diagnostics)
     return parsed.spec
@@ -109,9 +112,9 @@ def check_edit(text: str, changes: Mapping[str, Any], settings: Settings) -> Non
     """Only hot fields may change while a run goes on, and only to values that fit; what a changed
     path names lies inside the roots."""
     spec = require_spec(text)
-    found = [problem for path in changes if (problem := check_path(spec, path, hot=True))]
-    if found:
-        raise invalid("the run cannot accept this change", found)
+    problems = [problem for path in changes if (problem := check_path(spec, path, hot=True))]
+    if problems:
+        raise invalid("the run cannot accept this change", problems)
     try:
         changed = apply_overrides(spec, changes)
     except SpecProblem as problem:

@@ -8,7 +8,7 @@ one; a root may lie in its folder.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,8 +67,9 @@ class Roots:
         # Who takes no address for one reads a file of that name.
         self._require(self._admits_all(text), text, field)
         if field not in WRITTEN:
-            for folder in filter(is_folder, self._places(text)):
-                self._check_folder(folder, field, text)
+            for path in self._places(text):
+                if is_there(path, Path.is_dir):
+                    self._check_folder(path, field, text)
 
     def _require(self, is_inside: bool, text: str, what: str) -> None:
         if not is_inside:
@@ -137,18 +138,10 @@ class Roots:
         return max(self.allowed, key=count) if named else self.allowed[0]
 
 
-def is_there(path: Path) -> bool:
+def is_there(path: Path, ask: Callable[[Path], bool] = Path.exists) -> bool:
     """Whether there is such a file; never where no file system can hold the name."""
     try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
-
-
-def is_folder(path: Path) -> bool:
-    """Whether there is such a folder; never where no file system can hold the name."""
-    try:
-        return path.is_dir()
+        return ask(path)
     except (OSError, ValueError):
         return False
 

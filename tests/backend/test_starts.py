@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from tests.backend.signed_in import signed_in
 from tests.backend.test_long_runs import line, statements, write_run
 
-from coloop_server.database.connect import MIGRATIONS, newest
+from coloop_server.database.connect import MIGRATIONS, known_revisions
 from coloop_server.settings import Settings
 
 FEW, MANY = 5, 60
@@ -85,7 +85,10 @@ def test_a_start_without_a_migration_loads_nothing_that_runs_some(settings: Sett
 
 
 def test_the_newest_migration_is_the_one_that_the_files_lead_to() -> None:
-    assert newest() == ScriptDirectory(str(MIGRATIONS)).get_current_head()
+    migrations = ScriptDirectory(str(MIGRATIONS))
+
+    assert known_revisions() == {script.revision for script in migrations.walk_revisions()}
+    assert max(known_revisions()) == migrations.get_current_head()
 
 
 @pytest.mark.slow

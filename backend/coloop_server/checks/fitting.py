@@ -26,7 +26,7 @@ from coloop_server.checks.fitting_schemas import (
 )
 from coloop_server.checks.schemas import LoopInput, PredictedTime
 from coloop_server.checks.service import parsed_of, refusal_of, root_of
-from coloop_server.language import invalid
+from coloop_server.language import require_parsed
 from coloop_server.paths import Roots
 
 SHARES = ("memory_budget", "gpu_memory_utilization")
@@ -35,7 +35,7 @@ SHARES = ("memory_budget", "gpu_memory_utilization")
 
 def fit_loop(body: FitLoop, roots: Roots) -> FitResult:
     """Settings under which the loop stays within the budget, and the edits that make them."""
-    spec = spec_of(body)
+    spec = require_parsed(parsed_of(body))
     root = root_of(spec, roots)
     locks = locks_of(spec) if body.locks is None else tuple(body.locks)
     found = solve(
@@ -67,13 +67,6 @@ def fit_loop(body: FitLoop, roots: Roots) -> FitResult:
         after_time=PredictedTime.of(found.after),
         tried=found.tried,
     )
-
-
-def spec_of(body: LoopInput) -> LoopSpec:
-    parsed = parsed_of(body)
-    if parsed.spec is None:
-        raise invalid("the loop cannot be read", parsed.diagnostics)
-    return parsed.spec
 
 
 def edits_of(changes: Iterable[Any]) -> list[Change]:
@@ -190,7 +183,7 @@ def shown(name: str, value: Any) -> str:
 
 def place_loop(body: LoopInput, roots: Roots) -> PlaceResult:
     """A placement beside the loop's own, and which backends its learners are advised to use."""
-    spec = spec_of(body)
+    spec = require_parsed(parsed_of(body))
     root = root_of(spec, roots)
 
     def refusal(other: LoopSpec) -> str | None:

@@ -64,7 +64,7 @@ def migrate(engine: Engine) -> None:
     """
     try:
         with engine.begin() as connection:
-            if versions_of(connection) != [newest()]:
+            if _revisions(connection) != [max(known_revisions())]:
                 upgrade(connection)
     except SQLAlchemyError as error:
         where = engine.url.render_as_string(hide_password=True)
@@ -83,16 +83,21 @@ def upgrade(connection: Connection) -> None:
     command.upgrade(config, "head")
 
 
-def versions_of(connection: Connection) -> list[str]:
+def revisions_of(engine: Engine) -> list[str]:
     """Of the database, as the last migration noted it; none of a new one."""
+    with engine.connect() as connection:
+        return _revisions(connection)
+
+
+def _revisions(connection: Connection) -> list[str]:
     if not inspect(connection).has_table(VERSIONS):
         return []
     return list(connection.execute(text(f"SELECT version_num FROM {VERSIONS}")).scalars())
 
 
-def newest() -> str:
-    """The last migration there is: files are named by their revisions, `v0001_...`."""
-    return max(path.name[1:5] for path in (MIGRATIONS / "versions").glob("v*.py"))
+def known_revisions() -> set[str]:
+    """Those of all migrations: files are named by their revisions, `v0001_...`."""
+    return {path.name[1:5] for path in (MIGRATIONS / "versions").glob("v*.py")}
 
 
 def open_sessions(engine: Engine) -> Sessions:

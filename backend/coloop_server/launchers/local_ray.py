@@ -34,8 +34,8 @@ from coloop.workers.ray.ray_settings import (
     starting_words,
 )
 from coloop_server.launchers.protocol import LaunchFailed, RayFailed
-from coloop_server.own_ray.folder import TOKEN_PATH, Head, RayFolder, list_jobs, write_aside
-from coloop_server.private import ensure_private_file, read_or_write
+from coloop_server.own_ray.folder import TOKEN_PATH, Head, RayFolder, list_jobs
+from coloop_server.private import ensure_private_file, read_or_write, write_private
 from coloop_server.processes import child_environment, end_group, identity, last_words
 
 logger = logging.getLogger(__name__)
@@ -175,7 +175,7 @@ class LocalRay:
         )
         self.child = child
         try:
-            write_aside(self.folder.note, json.dumps(asdict(head)))
+            write_private(self.folder.note, json.dumps(asdict(head)))
             self.wait_until_up(child, head)
         except BaseException:
             self.stop_head(head)

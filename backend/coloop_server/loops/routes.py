@@ -1,6 +1,6 @@
 """Loops over HTTP."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from fastapi import Header, Path, Query, Response
 
@@ -27,11 +27,15 @@ Version = Annotated[int, Path(ge=1, lt=2**31)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 IfMatch = Annotated[str | None, Header(max_length=100, description="the revision to replace")]
 IfNoneMatch = Annotated[Literal["*"] | None, Header(description="`*` makes a new loop")]
-ETAG = "ETag"
 TOTAL = "X-Total-Count"
-
-
 YAML = "application/yaml"
+Saved = TypeVar("Saved", Loop, SavedDocument)
+
+
+def tagged(saved: Saved, response: Response) -> Saved:
+    """The answer, with its revision as the ETag."""
+    response.headers["ETag"] = f'"{saved.revision}"'
+    return saved
 
 
 @router.get("", operation_id="listLoops")
@@ -41,9 +45,7 @@ def list_loops(session: SessionOf, limit: Limit = 500) -> list[LoopSummary]:
 
 @router.post("", operation_id="createLoop", status_code=201)
 def create_loop(body: LoopText, session: SessionOf, response: Response) -> Loop:
-    loop = service.create(session, body)
-    response.headers[ETAG] = f'"{loop.revision}"'
-    return loop
+    return tagged(service.create(session, body), response)
 
 
 @router.post("/import", operation_id="importLoop", status_code=201)
@@ -64,9 +66,7 @@ def search_loops(
 
 @router.get("/{loop_id}", operation_id="getLoop")
 def get_loop(loop_id: LoopId, session: SessionOf, response: Response) -> Loop:
-    loop = service.whole(repository.get_loop(session, loop_id))
-    response.headers[ETAG] = f'"{loop.revision}"'
-    return loop
+    return tagged(service.whole(repository.get_loop(session, loop_id)), response)
 
 
 @router.put("/{loop_id}", operation_id="saveLoop")
@@ -81,11 +81,8 @@ def save_loop(
     """Save over the revision in If-Match; 409 with the present loop when that is not the last. With
     `If-None-Match: *` the loop is made, unless there is one."""
     if if_none_match is not None:
-        loop = service.create(session, body, loop_id)
-    else:
-        loop = service.save(session, loop_id, body, if_match)
-    response.headers[ETAG] = f'"{loop.revision}"'
-    return loop
+        return tagged(service.create(session, body, loop_id), response)
+    return tagged(service.save(session, loop_id, body, if_match), response)
 
 
 @router.put("/{loop_id}/document", operation_id="saveDocument")
@@ -105,8 +102,7 @@ def save_document(
     saved = document.save(session, loop_id, body, settings)
     if saved.check.plan is not None and saved.check.missing is None:
         supervisor.warm()
-    response.headers[ETAG] = f'"{saved.revision}"'
-    return saved
+    return tagged(saved, response)
 
 
 @router.delete("/{loop_id}", operation_id="deleteLoop", status_code=204)
@@ -177,6 +173,4 @@ def restore_loop_version(
     if_match: IfMatch = None,
 ) -> Loop:
     """Make this version the newest one, over the revision in If-Match."""
-    loop = service.restore(session, loop_id, version, if_match)
-    response.headers[ETAG] = f'"{loop.revision}"'
-    return loop
+    return tagged(service.restore(session, loop_id, version, if_match), response)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from coloop.workers.ray.ray_remains import end_writers
-from coloop_server.private import ensure_private_file, ensure_private_folder
+from coloop_server.private import ensure_private_folder, write_private
 from coloop_server.processes import identity, is_same
 
 TOKEN_PATH = "RAY_AUTH_TOKEN_PATH"
@@ -69,7 +69,7 @@ class RayFolder:
     def claim(self) -> None:
         """This process wants the Ray of this folder from now on."""
         owner = {"pid": os.getpid(), "started": identity(os.getpid())}
-        write_aside(self.owner, json.dumps(owner))
+        write_private(self.owner, json.dumps(owner))
 
     def has_owner(self) -> bool:
         """Whether a process that claimed it still runs."""
@@ -114,13 +114,6 @@ def list_jobs(address: str, headers: dict[str, str]) -> list[dict[str, Any]] | N
     except (OSError, ValueError, urllib.error.URLError):
         return None
     return jobs if isinstance(jobs, list) else None
-
-
-def write_aside(path: Path, text: str) -> None:
-    aside = path.with_suffix(".new")
-    ensure_private_file(aside)
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(path)
 
 
 def remove_folder(folder: Path) -> None:

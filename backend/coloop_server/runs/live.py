@@ -304,7 +304,8 @@ class LiveRun:
             self.close_without_folder()
             return
         if self.launcher is None:
-            self.fail("run.no_sign_of_life", reason)  # another machine's driver may still write
+            # Its folder is left alone: another machine's driver may still write.
+            self.verdict = Verdict(RunStateName.FAILED, reason, "run.no_sign_of_life")
             return
         if self.stop_asked_at is not None:
             self.end_as(Verdict(RunStateName.STOPPED, f"it was stopped: {reason}", None))
@@ -375,10 +376,6 @@ class LiveRun:
         else:
             message = f"stopped before it was started, which failed: {failed}"
             self.verdict = Verdict(RunStateName.STOPPED, message, None)
-
-    def fail(self, code: str, message: str) -> None:
-        """Close the run without touching its folder."""
-        self.verdict = Verdict(RunStateName.FAILED, message, code)
 
     # Saving
 

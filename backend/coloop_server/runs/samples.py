@@ -6,6 +6,7 @@ reading one step costs the lines and files of that step, however long the run is
 
 import threading
 from bisect import bisect_left, insort
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,7 +64,7 @@ class SampleIndex:
 
     def keep(self) -> dict[str, Any]:
         with self.lock:
-            places = [[step, *place] for step, found in self.places.items() for place in found]
+            places = [[step, *place] for step, held in self.places.items() for place in held]
             return {"attempt": self.attempt, "places": places}
 
     def recall(self, kept: dict[str, Any]) -> None:
@@ -89,20 +90,20 @@ class SampleReader:
         if step is None:
             steps = [*reversed(self.index.all_steps()), None]
         rows: list[SampleRow] = []
-        for one in steps:
-            if len(rows) >= limit:
-                break
-            found = self.rows_of(one)
-            rows += [row for row in found if node is None or row.node == node][: limit - len(rows)]
+        for each in steps:
+            for event in self.events_of(each):
+                if len(rows) >= limit:
+                    return rows
+                of_event = self.rows_in(event, each) if event["type"] == "sample" else []
+                wanted = [row for row in of_event if node is None or row.node == node]
+                rows += wanted[: limit - len(rows)]
         return rows
 
-    def rows_of(self, step: int | None) -> list[SampleRow]:
-        rows = []
+    def events_of(self, step: int | None) -> Iterator[dict[str, Any]]:
         for place in self.index.of_step(step):
             parsed = parse_event(self.log.line_at(*place))
-            if parsed is not None and parsed[2]["type"] == "sample":
-                rows += self.rows_in(parsed[2], step)
-        return rows
+            if parsed is not None:
+                yield parsed[2]
 
     def rows_in(self, event: dict[str, Any], step: int | None) -> list[SampleRow]:
         """A row names its own writer where one event tells of several."""
@@ -118,16 +119,15 @@ class SampleReader:
 
     def tokens_of(self, step: int, row: str | None) -> list[SampleTokens]:
         """What is kept of the tokens of one row, or of all of a step."""
-        found = []
-        for place in self.index.of_step(step):
-            parsed = parse_event(self.log.line_at(*place))
-            told = parsed[2].get("tokens") if parsed is not None else None
-            path = self.folder.inside(told) if isinstance(told, str) else None
+        tokens = []
+        for event in self.events_of(step):
+            named = event.get("tokens")
+            path = self.folder.inside(named) if isinstance(named, str) else None
             for line in read_rows(path) if path is not None else ():
                 if isinstance(line, dict) and row in (None, line.get("id")):
                     with suppress(ValidationError):
-                        found.append(SampleTokens.model_validate(line))
-        return found
+                        tokens.append(SampleTokens.model_validate(line))
+        return tokens
 
 
 def writer_of(*told: dict[str, Any]) -> str | None:
