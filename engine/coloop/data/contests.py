@@ -46,23 +46,20 @@ def elo_ratings(games: Sequence[Game]) -> dict[str, float]:
 
     One drawn game is added between every two that met, so that who never lost has a rating too.
     """
-    won = _wins([*games, *_draws(games)])
+    met = {tuple(sorted((game.first, game.second))) for game in games}
+    draws = [Game(first=first, second=second, result=0.5) for first, second in sorted(met)]
+    won = _wins([*games, *draws])
     players = list(dict.fromkeys(name for game in games for name in (game.first, game.second)))
     strengths = dict.fromkeys(players, 1.0)
     for _ in range(ROUNDS):
         stronger = {player: _strength(player, won, strengths) for player in players}
         middle = math.exp(sum(map(math.log, stronger.values())) / len(players)) if players else 1
         stronger = {player: value / middle for player, value in stronger.items()}
-        moved = max((abs(stronger[one] / strengths[one] - 1) for one in players), default=0.0)
+        moved = max((abs(stronger[name] / strengths[name] - 1) for name in players), default=0.0)
         strengths = stronger
         if moved < CLOSE:
             break
-    return {one: MEAN_RATING + SCALE * math.log10(value) for one, value in strengths.items()}
-
-
-def _draws(games: Sequence[Game]) -> list[Game]:
-    met = {tuple(sorted((game.first, game.second))) for game in games}
-    return [Game(first=one, second=other, result=0.5) for one, other in sorted(met)]
+    return {name: MEAN_RATING + SCALE * math.log10(value) for name, value in strengths.items()}
 
 
 def _wins(games: Sequence[Game]) -> Mapping[str, Mapping[str, float]]:
@@ -86,14 +83,14 @@ def _strength(
 
 
 def winner(answers: Sequence[str | None], weights: Sequence[float]) -> int | None:
-    """Place of the first voter for the answer that has the most weight; of equal ones the first
+    """Index of the first voter for the answer that has the most weight; of equal ones the first
     seen counts. Who says nothing has no vote; None where nobody says anything."""
     total: defaultdict[str, float] = defaultdict(float)
     first: dict[str, int] = {}
-    for place, (answer, weight) in enumerate(zip(answers, weights, strict=False)):
+    for voter, (answer, weight) in enumerate(zip(answers, weights, strict=False)):
         if answer:
             total[answer] += weight
-            first.setdefault(answer, place)
+            first.setdefault(answer, voter)
     if not total:
         return None
     return first[max(total, key=lambda answer: (total[answer], -first[answer]))]

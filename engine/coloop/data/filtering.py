@@ -224,26 +224,23 @@ def picked(
 
 
 def _pick(rows: Sequence[FilterRow], members: list[int], section: PerGroup) -> list[int]:
-    if len(members) <= section.max:
-        return members
+    def rank(index: int) -> float:
+        """The lowest are picked, of equal ones the first."""
+        row = rows[index]
+        match section.pick:
+            case "first":
+                return 0
+            case "random":
+                return row.seed
+            case "longest":
+                return -(_length(row, "completion") or 0)
+            case "best" | "worst":
+                score = _number(row, None)
+                if score is None:
+                    return float("inf")
+                return score if section.pick == "worst" else -score
 
-    def number(index: int) -> float:
-        score = _number(rows[index], None)
-        picked_last = float("inf") if section.pick == "worst" else float("-inf")
-        return picked_last if score is None else score
-
-    match section.pick:
-        case "random":
-            return sorted(members, key=lambda index: rows[index].seed)[: section.max]
-        case "first":
-            return members[: section.max]
-        case "best":
-            return sorted(members, key=lambda index: -number(index))[: section.max]
-        case "worst":
-            return sorted(members, key=number)[: section.max]
-        case "longest":
-            lengths = {index: _length(rows[index], "completion") or 0 for index in members}
-            return sorted(members, key=lambda index: -lengths[index])[: section.max]
+    return sorted(members, key=rank)[: section.max] if len(members) > section.max else members
 
 
 def spare_wanted(*, kept: int, received: int, up_to: int | None) -> int:

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from statistics import fmean
+from statistics import StatisticsError, correlation, fmean
 from typing import Final
 
 from coloop.data.contests import Game, elo_ratings, win_rates, winner
@@ -88,8 +88,8 @@ def _chosen(
     """Share of problems whose chosen sample is right."""
     values = []
     for group in groups:
-        place = choose(group, min(k, len(group.scores)))
-        grade = None if place is None else group.scores[place]
+        sample = choose(group, min(k, len(group.scores)))
+        grade = None if sample is None else group.scores[sample]
         if grade is not None:
             values.append(float(grade >= right_at))
     return mean_of(values)
@@ -115,7 +115,7 @@ def best_of_k(groups: Sequence[Group], k: int, *, right_at: float = 1.0) -> floa
     """Share of problems whose sample of highest selector score among k is right."""
 
     def choose(group: Group, n: int) -> int | None:
-        scored = [(s, -place) for place, s in enumerate(group.selectors[:n]) if s is not None]
+        scored = [(s, -sample) for sample, s in enumerate(group.selectors[:n]) if s is not None]
         return -max(scored)[1] if scored else None
 
     return _chosen(groups, k, choose, right_at)
@@ -149,9 +149,8 @@ def preferred(values: Scores, *, middle: float = 0.5) -> float | None:
 def swap_consistency(groups: Sequence[Group]) -> float | None:
     """Share of the pairs judged in both orders that are judged the same way in both; a tie is a way
     of its own."""
-    return mean_of(
-        [float(_side(one) == _side(other)) for group in groups for one, other in group.orders]
-    )
+    orders = [order for group in groups for order in group.orders]
+    return mean_of([float(_side(lead) == _side(swapped)) for lead, swapped in orders])
 
 
 def _side(lead: float) -> int:
@@ -161,15 +160,15 @@ def _side(lead: float) -> int:
 def step_f1(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
     """F1 of finding wrong steps: 2 found / (2 found + falsely found + missed). A step of which
     nothing is said is not found wrong."""
-    found = falsely = missed = 0
-    for said, truth in (steps for group in groups for steps in group.steps):
+    hits = falsely = missed = 0
+    for judged, truth in (steps for group in groups for steps in group.steps):
         for step, label in truth.items():
-            is_wrong, is_called_wrong = label < right_at, said.get(step, right_at) < right_at
-            found += is_wrong and is_called_wrong
+            is_wrong, is_called_wrong = label < right_at, judged.get(step, right_at) < right_at
+            hits += is_wrong and is_called_wrong
             falsely += is_called_wrong and not is_wrong
             missed += is_wrong and not is_called_wrong
-    whole = 2 * found + falsely + missed
-    return 2 * found / whole if whole else None
+    whole = 2 * hits + falsely + missed
+    return 2 * hits / whole if whole else None
 
 
 def calibration(groups: Sequence[Group], *, bins: int = 10) -> float | None:
@@ -196,8 +195,8 @@ def brier(groups: Sequence[Group]) -> float | None:
 
 def _as_chances(groups: Sequence[Group]) -> list[tuple[float, float]]:
     """Scores with their labels; none at all where one of them lies outside of 0 to 1."""
-    found = _labelled(groups)
-    return found if all(0 <= s <= 1 for s, _ in found) else []
+    pairs = _labelled(groups)
+    return pairs if all(0 <= s <= 1 for s, _ in pairs) else []
 
 
 def _labelled(groups: Sequence[Group]) -> list[tuple[float, float]]:
@@ -233,16 +232,17 @@ def false_negative_rate(groups: Sequence[Group], *, right_at: float = 1.0) -> fl
 
 def agreement(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
     """Share of samples of which scores and labels say the same, right or wrong."""
-    same = [(s >= right_at) is (label >= right_at) for s, label in _labelled(groups)]
-    return mean_of([float(one) for one in same])
+    pairs = _labelled(groups)
+    return mean_of([float((s >= right_at) is (label >= right_at)) for s, label in pairs])
 
 
 def rank_correlation(groups: Sequence[Group]) -> float | None:
     """Spearman's correlation of scores and labels over all samples."""
     pairs = _labelled(groups)
-    if len(pairs) < 2:
+    try:
+        return correlation(_ranks([s for s, _ in pairs]), _ranks([label for _, label in pairs]))
+    except StatisticsError:  # fewer than two samples, or all of them equal
         return None
-    return _correlation(_ranks([s for s, _ in pairs]), _ranks([label for _, label in pairs]))
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
@@ -252,13 +252,6 @@ def _ranks(values: Sequence[float]) -> list[float]:
         first.setdefault(value, rank)
     count = Counter(values)
     return [first[value] + (count[value] - 1) / 2 for value in values]
-
-
-def _correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
-    mean_a, mean_b = fmean(a), fmean(b)
-    top = sum((x - mean_a) * (y - mean_b) for x, y in zip(a, b, strict=True))
-    bottom = math.sqrt(sum((x - mean_a) ** 2 for x in a) * sum((y - mean_b) ** 2 for y in b))
-    return top / bottom if bottom else None
 
 
 def majority_ratio(groups: Sequence[Group]) -> float | None:
@@ -275,8 +268,8 @@ def label_accuracy(groups: Sequence[Group], *, right_at: float = 1.0) -> float |
     """Share of problems whose most frequent answer is right, as its label says."""
     values = []
     for group in groups:
-        place = winner(group.answers, [1.0] * len(group.answers))
-        label = None if place is None else next(iter(group.labels[place : place + 1]), None)
+        sample = winner(group.answers, [1.0] * len(group.answers))
+        label = None if sample is None else next(iter(group.labels[sample : sample + 1]), None)
         if label is not None:
             values.append(float(label >= right_at))
     return mean_of(values)
@@ -333,8 +326,8 @@ class Metric:
 
 def read_metric(name: str) -> Metric:
     """`pass@8` as ("pass", 8); other names as they are."""
-    found = AT_K.match(name)
-    return Metric(name=found["name"], k=int(found["k"])) if found else Metric(name=name)
+    at_k = AT_K.match(name)
+    return Metric(name=at_k["name"], k=int(at_k["k"])) if at_k else Metric(name=name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,9 +340,9 @@ def measure(names: Sequence[str], groups: Sequence[Group], *, right_at: float = 
     values: dict[str, float] = {}
     missing: list[str] = []
     for name in names:
-        found = _measured(name, groups, right_at)
-        values.update(found)
-        if not found:
+        parts = _measured(name, groups, right_at)
+        values.update(parts)
+        if not parts:
             missing.append(name)
     return Measured(values=values, missing=tuple(missing))
 

@@ -230,8 +230,13 @@ class Sandbox:
         if isolation is None:
             available = available_isolation()
             isolation = available.isolation
-            if isolation is Isolation.NONE and not _allows_unsandboxed():
-                raise self._error(_no_sandbox_message(available.reason))
+            allowed = os.environ.get(ALLOW_UNSANDBOXED, "").strip().lower() in ("yes", "true", "1")
+            if isolation is Isolation.NONE and not allowed:
+                raise self._error(
+                    f"this machine has no sandbox for the Python of a loop ({available.reason}): "
+                    "the code could read and change everything that you can. If you trust it, set "
+                    f"{ALLOW_UNSANDBOXED}=yes"
+                )
         try:
             self._begin(isolation)
         except BaseException:
@@ -393,17 +398,6 @@ def _text(value: Any, most: int) -> str:
     """A text that can be written anywhere; nothing where it is none."""
     kept = value[:most] if isinstance(value, str) else ""
     return kept.encode("utf-8", "replace").decode("utf-8")
-
-
-def _allows_unsandboxed() -> bool:
-    return os.environ.get(ALLOW_UNSANDBOXED, "").strip().lower() in ("yes", "true", "1")
-
-
-def _no_sandbox_message(reason: str) -> str:
-    return (
-        f"this machine has no sandbox for the Python of a loop ({reason}): the code could read and "
-        f"change everything that you can. If you trust it, set {ALLOW_UNSANDBOXED}=yes"
-    )
 
 
 def _plain(value: Any) -> Any:

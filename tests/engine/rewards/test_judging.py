@@ -114,7 +114,7 @@ def test_a_text_that_would_hold_the_library_scores_nothing_and_is_told(
 def test_the_same_question_is_asked_once(
     library: LibraryJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    question = Question(columns={"said": "a+b", "golds": ["b+a"]})
+    question = Question(columns={"answer": "a+b", "golds": ["b+a"]})
     [first] = library.verdicts([question], nothing)
     monkeypatch.setattr(library, "_ask", pytest.fail)
 
@@ -128,7 +128,7 @@ def test_a_run_that_stops_ends_the_question() -> None:
     judge = LibraryJudge("mathematics", "mine", library="math-verify")
     try:
         with pytest.raises(KeyboardInterrupt):
-            judge.verdicts([Question(columns={"said": "x", "golds": ["9^{9^{9^9}}"]})], stops)
+            judge.verdicts([Question(columns={"answer": "x", "golds": ["9^{9^{9^9}}"]})], stops)
     finally:
         judge.close()
 
@@ -146,11 +146,11 @@ def test_a_library_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
 def test_behind_every_isolation_the_libraries_answer_alike(isolation: Isolation) -> None:
     questions: dict[str, list[dict[str, Any]]] = {
         "mathematics": [
-            {"said": r"\{1,2\}", "golds": [r"\{2,1\}"]},
-            {"said": "(1,2)", "golds": ["[1,2]"]},
-            {"said": r"\int_0^1 x dx", "golds": [r"\frac{1}{2}"]},
-            {"said": r"\sum_{i=1}^{10} i", "golds": ["55"]},
-            {"said": r"90^\circ", "golds": ["90"]},
+            {"answer": r"\{1,2\}", "golds": [r"\{2,1\}"]},
+            {"answer": "(1,2)", "golds": ["[1,2]"]},
+            {"answer": r"\int_0^1 x dx", "golds": [r"\frac{1}{2}"]},
+            {"answer": r"\sum_{i=1}^{10} i", "golds": ["55"]},
+            {"answer": r"90^\circ", "golds": ["90"]},
         ],
         "schema": [
             {"schema": {"type": "integer"}, "text": "3"},

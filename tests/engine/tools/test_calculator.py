@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from coloop.data.tools.builtin import DEEPEST, LARGEST_EXPONENT, LONGEST, calculated
+from coloop.data.tools.builtin import GRAMMAR, calculated
 from coloop.data.tools.protocol import ToolFailure
 
 
@@ -45,12 +45,12 @@ def test_an_expression_has_its_value(expression: str, value: str) -> None:
         ("0**-1", "division by zero"),
         ("5 % 0", "division by zero"),
         ("2**0.5", "not a whole number"),
-        (f"1**{LARGEST_EXPONENT + 1}", "too large"),
+        (f"1**{GRAMMAR.largest_power + 1}", "too large"),
         ("9**9**9", "too large"),
         ("9**999*9**999*9**999", "too large"),
-        ("1" * (LONGEST + 1), "longer than"),
-        ("(" * (DEEPEST + 2) + "1" + ")" * (DEEPEST + 2), "deep"),
-        ("-" * (DEEPEST + 2) + "1", "deep"),
+        ("1" * (GRAMMAR.longest + 1), "longer than"),
+        ("(" * (GRAMMAR.deepest + 2) + "1" + ")" * (GRAMMAR.deepest + 2), "deep"),
+        ("-" * (GRAMMAR.deepest + 2) + "1", "deep"),
     ],
 )
 def test_what_is_no_expression_or_too_large_is_told(expression: str, reason: str) -> None:

@@ -87,7 +87,7 @@ class LibraryJudge:
 
     def _verdicts(self, questions: Sequence[Question]) -> list[Verdict]:
         left = PATIENCE_SECONDS
-        said = []
+        verdicts = []
         for question in questions:
             key = json.dumps(question.columns, sort_keys=True, default=str)
             verdict = self._known.get(key)
@@ -101,23 +101,25 @@ class LibraryJudge:
                 began = time.monotonic()
                 verdict = self._ask(question.columns)
                 left -= time.monotonic() - began if verdict.note else 0.0
-                self._remember(key, verdict)
-            said.append(verdict)
-        return said
+                self._known[key] = verdict
+                if len(self._known) > MOST_REMEMBERED:
+                    self._known.popitem(last=False)
+            verdicts.append(verdict)
+        return verdicts
 
     def _ask(self, columns: Mapping[str, Any]) -> Verdict:
         self._start()
         try:
-            [said] = self._sandbox.write([columns], cpu_seconds=CPU_SECONDS)
+            [answer] = self._sandbox.write([columns], cpu_seconds=CPU_SECONDS)
         except UserCodeError as error:
             self._sandbox.close()
             return Verdict(
                 score=0.0, note=f"{self._library} did not decide: {self._sandbox.bare(error)}"
             )
-        assert said is not None
-        if "problem" in said:
-            return Verdict(score=None, problem=str(said["problem"]))
-        return Verdict(score=float(said["score"]))
+        assert answer is not None
+        if "problem" in answer:
+            return Verdict(score=None, problem=str(answer["problem"]))
+        return Verdict(score=float(answer["score"]))
 
     def _start(self) -> None:
         """The process, with the library in it, in the sandbox: math-verify reads an
@@ -135,11 +137,6 @@ class LibraryJudge:
                 self._node,
                 "source.name",
             ) from None
-
-    def _remember(self, key: str, verdict: Verdict) -> None:
-        self._known[key] = verdict
-        if len(self._known) > MOST_REMEMBERED:
-            self._known.popitem(last=False)
 
     def close(self) -> None:
         self._sandbox.close()

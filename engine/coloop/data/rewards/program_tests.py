@@ -114,16 +114,17 @@ def _tree(item: Any, column: str) -> ast.Module:
         tree = parse_code(item)
     except SyntaxError as error:
         raise DataError(f"column `{column}`: {item[:80]!r} is not valid Python: {error}") from None
-    if any(isinstance(one, ast.Assert) and _is_tuple(one.test) for one in ast.walk(tree)):
+    asserts = [node.test for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+    if any(isinstance(test, ast.Tuple) and test.elts for test in asserts):
         raise DataError(
             f"column `{column}`: `assert (x, y)` holds for every program, a tuple is true; write "
             f"`assert x, y`: {item[:80]!r}"
         )
     # What imports the program is left out: the program is there already.
     tree.body = [
-        _as_assert(one)
-        for one in tree.body
-        if not (isinstance(one, ast.ImportFrom) and one.module == SOLUTION)
+        _as_assert(statement)
+        for statement in tree.body
+        if not (isinstance(statement, ast.ImportFrom) and statement.module == SOLUTION)
     ]
     return tree
 
@@ -157,8 +158,9 @@ def _call(statement: ast.stmt) -> Case | None:
 
 def _leaves_check(tree: ast.Module) -> bool:
     """Whether a test defines `check(candidate)` and does not call it."""
-    found = [one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == CHECK]
-    return bool(found) and len(found[-1].args.args) == 1 and CHECK not in _names(tree)
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    checks = [function for function in functions if function.name == CHECK]
+    return bool(checks) and len(checks[-1].args.args) == 1 and CHECK not in _names(tree)
 
 
 def _can_fail(tree: ast.Module) -> bool:
@@ -182,16 +184,12 @@ def _reached(tree: ast.Module, called: set[str]) -> Iterator[ast.AST]:
 
 def _names(tree: ast.AST) -> set[str]:
     nodes = [*ast.walk(tree)]
-    names = {one.id for one in nodes if isinstance(one, ast.Name) and _is_read(one)}
-    return names | {one.attr for one in nodes if isinstance(one, ast.Attribute)}
+    names = {node.id for node in nodes if isinstance(node, ast.Name) and _is_read(node)}
+    return names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
 
 
 def _is_read(name: ast.Name) -> bool:
     return isinstance(name.ctx, ast.Load)
-
-
-def _is_tuple(test: ast.expr) -> bool:
-    return isinstance(test, ast.Tuple) and bool(test.elts)
 
 
 def _fails(node: ast.AST, own: set[str]) -> bool:
@@ -206,7 +204,7 @@ def _fails(node: ast.AST, own: set[str]) -> bool:
         ):
             return True
         case ast.Call():
-            names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+            names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
             return any(name not in own and not hasattr(builtins, name) for name in names)
     return False
 
@@ -289,7 +287,7 @@ def read_program(code: str) -> ast.Module | None:
 def _is_idle(statement: ast.stmt) -> bool:
     """Whether a statement is a bare value, as output is."""
     return isinstance(statement, ast.Expr) and not any(
-        isinstance(one, ast.Call | ast.Await) for one in ast.walk(statement)
+        isinstance(node, ast.Call | ast.Await) for node in ast.walk(statement)
     )
 
 
@@ -314,7 +312,7 @@ def _defined(statement: ast.AST) -> Iterator[str]:
 
 def functions_of(code: str) -> list[str]:
     tree = read_program(code)
-    return [] if tree is None else [one.name for one in tree.body if isinstance(one, FUNCTIONS)]
+    return [] if tree is None else [node.name for node in tree.body if isinstance(node, FUNCTIONS)]
 
 
 def lines_of(text: str) -> list[str]:

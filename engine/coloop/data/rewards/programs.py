@@ -75,20 +75,20 @@ class ProgramJudge:
         available_isolation()  # once, not in each thread
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="programs") as pool:
             try:
-                asked = [pool.submit(self._verdict, one.columns, is_over) for one in questions]
-                self._await(asked, tick)
+                futures = [pool.submit(self._verdict, each.columns, is_over) for each in questions]
+                self._await(futures, tick)
             except BaseException:
                 is_over.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        return [one.result() for one in asked]
+        return [future.result() for future in futures]
 
-    def _await(self, asked: Sequence[Future[Verdict]], tick: Tick) -> None:
-        left: set[Future[Verdict]] = set(asked)
+    def _await(self, futures: Sequence[Future[Verdict]], tick: Tick) -> None:
+        left: set[Future[Verdict]] = set(futures)
         while left:
             done, left = wait(left, timeout=0.2)
-            for one in done:
-                one.result()
+            for future in done:
+                future.result()
             tick()
 
     def _verdict(self, columns: Mapping[str, Any], is_over: threading.Event) -> Verdict:
@@ -110,10 +110,10 @@ class ProgramJudge:
             code = f"{code}\n\n{test.before}" if test.before else code
             question = {"code": code, "kind": test.kind, "test": test.text}
             try:
-                [said] = sandbox.write([question], cpu_seconds=self._given.timeout_seconds)
+                [result] = sandbox.write([question], cpu_seconds=self._given.timeout_seconds)
             except UserCodeError:
                 return False
-        out = said.get("out") if said is not None else None
+        out = result.get("out") if result is not None else None
         return isinstance(out, str) and _is_right(test, out)
 
     def _sandbox(self, is_over: threading.Event) -> Sandbox:

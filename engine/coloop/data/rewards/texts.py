@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -56,10 +57,10 @@ def exact_match(text: str, row: ScoringRow, given: options.ExactMatch) -> Score:
     wanted = golds(row, given.column)
     if not wanted:
         return None
-    said = extracted(text, given.extract)
-    if said is None:
+    answer = extracted(text, given.extract)
+    if answer is None:
         return 0.0
-    return float(any(says(said, extracted(gold, given.extract) or gold) for gold in wanted))
+    return float(any(says(answer, extracted(gold, given.extract) or gold) for gold in wanted))
 
 
 @by_text
@@ -68,16 +69,16 @@ def math_equal(text: str, row: ScoringRow, given: options.MathEqual) -> Score | 
     wanted = golds(row, given.column)
     if not wanted:
         return None
-    said = final_answer(text) if given.extract is None else extracted(text, given.extract)
-    if said is None:
+    answer = final_answer(text) if given.extract is None else extracted(text, given.extract)
+    if answer is None:
         return 0.0
     right = [extracted(gold, given.extract) or gold for gold in wanted]
     right = [marked_answer(gold) or gold for gold in right]
-    known = [are_equal(said, gold, tolerance=given.tolerance) for gold in right]
+    known = [are_equal(answer, gold, tolerance=given.tolerance) for gold in right]
     if any(known):
         return 1.0
     still_open = [gold for gold, is_equal in zip(right, known, strict=True) if is_equal is None]
-    return Question(columns={"said": said, "golds": still_open}) if still_open else 0.0
+    return Question(columns={"answer": answer, "golds": still_open}) if still_open else 0.0
 
 
 @by_text
@@ -88,10 +89,10 @@ def choice(text: str, row: ScoringRow, given: options.Choice) -> Score:
         return None
     if given.extract is None:
         wanted = [right_option(gold, given.column) for gold in wanted]
-        said = option_in(text)
+        option = option_in(text)
     else:
-        said = extracted(text, given.extract)
-    chosen = (said or "").strip().casefold()
+        option = extracted(text, given.extract)
+    chosen = (option or "").strip().casefold()
     return float(any(chosen == gold.strip().casefold() for gold in wanted))
 
 
@@ -203,27 +204,25 @@ GOLD: Final = re.compile(r"\s*[(\[]?([A-Za-z])(?:[)\].:]+(?:\s.*)?)?\s*", re.DOT
 def option_in(text: str) -> str | None:
     """The option that a text chooses, as it is written; None where it is none, or several."""
     boxed = last_boxed(text)
-    said = text if boxed is None else BOXED.sub(r"\1", boxed)
-    line = last_line(said)
+    answer = text if boxed is None else BOXED.sub(r"\1", boxed)
+    line = last_line(answer)
     if len(line) <= LONGEST and (alone := ALONE.fullmatch(line)) is not None:
         return alone[1]
-    end = len(said)
-    for marker in reversed([*MARKER.finditer(said)]):
-        small = SMALL.match(said, marker.end())
-        found = small or OPTION.search(said, marker.end(), end)
-        if found is not None:
-            return _single(said, found)
+    end = len(answer)
+    for marker in reversed([*MARKER.finditer(answer)]):
+        small = SMALL.match(answer, marker.end())
+        option = small or OPTION.search(answer, marker.end(), end)
+        if option is not None:
+            return _single(answer, option)
         end = marker.start()  # behind it stands none
-    confirmed = [*SAYS.finditer(said)]
-    if confirmed:
-        return confirmed[-1][1]
-    return _last(said)
+    confirmed = [*SAYS.finditer(answer)]
+    return confirmed[-1][1] if confirmed else _last(answer)
 
 
-def _single(text: str, found: re.Match[str]) -> str | None:
+def _single(text: str, match: re.Match[str]) -> str | None:
     """The option of a match, where no other follows in one breath."""
-    option = next(group for group in found.groups() if group is not None)
-    more = MORE.match(text, found.end())
+    option = next(group for group in match.groups() if group is not None)
+    more = MORE.match(text, match.end())
     if more is not None and (more[2] or more[3]).casefold() != option.casefold():
         return None
     return option
@@ -233,13 +232,13 @@ def _last(text: str) -> str | None:
     """The last capital that stands alone, where none stands before it in one breath."""
     chosen: str | None = None
     end = -1
-    for found in OPTION.finditer(text):
-        if ARTICLE.match(text, found.start()) is not None:
+    for option in OPTION.finditer(text):
+        if ARTICLE.match(text, option.start()) is not None:
             continue
-        between = text[end : found.start()] if end >= 0 else None
+        between = text[end : option.start()] if end >= 0 else None
         is_run = between is not None and re.fullmatch(AND, between.replace(".", " ")) is not None
-        hedges = is_run and chosen != found[1]
-        chosen, end = None if hedges else found[1], found.end()
+        hedges = is_run and chosen != option[1]
+        chosen, end = None if hedges else option[1], option.end()
     return chosen
 
 
@@ -249,13 +248,13 @@ def right_option(gold: str, column: str) -> str:
     Raises:
         DataError: it is none, so that no text could choose it.
     """
-    found = GOLD.fullmatch(gold)
-    if found is None:
+    letter = GOLD.fullmatch(gold)
+    if letter is None:
         raise DataError(
             f"choice: column `{column}` must be the letter of the right option (`B`, `(B)`, `B) "
             f"Paris`), found {gold[:80]!r}; for other answers set `extract`, or use exact_match"
         )
-    return found[1]
+    return letter[1]
 
 
 # In which language a text is written, by py3langid: a model of letter sequences in 97 languages.
@@ -289,9 +288,12 @@ def language(text: str, _: ScoringRow, given: options.Language) -> Score:
         return None
     wide = "".join(WIDE.findall(text))
     pieces = [*pieces_of(WIDE.sub(" ", text)), *pieces_of(wide)]
-    said = [(_letters(piece), language_of(piece)) for piece in pieces if _letters(piece)]
-    every = sum(count for count, name in said if name != NO_LANGUAGE)
-    return sum(count for count, name in said if name == given.language) / every if every else None
+    counts: Counter[str] = Counter()
+    for piece in pieces:
+        if letters := _letters(piece):
+            counts[_identifier().classify(piece)[0]] += letters
+    every = counts.total() - counts[NO_LANGUAGE]
+    return counts[given.language] / every if every else None
 
 
 def pieces_of(text: str) -> list[str]:
@@ -305,11 +307,6 @@ def pieces_of(text: str) -> list[str]:
             pieces.append(open_piece)
             open_piece, letters = "", 0
     return [*pieces[:-1], pieces[-1] + open_piece] if pieces else [open_piece]
-
-
-def language_of(text: str) -> str:
-    """The likeliest language, as a code of two letters (ISO 639-1)."""
-    return str(_identifier().classify(text)[0])
 
 
 def _letters(text: str) -> int:

@@ -10,13 +10,7 @@ from threading import Thread
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-from httpcore2 import (
-    AnyIOBackend,
-    AsyncNetworkBackend,
-    AsyncNetworkStream,
-    ConnectError,
-    ConnectTimeout,
-)
+from httpcore2 import AnyIOBackend, AsyncNetworkStream, ConnectError, ConnectTimeout
 
 from coloop.errors import ServiceFailed
 from coloop.spec.remotes import (
@@ -111,13 +105,12 @@ MOST_ADDRESSES: Final = 32
 """A name that leads to more is not asked at all of them."""
 
 
-class CheckedNetwork(AsyncNetworkBackend):
+class CheckedNetwork(AnyIOBackend):
     """A network backend that only connects to addresses that runs may call."""
 
     def __init__(self, endpoint: Endpoint, allowed: AllowedRemotes) -> None:
         self._endpoint = endpoint
         self._allowed = allowed
-        self._inner = AnyIOBackend()
 
     async def connect_tcp(
         self,
@@ -133,7 +126,7 @@ class CheckedNetwork(AsyncNetworkBackend):
         for address in addresses:
             patience = self._endpoint.timeout_seconds / len(addresses)
             try:
-                return await self._inner.connect_tcp(
+                return await super().connect_tcp(
                     str(address), port, patience, local_address, socket_options
                 )
             except (ConnectError, ConnectTimeout) as error:
@@ -147,9 +140,6 @@ class CheckedNetwork(AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> AsyncNetworkStream:
         raise ConnectError("services are not called through files")
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
     async def _checked(self, host: str, port: int) -> list[Address]:
         """The addresses that a host leads to, all of which a run may call."""

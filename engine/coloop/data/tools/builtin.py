@@ -47,7 +47,7 @@ class Index:
             return []
         scores = np.asarray(self._bm25.get_scores_from_ids(words))
         order = np.argsort(-scores, kind="stable")[:count]
-        return [self._texts[place] for place in order if scores[place] > 0]
+        return [self._texts[document] for document in order if scores[document] > 0]
 
 
 class Search(StatelessTool):
@@ -60,8 +60,8 @@ class Search(StatelessTool):
         query = arguments.get("query", "").strip()
         if not query:
             raise ToolFailure("the query is empty")
-        found = self._index.best(query, self._top_k)
-        return Answered(value="\n".join(found) or "nothing found", parts=tuple(found))
+        documents = self._index.best(query, self._top_k)
+        return Answered(value="\n".join(documents) or "nothing found", parts=tuple(documents))
 
 
 def words_of(text: str) -> list[str]:
@@ -75,12 +75,12 @@ def texts_of(rows: Sequence[Mapping[str, Any]], column: str, node: str, giver: s
         DataError: there is nothing to be found in them.
     """
     texts = []
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         text = row.get(column)
         if not isinstance(text, str):
-            found = "is not there" if text is None else f"is a {type(text).__name__}"
+            state = "is not there" if text is None else f"is a {type(text).__name__}"
             raise DataError(
-                f"{node}: document {place} of {giver} has no text in column `{column}`: it {found};"
+                f"{node}: document {index} of {giver} has no text in column `{column}`: it {state};"
                 f" it has {', '.join(sorted(row)) or 'no columns'}; name the column with `column`",
                 node,
                 "column",
@@ -96,18 +96,14 @@ def texts_of(rows: Sequence[Mapping[str, Any]], column: str, node: str, giver: s
     return texts
 
 
-LONGEST: Final = 400
-DEEPEST: Final = 40
-LARGEST_EXPONENT: Final = 1_000
 DECIMALS: Final = 10
 """Of an answer that is not whole."""
 
 GRAMMAR: Final = Grammar(
     token=re.compile(r"\s*(?:(\d[\d,_]*(?:\.\d*)?|\.\d+)|(\*\*|//|[-+*/%^()×÷−]))"),
     same={"^": "**", "×": "*", "÷": "/", "−": "-"},
-    longest=LONGEST,
-    deepest=DEEPEST,
-    largest_power=LARGEST_EXPONENT,
+    longest=400,
+    largest_power=1_000,
     largest_bits=4_000,  # about 1,200 digits
 )
 
@@ -169,19 +165,16 @@ class PythonSession:
         had_variables = self._sandbox.process_id is not None
         try:
             with self._sandbox.held(tick):
-                [said] = self._sandbox.write([{"code": code}], seeds=[seed])
+                [result] = self._sandbox.write([{"code": code}], seeds=[seed])
         except UserCodeError as error:
-            raise ToolFailure(self._what_failed(error, had_variables)) from None
-        shown = said.get("shown") if said is not None else None
+            is_lost = had_variables and self._sandbox.process_id is None
+            more = "; all variables are gone" if is_lost else ""
+            raise ToolFailure(f"{self._sandbox.bare(error)}{more}") from None
+        shown = result.get("shown") if result is not None else None
         text = "".join((self._sandbox.printed, shown if isinstance(shown, str) else ""))
-        if said is None or said.get("failed") is not False:
+        if result is None or result.get("failed") is not False:
             raise ToolFailure(text)
         return Answered(value=text.rstrip("\n"))
-
-    def _what_failed(self, error: UserCodeError, had_variables: bool) -> str:
-        reason = self._sandbox.bare(error)
-        is_lost = had_variables and self._sandbox.process_id is None
-        return f"{reason}; all variables are gone" if is_lost else reason
 
     def earned(self) -> Mapping[str, float]:
         return {}

@@ -109,9 +109,8 @@ def endings_of(pattern: str) -> frozenset[str]:
         return frozenset()
     if tree.state.flags & re.IGNORECASE:
         return frozenset()
-    found = _ends(list(tree))
-    is_known = found is not None and 0 < len(found) <= MOST and "" not in found
-    return found if found is not None and is_known else frozenset()
+    ends = _ends(list(tree)) or frozenset()
+    return ends if len(ends) <= MOST and "" not in ends else frozenset()
 
 
 def _ends(parts: Sequence[Any]) -> frozenset[str] | None:
@@ -131,15 +130,12 @@ def _ends_of_one(kind: Any, given: Any) -> frozenset[str] | None:
     if kind is codes.SUBPATTERN:
         return None if given[1] & re.IGNORECASE else _ends(list(given[3]))
     if kind is codes.BRANCH:
-        return _union([_ends(list(branch)) for branch in given[1]])
+        branches = [_ends(list(branch)) for branch in given[1]]
+        known = [ends for ends in branches if ends is not None]
+        return frozenset().union(*known) if len(known) == len(branches) else None
     if kind is codes.IN:
         literals = [chr(value) for code, value in given if code is codes.LITERAL]
         return frozenset(literals) if len(literals) == len(given) else None
     if kind in (codes.MAX_REPEAT, codes.MIN_REPEAT) and given[0] > 0:
         return _ends(list(given[2]))
     return None
-
-
-def _union(found: Sequence[frozenset[str] | None]) -> frozenset[str] | None:
-    known = [one for one in found if one is not None]
-    return frozenset().union(*known) if len(known) == len(found) else None

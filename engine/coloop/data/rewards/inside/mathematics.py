@@ -25,14 +25,14 @@ from math_verify import parse, verify
 logging.disable(logging.WARNING)  # it warns that it has no deadline of its own; who asks has one
 
 
-def judge(said: str, golds: list[str]) -> dict[str, float]:
-    """1 where what is said equals one of the right answers, else 0."""
-    return {"score": float(any(_is_equal(gold, said) for gold in golds))}
+def judge(answer: str, golds: list[str]) -> dict[str, float]:
+    """1 where the answer equals one of the right ones, else 0."""
+    return {"score": float(any(_is_equal(gold, answer) for gold in golds))}
 
 
-def _is_equal(gold: str, said: str) -> bool:
-    """The order counts: only the right answer may be looser than what is said (`x = 7`, a set)."""
-    left, right = (parse(f"${text}$", parsing_timeout=None) for text in (gold, said))
+def _is_equal(gold: str, answer: str) -> bool:
+    """The order counts: only the right answer may be looser than the other (`x = 7`, a set)."""
+    left, right = (parse(f"${text}$", parsing_timeout=None) for text in (gold, answer))
     return bool(verify(left, right, timeout_seconds=None))
 
 
