@@ -35,9 +35,9 @@ def explain_algorithm(
         return algorithm.explain_algorithm(section, max_new_tokens=known)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"][1:]) or "settings"
+        field = ".".join(str(part) for part in first["loc"][1:]) or "settings"
         raise Invalid(
-            "explain.settings", f"these are not settings of an algorithm: {place}: {first['msg']}"
+            "explain.settings", f"these are not settings of an algorithm: {field}: {first['msg']}"
         ) from error
     except (ValueError, RecursionError) as error:
         raise Invalid("explain.settings", f"`settings` is not JSON: {error}") from error
@@ -45,9 +45,9 @@ def explain_algorithm(
 
 @router.get("/{code}", operation_id="explainCode")
 def explain_code(code: Annotated[str, Path(max_length=80)]) -> codes.Explanation:
-    found = codes.explain(code)
-    if found is None:
+    explanation = codes.explain(code)
+    if explanation is None:
         near = codes.near(code)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise NotFound("explain.not_found", f"there is no help for {code!r}{hint}")
-    return found
+    return explanation

@@ -26,10 +26,10 @@ OVER_BUDGET = "memory.over_budget"
 
 def invalid(message: str, diagnostics: Iterable[object]) -> Invalid:
     """422 with what `coloop validate --json` prints."""
-    found = tuple(item for item in diagnostics if isinstance(item, Diagnostic))
-    first = next((item for item in found if item.is_error), None)
+    findings = tuple(item for item in diagnostics if isinstance(item, Diagnostic))
+    first = next((item for item in findings if item.is_error), None)
     told = f"{message}: {first.describe()}" if first is not None else message
-    return Invalid("spec.invalid", told, Report(diagnostics=found).to_json())
+    return Invalid("spec.invalid", told, Report(diagnostics=findings).to_json())
 
 
 def document(text: str) -> dict[str, Any] | None:
@@ -74,7 +74,7 @@ def require_runnable(text: str, *, force: bool, roots: Roots | None = None) -> L
         raise invalid("the loop has errors", report.diagnostics)
     if refusals := check_run(spec).refusals:
         raise invalid("the loop cannot run", refusals)
-    over = [found for found in report.diagnostics if found.code == OVER_BUDGET]
+    over = [diagnostic for diagnostic in report.diagnostics if diagnostic.code == OVER_BUDGET]
     if over and not force:
         raise Conflict(
             OVER_BUDGET,

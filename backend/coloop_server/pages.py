@@ -59,7 +59,7 @@ class Pages(StaticFiles):
 def is_page(path: str) -> bool:
     """Whether an address can be one of the page's: none of them lies below the API's, as it is
     written or once it is read as a path of files is, and none leads up or back."""
-    parts = [one for one in re.split(r"[/\\]+", path) if one]
+    parts = [part for part in re.split(r"[/\\]+", path) if part]
     is_plain = not {".", ".."} & set(parts) and "\\" not in path and path.isprintable()
     return is_plain and parts[:1] != ["api"]
 

@@ -115,10 +115,10 @@ class Roots:
         and triggers will set."""
         told = set()
         for changed in (spec, *overridden(spec)):
-            for found in self.outside_of(changed):
-                if (found[0], str(found[1])) not in told:
-                    told.add((found[0], str(found[1])))
-                    yield found
+            for refused in self.outside_of(changed):
+                if (refused[0], str(refused[1])) not in told:
+                    told.add((refused[0], str(refused[1])))
+                    yield refused
 
     def outside_of(self, spec: LoopSpec) -> Iterator[tuple[str, NotAllowed]]:
         """Every (field, refusal) of a path that leads outside, in the spec as it is."""

@@ -56,8 +56,8 @@ def read_or_write(path: Path, text: str) -> str:
     """What the file says; `text`, written for good, where there is none yet, or an empty one that
     somebody left who was ended while writing."""
     with suppress(FileNotFoundError):
-        if found := path.read_text(encoding="utf-8").strip():
-            return found
+        if known := path.read_text(encoding="utf-8").strip():
+            return known
     write_private(path, text)
     return path.read_text(encoding="utf-8").strip()
 

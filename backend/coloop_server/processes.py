@@ -84,7 +84,7 @@ def of_launch(handle: Mapping[str, Any]) -> list[tuple[int, str]]:
     }
     leader = handle.get("pid")
     is_led = leader is not None and identity(leader) in (None, handle["started"])
-    found = []
+    processes = []
     for entry in Path("/proc").glob("[0-9]*"):
         pid = int(entry.name)
         is_ours = mark in words_of(entry / "environ")
@@ -93,8 +93,8 @@ def of_launch(handle: Mapping[str, Any]) -> list[tuple[int, str]]:
             with contextlib.suppress(OSError):
                 is_ours = os.getsid(pid) == leader
         if is_ours and pid != os.getpid() and (started := identity(pid)) is not None:
-            found.append((pid, started))
-    return sorted(found, key=lambda one: (int(one[1]), one[0]))
+            processes.append((pid, started))
+    return sorted(processes, key=lambda process: (int(process[1]), process[0]))
 
 
 def words_of(file: Path) -> list[bytes]:

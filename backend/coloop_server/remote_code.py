@@ -30,13 +30,13 @@ def remote_code(spec: LoopSpec) -> list[str]:
 
 def check_remote_code(spec: LoopSpec, *, is_allowed: bool, is_confirmed: bool) -> None:
     """Refuse such a loop where it is not allowed, or nobody said yes to this run."""
-    found = remote_code(spec)
-    if not found:
+    fields = remote_code(spec)
+    if not fields:
         return
-    node, _, field = found[0].removeprefix("nodes.").partition(".")
-    detail = {"node": node, "field": field, "paths": found}
+    node, _, field = fields[0].removeprefix("nodes.").partition(".")
+    detail = {"node": node, "field": field, "paths": fields}
     told = (
-        f"{found[0]}: true runs Python code from the model's folder, with this user's permissions"
+        f"{fields[0]}: true runs Python code from the model's folder, with this user's permissions"
     )
     if not is_allowed:
         raise NotAllowed(NOT_ALLOWED, f"{told}, which this server does not allow; {HINT}", detail)

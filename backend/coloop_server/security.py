@@ -147,11 +147,11 @@ class Guard:
     def is_own_origin(self, origin: str, connection: HTTPConnection) -> bool:
         if origin.lower() in self.origins:
             return True
-        scheme, _, place = origin.lower().partition("://")
+        scheme, _, netloc = origin.lower().partition("://")
         if scheme not in ("http", "https"):
             return False
         ours = split_netloc(connection.headers.get("host", ""), scheme)
-        return ours is not None and split_netloc(place, scheme) == ours
+        return ours is not None and split_netloc(netloc, scheme) == ours
 
     async def check_token(self, connection: HTTPConnection) -> None:
         path = connection.scope["path"]

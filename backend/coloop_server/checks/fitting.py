@@ -38,77 +38,77 @@ def fit_loop(body: FitLoop, roots: Roots) -> FitResult:
     spec = require_parsed(parsed_of(body))
     root = root_of(spec, roots)
     locks = locks_of(spec) if body.locks is None else tuple(body.locks)
-    found = solve(
+    solution = solve(
         spec,
         root=root,
         budget_gib=body.budget_gib,
         budget_fraction=body.budget_fraction,
         locks=locks,
     )
-    edits = edits_of(found.changes)
+    edits = edits_of(solution.changes)
     text = None if body.yaml is None else patched(body.yaml, edits)
     ways: tuple[Way, ...] = ()
-    if body.with_ways and not found.fits:
-        ways = ways_of(spec, found, locks, root, lambda other: refusal_of(other, root))
+    if body.with_ways and not solution.fits:
+        ways = ways_of(spec, solution, locks, root, lambda other: refusal_of(other, root))
     return FitResult(
-        fits=found.fits,
-        over_bytes=found.over_bytes,
-        verdict=verdict_of(found, ways),
-        refusal=refused_words(found.refusals) if found.refusals else None,
-        changes=[_value(found, change, locks) for change in found.changes],
+        fits=solution.fits,
+        over_bytes=solution.over_bytes,
+        verdict=verdict_of(solution, ways),
+        refusal=refused_words(solution.refusals) if solution.refusals else None,
+        changes=[_value(solution, change, locks) for change in solution.changes],
         edits=edits,
         ways=[_way(way, locks) for way in ways],
         yaml=text,
         spec=None if text is None else parse(text).document,
-        budget_fraction=found.spec.hardware.memory_budget,
-        before=found.before.estimate,
-        after=found.after.estimate,
-        before_time=PredictedTime.of(found.before),
-        after_time=PredictedTime.of(found.after),
-        tried=found.tried,
+        budget_fraction=solution.spec.hardware.memory_budget,
+        before=solution.before.estimate,
+        after=solution.after.estimate,
+        before_time=PredictedTime.of(solution.before),
+        after_time=PredictedTime.of(solution.after),
+        tried=solution.tried,
     )
 
 
 def edits_of(changes: Iterable[Any]) -> list[Change]:
     """What makes changed values of a loop: those without a new value go."""
     return [
-        Change(op="remove", path=one.path)
-        if one.new is None
-        else Change(op="set", path=one.path, value=one.new)
-        for one in changes
-        if getattr(one, "is_written", True) and one.old != one.new
+        Change(op="remove", path=change.path)
+        if change.new is None
+        else Change(op="set", path=change.path, value=change.new)
+        for change in changes
+        if getattr(change, "is_written", True) and change.old != change.new
     ]
 
 
-def verdict_of(found: Solution, ways: Collection[Way] = ()) -> str:
+def verdict_of(solution: Solution, ways: Collection[Way] = ()) -> str:
     """Whether it fits, and where not the least that would; whether a run takes it."""
-    told = _memory_of(found)
+    told = _memory_of(solution)
     least = next((way.reason for way in ways if way.touches == "budget" and not way.unlocks), None)
     if least is not None:
         told += f" The smallest that fits is {least}."
-    if found.refusals:
-        told += f" {refused_words(found.refusals)}."
+    if solution.refusals:
+        told += f" {refused_words(solution.refusals)}."
     return told
 
 
-def _memory_of(found: Solution) -> str:
-    gpu = found.binding
+def _memory_of(solution: Solution) -> str:
+    gpu = solution.binding
     if gpu is None:
         return "Nothing runs on a GPU."
-    unknown = found.after.estimate.unknown
+    unknown = solution.after.estimate.unknown
     if unknown:
         return f"Not known: {unknown[0].reason}."
     if gpu.peak_bytes is None:
         return f"Not known: {gpu.reason}."
     room = gpu.usable_bytes - gpu.peak_bytes
-    if found.fits:
+    if solution.fits:
         return f"Fits: {size_text(room)} spare on {gpu.pool} in {gpu.peak_stage or 'no stage'}."
-    if found.over_bytes:
-        least = found.least_over_bytes
+    if solution.over_bytes:
+        least = solution.least_over_bytes
         still = "no allowed change takes less"
-        if least < found.over_bytes:
+        if least < solution.over_bytes:
             still = f"with every allowed change still {size_text(least)}"
-        return f"{size_text(found.over_bytes)} over on {gpu.pool} in {gpu.peak_stage}; {still}."
+        return f"{size_text(solution.over_bytes)} over on {gpu.pool} in {gpu.peak_stage}; {still}."
     return f"Does not fit on {gpu.pool}: {gpu.reason}."
 
 
@@ -122,19 +122,19 @@ def size_text(count: int) -> str:
     return f"{size:.{digits}f} {units[0]}"
 
 
-def _value(found: Solution, change: Solved, locks: Collection[str]) -> FittedValue:
+def _value(solution: Solution, change: Solved, locks: Collection[str]) -> FittedValue:
     head, _, rest = change.path.partition(".")
     name = change.path.rpartition(".")[2]
     return FittedValue(
         path=change.path,
         node=rest.partition(".")[0] if head == "nodes" else None,
-        title=_title(found.spec, change.path),
+        title=_title(solution.spec, change.path),
         old=change.old,
         new=change.new,
         old_text=shown(name, change.old_value),
         new_text=shown(name, change.new_value),
         reason=change.reason,
-        seconds=change.seconds if found.fits else None,
+        seconds=change.seconds if solution.fits else None,
         is_written=change.is_written,
         is_locked=change.path in locks,
     )
@@ -143,15 +143,15 @@ def _value(found: Solution, change: Solved, locks: Collection[str]) -> FittedVal
 def _title(spec: LoopSpec, path: str) -> str:
     """What forms call the setting at a path: several sections have one of the same name."""
     *around, name = path.split(".")
-    place: Any = spec
+    section: Any = spec
     for key in around:
-        place = place.get(key) if isinstance(place, Mapping) else getattr(place, key, None)
-    field = type(place).model_fields.get(name) if isinstance(place, BaseModel) else None
+        section = section.get(key) if isinstance(section, Mapping) else getattr(section, key, None)
+    field = type(section).model_fields.get(name) if isinstance(section, BaseModel) else None
     return (field and field.title) or title_of(name)
 
 
 def _way(way: Way, locks: Collection[str]) -> FitWay:
-    left = [one for one in locks if one not in way.unlocks]
+    left = [lock for lock in locks if lock not in way.unlocks]
     edits = edits_of(way.changes)
     if way.unlocks:
         edits.append(Change(op="set", path=f"layout.{LOCKS}", value=left))
@@ -189,14 +189,15 @@ def place_loop(body: LoopInput, roots: Roots) -> PlaceResult:
     def refusal(other: LoopSpec) -> str | None:
         return refusal_of(other, root)
 
-    found = place(spec, root=root, refusal=refusal)
+    placement = place(spec, root=root, refusal=refusal)
+    suggested = placement.suggested
     advice = advise_backends(spec, root=root, refusal=refusal)
     return PlaceResult(
-        yours=Placed.model_validate(found.yours),
-        suggested=None if found.suggested is None else Placed.model_validate(found.suggested),
-        edits=edits_of(found.changes),
-        reason=found.reason,
-        tried=found.tried,
-        seconds=found.seconds,
+        yours=Placed.model_validate(placement.yours),
+        suggested=None if suggested is None else Placed.model_validate(suggested),
+        edits=edits_of(placement.changes),
+        reason=placement.reason,
+        tried=placement.tried,
+        seconds=placement.seconds,
         backends=[BackendOfLearner.model_validate(learner) for learner in advice],
     )

@@ -59,10 +59,10 @@ def get_catalog(if_none_match: IfNoneMatch = None) -> Response:
 @router.post("/check", operation_id="checkLoop")
 def check_loop(body: LoopInput, settings: SettingsOf, supervisor: SupervisorOf) -> CheckResult:
     """Findings, estimate and plan of a loop as it stands. Errors of the loop are no HTTP errors."""
-    found = service.check(body, settings)
-    if found.plan is not None and found.missing is None:
+    result = service.check(body, settings)
+    if result.plan is not None and result.missing is None:
         supervisor.warm()
-    return found
+    return result
 
 
 @router.post("/spec/parse", operation_id="parseText")

@@ -55,20 +55,20 @@ def check_parsed(parsed: Parsed, settings: Settings) -> CheckResult:
         return CheckResult(report=unread, estimate=None, time=None, plan=None, mode=None)
     roots = settings.roots
     foreign = [] if settings.allow_remote_code else not_allowed(parsed.spec)
-    outside = [_leads_outside(*found) for found in roots.outside(parsed.spec)]
+    outside = [_leads_outside(*refused) for refused in roots.outside(parsed.spec)]
     root = None if outside else roots.base_for(parsed.spec)
     unrolled = Unrolled(parsed.spec)
-    found = explanation_of(parsed.spec, root, unrolled)
-    cost = None if found is None else found.estimate
+    explanation = explanation_of(parsed.spec, root, unrolled)
+    cost = None if explanation is None else explanation.estimate
     report = validate(parsed.spec, root=root, estimate=cost, unrolled=unrolled)
     plan, refusals = plan_of(parsed.spec, unrolled, root) if report.ok else (None, [])
     return CheckResult(
         report=report_of(parsed, (*outside, *foreign, *report.diagnostics, *refusals)),
         estimate=cost,
-        time=None if found is None else PredictedTime.of(found),
+        time=None if explanation is None else PredictedTime.of(explanation),
         budget=parsed.spec.hardware.memory_budget,
         missing=None
-        if found is None
+        if explanation is None
         else missing_here(unrolled.settings(root).survey.machine, settings),
         plan=None if plan is None else summarise(plan, parsed.spec, unrolled.settings(root)),
         mode=mode_of(parsed.spec),
@@ -107,20 +107,20 @@ def explanation_of(spec: LoopSpec, root: Path | None, unrolled: Unrolled) -> Exp
 
 def report_of(parsed: Parsed, diagnostics: Iterable[Diagnostic]) -> CheckReport:
     """Findings with their places in the text, where there is a text."""
-    found = [parsed.locate(diagnostic) for diagnostic in diagnostics]
-    return CheckReport(ok=not any(item.is_error for item in found), diagnostics=found)
+    located = [parsed.locate(diagnostic) for diagnostic in diagnostics]
+    return CheckReport(ok=not any(item.is_error for item in located), diagnostics=located)
 
 
 def plan_of(spec: LoopSpec, unrolled: Unrolled, root: Path | None) -> tuple[Plan, list[Diagnostic]]:
     """The plan, and what this version cannot run yet. That is no error of a drawing."""
     run_check = check_run(spec, unrolled, root=root)
     as_warning = {"severity": Severity.WARNING}
-    return run_check.plan, [one.model_copy(update=as_warning) for one in run_check.refusals]
+    return run_check.plan, [refusal.model_copy(update=as_warning) for refusal in run_check.refusals]
 
 
 def refusal_of(spec: LoopSpec, root: Path | None) -> str | None:
     report = validate(spec, root=root)
-    wrong = next((one.message for one in report.diagnostics if one.is_error), None)
+    wrong = next((finding.message for finding in report.diagnostics if finding.is_error), None)
     if wrong is not None:
         return wrong
     refusals = check_run(spec, root=root).refusals
@@ -163,7 +163,7 @@ def summarise(plan: Plan, spec: LoopSpec, resolved: Resolved) -> PlanSummary:
 
 
 def _stages(stages: Iterable[Stage], rows: Iterable[StageRows]) -> list[PlannedStage]:
-    counts = {one.stage: one for one in rows}
+    counts = {counted.stage: counted for counted in rows}
     return [
         PlannedStage(
             stage=stage.name,
@@ -233,10 +233,10 @@ def read_fragment(text: str) -> Fragment:
 
 
 def _nodes(document: dict[str, Any]) -> dict[str, Any]:
-    found = document.get("nodes") if "nodes" in document else document
-    if not isinstance(found, dict):
+    nodes = document.get("nodes") if "nodes" in document else document
+    if not isinstance(nodes, dict):
         return {}
-    return {name: node for name, node in found.items() if isinstance(node, dict) and "kind" in node}
+    return {name: node for name, node in nodes.items() if isinstance(node, dict) and "kind" in node}
 
 
 ASK_SECONDS = 10

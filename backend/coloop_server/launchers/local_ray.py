@@ -289,6 +289,6 @@ def reason_in(text: str) -> str | None:
         if re.search(pattern, text, re.IGNORECASE):
             return reason
     errors = [
-        found[2].strip() for line in text.splitlines() if (found := ERROR.match(line.strip()))
+        error[2].strip() for line in text.splitlines() if (error := ERROR.match(line.strip()))
     ]
     return errors[-1].rstrip(".") if errors else None

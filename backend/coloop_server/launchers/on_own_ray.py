@@ -226,10 +226,10 @@ class OwnRayLauncher(ProcessLauncher):
         return self.started(child, planned)
 
     def check(self, handle: Handle) -> Liveness:
-        found = super().check(handle)
+        liveness = super().check(handle)
         address = handle.get("address")
-        if found.is_alive or address is None or self.is_ray_alive(address):
-            return found
+        if liveness.is_alive or address is None or self.is_ray_alive(address):
+            return liveness
         return Liveness(False, self.local.gone_words(address))
 
     def follow(self, handle: Handle, folder: RunFolder) -> None:

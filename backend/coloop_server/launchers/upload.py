@@ -25,7 +25,7 @@ from coloop_server.errors import ServerError
 from coloop_server.launchers.protocol import LaunchFailed
 from coloop_server.paths import URL_MARK, Roots, spec_paths
 from coloop_server.private import ensure_private_folder
-from coloop_server.runs.forking import opened_folder, plain_file
+from coloop_server.runs.forking import file_below, opened_folder
 
 MAX_FILE_BYTES = 50 * 1024 * 1024
 
@@ -95,14 +95,12 @@ def opened_in(roots: Roots, source: Path, field: str) -> Iterator[BufferedReader
             f"{field}: {source} lies outside of the folders that this server may use; "
             "COLOOP_ALLOWED_ROOTS adds one"
         )
-    root = next(one for one in (*roots.allowed, roots.runs) if leads.is_relative_to(one))
+    root = next(root for root in (*roots.allowed, roots.runs) if leads.is_relative_to(root))
     with ExitStack() as stack:
         try:
-            above, folder = root, stack.enter_context(opened_folder(str(root), None, root))
-            for part in leads.relative_to(root).parts[:-1]:
-                above = above / part
-                folder = stack.enter_context(opened_folder(part, folder, above))
-            file = stack.enter_context(plain_file(leads.name, folder, above))
+            folder = stack.enter_context(opened_folder(str(root), None, root))
+            parts = leads.relative_to(root).parts
+            _, file = stack.enter_context(file_below(folder, root, parts))
         except (OSError, ServerError) as error:
             raise LaunchFailed(f"{field}: {source} cannot be uploaded: {error}") from error
         yield file

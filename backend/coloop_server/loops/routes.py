@@ -135,9 +135,9 @@ def list_loop_versions(
     before: Annotated[int | None, Query(ge=1, lt=2**31, description="older than this one")] = None,
 ) -> list[LoopVersion]:
     """The newest first. The header X-Total-Count says how many there are."""
-    found = service.list_versions(session, loop_id, limit=limit, before=before)
+    versions = service.list_versions(session, loop_id, limit=limit, before=before)
     response.headers[TOTAL] = str(repository.count_versions(session, loop_id))
-    return found
+    return versions
 
 
 @router.get("/{loop_id}/versions/{version}", operation_id="getLoopVersion")

@@ -35,17 +35,17 @@ class Node(NamedTuple):
 def find(session: Session, query: str, limit: int) -> list[LoopHit]:
     """The first hits: loops whose name, and nodes whose text, contains every word of the query."""
     words = query.casefold().replace("_", " ").split()
-    found: list[LoopHit] = []
+    hits: list[LoopHit] = []
     if not words:
-        return found
+        return hits
     for row in repository.mentioning(session, words):
         if _has_all(row.name.casefold().replace("_", " "), words):
-            found.append(_hit(row))
+            hits.append(_hit(row))
         nodes = _nodes(row.revision, row.yaml) if _may_match(row.yaml, words) else ()
-        found += (_hit(row, node) for node in nodes if _has_all(node.text, words))
-        if len(found) >= limit:
+        hits += (_hit(row, node) for node in nodes if _has_all(node.text, words))
+        if len(hits) >= limit:
             break
-    return found[:limit]
+    return hits[:limit]
 
 
 def _hit(row: LoopRow, node: Node | None = None) -> LoopHit:
@@ -59,14 +59,14 @@ def _may_match(yaml: str, words: list[str]) -> bool:
     False only where `nodes` is a block whose entries can be told apart by their indentation, and no
     entry has all the words.
     """
-    found = _NODES.search(yaml)
-    first = _ENTRY.search(found[1]) if found is not None else None
-    if found is None or first is None or _ALIAS.search(yaml):
+    block = _NODES.search(yaml)
+    first = _ENTRY.search(block[1]) if block is not None else None
+    if block is None or first is None or _ALIAS.search(yaml):
         return True
     indent = first[1]
     inside = rf"(?:[ \t]{{{2 * len(indent) + 1},}}.*\n?)*"
     told = re.compile(rf"\bkind:[ \t]*([^\s,}}]+)|\bmodel:[ \t]*(\{{[^}}]*\}}|.*(?:\n{inside})?)")
-    for entry in re.split(rf"(?m)^{re.escape(indent)}(?=[^\s#])", found[1]):
+    for entry in re.split(rf"(?m)^{re.escape(indent)}(?=[^\s#])", block[1]):
         parts = [entry.partition(":")[0], *(kind + model for kind, model in told.findall(entry))]
         if _has_all(" ".join(parts).casefold().replace("_", " "), words):
             return True
@@ -97,5 +97,5 @@ def _model(model: Any) -> str | None:
         return model
     if not isinstance(model, dict):
         return None
-    said = (value for key, value in model.items() if key != "type" and isinstance(value, str))
-    return " ".join(said) or None
+    texts = (value for key, value in model.items() if key != "type" and isinstance(value, str))
+    return " ".join(texts) or None

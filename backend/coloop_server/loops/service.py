@@ -165,8 +165,8 @@ def list_versions(
     session: Session, loop_id: str, *, limit: int, before: int | None
 ) -> list[LoopVersion]:
     repository.get_loop(session, loop_id)
-    found = repository.list_versions(session, loop_id, limit=limit, before=before)
-    return [summary_of(row, runs) for row, runs in found]
+    versions = repository.list_versions(session, loop_id, limit=limit, before=before)
+    return [summary_of(row, runs) for row, runs in versions]
 
 
 def whole_version(session: Session, loop_id: str, version: int) -> LoopVersionText:

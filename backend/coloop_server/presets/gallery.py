@@ -46,11 +46,11 @@ class Gallery:
         with self.lock:
             known = self.read() if self.entries is None else self.entries
             rest = ground()
-            found = {
-                digest(rest, one.name, one.path.read_text(encoding="utf-8")): one
-                for one in presets.list_loops()
+            by_digest = {
+                digest(rest, preset.name, preset.path.read_text(encoding="utf-8")): preset
+                for preset in presets.list_loops()
             }
-            entries = {key: known.get(key) or work_out(one) for key, one in found.items()}
+            entries = {key: known.get(key) or work_out(preset) for key, preset in by_digest.items()}
             if entries.keys() != known.keys():
                 self.write(entries)
             self.entries = entries
@@ -60,12 +60,12 @@ class Gallery:
         """What an earlier server kept; nothing where it cannot be read."""
         try:
             kept = json.loads(self.path.read_bytes())
-            return {key: LoopPresetEntry.model_validate(one) for key, one in kept.items()}
+            return {key: LoopPresetEntry.model_validate(entry) for key, entry in kept.items()}
         except (OSError, ValueError, AttributeError, ValidationError):
             return {}
 
     def write(self, entries: dict[str, LoopPresetEntry]) -> None:
-        told = {key: one.model_dump(mode="json") for key, one in entries.items()}
+        told = {key: entry.model_dump(mode="json") for key, entry in entries.items()}
         try:
             write_private(self.path, json.dumps(told))
         except OSError as error:
@@ -105,14 +105,14 @@ def work_out(preset: presets.LoopPreset) -> LoopPresetEntry:
     """The loop is read and its steps are drawn up once, for all that is said of it."""
     spec = language.require_spec(preset.path.read_text(encoding="utf-8"))
     unrolled = Unrolled(spec)
-    found = explain(spec, unrolled)
-    traits = traits_of(preset.name, spec, found)
+    explanation = explain(spec, unrolled)
+    traits = traits_of(preset.name, spec, explanation)
     is_equipped = has_gpus() or not traits.needs_gpus
     return LoopPresetEntry(
         name=preset.name,
         title=preset.title,
         description=preset.description,
-        runnable_here=is_equipped and language.is_runnable(spec, unrolled, found.estimate),
+        runnable_here=is_equipped and language.is_runnable(spec, unrolled, explanation.estimate),
         traits=traits,
         sketch=sketch_of(spec),
     )
@@ -128,8 +128,8 @@ def sketch_of(spec: LoopSpec) -> Sketch:
         joined[ends] = joined.get(ends, False) or spec.graph.teaches(edge)
     return Sketch(
         nodes=[
-            SketchNode(id=node, kind=one.kind, learns=node in learners)
-            for node, one in spec.nodes.items()
+            SketchNode(id=node, kind=section.kind, learns=node in learners)
+            for node, section in spec.nodes.items()
             if node not in aside
         ],
         edges=[

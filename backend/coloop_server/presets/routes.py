@@ -54,11 +54,11 @@ def about_loop_preset(name: PresetName) -> About:
 
 @router.get("/hardware", operation_id="listHardwarePresets")
 def list_hardware_presets() -> list[HardwareEntry]:
-    found = map(presets.hardware, presets.list_hardware())
-    return [HardwareEntry.model_validate(preset) for preset in found]
+    hardware = map(presets.hardware, presets.list_hardware())
+    return [HardwareEntry.model_validate(preset) for preset in hardware]
 
 
 @router.get("/models", operation_id="listModelPresets")
 def list_model_presets() -> list[ModelEntry]:
-    found = map(presets.model, presets.list_models())
-    return [ModelEntry.model_validate(asdict(preset)) for preset in found]
+    models = map(presets.model, presets.list_models())
+    return [ModelEntry.model_validate(asdict(preset)) for preset in models]

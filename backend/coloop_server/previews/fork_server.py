@@ -102,8 +102,8 @@ class ForkServer:
                 asked.seek(0)
                 told = limits.model_dump_json().encode()
                 socket.send_fds(orders, [told], [asked.fileno(), answer.fileno()])
-            said, handles, _, _ = socket.recv_fds(orders, 64, 1)
-            if not said or not handles:
+            begun, handles, _, _ = socket.recv_fds(orders, 64, 1)
+            if not begun or not handles:
                 raise OSError("the process for previews has ended")
             return Child(handles[0], answer, limits)
         except BaseException:

@@ -125,10 +125,10 @@ def limits_of(rows: type[BaseModel]) -> Limits:
 def job_of(asked: Asked, settings: Settings, supervisor: Supervisor) -> Job:
     spec = require_spec(asked.yaml)
     settings.roots.check_spec(spec)
-    if found := remote_code(spec):
+    if fields := remote_code(spec):
         raise NotAllowed(
             NOT_ALLOWED,
-            f"{found[0]}: a preview does not run Python code from a model's folder; set "
+            f"{fields[0]}: a preview does not run Python code from a model's folder; set "
             f"`{FIELD}` to false",
         )
     job = Job(asked=asked, root=str(settings.roots.base_for(spec)))

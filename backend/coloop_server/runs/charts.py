@@ -38,8 +38,8 @@ def curves_of(
     ends = [
         cut
         for watch in watches.values()
-        for one in watch.ends(is_wanted)
-        for cut in ([one] if not is_part else within_part(watch, one, first, last))
+        for curve in watch.ends(is_wanted)
+        for cut in ([curve] if not is_part else within_part(watch, curve, first, last))
     ]
     width = width_for(ends, buckets)
     # One run after the other: the points of all at once may be more than there is memory for.
@@ -51,8 +51,8 @@ def curves_of(
 
 
 def within_part(watch: Watch, ends: Ends, first: int, last: int) -> list[Ends]:
-    found = watch.series.read([ends.key]).values()
-    return [cut for points in found if (cut := cut_ends(points, ends, first, last))]
+    points_of_curve = watch.series.read([ends.key]).values()
+    return [cut for points in points_of_curve if (cut := cut_ends(points, ends, first, last))]
 
 
 def run_curves(run: str, snapshot: Snapshot, first: int, last: int, width: int) -> RunCurves:
@@ -61,20 +61,20 @@ def run_curves(run: str, snapshot: Snapshot, first: int, last: int, width: int) 
         run=run,
         seq=snapshot.seq,
         attempt=max(snapshot.attempt, 1),
-        first_step=min((one.first_step for one in ends), default=None),
-        last_step=max((one.last_step for one in ends), default=None),
+        first_step=min((curve.first_step for curve in ends), default=None),
+        last_step=max((curve.last_step for curve in ends), default=None),
         width=width,
         stages={stage: round(seconds, 6) for stage, seconds in snapshot.stages.items()},
         curves=[
             CurveOutline(
-                node=one.key[0],
-                metric=one.key[1],
-                points=one.points,
-                first_step=one.first_step,
-                last_step=one.last_step,
-                last=one.last if math.isfinite(one.last) else None,
+                node=curve.key[0],
+                metric=curve.key[1],
+                points=curve.points,
+                first_step=curve.first_step,
+                last_step=curve.last_step,
+                last=curve.last if math.isfinite(curve.last) else None,
             )
-            for one in ends
+            for curve in ends
         ],
         series=[
             series_of(key, points, snapshot, first, last, width)

@@ -92,7 +92,7 @@ def sides(where: str, before: str, after: str, words: str) -> Mapping[str, str]:
 
 def shown(value: Any) -> str:
     if isinstance(value, dict) and {"from", "to"} <= value.keys():
-        more = {key: one for key, one in value.items() if key not in ("from", "to")}
+        more = {key: part for key, part in value.items() if key not in ("from", "to")}
         return f"`{value['from']} -> {value['to']}`" + (f" {shown(more)}" if more else "")
     if isinstance(value, str):
         return f"`{value}`"

@@ -207,10 +207,10 @@ class EventLog:
             shared = self.shared
             if shared is not None and shared[:3] == (after, limit, self.last_seq):
                 return shared.last, shared.text
-            found = self.read(after, limit)
-            if not found:
+            events = self.read(after, limit)
+            if not events:
                 return None
-            text, last = ",".join(text for _, text in found), found[-1][0]
+            text, last = ",".join(text for _, text in events), events[-1][0]
             if len(text) <= SHARED_CHARACTERS:
                 self.shared = Shared(after, limit, self.last_seq, text, last)
             return last, text
@@ -233,12 +233,12 @@ class EventLog:
         """`seq` of the first event of a step, or of the next one there is, not before `near`; one
         more than the last where all steps are earlier."""
         after = near - 1
-        while found := self.read(after, MARK_EVERY):
-            for seq, text in found:
+        while events := self.read(after, MARK_EVERY):
+            for seq, text in events:
                 told = json.loads(text).get("step")
                 if isinstance(told, int) and told >= step:
                     return seq
-            after = found[-1][0]
+            after = events[-1][0]
         return self.last_seq + 1
 
     def read_file(self, after: int, limit: int) -> Iterator[tuple[int, str]]:

@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from coloop.data.services.replies import is_nested_deeper
 from coloop.runtime.run_files.event_file import GAUGE_LINES
 from coloop.runtime.run_files.events import ControlRequest, Event, utc_now
 from coloop_server.private import open_plain
@@ -133,14 +134,4 @@ def finite(text: str) -> float | None:
 
 def is_shallow(value: Any) -> bool:
     """Whether a value is nested no deeper than what can be sent on."""
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            item
-            for one in level
-            if isinstance(one, dict | list)
-            for item in (one.values() if isinstance(one, dict) else one)
-        ]
-        if not level:
-            return True
-    return False
+    return not is_nested_deeper(value, MAX_DEPTH)

@@ -17,7 +17,7 @@ import os
 import shutil
 import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
@@ -41,42 +41,42 @@ OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 def whole_checkpoints(folder: Path) -> dict[int, Path]:
     """Step to folder of the checkpoints that were written to their end."""
-    found = {}
+    checkpoints = {}
     for path in (folder / CHECKPOINTS).glob("step-*"):
         number = path.name.removeprefix("step-")
         if number.isdecimal() and (path / MANIFEST).is_file():
-            found[int(number)] = path
-    return found
+            checkpoints[int(number)] = path
+    return checkpoints
 
 
 def choose_checkpoint(folder: Path, step: int | None) -> Path:
-    found = whole_checkpoints(folder)
-    if not found:
+    checkpoints = whole_checkpoints(folder)
+    if not checkpoints:
         raise Conflict("run.no_checkpoint", f"run {folder.name} has no checkpoint to start from")
-    wanted = max(found) if step is None else step
-    if wanted not in found:
-        kept = ", ".join(map(str, sorted(found)))
+    wanted = max(checkpoints) if step is None else step
+    if wanted not in checkpoints:
+        kept = ", ".join(map(str, sorted(checkpoints)))
         raise Conflict(
             "run.no_checkpoint",
             f"run {folder.name} has no checkpoint of step {step}; it has {kept}",
         )
-    return found[wanted]
+    return checkpoints[wanted]
 
 
 def prepare_fork(checkpoint: Path, target: Path, yaml: str, roots: Roots) -> None:
     """Make the folder of the new run; on failure nothing of it is left."""
-    place = checkpoint.parent
-    if not roots.admits(place):
-        leads = f" is a link to {os.readlink(place)}, and" if place.is_symlink() else ""
+    folder = checkpoint.parent
+    if not roots.admits(folder):
+        leads = f" is a link to {os.readlink(folder)}, and" if folder.is_symlink() else ""
         raise Conflict(
             "run.has_link",
-            f"{place}{leads} lies outside of the folders that this server may use; "
+            f"{folder}{leads} lies outside of the folders that this server may use; "
             "COLOOP_ALLOWED_ROOTS adds one",
         )
     copied = target / CHECKPOINTS / checkpoint.name
     try:
         copied.mkdir(FOLDER_MODE, parents=True)
-        copy_checkpoint(place.resolve(), checkpoint.name, copied)
+        copy_checkpoint(folder.resolve(), checkpoint.name, copied)
         write_whole(target / "spec.yaml", yaml)
     except (OSError, CheckpointError) as error:
         shutil.rmtree(target, ignore_errors=True)
@@ -86,21 +86,21 @@ def prepare_fork(checkpoint: Path, target: Path, yaml: str, roots: Roots) -> Non
         raise
 
 
-def copy_checkpoint(place: Path, name: str, target: Path) -> None:
+def copy_checkpoint(folder: Path, name: str, target: Path) -> None:
     """What the manifest of a checkpoint names, and the manifest."""
     with ExitStack() as stack:
-        all_of_run = stack.enter_context(opened_folder(str(place), None, place))
-        source = stack.enter_context(opened_folder(name, all_of_run, place / name))
-        refuse_links(source, place / name)
+        all_of_run = stack.enter_context(opened_folder(str(folder), None, folder))
+        source = stack.enter_context(opened_folder(name, all_of_run, folder / name))
+        refuse_links(source, folder / name)
         names = Counter(inodes_below(all_of_run))
-        with plain_file(MANIFEST, source, place / name) as file:
+        with plain_file(MANIFEST, source, folder / name) as file:
             if os.fstat(file.fileno()).st_size > MAX_MANIFEST_BYTES:
-                raise not_forked(f"{place / name / MANIFEST} is too large for a manifest")
+                raise not_forked(f"{folder / name / MANIFEST} is too large for a manifest")
             (target / MANIFEST).write_bytes(file.read())
         manifest = read_manifest(target)
         for path, size in manifest["files"].items():
             wanted = manifest["hashes"].get(path)
-            copy_file(path, source, place / name, target, size=size, sha256=wanted, names=names)
+            copy_file(path, source, folder / name, target, size=size, sha256=wanted, names=names)
 
 
 def copy_file(
@@ -119,12 +119,7 @@ def copy_file(
         raise not_forked(
             f"{shown / MANIFEST} names {path!r}, which is not a file of the checkpoint"
         )
-    with ExitStack() as stack:
-        folder, above = source, shown
-        for part in parts[:-1]:
-            above = above / part
-            folder = stack.enter_context(opened_folder(part, folder, above))
-        file = stack.enter_context(plain_file(parts[-1], folder, above))
+    with file_below(source, shown, parts) as (folder, file):
         status = os.fstat(file.fileno())
         if status.st_size != size:
             raise not_forked(f"{shown / path} has {status.st_size} bytes, {size} were written")
@@ -206,6 +201,18 @@ def plain_file(name: str, within: int, above: Path) -> Iterator[BufferedReader]:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise not_forked(f"{shown} is not a plain file")
         yield file
+
+
+@contextmanager
+def file_below(
+    folder: int, shown: Path, parts: Sequence[str]
+) -> Iterator[tuple[int, BufferedReader]]:
+    """A plain file below a folder, and the folder that holds it; no link on the way is followed."""
+    with ExitStack() as stack:
+        for part in parts[:-1]:
+            shown = shown / part
+            folder = stack.enter_context(opened_folder(part, folder, shown))
+        yield folder, stack.enter_context(plain_file(parts[-1], folder, shown))
 
 
 def open_or_refuse(name: str, flags: int, within: int | None, shown: Path) -> int:

@@ -60,11 +60,11 @@ def place_of(file: IO[bytes], seq: int) -> int:
     return low
 
 
-def line_behind(file: IO[bytes], place: int) -> tuple[int, int] | None:
+def line_behind(file: IO[bytes], position: int) -> tuple[int, int] | None:
     """Where the first line behind a place begins, and its `seq`; None where there is none."""
-    file.seek(place)
-    start = place + len(file.readline(MAX_LINE_BYTES))
-    while start - place <= MAX_LINE_BYTES and (line := file.readline(MAX_LINE_BYTES)):
+    file.seek(position)
+    start = position + len(file.readline(MAX_LINE_BYTES))
+    while start - position <= MAX_LINE_BYTES and (line := file.readline(MAX_LINE_BYTES)):
         begin = SEQ.match(line)
         if begin is not None and line.endswith(b"\n"):
             return start, int(begin[1])

@@ -313,10 +313,10 @@ def list_page(
     if cursor is not None:
         query = query.where(behind(sort, key, cursor))
     order = (key.asc(), RunRow.id.asc()) if sort.is_rising else (key.desc(), RunRow.id.desc())
-    found = session.execute(query.order_by(*order).limit(limit + 1).offset(offset)).all()
-    rows = [row for row, _ in found[:limit]]
-    has_more = len(found) > limit
-    return Page(rows, total, write_cursor(sort, *found[limit - 1]) if has_more else None)
+    page = session.execute(query.order_by(*order).limit(limit + 1).offset(offset)).all()
+    rows = [row for row, _ in page[:limit]]
+    has_more = len(page) > limit
+    return Page(rows, total, write_cursor(sort, *page[limit - 1]) if has_more else None)
 
 
 def behind(sort: Sort, key: ColumnElement[Any], cursor: str) -> ColumnElement[bool]:

@@ -128,8 +128,8 @@ def list_run_series(
 ) -> Response:
     """Curves of several runs in buckets of one width, so that they lie over one another."""
     watches = {run_id: supervisor.open(run_id) for run_id in dict.fromkeys(runs)}
-    found = curves_of(watches, metrics, first=first, last=last, buckets=buckets)
-    return Response(found.model_dump_json(), media_type="application/json")
+    curves = curves_of(watches, metrics, first=first, last=last, buckets=buckets)
+    return Response(curves.model_dump_json(), media_type="application/json")
 
 
 @router.get("/{run_id}", operation_id="getRun")
@@ -183,15 +183,15 @@ def get_run_series(
     buckets: BucketCount = 400,
 ) -> Response:
     """Curves in buckets: what every event up to `seq` says, and nothing later."""
-    found = curves_of({run_id: watch}, metrics, first=first, last=last, buckets=buckets)
-    return Response(found.runs[0].model_dump_json(), media_type="application/json")
+    curves = curves_of({run_id: watch}, metrics, first=first, last=last, buckets=buckets)
+    return Response(curves.runs[0].model_dump_json(), media_type="application/json")
 
 
 @router.get("/{run_id}/marks", operation_id="listRunMarks", response_model=RunMarks)
 def list_run_marks(watch: WatchOf) -> Response:
     """What a page shows of a run besides its curves, without the history in between."""
     seq = watch.log.last_seq
-    texts = watch.log.read_places([(one.start, one.size) for one in watch.rare.upto(seq)])
+    texts = watch.log.read_places([(event.start, event.size) for event in watch.rare.upto(seq)])
     body = f'{{"events":[{",".join(texts)}],"seq":{seq}}}'
     return Response(body, media_type="application/json")
 
@@ -271,10 +271,10 @@ def list_run_events(
         after, limit = max(after, end - limit, 0), min(limit, max(end - after, 0))
     elif step is not None:
         after = log.first_of_step(step, watch.steps.before(step)) - 1
-    found = log.read(min(after, MAX_SEQ), limit)
+    events = log.read(min(after, MAX_SEQ), limit)
     last = log.last_seq
-    texts = ",".join(text for _, text in found)
-    has_more = "true" if found and found[-1][0] < last else "false"
+    texts = ",".join(text for _, text in events)
+    has_more = "true" if events and events[-1][0] < last else "false"
     body = f'{{"events":[{texts}],"last_seq":{last},"has_more":{has_more}}}'
     return Response(body, media_type="application/json")
 
@@ -287,10 +287,10 @@ def list_run_gauges(
 ) -> Response:
     """How the run stood at one of its events, and at the end of the steps after it."""
     last = watch.log.last_seq
-    found = read_gauges(watch.folder.gauge_lines, seq, limit)
-    texts, has_more = found or GaugeLines([], has_more=False)
+    lines = read_gauges(watch.folder.gauge_lines, seq, limit)
+    texts, has_more = lines or GaugeLines([], has_more=False)
     body = f'{{"gauges":[{",".join(texts)}],"last_seq":{last},"has_more":{json.dumps(has_more)},'
-    body += f'"is_recorded":{json.dumps(found is not None)}}}'
+    body += f'"is_recorded":{json.dumps(lines is not None)}}}'
     return Response(body, media_type="application/json")
 
 

@@ -56,12 +56,12 @@ class MetricRows:
             columns = zip(*group.values, strict=True)
             for key, column in zip(group.label.keys, columns, strict=True):
                 parts.setdefault(key, []).append((group, column))
-        for key, found in parts.items():
-            if len(found) == 1:
-                [(group, column)] = found
+        for key, held in parts.items():
+            if len(held) == 1:
+                [(group, column)] = held
                 yield key, array("i", group.steps), column_of(column)
                 continue
-            points = [zip(group.order, group.steps, column, strict=True) for group, column in found]
+            points = [zip(group.order, group.steps, column, strict=True) for group, column in held]
             _, steps, values = zip(*sorted(chain(*points), key=lambda point: point[0]), strict=True)
             yield key, array("i", steps), column_of(values)
 
@@ -77,10 +77,10 @@ def rows_of(entries: Sequence[Entry], step: int) -> MetricRows:
     Args:
         step: the last one that an event before these has named.
     """
-    found = _grouped(entries, step)
-    values = chain.from_iterable(group.values for group in found.groups)
+    grouped = _grouped(entries, step)
+    values = chain.from_iterable(group.values for group in grouped.groups)
     if set(map(type, chain.from_iterable(values))) <= PLAIN:
-        return found
+        return grouped
     return _grouped(entries, step, is_odd=True)
 
 
@@ -88,7 +88,7 @@ def _grouped(entries: Sequence[Entry], step: int, *, is_odd: bool = False) -> Me
     """`is_odd`: some values are no numbers, and are left out."""
     groups: dict[Names, Rows] = {}
     clock: list[tuple[int, float]] = []
-    for place, (event, _, _, kind, _, own, _, at) in enumerate(entries):
+    for index, (event, _, _, kind, _, own, _, at) in enumerate(entries):
         if own is not None:
             step = own
         if kind != "metrics":
@@ -97,12 +97,14 @@ def _grouped(entries: Sequence[Entry], step: int, *, is_odd: bool = False) -> Me
         if type(metrics) is not dict:
             continue
         if is_odd:
-            metrics = {name: one for name, one in metrics.items() if one is None or is_number(one)}
+            metrics = {
+                name: value for name, value in metrics.items() if value is None or is_number(value)
+            }
         names = (node if type(node) is str else None, tuple(metrics))
         rows = groups.get(names)
         if rows is None:
             rows = groups[names] = Rows(label_of(names))
-        rows.order.append(place)
+        rows.order.append(index)
         rows.steps.append(step)
         rows.values.append(tuple(metrics.values()))
         if at is not None:
@@ -121,12 +123,12 @@ def label_of(names: Names) -> Label:
 
 def column_of(values: Iterable[Any]) -> "array[float]":
     """Values of a curve; NaN for what is no number that a float holds."""
-    found = list(values)
+    known = list(values)
     try:
-        column = array("d", found)
+        column = array("d", known)
         if math.isfinite(sum(column)):
             return column
     except (TypeError, OverflowError):
         pass
-    numbers = map(finite_or_none, found)
+    numbers = map(finite_or_none, known)
     return array("d", [math.nan if number is None else float(number) for number in numbers])

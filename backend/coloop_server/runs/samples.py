@@ -100,8 +100,8 @@ class SampleReader:
         return rows
 
     def events_of(self, step: int | None) -> Iterator[dict[str, Any]]:
-        for place in self.index.of_step(step):
-            parsed = parse_event(self.log.line_at(*place))
+        for line in self.index.of_step(step):
+            parsed = parse_event(self.log.line_at(*line))
             if parsed is not None:
                 yield parsed[2]
 
@@ -132,7 +132,7 @@ class SampleReader:
 
 def writer_of(*told: dict[str, Any]) -> str | None:
     """The first node that is named as a text."""
-    named = (one.get("node") for one in told)
+    named = (source.get("node") for source in told)
     return next((node for node in named if isinstance(node, str) and node), None)
 
 

@@ -123,14 +123,14 @@ class Scanner:
 
     def folders(self) -> list[Path]:
         try:
-            found = [
+            folders = [
                 path
                 for path in self.settings.runs_dir.iterdir()
                 if not path.name.startswith(".") and path.is_dir()
             ]
         except OSError:
             return []
-        return sorted(found)[:MAX_FOLDERS]
+        return sorted(folders)[:MAX_FOLDERS]
 
     def look(self, path: Path) -> None:
         """Bring the row of a folder up to date; hand it on where its run goes on."""

@@ -123,10 +123,10 @@ class KeptFile:
         self.size = os.fstat(self.descriptor).st_size
 
     def first_line(self) -> bytes:
-        found = b""
-        while b"\n" not in found and (more := os.pread(self.descriptor, HEAD_BYTES, len(found))):
-            found += more
-        return found[: found.find(b"\n") + 1]
+        line = b""
+        while b"\n" not in line and (more := os.pread(self.descriptor, HEAD_BYTES, len(line))):
+            line += more
+        return line[: line.find(b"\n") + 1]
 
     def read(self, start: int, end: int) -> bytes:
         return os.pread(self.descriptor, end - start, start)
@@ -199,7 +199,7 @@ class SeriesIndex:
             return curve
         if curve is None:
             own = (SECONDS, TOKENS)
-            others = len(self.curves) - sum(one in self.curves for one in own)
+            others = len(self.curves) - sum(known in self.curves for known in own)
             if key not in own and (others >= MAX_CURVES or max(map(len, key)) > MAX_NAME):
                 return None
             curve = self.curves[key] = Curve()
@@ -227,7 +227,7 @@ class SeriesIndex:
     def read(self, keys: Iterable[Key]) -> dict[Key, Points]:
         """Copies that nobody changes, of curves that have points."""
         with self.lock:
-            found = {}
+            curves = {}
             for key in keys:
                 curve = self.curves.get(key)
                 if curve is None:
@@ -236,8 +236,8 @@ class SeriesIndex:
                 if points is curve.points:
                     points = Points(points.steps[:], points.values[:])
                 if points.steps:
-                    found[key] = points
-            return found
+                    curves[key] = points
+            return curves
 
     def ends(self) -> list[Ends]:
         with self.lock:
@@ -269,12 +269,12 @@ class SeriesIndex:
         """Write all curves as they are after the event file's byte `end`; False where that fails,
         and the event file is read anew by the next reader."""
         with self.lock:
-            blocks, curves, place = [], [], 0
+            blocks, curves, start = [], [], 0
             for key, curve in self.curves.items():
                 points = self.points_of(curve)
                 blocks += [points.steps.tobytes(), points.values.tobytes()]
-                curves.append([*key, place, len(points.steps), curve.attempt])
-                place += len(blocks[-1]) + len(blocks[-2])
+                curves.append([*key, start, len(points.steps), curve.attempt])
+                start += len(blocks[-1]) + len(blocks[-2])
             head = {
                 "format": FORMAT,
                 "end": end,
@@ -298,8 +298,8 @@ class SeriesIndex:
             if head["format"] != FORMAT or head["end"] != end:
                 return False
             curves = {}
-            for node, metric, place, count, attempt in head["curves"]:
-                curves[(node, metric)] = Curve(None, len(line) + place, count, attempt)
+            for node, metric, start, count, attempt in head["curves"]:
+                curves[(node, metric)] = Curve(None, len(line) + start, count, attempt)
             size = sum(curve.count for curve in curves.values())
             if file.size != len(line) + size * (array("i").itemsize + array("d").itemsize):
                 return False
@@ -355,20 +355,22 @@ def within(points: Points, first: int, last: int) -> range:
 
 def cut_ends(points: Points, ends: Ends, first: int, last: int) -> Ends | None:
     """The ends of what lies between two steps; None where nothing does."""
-    found = within(points, first, last)
-    if not found:
+    positions = within(points, first, last)
+    if not positions:
         return None
     steps, values = points
-    return Ends(ends.key, len(found), steps[found[0]], steps[found[-1]], values[found[-1]])
+    return Ends(
+        ends.key, len(positions), steps[positions[0]], steps[positions[-1]], values[positions[-1]]
+    )
 
 
 def width_for(curves: Sequence[Ends], buckets: int) -> int:
     """Steps in a bucket, a power of two: 1 where every point can be told, else the narrowest that
     gives no curve more than `buckets`, its two ends on their own."""
-    if all(one.points <= buckets for one in curves):
+    if all(curve.points <= buckets for curve in curves):
         return 1
-    begin = min(one.first_step for one in curves)
-    end = max(one.last_step for one in curves)
+    begin = min(curve.first_step for curve in curves)
+    end = max(curve.last_step for curve in curves)
     width = 1
     while end // width - begin // width + 1 > max(buckets - 2, 1):
         width *= 2
@@ -378,11 +380,11 @@ def width_for(curves: Sequence[Ends], buckets: int) -> int:
 def fold(points: Points, first: int, last: int, width: int) -> Buckets:
     """The points of some steps in buckets of `width` steps; those at the ends stay as they are."""
     told = Buckets()
-    found = within(points, first, last)
-    if not found:
+    positions = within(points, first, last)
+    if not positions:
         return told
     steps, values = points
-    at, end = found.start, found.stop - 1
+    at, end = positions.start, positions.stop - 1
     told.put(steps[at], values[at : at + 1])
     at += 1
     while at < end:
@@ -391,7 +393,7 @@ def fold(points: Points, first: int, last: int, width: int) -> Buckets:
             after = bisect_left(steps, (steps[at] // width + 1) * width, at, end)
         told.put(steps[after - 1], values[at:after])
         at = after
-    if end > found.start:
+    if end > positions.start:
         told.put(steps[end], values[end : end + 1])
     return told
 
@@ -400,8 +402,8 @@ def values_at(points: Points | None, steps: Iterable[int]) -> list[float | None]
     """What a curve that only grows shows at some steps."""
     if points is None:
         return [None for _ in steps]
-    found = (bisect_right(points.steps, step) - 1 for step in steps)
-    return [points.values[at] if at >= 0 else 0.0 for at in found]
+    positions = (bisect_right(points.steps, step) - 1 for step in steps)
+    return [points.values[at] if at >= 0 else 0.0 for at in positions]
 
 
 def sidecar_of(data_dir: Path, run_id: str) -> Path:

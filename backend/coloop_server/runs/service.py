@@ -129,8 +129,8 @@ def move(session: Session, run_id: str, before: str | None) -> RunRow:
     elif queue:
         row.priority = min(row.priority, queue[-1].priority)
     queue.insert(at, row)
-    for place, other in enumerate(queue):
-        other.queue_place = place
+    for number, other in enumerate(queue):
+        other.queue_place = number
     return row
 
 

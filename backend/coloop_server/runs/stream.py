@@ -107,8 +107,8 @@ class Stream:
             await self.send(StreamHello(run=run, seq=self.watch.log.last_seq).model_dump_json())
 
     async def send_events(self) -> None:
-        while found := await run_in_threadpool(self.watch.log.read_message, self.cursor, BATCH):
-            last, texts = found
+        while message := await run_in_threadpool(self.watch.log.read_message, self.cursor, BATCH):
+            last, texts = message
             await self.send(f'{{"kind":"events","events":[{texts}]}}')
             self.cursor = last
 

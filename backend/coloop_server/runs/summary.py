@@ -62,7 +62,7 @@ class Summary:
             self.beat(at)
         if attempt > self.attempt:
             self.attempt = attempt
-            self.alerts = [one for one in self.alerts if outlasts(one, step)]
+            self.alerts = [alert for alert in self.alerts if outlasts(alert, step)]
         if step is not None:
             self.step = step
         if kind == "run.state":
@@ -92,7 +92,7 @@ class Summary:
         told = {name: text_or_none(event.get(name)) for name in ("code", "node", "metric")}
         if told["code"] is None:
             return
-        before = next((one for one in self.alerts if told.items() <= one.items()), None)
+        before = next((alert for alert in self.alerts if told.items() <= alert.items()), None)
         is_well = event.get("cleared") is True or event.get("level") == "info"
         at = text_or_none(event.get("at"))
         if is_well and before is None:
@@ -113,7 +113,7 @@ class Summary:
                 "told": before["told"] + 1 if before is not None and holds else 1,
                 "cleared_at": None,
             }
-        others = [one for one in self.alerts if one is not before]
+        others = [alert for alert in self.alerts if alert is not before]
         self.alerts = [*others, after][-MAX_ALERTS:]
 
     def gauge(self, gauges: dict[str, Any]) -> None:

@@ -93,10 +93,12 @@ class RareEvents:
         self.places: deque[RarePlace] = deque(maxlen=MAX_RARE)
 
     def add_all(self, entries: Sequence[Entry]) -> None:
-        found = [RarePlace(one.seq, one.start, one.size) for one in entries if one.kind in RARE]
-        if found:
+        places = [
+            RarePlace(entry.seq, entry.start, entry.size) for entry in entries if entry.kind in RARE
+        ]
+        if places:
             with self.lock:
-                self.places.extend(found)
+                self.places.extend(places)
 
     def upto(self, seq: int) -> list[RarePlace]:
         with self.lock:
@@ -193,7 +195,7 @@ class Watch:
         return True
 
     def ends(self, wanted: Callable[[Key], bool]) -> list[Ends]:
-        return [one for one in self.series.ends() if wanted(one.key)]
+        return [curve for curve in self.series.ends() if wanted(curve.key)]
 
     def snapshot(self, wanted: Callable[[Key], bool]) -> Snapshot:
         """Curves with nothing in them that the last `seq` does not count in."""

@@ -47,7 +47,7 @@ class TicketOffice:
         """For an address that other users may see, such as a browser's command line."""
         made, now = secrets.token_urlsafe(PASS_BYTES), time.monotonic()
         with self.lock:
-            self.passes = {one: until for one, until in self.passes.items() if until > now}
+            self.passes = {name: until for name, until in self.passes.items() if until > now}
             self.passes[made] = now + PASS_SECONDS
         return made
 
@@ -89,10 +89,10 @@ class TicketOffice:
         expires, number, _ = ticket.split(".")
         with self.lock:
             now = int(time.time())
-            kept = {one: until for one, until in self.revoked.items() if until > now}
+            kept = {name: until for name, until in self.revoked.items() if until > now}
             self.revoked = kept | {number: int(expires)}
             if self.signed_out is not None:
-                lines = (f"{one} {until}\n" for one, until in self.revoked.items())
+                lines = (f"{name} {until}\n" for name, until in self.revoked.items())
                 write_private(self.signed_out, "".join(lines))
 
     def sign(self, text: str) -> str:

@@ -67,25 +67,25 @@ def owned(array: NDArray[Any]) -> NDArray[Any]:
     return _read_only(array.copy())
 
 
-def are_equal(one: object, other: object) -> bool:
+def are_equal(value: object, other: object) -> bool:
     """Whether two dataclass values of one type hold the same; arrays are compared by what they
     hold, whatever their precision."""
-    if type(one) is not type(other):
+    if type(value) is not type(other):
         return False
     return all(
-        _same(getattr(one, field.name), getattr(other, field.name))
-        for field in fields(one)  # type: ignore[arg-type]
+        _same(getattr(value, field.name), getattr(other, field.name))
+        for field in fields(value)  # type: ignore[arg-type]
     )
 
 
-def _same(one: object, other: object) -> bool:
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return np.array_equal(one, other, equal_nan=one.dtype.kind == other.dtype.kind == "f")
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+def _same(value: object, other: object) -> bool:
+    if isinstance(value, np.ndarray) and isinstance(other, np.ndarray):
+        return np.array_equal(value, other, equal_nan=value.dtype.kind == other.dtype.kind == "f")
+    if isinstance(value, np.ndarray) or isinstance(other, np.ndarray):
         return False
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
-    return bool(one == other)
+    if isinstance(value, Mapping) and isinstance(other, Mapping):
+        return value.keys() == other.keys() and all(_same(value[key], other[key]) for key in value)
+    return bool(value == other)
 
 
 def _is_held(values: ArrayLike, dtype: np.dtype[Any]) -> bool:

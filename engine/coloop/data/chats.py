@@ -16,7 +16,7 @@ TEXT_PART: Final = "text"
 
 def is_chat(value: Any) -> bool:
     """Whether a value is a list of messages, each with a role and what it says."""
-    return isinstance(value, list) and bool(value) and all(_is_message(one) for one in value)
+    return isinstance(value, list) and bool(value) and all(map(_is_message, value))
 
 
 def _is_message(value: Any) -> bool:
@@ -31,21 +31,21 @@ def chat_problem(value: Any) -> str | None:
         return "must be a text or a list of messages"
     if not value:
         return "needs at least one message"
-    for place, message in enumerate(value):
+    for index, message in enumerate(value):
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             return "needs messages with a `role` and a `content`"
         content = message.get("content")
         if isinstance(message.get("tool_calls"), list) and content is None:
             continue  # the message is its calls
         if isinstance(content, list):
-            return _part_problem(place, message["role"], content)
+            return _part_problem(index, message["role"], content)
         if not isinstance(content, str):
             return f"needs a text as `content` of the {message['role']} message"
     return None
 
 
-def _part_problem(place: int, role: str, parts: Sequence[Any]) -> str:
-    what = f"message {place} ({role})"
+def _part_problem(index: int, role: str, parts: Sequence[Any]) -> str:
+    what = f"message {index} ({role})"
     for part in parts:
         kind = part.get("type") if isinstance(part, Mapping) else None
         if kind is not None and kind != TEXT_PART:
@@ -58,8 +58,8 @@ def joined_parts(chat: Any) -> Any:
     is."""
     if not isinstance(chat, list):
         return chat
-    found = [_with_joined_parts(message) for message in chat]
-    return found if any(new is not old for new, old in zip(found, chat, strict=True)) else chat
+    joined = [_with_joined_parts(message) for message in chat]
+    return joined if any(new is not old for new, old in zip(joined, chat, strict=True)) else chat
 
 
 def _with_joined_parts(message: Any) -> Any:
@@ -92,9 +92,9 @@ def plain_answer(value: Any) -> Any:
     return value
 
 
-def shared_messages(one: Sequence[Any], other: Sequence[Any]) -> int:
+def shared_messages(chat: Sequence[Any], other: Sequence[Any]) -> int:
     """How many messages two chats begin with together; each keeps one of its own."""
-    same = takewhile(bool, map(eq, one[:-1], other[:-1]))
+    same = takewhile(bool, map(eq, chat[:-1], other[:-1]))
     return sum(same)
 
 
@@ -107,12 +107,12 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, Mapping):
         is_call = value.get("tool_calls") is not None
         return {
-            name: without_nulls(one)
-            for name, one in value.items()
-            if one is not None or (name == "content" and is_call)
+            name: without_nulls(item)
+            for name, item in value.items()
+            if item is not None or (name == "content" and is_call)
         }
     if isinstance(value, list | tuple):
-        return [without_nulls(one) for one in value]
+        return [without_nulls(item) for item in value]
     return value
 
 
@@ -121,10 +121,10 @@ def has_nulls(value: Any) -> bool:
     if isinstance(value, Mapping):
         is_call = value.get("tool_calls") is not None
         return any(
-            has_nulls(one) if one is not None else not (name == "content" and is_call)
-            for name, one in value.items()
+            has_nulls(item) if item is not None else not (name == "content" and is_call)
+            for name, item in value.items()
         )
-    return isinstance(value, list | tuple) and any(has_nulls(one) for one in value)
+    return isinstance(value, list | tuple) and any(has_nulls(item) for item in value)
 
 
 def written_chat(chat: Sequence[Mapping[str, Any]]) -> str:

@@ -70,13 +70,13 @@ def read_expression(text: str, grammar: Grammar = PLAIN) -> Expression:
 
 
 def _tokens(text: str, grammar: Grammar) -> Iterator[str]:
-    place, end = 0, len(text.rstrip())
-    while place < end:
-        found = grammar.token.match(text, place)
-        if found is None:
-            raise NotArithmetic(f"unexpected {text[place:].lstrip()[:1]!r}")
-        yield found[1] or grammar.same.get(found[2], found[2])
-        place = found.end()
+    start, end = 0, len(text.rstrip())
+    while start < end:
+        token = grammar.token.match(text, start)
+        if token is None:
+            raise NotArithmetic(f"unexpected {text[start:].lstrip()[:1]!r}")
+        yield token[1] or grammar.same.get(token[2], token[2])
+        start = token.end()
 
 
 class _Reader:

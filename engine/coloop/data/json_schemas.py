@@ -96,8 +96,8 @@ def schema_problem(schema: Any) -> str | None:
 def _unknown(schema: Any, kind: Any, at: str = "$") -> Iterator[str]:
     """Keywords that neither restrict nor note anything, and formats that are none."""
     if isinstance(schema, list):
-        for place, one in enumerate(schema):
-            yield from _unknown(one, kind, f"{at}[{place}]")
+        for index, inner in enumerate(schema):
+            yield from _unknown(inner, kind, f"{at}[{index}]")
     if not isinstance(schema, Mapping):
         return
     for name, value in schema.items():
@@ -110,7 +110,7 @@ def _unknown(schema: Any, kind: Any, at: str = "$") -> Iterator[str]:
                 f"{known}"
             )
         if name in NAMED and isinstance(value, Mapping):
-            for key, one in value.items():
-                yield from _unknown(one, kind, f"{at}.{name}.{key}")
+            for key, inner in value.items():
+                yield from _unknown(inner, kind, f"{at}.{name}.{key}")
         elif name not in DATA:
             yield from _unknown(value, kind, f"{at}.{name}")

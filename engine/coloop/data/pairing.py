@@ -57,9 +57,9 @@ def pair_rows(
     scores, a row of None stands in no pair.
     """
     groups: dict[Hashable, list[int]] = defaultdict(list)
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if not has_scores or row.score is not None:
-            groups[row.group].append(place)
+            groups[row.group].append(index)
     candidates = itertools.chain.from_iterable(
         _candidates(rows, members, method, has_scores) for members in groups.values()
     )
@@ -136,8 +136,8 @@ def side_of(columns: Mapping[str, Any], name: str | None) -> str | list[Any]:
 
 
 def are_equal(chosen: Mapping[str, Any], rejected: Mapping[str, Any], names: SideColumns) -> bool:
-    one, other = side_of(chosen, names.chosen), side_of(rejected, names.rejected)
-    return bool(plain_answer(one) == plain_answer(other))
+    left, right = side_of(chosen, names.chosen), side_of(rejected, names.rejected)
+    return bool(plain_answer(left) == plain_answer(right))
 
 
 def pair_directly(
@@ -148,8 +148,8 @@ def pair_directly(
     number of those left out."""
     names = columns or SideColumns()
     kept = [
-        place
-        for place, (chosen, rejected) in enumerate(sides)
+        index
+        for index, (chosen, rejected) in enumerate(sides)
         if not are_equal(chosen, rejected, names)
     ]
     return kept, len(sides) - len(kept)
@@ -176,7 +176,7 @@ def relabel(
     pair without a preference is left out, and one in the middle where ties are dropped.
     """
     labels = []
-    for place, preference in enumerate(preferences):
+    for index, preference in enumerate(preferences):
         if preference is None:
             continue
         share = (preference - low) / (high - low)
@@ -184,7 +184,7 @@ def relabel(
             probability = min(1.0, max(0.0, share))
             if isinstance(soft, SoftLabels):
                 probability = sigmoid(soft.scale * (2.0 * share - 1.0))
-            labels.append(Relabelled(place=place, is_swapped=False, probability=probability))
+            labels.append(Relabelled(place=index, is_swapped=False, probability=probability))
         elif share != 0.5 or not drop_ties:
-            labels.append(Relabelled(place=place, is_swapped=share < 0.5, probability=None))
+            labels.append(Relabelled(place=index, is_swapped=share < 0.5, probability=None))
     return labels

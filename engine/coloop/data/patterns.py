@@ -82,12 +82,12 @@ class Pattern:
 
 
 def _parts(match: Any) -> tuple[Part, ...]:
-    found = [
+    parts = [
         Part(text=str(text), start=match.start(number))
         for number, text in enumerate(match.groups(), 1)
         if text is not None
     ]
-    return tuple(found) or (Part(text=str(match.group(0)), start=match.start()),)
+    return tuple(parts) or (Part(text=str(match.group(0)), start=match.start()),)
 
 
 @lru_cache(maxsize=256)

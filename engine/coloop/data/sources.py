@@ -59,18 +59,18 @@ def mark_of(source: object, root: Path) -> str | None:
     if not isinstance(source, FileSource):
         return None
     path = root / os.path.expanduser(source.path)
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     try:
         for file in documents_in(path):
             size = file.stat().st_size
-            found.update(f"{file.relative_to(path).as_posix()} {size}\n".encode())
+            checksum.update(f"{file.relative_to(path).as_posix()} {size}\n".encode())
             with file.open("rb") as data:
-                for place in range(MARKED_PARTS) if size > CHECKED_BYTES else range(1):
-                    data.seek(place * (size - MARKED_BYTES) // (MARKED_PARTS - 1))
-                    found.update(data.read(size if size <= CHECKED_BYTES else MARKED_BYTES))
+                for part in range(MARKED_PARTS) if size > CHECKED_BYTES else range(1):
+                    data.seek(part * (size - MARKED_BYTES) // (MARKED_PARTS - 1))
+                    checksum.update(data.read(size if size <= CHECKED_BYTES else MARKED_BYTES))
     except (OSError, ValueError):
         return None
-    return found.hexdigest()
+    return checksum.hexdigest()
 
 
 class Source:
@@ -143,8 +143,8 @@ class Source:
     def _problem(
         self, message: str, *, line: int | None = None, field: str | None = None
     ) -> DataError:
-        place = f"{self._where}, {self._line} {line}," if line is not None else self._where
-        return _problem(self._node, field or self._field, f"{place} {message}")
+        where = f"{self._where}, {self._line} {line}," if line is not None else self._where
+        return _problem(self._node, field or self._field, f"{where} {message}")
 
 
 def _problem(node: str, field: str, message: str) -> DataError:
@@ -252,8 +252,8 @@ def unfolded(row: Mapping[str, Any], column: str, *, node: str) -> list[dict[str
     """`unfold`: the columns of each child of a row, one for each entry of a list column."""
     entries = row.get(column)
     if not isinstance(entries, list):
-        found = "has no such column" if column not in row else f"found {repr(entries)[:80]}"
-        raise _problem(node, "unfold", f"column `{column}` must be a list in every row; {found}")
+        problem = "has no such column" if column not in row else f"found {repr(entries)[:80]}"
+        raise _problem(node, "unfold", f"column `{column}` must be a list in every row; {problem}")
     return [{column: entry} for entry in entries]
 
 
@@ -296,12 +296,12 @@ class DataCursor:
     def take(self, count: int | None = None) -> list[Draw]:
         """The next rows; None takes as many as the source has."""
         wanted = self.rows if count is None else count
-        draws = [self._at(place) for place in range(self.drawn, self.drawn + wanted)]
+        draws = [self._at(number) for number in range(self.drawn, self.drawn + wanted)]
         self.drawn += wanted
         return draws
 
-    def _at(self, place: int) -> Draw:
-        epoch, position = divmod(place, self.rows)
+    def _at(self, number: int) -> Draw:
+        epoch, position = divmod(number, self.rows)
         if not self.shuffle:
             return Draw(index=position, epoch=epoch)
         key = stable_hash(f"order {self.seed} {epoch}")

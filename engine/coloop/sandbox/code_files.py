@@ -59,16 +59,16 @@ def read_code(path: Path) -> CodeFile:
             if part in seen:
                 continue
             seen.add(part)
-            for found, text in _read(folder, part):
-                modules[found] = text
+            for module, text in _read(folder, part):
+                modules[module] = text
                 size += len(text)
                 if len(modules) > MOST_FILES or size > MOST_BYTES:
                     raise ValueError(
                         f"it imports more than {MOST_FILES} files or {MOST_BYTES // 2**20} MiB "
                         "from its folder: install them as a package"
                     )
-                inner = part if found.endswith(".__init__") else part.rpartition(".")[0]
-                left += [(one, inner) for one in imports_of(text)]
+                inner = part if module.endswith(".__init__") else part.rpartition(".")[0]
+                left += [(imported, inner) for imported in imports_of(text)]
     return CodeFile(source, modules)
 
 
@@ -101,23 +101,23 @@ def needed_by(source: str, package: str = "") -> list[Import]:
     Args:
         package: in which the source lies.
     """
-    found: list[Import] = []
+    needed: list[Import] = []
     left: list[ast.AST] = [tree] if (tree := tree_of(source)) is not None else []
     while left:
         node = left.pop(0)
         match node:
             case ast.Import(names=names):
-                found += [Import(alias.name, node.lineno) for alias in names]
+                needed += [Import(alias.name, node.lineno) for alias in names]
             case ast.ImportFrom(module=module, level=level):
                 name = _absolute("." * level + (module or ""), package)
-                found += [Import(name, node.lineno)] if name else []
+                needed += [Import(name, node.lineno)] if name else []
             case ast.Try(handlers=[_, *_]):
                 left += [*node.handlers, *node.orelse, *node.finalbody]
             case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING")):
                 left += node.orelse
             case _:
                 left += ast.iter_child_nodes(node)
-    return found
+    return needed
 
 
 def _why_not_decoded(data: bytes, error: SyntaxError | UnicodeDecodeError) -> str:
@@ -150,10 +150,10 @@ def _outermost_first(name: str) -> list[str]:
 
 def _read(folder: Path, name: str) -> Iterator[tuple[str, str]]:
     """The module of this name, if it lies in the folder."""
-    place = folder.joinpath(*name.split("."))
-    for path, found in (
-        (place / "__init__.py", f"{name}.__init__"),
-        (place.with_suffix(".py"), name),
+    beside = folder.joinpath(*name.split("."))
+    for path, module in (
+        (beside / "__init__.py", f"{name}.__init__"),
+        (beside.with_suffix(".py"), name),
     ):
         try:
             is_there = path.resolve().is_relative_to(folder) and os.path.isfile(path)
@@ -161,5 +161,5 @@ def _read(folder: Path, name: str) -> Iterator[tuple[str, str]]:
             continue
         if is_there:
             with suppress(OSError):
-                yield found, text_of(path, file_of(found))
+                yield module, text_of(path, file_of(module))
                 return

@@ -90,7 +90,7 @@ class Pipes:
         if length > LARGEST_REPLY:
             raise TooLong
         payload = self._read(length)
-        if sum(weight * payload.count(one) for one, weight in WEIGHTS.items()) > HEAVIEST_REPLY:
+        if sum(weight * payload.count(sign) for sign, weight in WEIGHTS.items()) > HEAVIEST_REPLY:
             raise TooLong
         try:
             reply = json.loads(payload.decode("ascii"), parse_constant=_no_constant)
@@ -107,14 +107,14 @@ class Pipes:
         return bool(poll.poll(0))
 
     def _read(self, count: int) -> bytearray:
-        found = bytearray()
-        while len(found) < count:
+        data = bytearray()
+        while len(data) < count:
             self._wait(self.from_child, select.POLLIN)
-            part = os.read(self.from_child, min(count - len(found), CHUNK))
+            part = os.read(self.from_child, min(count - len(data), CHUNK))
             if not part:
                 raise Ended
-            found += part
-        return found
+            data += part
+        return data
 
     def _wait(self, descriptor: int, event: int) -> None:
         """Until a pipe is ready; `Late` when no time is left, `Ticked` where the tick raises."""

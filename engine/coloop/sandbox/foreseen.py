@@ -6,6 +6,7 @@ Only calls whose names lead to an import are found; what a library does inside i
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 from coloop.sandbox.inside.closed import NETWORK, PROCESSES, PROGRAMS
@@ -54,13 +55,13 @@ def closed_calls(source: str) -> Iterator[ClosedCall]:
     if tree is None:
         return
     bound = _imported(tree)
-    found: dict[str, int] = {}
+    lines: dict[str, int] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = _dotted(node.func, bound)
             if name in NEEDS:
-                found[name] = min(found.get(name, node.lineno), node.lineno)
-    for name, line in sorted(found.items(), key=lambda one: one[1]):
+                lines[name] = min(lines.get(name, node.lineno), node.lineno)
+    for name, line in sorted(lines.items(), key=itemgetter(1)):
         yield ClosedCall(name, line, NEEDS[name])
 
 
@@ -74,7 +75,7 @@ def _imported(tree: ast.Module) -> dict[str, str]:
                     first = alias.name.partition(".")[0]
                     bound[alias.asname or first] = alias.name if alias.asname else first
             case ast.ImportFrom(module=str(module), level=0, names=names):
-                bound |= {one.asname or one.name: f"{module}.{one.name}" for one in names}
+                bound |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in names}
     return bound
 
 

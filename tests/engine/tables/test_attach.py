@@ -124,8 +124,11 @@ def test_a_score_of_a_pair_reaches_its_rejected_side_as_the_opposite() -> None:
         aggregate="mean",
     )
 
-    assert [plain.of(chosen), plain.of(rejected)] == [0.8, -0.8]
-    assert [ranged.of(chosen), ranged.of(rejected)] == [0.8, pytest.approx(0.2)]
+    assert [plain.get(chosen.id, ABSENT), plain.get(rejected.id, ABSENT)] == [0.8, -0.8]
+    assert [ranged.get(chosen.id, ABSENT), ranged.get(rejected.id, ABSENT)] == [
+        0.8,
+        pytest.approx(0.2),
+    ]
 
 
 def test_scores_at_positions_stay_with_the_text_they_index() -> None:

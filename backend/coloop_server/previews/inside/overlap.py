@@ -45,10 +45,10 @@ def overlap_of(job: Job, spec: LoopSpec) -> Overlap:
 
 def _default(train: Source, test: Source, asked: AskOverlap) -> str:
     both = [name for name in train.columns if name in test.columns]
-    found = next((name for name in DEFAULTS if name in both), next(iter(both), None))
-    if found is None:
+    column = next((name for name in DEFAULTS if name in both), next(iter(both), None))
+    if column is None:
         raise NotHere(f"`{asked.train}` and `{asked.test}` have no column in common")
-    return found
+    return column
 
 
 def _texts(source: Source, columns: Sequence[str]) -> list[str]:
@@ -61,10 +61,10 @@ def compared(
 ) -> Overlap:
     plain, asked = [*map(normal, train)], [*map(normal, test)]
     places: dict[str, int] = {}
-    for place, text in enumerate(plain):
-        places.setdefault(text, place)
-    equal = [(places[text], place, 1.0) for place, text in enumerate(asked) if text in places]
-    rest = {place: text for place, text in enumerate(asked) if text not in places}
+    for row, text in enumerate(plain):
+        places.setdefault(text, row)
+    equal = [(places[text], row, 1.0) for row, text in enumerate(asked) if text in places]
+    rest = {row: text for row, text in enumerate(asked) if text not in places}
     near = nearly_equal(plain, rest)
     shown = [*equal, *near][:MOST_PAIRS]
     return Overlap(
@@ -104,30 +104,28 @@ def nearly_equal(train: Sequence[str], test: Mapping[int, str]) -> list[tuple[in
     """(place in train, place in test, share of shingles that are the same), the closest row of
     each."""
     of_test = {
-        place: found
-        for place, text in test.items()
-        if len(found := shingles(text)) >= LEAST_SHINGLES
+        row: runs for row, text in test.items() if len(runs := shingles(text)) >= LEAST_SHINGLES
     }
-    wanted = frozenset(run for found in of_test.values() for run in found)
+    wanted = frozenset(run for runs in of_test.values() for run in runs)
     holders: dict[Any, list[int]] = defaultdict(list)
     sizes: dict[int, int] = {}
-    for place, text in enumerate(train):
-        found = shingles(text)
-        sizes[place] = len(found)
-        for run in found & wanted:
-            holders[run].append(place)
+    for row, text in enumerate(train):
+        runs = shingles(text)
+        sizes[row] = len(runs)
+        for run in runs & wanted:
+            holders[run].append(row)
     near = []
-    for place, found in of_test.items():
+    for row, runs in of_test.items():
         shared = Counter(
-            other for run in found if len(holders[run]) <= COMMON for other in holders[run]
+            other for run in runs if len(holders[run]) <= COMMON for other in holders[run]
         )
         best = max(
             (
-                (count / (len(found) + sizes[other] - count), other)
+                (count / (len(runs) + sizes[other] - count), other)
                 for other, count in shared.items()
             ),
             default=(0.0, -1),
         )
         if best[0] >= NEAR:
-            near.append((best[1], place, best[0]))
+            near.append((best[1], row, best[0]))
     return near

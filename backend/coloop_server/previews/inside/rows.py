@@ -80,13 +80,13 @@ def _type(value: Any) -> str:
 
 def uses_of(spec: LoopSpec, dataset: str) -> dict[str, list[ColumnUse]]:
     """By column, who reads it of the rows that come from a dataset."""
-    found: dict[str, list[ColumnUse]] = {}
+    uses: dict[str, list[ColumnUse]] = {}
     for node in _below(spec, dataset):
         for column, reads in _read_by(spec, node, spec.nodes[node]):
             use = ColumnUse(node=node, reads=reads)
-            if use not in found.setdefault(column, []):
-                found[column].append(use)
-    return found
+            if use not in uses.setdefault(column, []):
+                uses[column].append(use)
+    return uses
 
 
 def _below(spec: LoopSpec, dataset: str) -> list[str]:

@@ -69,7 +69,7 @@ def scores_of(job: Job, spec: LoopSpec) -> Scores:
     scored = {edge.key: _scored(edge, walk, asked.learner, given) for edge in edges}
     totals = _totals(asked.learner, spec, walk, edges, scored, given.rows)
     credit = credit_of(asked.learner, walk.context)
-    places = {row.id: place for place, row in enumerate(given.rows)}
+    places = {row.id: index for index, row in enumerate(given.rows)}
     return Scores(
         rows=[_shown(row) for row in given.rows],
         sources=[_source(edge, walk, scored[edge.key], places) for edge in edges],
@@ -129,8 +129,8 @@ def _pasted(rows: Sequence[Mapping[str, Any]], learner: str, walk: Walk) -> Give
     parents: dict[Any, Row] = {}
     counts: dict[Any, int] = {}
     written: list[Row] = []
-    for place, row in enumerate(rows):
-        group = row.get("group", f"#{place}")
+    for index, row in enumerate(rows):
+        group = row.get("group", f"#{index}")
         key = group if isinstance(group, str | int) else str(group)
         columns = {name: value for name, value in row.items() if name not in ("group", "scores")}
         above = {name: value for name, value in columns.items() if name != "completion"}
@@ -182,11 +182,11 @@ def _recorded(job: Job, learner: str, walk: Walk) -> Given:
     for row in own:
         group = str(row.get("group") or row.get("id"))
         if group not in parents:
-            found = earlier.of(str(row.get("id"))) if earlier is not None else None
-            bare += found is None
-            said = {name: row[name] for name in ("prompt", "target") if row.get(name) is not None}
-            said |= {"answer": said["target"]} if "target" in said else {}
-            parents[group] = found or root_row("recorded", str(len(parents)), said)
+            source_row = earlier.of(str(row.get("id"))) if earlier is not None else None
+            bare += source_row is None
+            texts = {name: row[name] for name in ("prompt", "target") if row.get(name) is not None}
+            texts |= {"answer": texts["target"]} if "target" in texts else {}
+            parents[group] = source_row or root_row("recorded", str(len(parents)), texts)
         columns = {"completion": row.get("completion") or ""}
         columns |= {name: row[name] for name in ("finished", "length") if row.get(name) is not None}
         k = counts.get(group, 0)
@@ -246,15 +246,15 @@ def _scored(edge: Edge, walk: Walk, learner: str, given: Given) -> EdgeScores | 
     node = edge.source.node
     table = walk.tables.tables.get((node, edge.source.port))
     if table is not None:
-        current = next(one for one in walk.spec.edges if one.key == edge.key)
+        current = next(other for other in walk.spec.edges if other.key == edge.key)
         return score_rows(learner, walk.context, given.rows, {current: table}).edges[0]
-    said = walk.said.get(node)
-    is_recorded = any(node in one for one in given.recorded)
-    if not is_recorded or (said is not None and not said.is_left_out):
+    preview = walk.said.get(node)
+    is_recorded = any(node in recorded for recorded in given.recorded)
+    if not is_recorded or (preview is not None and not preview.is_left_out):
         return None
     walk.said[node] = StagePreview()
     walk.recorded.append(node)
-    scores = [_number(one.get(node)) for one in given.recorded]
+    scores = [_number(recorded.get(node)) for recorded in given.recorded]
     return EdgeScores(name=edge.id or node, weight=edge.weight, scores=scores)
 
 
@@ -272,20 +272,20 @@ def _totals(
 ) -> list[float | None]:
     """What each row is paid, by the weights of the loop."""
     parts = [
-        replace(said, weight=edge.weight)
+        replace(of_edge, weight=edge.weight)
         for edge in edges
-        if (said := scored[edge.key]) is not None and edge.weight != 0
+        if (of_edge := scored[edge.key]) is not None and edge.weight != 0
     ]
     settings = _settings(spec, learner)
     if not parts or settings is None:
         return [None] * len(rows)
-    one = mask_of([True])
+    single = mask_of([True])
     masks = [
-        row.tokens.loss_mask if row.tokens is not None and len(row.tokens.loss_mask) else one
+        row.tokens.loss_mask if row.tokens is not None and len(row.tokens.loss_mask) else single
         for row in rows
     ]
-    found = reward_of_rows(parts, masks, settings, credit_of(learner, walk.context))
-    return [as_json(one) for one in found]
+    rewards = reward_of_rows(parts, masks, settings, credit_of(learner, walk.context))
+    return [as_json(reward) for reward in rewards]
 
 
 def _settings(spec: LoopSpec, learner: str) -> ResolvedRewards | None:
@@ -294,38 +294,38 @@ def _settings(spec: LoopSpec, learner: str) -> ResolvedRewards | None:
         return None
     rollout = rollout_of(spec, learner)
     longest = rollout.max_new_tokens if rollout is not None else None
-    found = resolve_algorithm(entries[0], max_new_tokens=longest)
-    return found if isinstance(found, ResolvedRewards) else None
+    resolved = resolve_algorithm(entries[0], max_new_tokens=longest)
+    return resolved if isinstance(resolved, ResolvedRewards) else None
 
 
 def _source(
     edge: Edge, walk: Walk, scored: EdgeScores | None, places: Mapping[str, int]
 ) -> SourceScores:
     node = edge.source.node
-    said = walk.said.get(node, StagePreview(error=f"`{node}` is not part of what a run asks"))
+    preview = walk.said.get(node, StagePreview(error=f"`{node}` is not part of what a run asks"))
     scores = [None] * len(places) if scored is None else list(scored.scores)
-    every = len(said.failures) == len(places) > 0
-    first = said.failures[0] if said.failures else None
-    error = said.error or (first.message if every and first is not None else None)
-    trace = said.traceback or (first.traceback if every and first is not None else None)
+    every = len(preview.failures) == len(places) > 0
+    first = preview.failures[0] if preview.failures else None
+    error = preview.error or (first.message if every and first is not None else None)
+    trace = preview.traceback or (first.traceback if every and first is not None else None)
     return SourceScores(
         edge=edge.key,
         node=node,
         weight=edge.weight,
-        scores=[as_json(one) for one in scores],
-        failures=[_problem(one, said, places) for one in said.failures],
+        scores=[as_json(score) for score in scores],
+        failures=[_problem(failure, preview, places) for failure in preview.failures],
         error=error,
         line=_line(trace, error),
-        printed=said.printed,
-        seconds=said.seconds,
+        printed=preview.printed,
+        seconds=preview.seconds,
     )
 
 
-def _problem(failure: RowFailure, said: StagePreview, places: Mapping[str, int]) -> RowProblem:
+def _problem(failure: RowFailure, preview: StagePreview, places: Mapping[str, int]) -> RowProblem:
     """A failure at the place of its row among all; a source may have seen fewer."""
     row = failure.row
-    if said.outcome is not None and "scores" in said.outcome.outputs:
-        seen = said.outcome.outputs["scores"].rows
+    if preview.outcome is not None and "scores" in preview.outcome.outputs:
+        seen = preview.outcome.outputs["scores"].rows
         if row < len(seen):
             row = places.get(seen[row].id, row)
     return RowProblem(
@@ -335,11 +335,11 @@ def _problem(failure: RowFailure, said: StagePreview, places: Mapping[str, int])
 
 def _line(trace: str | None, message: str | None) -> int | None:
     """The line of the user's code that failed: the innermost of its own."""
-    found = LINE.findall(trace or "")
-    if found:
-        return int(found[-1])
-    said = NO_CODE_LINE.search(message or "") if trace is not None or message else None
-    return int(said[1]) if said is not None and "Error" in (message or "") else None
+    lines = LINE.findall(trace or "")
+    if lines:
+        return int(lines[-1])
+    line = NO_CODE_LINE.search(message or "") if trace is not None or message else None
+    return int(line[1]) if line is not None and "Error" in (message or "") else None
 
 
 def _shown(row: Row) -> ScoredRow:

@@ -17,8 +17,8 @@ def dataset_of(spec: LoopSpec, node: str) -> DatasetNode:
     section = spec.nodes.get(node)
     if isinstance(section, DatasetNode):
         return section
-    found = "there is no such node" if section is None else f"it is of kind {section.kind}"
-    raise NotHere(f"`{node}` is no dataset of the loop: {found}")
+    problem = "there is no such node" if section is None else f"it is of kind {section.kind}"
+    raise NotHere(f"`{node}` is no dataset of the loop: {problem}")
 
 
 def opened(spec: LoopSpec, node: str, root: Path) -> Source:
@@ -30,10 +30,10 @@ def rows_of(
 ) -> list[Row]:
     """So many rows of a dataset from a place on, in the order of the source."""
     section = dataset_of(spec, node)
-    found = source if source is not None else opened(spec, node, root)
+    dataset = source if source is not None else opened(spec, node, root)
     rows = [
-        root_row(node, f"0.{index}", found.row(index))
-        for index in range(offset, min(offset + count, len(found)))
+        root_row(node, f"0.{index}", dataset.row(index))
+        for index in range(offset, min(offset + count, len(dataset)))
     ]
     if section.unfold is None:
         return rows
@@ -57,10 +57,10 @@ class EarlierRows:
 
     def of(self, row_id: str) -> Row | None:
         """The row of a dataset from which a sample descends; None where its id does not say."""
-        found = self._place.search(row_id) if self._place is not None else None
-        if found is None:
+        match = self._place.search(row_id) if self._place is not None else None
+        if match is None:
             return None
-        node, epoch, index = found[1], found[2], int(found[3])
+        node, epoch, index = match[1], match[2], int(match[3])
         source = self._source(node)
         if source is None or index >= len(source):
             return None
@@ -85,8 +85,8 @@ def _parts(value: Any) -> Iterator[str]:
         case str():
             yield value
         case list():
-            for one in value:
-                content = one.get("content") if isinstance(one, Mapping) else one
+            for part in value:
+                content = part.get("content") if isinstance(part, Mapping) else part
                 yield from _parts(content)
         case None:
             return

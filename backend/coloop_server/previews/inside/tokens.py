@@ -53,14 +53,14 @@ def tokens_of(job: Job, spec: LoopSpec) -> TokenizedRows:
     encoding = _Encoding(spec, root, reader)
     first, last = asked.offset, asked.offset + asked.count
     shown = rows_of(spec, asked.node, root, offset=first, count=last - first, source=source)
-    texts = [one for row in encoding.rows(asked.node, shown) for one in encoding.texts(row)]
+    texts = [each for row in encoding.rows(asked.node, shown) for each in encoding.texts(row)]
     measured = rows_of(spec, asked.node, root, offset=0, count=asked.measure, source=source)
     counts = [encoding.length(row) for row in encoding.rows(asked.node, measured)]
     return TokenizedRows(
-        readers=[one.name for one in readers],
+        readers=[each.name for each in readers],
         reader=reader.name,
         texts=texts,
-        lengths=_lengths([one for one in counts if one is not None], spec, reader, encoding),
+        lengths=_lengths([each for each in counts if each is not None], spec, reader, encoding),
         vocabulary=len(encoding.tokenizer),
     )
 
@@ -68,14 +68,14 @@ def tokens_of(job: Job, spec: LoopSpec) -> TokenizedRows:
 def readers_of(spec: LoopSpec, dataset: str) -> Iterator[Reader]:
     """Models that read the rows of a dataset, directly or through nodes without a model."""
     seen, waiting = {dataset}, [dataset]
-    found: set[str] = set()
+    names: set[str] = set()
     while waiting:
         for edge in spec.graph.edges_out_of(waiting.pop(0)):
             node, port = edge.target.node, edge.target.port
             if model_of(spec.nodes[node]) is not None:
                 reader = Reader(node=node, port=port, source=(edge.source.node, edge.source.port))
-                if port in READERS and reader.name not in found:
-                    found.add(reader.name)
+                if port in READERS and reader.name not in names:
+                    names.add(reader.name)
                     yield reader
             elif node not in seen:
                 seen.add(node)
@@ -88,11 +88,11 @@ def _chosen(asked: AskTokens, readers: Sequence[Reader]) -> Reader:
             f"no model reads the rows of `{asked.node}` as they are: connect it to what writes or "
             "learns from them"
         )
-    found = next((one for one in readers if one.name == asked.reader), None)
-    if asked.reader is not None and found is None:
-        there = ", ".join(one.name for one in readers)
+    chosen = next((reader for reader in readers if reader.name == asked.reader), None)
+    if asked.reader is not None and chosen is None:
+        there = ", ".join(reader.name for reader in readers)
         raise NotHere(f"`{asked.reader}` does not read `{asked.node}`; these do: {there}")
-    return found or readers[0]
+    return chosen or readers[0]
 
 
 class _Encoding:
@@ -122,14 +122,14 @@ class _Encoding:
         walk.run(between)
         table = walk.tables.tables.get((node, port))
         if table is None:
-            said = walk.said.get(node)
-            told = said.error if said is not None and said.error else "its rows exist only in a run"
-            raise NotHere(f"`{node}` lies between: {told}")
+            preview = walk.said.get(node)
+            error = preview.error if preview is not None else None
+            raise NotHere(f"`{node}` lies between: {error or 'its rows exist only in a run'}")
         return table.rows
 
     def texts(self, row: Row) -> list[TokenText]:
         try:
-            return [self._shown(row.id, side, one) for side, one in self._sides(row)]
+            return [self._shown(row.id, side, sequence) for side, sequence in self._sides(row)]
         except ColoopError as error:
             nothing = TokenText(
                 row=row.id, side="whole", tokens=[], count=0, learned=0, problem=str(error)
@@ -139,7 +139,7 @@ class _Encoding:
     def length(self, row: Row) -> int | None:
         """Tokens of the row, of a pair of its longer side; None where it cannot be written."""
         try:
-            return max(len(one.token_ids) for _, one in self._sides(row))
+            return max(len(sequence.token_ids) for _, sequence in self._sides(row))
         except ColoopError:
             return None
 
@@ -163,7 +163,7 @@ class _Encoding:
         return TokenText(
             row=row,
             side=side,
-            tokens=[Token(id=one, text=self._piece(one), is_learned=on) for one, on in shown],
+            tokens=[Token(id=token, text=self._piece(token), is_learned=on) for token, on in shown],
             count=len(ids),
             learned=sum(mask),
             problem=None,
@@ -171,8 +171,8 @@ class _Encoding:
 
     def _piece(self, token: int) -> str:
         """What a token says; of a mark, which says nothing, its name."""
-        said = decode(self.tokenizer, [token])
-        return said or str(self.tokenizer.convert_ids_to_tokens(token))
+        text = decode(self.tokenizer, [token])
+        return text or str(self.tokenizer.convert_ids_to_tokens(token))
 
 
 def _lengths(

@@ -132,11 +132,11 @@ class Walk:
     @cached_property
     def stages(self) -> Mapping[str, Stage]:
         """Every stage of the loop by its name, in the order in which they run."""
-        found: dict[str, Stage] = {}
+        stages: dict[str, Stage] = {}
         for phase in Steps(self.spec).phases:
             for stage in phase.step.stages:
-                found.setdefault(stage.name, stage)
-        return found
+                stages.setdefault(stage.name, stage)
+        return stages
 
     def give(self, node: str, port: str, table: Table) -> None:
         self.tables.tables[node, port] = table
@@ -217,15 +217,15 @@ class Walk:
         """Nodes whose rows or scores come into a port, however far away, up to those whose tables
         are given."""
         given = {name for name, _ in self.tables.tables}
-        found: set[str] = set()
+        names: set[str] = set()
         waiting = [edge.source.node for edge in self.spec.graph.edges_into(node, port)]
         while waiting:
             name = waiting.pop()
-            if name in found or name in given or name == node:
+            if name in names or name in given or name == node:
                 continue
-            found.add(name)
+            names.add(name)
             waiting += [edge.source.node for edge in self.spec.graph.edges_into(name)]
-        return found
+        return names
 
 
 def _heard(done: int = 0, total: int = 0) -> None:
@@ -245,7 +245,7 @@ def as_json(value: Any) -> Any:
         case str() | bool() | int() | float() | None:
             return value
         case Mapping():
-            return {str(name): as_json(one) for name, one in value.items()}
+            return {str(name): as_json(item) for name, item in value.items()}
         case list() | tuple():
-            return [as_json(one) for one in value]
+            return [as_json(item) for item in value]
     return str(value)

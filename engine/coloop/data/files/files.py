@@ -164,25 +164,25 @@ class JsonArray(_Records):
             problem = RowProblem(f"is not JSON: {what}: {_shown(text[at:])}", line=line)
             self.add_problem(start, problem)
 
-    def _index(self, text: str, place: int) -> None:
-        if text[place : place + 1] != "[":
-            value, _ = DECODER.raw_decode(text, place)
+    def _index(self, text: str, start: int) -> None:
+        if text[start : start + 1] != "[":
+            value, _ = DECODER.raw_decode(text, start)
             raise RowProblem(
                 f"holds {_whole_kind(value)}, expected a list of objects: `[{{...}}, {{...}}]`"
             )
-        place = SPACE.match(text, place + 1).end()
+        start = SPACE.match(text, start + 1).end()
         line, counted = 1, 0
-        while text[place : place + 1] != "]" or len(self):
-            _, end = DECODER.raw_decode(text, place)
-            line, counted = line + text.count("\n", counted, place), place
-            self.add(place, end, line)
-            place = SPACE.match(text, end).end()
-            if text[place : place + 1] == "]":
+        while text[start : start + 1] != "]" or len(self):
+            _, end = DECODER.raw_decode(text, start)
+            line, counted = line + text.count("\n", counted, start), start
+            self.add(start, end, line)
+            start = SPACE.match(text, end).end()
+            if text[start : start + 1] == "]":
                 break
-            if text[place : place + 1] != ",":
-                raise json.JSONDecodeError("a comma or `]` is expected", text, place)
-            place = SPACE.match(text, place + 1).end()
-        rest = SPACE.match(text, place + 1).end()
+            if text[start : start + 1] != ",":
+                raise json.JSONDecodeError("a comma or `]` is expected", text, start)
+            start = SPACE.match(text, start + 1).end()
+        rest = SPACE.match(text, start + 1).end()
         if rest < len(text):
             raise json.JSONDecodeError("there is text after the list", text, rest)
 
@@ -260,10 +260,10 @@ class _CountedLines:
 
     def __iter__(self) -> Iterator[str]:
         for start, end in _lines_of(self._data):
-            for one in self._data[max(start, self.end) : end].splitlines(keepends=True):
-                self.end += len(one)
+            for line in self._data[max(start, self.end) : end].splitlines(keepends=True):
+                self.end += len(line)
                 self.count += 1
-                yield one.decode("latin-1")
+                yield line.decode("latin-1")
 
 
 class Parquet:

@@ -36,19 +36,19 @@ class Marks:
         Raises:
             OSError: one of them cannot be read.
         """
-        found: dict[Path, Mark] = {}
+        marks: dict[Path, Mark] = {}
         known: dict[tuple[int, ...], Mark] = {}
         for path in files:
             stat = path.stat()
-            place = stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
-            mark = self._known.get(place) or known.get(place)
+            identity = stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+            mark = self._known.get(identity) or known.get(identity)
             if mark is None:
                 with path.open("rb") as file:
                     sha256 = hashlib.file_digest(file, "sha256").hexdigest()
                 mark = Mark(size=stat.st_size, sha256=sha256, by=self._by)
-            found[path] = known[place] = mark
+            marks[path] = known[identity] = mark
         self._known = known
-        return found
+        return marks
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -81,10 +81,10 @@ def settle(folder: Path) -> None:
     Raises:
         OSError: something of it is not.
     """
-    for place, _, names in os.walk(folder, topdown=False):
+    for parent, _, names in os.walk(folder, topdown=False):
         for name in names:
-            settle_one(Path(place, name))
-        settle_one(Path(place))
+            settle_one(Path(parent, name))
+        settle_one(Path(parent))
 
 
 def settle_one(path: Path) -> None:

@@ -126,7 +126,7 @@ def half_character(value: Any) -> str | None:
         inner = chain(value, value.values())
     elif isinstance(value, list | tuple):
         inner = value
-    return next((half for one in inner if (half := half_character(one)) is not None), None)
+    return next((half for item in inner if (half := half_character(item)) is not None), None)
 
 
 def _as_number(value: Any) -> Any:

@@ -6,6 +6,7 @@ To add one: its options in `coloop.spec.builtins`, a function over rows, and a l
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final, Literal
 
 from coloop.data.rewards import combine, programs, shapes, texts
@@ -90,46 +91,44 @@ def score_builtin(
         judge: who answers its questions; None: one for this call alone.
         tick: called a few times a second while a judge is at work; it may raise.
     """
-    said, failures = _said(source, rows, node, on_error)
-    asked = {place: one for place, one in enumerate(said) if isinstance(one, Question)}
-    scores: list[Score] = [None if isinstance(one, Question) else one for one in said]
-    for place, verdict in _judged(source, asked, node, judge, tick).items():
-        scores[place] = verdict.score
-        told = verdict.problem or verdict.note
-        if told is None:
-            continue
-        message = f"{node}, row {place}: {told}"
+    answers, failures = _answers(source, rows, node, on_error)
+    asked = {row: answer for row, answer in enumerate(answers) if isinstance(answer, Question)}
+    scores: list[Score] = [None if isinstance(answer, Question) else answer for answer in answers]
+    for row, verdict in _judged(source, asked, node, judge, tick).items():
+        scores[row] = verdict.score
         if verdict.problem is not None:
-            message = f"{node}, row {place}: {asked[place].place}{verdict.problem}"
+            message = f"{node}, row {row}: {asked[row].place}{verdict.problem}"
             if on_error == "stop":
                 raise DataError(message, node, "source")
-            scores[place] = score_instead(on_error)
-        failures.append(RowFailure(row=place, message=message))
-    return ScoredRows(scores=scores, failures=tuple(sorted(failures, key=lambda one: one.row)))
+            scores[row] = score_instead(on_error)
+            failures.append(RowFailure(row=row, message=message))
+        elif verdict.note is not None:
+            failures.append(RowFailure(row=row, message=f"{node}, row {row}: {verdict.note}"))
+    return ScoredRows(scores=scores, failures=tuple(sorted(failures, key=attrgetter("row"))))
 
 
-def _said(
+def _answers(
     source: Builtin, rows: Sequence[ScoringRow], node: str, on_error: OnError
 ) -> tuple[list[Score | Question], list[RowFailure]]:
-    """What the reward says at once; where a row fails, row by row: so that it is named."""
+    """Scores and questions of a reward; where a row fails, row by row: so that it is named."""
     reward = _reward(source)
     try:
         return [*reward.score(rows, source)], []
     except DataError as error:
         if reward.needs == "scores":
             raise DataError(f"{node}: {error}", node, "source") from None
-    said: list[Score | Question] = []
+    answers: list[Score | Question] = []
     failures = []
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         try:
-            said += reward.score([row], source)
+            answers += reward.score([row], source)
         except DataError as error:
-            message = f"{node}, row {place}: {error}"
+            message = f"{node}, row {index}: {error}"
             if on_error == "stop":
                 raise DataError(message, node, "source") from None
-            failures.append(RowFailure(row=place, message=message))
-            said.append(score_instead(on_error))
-    return said, failures
+            failures.append(RowFailure(row=index, message=message))
+            answers.append(score_instead(on_error))
+    return answers, failures
 
 
 def _judged(

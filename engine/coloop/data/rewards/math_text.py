@@ -149,46 +149,46 @@ MATHEMATICAL: Final = re.compile(r"\d|\\|\b[a-zA-Z]\b|[-+*/^=<>]|π|∞|√")
 """What an answer has that may be mathematics; one without is a text."""
 
 
-def are_equal(said: str, gold: str, *, tolerance: float) -> bool | None:
+def are_equal(answer: str, gold: str, *, tolerance: float) -> bool | None:
     """Whether two final answers are equal as texts or as numbers; None: neither settles it.
 
     Whole numbers and fractions are equal or not; the tolerance is for a right answer that is a
     decimal.
     """
-    if max(len(said), len(gold)) > LONGEST_ANSWER:
-        return said.strip() == gold.strip()
-    plain = [GROUPED.sub("", _as_plain(text)) for text in (said, gold)]
+    if max(len(answer), len(gold)) > LONGEST_ANSWER:
+        return answer.strip() == gold.strip()
+    plain = [GROUPED.sub("", _as_plain(text)) for text in (answer, gold)]
     if plain[0] == plain[1] != "":
         return True
-    if _says_more(said, gold):
+    if _says_more(answer, gold):
         return False
-    left, right = _number(said), _number(gold)
+    left, right = _number(answer), _number(gold)
     if left is not None and right is not None:
-        return left == right or abs(left - right) <= _most_apart(said, gold, right, tolerance)
-    if right is not None and _is_dropped(said):
+        return left == right or abs(left - right) <= _most_apart(answer, gold, right, tolerance)
+    if right is not None and _is_dropped(answer):
         return False
-    if not all(plain) or WORD.search(_without_commands(gold)) or not MATHEMATICAL.search(said):
+    if not all(plain) or WORD.search(_without_commands(gold)) or not MATHEMATICAL.search(answer):
         return False
     return None
 
 
-def _says_more(said: str, gold: str) -> bool:
+def _says_more(answer: str, gold: str) -> bool:
     """Whether what is said has a word or a base that changes it, and the right answer has not."""
-    before = LEADING.match(said)
-    changed = changes(_without_commands(said[before.end() :] if before else said))
+    before = LEADING.match(answer)
+    changed = changes(_without_commands(answer[before.end() :] if before else answer))
     if before is not None:
         changed |= changes(f"{_without_commands(before[0])} 0")
-    bases, wanted = (BASE.findall(text) for text in (said, gold))
+    bases, wanted = (BASE.findall(text) for text in (answer, gold))
     return bool(changed - words_of(_without_commands(gold))) or bool(bases and bases != wanted)
 
 
-def _is_dropped(said: str) -> bool:
+def _is_dropped(answer: str) -> bool:
     """Whether math-verify would read a number here by leaving out what changes it."""
-    plain = _as_plain(said)
-    return any(found.search(plain) for found in (RELATION, BESIDE, SAID_OF, SCALED, POWERED))
+    plain = _as_plain(answer)
+    return any(pattern.search(plain) for pattern in (RELATION, BESIDE, SAID_OF, SCALED, POWERED))
 
 
-def _most_apart(said: str, gold: str, right: Fraction, tolerance: float) -> Fraction:
+def _most_apart(answer: str, gold: str, right: Fraction, tolerance: float) -> Fraction:
     """What may lie between an answer and the right one, for how they are written.
 
     Beside a fraction or a root a decimal is as near as its digits say: `0.333333` is 1/3.
@@ -196,11 +196,11 @@ def _most_apart(said: str, gold: str, right: Fraction, tolerance: float) -> Frac
     is_near = Fraction(tolerance) * abs(right)
     if ROUNDED.search(gold):
         return is_near
-    if ROUNDED.search(said) and right.denominator != 1:
-        digits = max((len(found) for found in DECIMALS.findall(said)), default=0)
-        powers = sum(int(found) for found in re.findall(rf"\d{EXPONENT}", said))
+    if ROUNDED.search(answer) and right.denominator != 1:
+        digits = max((len(part) for part in DECIMALS.findall(answer)), default=0)
+        powers = sum(int(part) for part in re.findall(rf"\d{EXPONENT}", answer))
         return min(is_near, Fraction(10) ** (powers - digits))
-    is_irrational = IRRATIONAL.search(said) or IRRATIONAL.search(gold)
+    is_irrational = IRRATIONAL.search(answer) or IRRATIONAL.search(gold)
     return Fraction(ROOTS_DIFFER) * abs(right) if is_irrational else Fraction(0)
 
 
@@ -235,11 +235,11 @@ def last_boxed(text: str) -> str | None:
     r"""What stands in the last closed \boxed{...}, braces inside it included."""
     open_at: list[int] = []
     last: tuple[int, int] | None = None
-    for found in BRACES.finditer(text):
-        if found[0] != "}":
-            open_at.append(found.end() if found[0] != "{" else -1)
+    for brace in BRACES.finditer(text):
+        if brace[0] != "}":
+            open_at.append(brace.end() if brace[0] != "{" else -1)
         elif open_at and (start := open_at.pop()) >= 0 and (last is None or start > last[0]):
-            last = start, found.start()
+            last = start, brace.start()
     return None if last is None else text[slice(*last)]
 
 
@@ -283,10 +283,10 @@ def _as_plain(text: str) -> str:
     return IMPLIED.sub("*", plain).strip()
 
 
-def _as_sum(found: re.Match[str]) -> str:
-    over, under = found[2] or found[3] or found[6], found[4] or found[5] or found[7]
-    return f"({found[1]}+{over}/{under})"
+def _as_sum(match: re.Match[str]) -> str:
+    over, under = match[2] or match[3] or match[6], match[4] or match[5] or match[7]
+    return f"({match[1]}+{over}/{under})"
 
 
-def _as_division(found: re.Match[str]) -> str:
-    return f"(({found[1] or found[2]})/({found[3] or found[4]}))"
+def _as_division(match: re.Match[str]) -> str:
+    return f"(({match[1] or match[2]})/({match[3] or match[4]}))"

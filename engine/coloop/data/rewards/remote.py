@@ -60,18 +60,18 @@ class RemoteReward:
             tick: told how many rows are done; what it raises ends the call.
         """
         keys = [self._key(row) for row in rows]
-        first = {key: place for place, key in reversed([*enumerate(keys)])}
+        first = {key: index for index, key in reversed([*enumerate(keys)])}
         known = self._take(first)
-        asked = sorted(place for key, place in first.items() if key not in known)
+        asked = sorted(index for key, index in first.items() if key not in known)
         wanted = [
-            [(keys[place], ids[place], rows[place]) for place in asked[at : at + self._batch]]
+            [(keys[index], ids[index], rows[index]) for index in asked[at : at + self._batch]]
             for at in range(0, len(asked), self._batch)
         ]
         is_strict = on_error == "stop"
         failed = self._ask(wanted, known, until_failure=is_strict, tick=tick)
         if failed and is_strict:
             raise next(iter(failed.values()))
-        alone = [[one] for batch in wanted if len(batch) > 1 for one in batch if one[0] in failed]
+        alone = [[row] for batch in wanted if len(batch) > 1 for row in batch if row[0] in failed]
         if alone:
             failed |= self._ask(alone, known, until_failure=False, tick=tick)
         self._keep({key: known[key] for key in first if key in known})
@@ -106,9 +106,9 @@ class RemoteReward:
                 continue
             error = future.exception()
             if error is None:
-                known |= {one[0]: score for one, score in zip(batch, future.result(), strict=True)}
+                known |= {row[0]: score for row, score in zip(batch, future.result(), strict=True)}
             elif isinstance(error, ServiceFailed):
-                failed |= {one[0]: error for one in batch}
+                failed |= {row[0]: error for row in batch}
             else:
                 raise error
         return failed
@@ -123,10 +123,10 @@ class RemoteReward:
         node = self._endpoint.node
         failures = [
             RowFailure(
-                row=place,
-                message=f"{node}, row {place}: {str(failed[key]).removeprefix(f'{node}: ')}",
+                row=index,
+                message=f"{node}, row {index}: {str(failed[key]).removeprefix(f'{node}: ')}",
             )
-            for place, key in enumerate(keys)
+            for index, key in enumerate(keys)
             if key not in known
         ]
         return ScoredRows(
@@ -161,10 +161,10 @@ class RemoteReward:
 
     def _take(self, keys: Mapping[bytes, int]) -> dict[bytes, Scored]:
         with self._lock:
-            found = {key: self._kept[key] for key in keys if key in self._kept}
-            for key in found:
+            scores = {key: self._kept[key] for key in keys if key in self._kept}
+            for key in scores:
                 self._kept.move_to_end(key)
-        return found
+        return scores
 
     def _keep(self, scores: Mapping[bytes, Scored]) -> None:
         with self._lock:
@@ -179,16 +179,16 @@ def read_scores(answer: Any, *, count: int) -> list[Scored]:
         raise Nonsense(f"answered {_kind(answer)}, expected a list", HINT, shown(answer))
     if len(answer) != count:
         raise Nonsense(f"answered {len(answer)} scores for {count} rows", HINT)
-    return [_score(value, place) for place, value in enumerate(answer)]
+    return [_score(value, index) for index, value in enumerate(answer)]
 
 
-def _score(value: Any, place: int) -> Scored:
+def _score(value: Any, index: int) -> Scored:
     if isinstance(value, list):
-        return [None if one is None else _number(one, place) for one in value]
-    return None if value is None else _number(value, place)
+        return [None if step is None else _number(step, index) for step in value]
+    return None if value is None else _number(value, index)
 
 
-def _number(value: Any, place: int) -> float:
+def _number(value: Any, index: int) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             number = float(value)
@@ -197,8 +197,8 @@ def _number(value: Any, place: int) -> float:
         wrong = why_no_score(number)
         if wrong is None:
             return number
-        raise Nonsense(f"answered {number:g} at position {place}, and {wrong}", HINT)
-    raise Nonsense(f"answered {_kind(value)} as the score at position {place}", HINT, shown(value))
+        raise Nonsense(f"answered {number:g} at position {index}, and {wrong}", HINT)
+    raise Nonsense(f"answered {_kind(value)} as the score at position {index}", HINT, shown(value))
 
 
 def _kind(value: Any) -> str:

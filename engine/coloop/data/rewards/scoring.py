@@ -101,5 +101,5 @@ def mapped(score: Score, change: Callable[[float], float]) -> Score:
     if score is None:
         return None
     if isinstance(score, dict):
-        return {place: change(value) for place, value in score.items()}
+        return {position: change(value) for position, value in score.items()}
     return change(score)

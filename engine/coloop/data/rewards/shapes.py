@@ -41,8 +41,8 @@ def _is_boxed(text: str) -> float:
 def _has_tags(text: str) -> float:
     """Thought, then answer, nothing else; in part, the share of the four tags that stand once and
     in order."""
-    found = TAGS.fullmatch(text)
-    if found is not None and all(map(str.strip, found.groups())):
+    parts = TAGS.fullmatch(text)
+    if parts is not None and all(map(str.strip, parts.groups())):
         return 1.0
     places = [text.find(tag) for tag in TAG_NAMES if text.count(tag) == 1]
     return min(0.75, _longest_rise(places) / len(TAG_NAMES))
@@ -51,8 +51,8 @@ def _has_tags(text: str) -> float:
 def _longest_rise(places: Sequence[int]) -> int:
     """How many of the numbers are in order, at best."""
     longest: list[int] = []
-    for at, place in enumerate(places):
-        before = (longest[other] for other in range(at) if places[other] < place)
+    for at, value in enumerate(places):
+        before = (longest[other] for other in range(at) if places[other] < value)
         longest.append(1 + max(before, default=0))
     return max(longest, default=0)
 
@@ -64,16 +64,16 @@ def _has_verdicts(text: str) -> float:
         return 0.0
     in_order = 0
     for line in lines:
-        found = STEP.match(line)
-        in_order += found is not None and int(found[1]) == in_order + 1
+        step = STEP.match(line)
+        in_order += step is not None and int(step[1]) == in_order + 1
     is_closed = VERDICT.match(lines[-1]) is not None
     return (in_order + is_closed) / max(len(lines), 2) if in_order else 0.5 * is_closed
 
 
 def _has_question(text: str) -> float:
     """One question in tags; half where only one of the tags stands."""
-    found = QUESTION.findall(text)
-    if len(found) == 1 and found[0].strip() and all(text.count(tag) == 1 for tag in QUESTION_TAGS):
+    asked = QUESTION.findall(text)
+    if len(asked) == 1 and asked[0].strip() and all(text.count(tag) == 1 for tag in QUESTION_TAGS):
         return 1.0
     return 0.5 if ("<question>" in text) != ("</question>" in text) else 0.0
 
@@ -112,12 +112,12 @@ def regex(text: str, _: ScoringRow, given: options.Regex) -> Score:
     """The number that the last match says, brought from `scale` onto 0 to 1; no group: 1."""
     compiled = pattern(given.pattern)
     try:
-        said = compiled.last(text)
+        value = compiled.last(text)
     except PatternTimeout as late:
         raise DataError(f"regex: {late}") from None
-    if said is not None and compiled.groups == 0:
+    if value is not None and compiled.groups == 0:
         return 1.0
-    number = None if said is None else number_in(said, given.scale)
+    number = None if value is None else number_in(value, given.scale)
     return given.on_no_match if number is None else number
 
 

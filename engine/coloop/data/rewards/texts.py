@@ -106,8 +106,8 @@ def json_schema(text: str, row: ScoringRow, given: options.JsonSchema) -> Score 
         raise DataError(f"json_schema: a schema must be an object, found {repr(schema)[:80]}")
     # What is no JSON fits no schema; it is asked all the same whether the schema is one.
     columns = {"schema": schema, "text": text if _is_json(text) else NO_JSON}
-    place = "" if given.column is None else f"json_schema: column `{given.column}`: "
-    return Question(columns=columns, place=place)
+    where = "" if given.column is None else f"json_schema: column `{given.column}`: "
+    return Question(columns=columns, place=where)
 
 
 def _is_json(text: str) -> bool:
@@ -145,8 +145,8 @@ def column(row: ScoringRow, given: options.Column) -> Score:
 
 def _as_score(value: Any, name: str) -> Score:
     if isinstance(value, list | tuple):
-        steps = {place: _as_score(item, name) for place, item in enumerate(value)}
-        return {place: score for place, score in steps.items() if isinstance(score, float)}
+        steps = {position: _as_score(item, name) for position, item in enumerate(value)}
+        return {position: score for position, score in steps.items() if isinstance(score, float)}
     if value is None:
         return None
     try:

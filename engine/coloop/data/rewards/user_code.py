@@ -26,10 +26,10 @@ class RowFailure:
     message: str
     traceback: str | None = None
 
-    def at(self, place: int) -> "RowFailure":
+    def at(self, index: int) -> "RowFailure":
         """The same of a row that stands at another place among more rows."""
-        message = self.message.replace(f", row {self.row}: ", f", row {place}: ", 1)
-        return replace(self, row=place, message=message)
+        message = self.message.replace(f", row {self.row}: ", f", row {index}: ", 1)
+        return replace(self, row=index, message=message)
 
 
 def score_instead(on_error: OnError) -> float | None:
@@ -88,9 +88,9 @@ def _one_by_one(
     for row in range(count):
         if sandbox.waited_seconds > most:
             raise whole
-        one = {name: [values[row]] for name, values in columns.items()}
+        single = {name: [values[row]] for name, values in columns.items()}
         try:
-            scores.extend(sandbox.score(one, 1, seed=seed + row))
+            scores.extend(sandbox.score(single, 1, seed=seed + row))
         except UserCodeError as error:
             message = f"{sandbox.node}, row {row}: {sandbox.bare(error)}"
             if on_error == "stop":

@@ -156,17 +156,17 @@ class CheckedNetwork(AnyIOBackend):
 async def resolved(host: str, port: int) -> list[Address]:
     """The addresses of a name, in the resolver's order. A resolver that hangs is left behind: it
     has a thread of its own."""
-    found: Future[list[Any]] = Future()
+    future: Future[list[Any]] = Future()
 
     def look_up() -> None:
         try:
-            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            future.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except (OSError, UnicodeError) as error:
-            found.set_exception(error)
+            future.set_exception(error)
 
     Thread(target=look_up, daemon=True, name="coloop-resolver").start()
     try:
-        entries = await asyncio.shield(asyncio.wrap_future(found))
+        entries = await asyncio.shield(asyncio.wrap_future(future))
     except (OSError, UnicodeError) as error:
         raise ConnectError(f"the name `{host}` cannot be resolved ({error})") from None
     texts = dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in entries)

@@ -79,15 +79,15 @@ def check_status(status: int, headers: Headers, body: bytes) -> None:
             "use the final address of the service",
             _host(headers),
         )
-    found = f"answered status {status}"
+    answered = f"answered status {status}"
     if status in RETRIED:
-        raise Busy(found, shown(body), _retry_after(headers))
+        raise Busy(answered, shown(body), _retry_after(headers))
     hint = "check the log of the service"
     if status in (401, 403):
         hint = "name its key in `secret`, or check that the key is still valid"
     elif status in (404, 405):
         hint = "check that the address is the full path that answers POST"
-    raise Nonsense(found, hint, shown(body))
+    raise Nonsense(answered, hint, shown(body))
 
 
 def parse(body: bytes, headers: Headers) -> Any:
@@ -104,7 +104,10 @@ def parse(body: bytes, headers: Headers) -> Any:
     except (ValueError, RecursionError):
         what = "answered something other than JSON" if body else "answered nothing"
         raise Nonsense(what, "let it answer JSON in UTF-8", shown(body)) from None
-    _check_depth(value)
+    if is_nested_deeper(value, DEEPEST):
+        raise Nonsense(
+            f"answered lists nested deeper than {DEEPEST}", "let it answer what was requested"
+        )
     return value
 
 
@@ -125,20 +128,19 @@ def _no_number(word: str) -> NoReturn:
     )
 
 
-def _check_depth(value: Any) -> None:
+def is_nested_deeper(value: Any, most: int) -> bool:
+    """Whether a value of JSON has more than so many levels of lists and objects."""
     level = [value]
-    for _ in range(DEEPEST):
+    for _ in range(most):
         level = [
             inner
-            for one in level
-            if isinstance(one, list | dict)
-            for inner in (one.values() if isinstance(one, dict) else one)
+            for item in level
+            if isinstance(item, list | dict)
+            for inner in (item.values() if isinstance(item, dict) else item)
         ]
         if not level:
-            return
-    raise Nonsense(
-        f"answered lists nested deeper than {DEEPEST}", "let it answer what was requested"
-    )
+            return False
+    return True
 
 
 def _header(headers: Headers, name: bytes) -> str:

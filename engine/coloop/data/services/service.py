@@ -141,8 +141,8 @@ class Service:
         except Nonsense as nonsense:
             raise self.nonsense(nonsense) from None
 
-    def nonsense(self, found: Nonsense) -> ServiceFailed:
-        return self.endpoint.failure(found.told(is_quiet=self._is_quiet), found.hint)
+    def nonsense(self, reply: Nonsense) -> ServiceFailed:
+        return self.endpoint.failure(reply.told(is_quiet=self._is_quiet), reply.hint)
 
     def _given_up(self, busy: Busy, attempts: int) -> ServiceFailed:
         why = busy.told(is_quiet=self._is_quiet)
@@ -174,9 +174,9 @@ class Service:
         return max(min(asked, LONGEST_PAUSE_SECONDS), longest * (0.5 + 0.5 * draw))
 
     async def _end(self) -> None:
-        others = [one for one in asyncio.all_tasks() if one is not asyncio.current_task()]
-        for one in others:
-            one.cancel()
+        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in others:
+            task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         await self._pool.aclose()
 
@@ -195,22 +195,22 @@ def collect(
         while left:
             done, left = wait(left, timeout=TICK_SECONDS, return_when=FIRST_EXCEPTION)
             tick(len(futures) - len(left))
-            if until_failure and any(one.exception() is not None for one in done):
+            if until_failure and any(future.exception() is not None for future in done):
                 return
     finally:
-        for one in left:
-            one.cancel()
+        for future in left:
+            future.cancel()
 
 
 def _headers(endpoint: Endpoint) -> list[tuple[str, str]]:
     authorization = endpoint.authorization()
-    found = [
+    headers = [
         ("Host", endpoint.target.split("/")[2]),
         ("Content-Type", "application/json"),
         ("Accept", "application/json"),
         ("User-Agent", AGENT),
     ]
-    return found + ([("Authorization", authorization)] if authorization else [])
+    return headers + ([("Authorization", authorization)] if authorization else [])
 
 
 # When a service is asked no more for a while.

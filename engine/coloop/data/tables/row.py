@@ -107,9 +107,9 @@ class Tokens:
     @classmethod
     def of_all(cls, **fields: Any) -> "Tokens":
         """A text of all its fields, arrays as `arrays` makes them: nothing is looked at again."""
-        found = object.__new__(cls)
-        vars(found).update(fields)
-        return found
+        tokens = object.__new__(cls)
+        vars(tokens).update(fields)
+        return tokens
 
     def owned(self) -> "Tokens":
         """The same in memory of its own."""
@@ -393,12 +393,12 @@ def _joined_id(parents: Sequence[str]) -> str:
 
 def _places_below(parents: Sequence[Row], k: int) -> Mapping[str, tuple[tuple[int, ...], ...]]:
     """Ways from the ancestors that more than one way leads down from."""
-    found: dict[str, list[tuple[int, ...]]] = {}
+    below: dict[str, list[tuple[int, ...]]] = {}
     for parent in parents:
         for ancestor in parent.trail:
             ways = [(*way, k) for way in parent.ways_from(ancestor)]
-            found.setdefault(ancestor, []).extend(ways)
-    return {ancestor: tuple(sorted(set(ways))) for ancestor, ways in found.items() if len(ways) > 1}
+            below.setdefault(ancestor, []).extend(ways)
+    return {ancestor: tuple(sorted(set(ways))) for ancestor, ways in below.items() if len(ways) > 1}
 
 
 def _nearest_columns(parents: Sequence[Row]) -> tuple[dict[str, Any], dict[str, int]]:

@@ -46,7 +46,7 @@ def to_plain(value: Any, keep: Keep) -> Any:
     if isinstance(value, list | tuple):
         return [to_plain(part, keep) for part in value]
     if is_dataclass(value):
-        own = {one.name: to_plain(getattr(value, one.name), keep) for one in fields(value)}
+        own = {each.name: to_plain(getattr(value, each.name), keep) for each in fields(value)}
         return {KIND: [type(value).__name__, own]}
     if not isinstance(value, Mapping):
         return value
@@ -135,18 +135,18 @@ def read_rows(path: Path, kinds: Kinds, sha256: str) -> dict[int, Any]:
         data = path.read_bytes()
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
-    found = hashlib.sha256(data).hexdigest()
-    if found != sha256 or not data.startswith(MAGIC):
+    checksum = hashlib.sha256(data).hexdigest()
+    if checksum != sha256 or not data.startswith(MAGIC):
         raise CheckpointError(
-            f"{path} was changed after it was written: its SHA-256 is {found}, but {sha256} in the "
-            "manifest"
+            f"{path} was changed after it was written: its SHA-256 is {checksum}, but {sha256} in "
+            "the manifest"
         )
     start = len(MAGIC) + COUNT_BYTES
     end = start + int.from_bytes(data[len(MAGIC) : start], "little")
     known: dict[tuple[str, int, int], NDArray[Any]] = {}
 
-    def fetch(place: list[Any]) -> NDArray[Any]:
-        dtype, offset, count = place
+    def fetch(entry: list[Any]) -> NDArray[Any]:
+        dtype, offset, count = entry
         if (dtype, offset, count) not in known:
             array = np.frombuffer(data, dtype=dtype, count=count, offset=end + offset)
             known[dtype, offset, count] = owned(array)

@@ -115,8 +115,8 @@ class Budget:
 
     def counted(self, values: Iterable[Any]) -> Iterator[Any]:
         """The same items, looking at the clock before each; too many are refused."""
-        for place, value in enumerate(values):
-            if place >= LARGEST_LIST:
+        for index, value in enumerate(values):
+            if index >= LARGEST_LIST:
                 raise too_many()
             self.look()
             yield value
@@ -145,15 +145,15 @@ def extent(value: Any, most: int | None = None, *, is_written: bool = True) -> i
     level, characters, items, depth = [value], 0, 0, 0
     while level:
         inner: list[Any] = []
-        for one in level:
-            if isinstance(one, str):
-                characters += len(one) + 4
+        for item in level:
+            if isinstance(item, str):
+                characters += len(item) + 4
                 continue
-            held = _held(one)
+            held = _held(item)
             if held is None:
-                if is_written and most is not None and type(one) not in PLAIN:
-                    _check_text(one)
-                characters += 24 + (one.bit_length() // 3 if isinstance(one, int) else 0)
+                if is_written and most is not None and type(item) not in PLAIN:
+                    _check_text(item)
+                characters += 24 + (item.bit_length() // 3 if isinstance(item, int) else 0)
                 continue
             items += len(held)
             if items > LARGEST_LIST:
@@ -194,7 +194,7 @@ def written_inside(value: Any) -> Any:
     """What a format puts into its places, each list or mapping among it as it is written."""
     match value:
         case dict():
-            return {name: _as_text(one) for name, one in value.items()}
+            return {name: _as_text(item) for name, item in value.items()}
         case tuple():
             return tuple(map(_as_text, value))
     return _as_text(value)
@@ -221,10 +221,10 @@ def _check_text(value: Any) -> None:
         )
 
 
-def too_long(found: int, most: int = LARGEST_TEXT) -> LimitReached:
+def too_long(size: int, most: int = LARGEST_TEXT) -> LimitReached:
     """The refusal of a text, or of what a list writes."""
     return LimitReached(
-        f"a text grows to {found:,} characters or more, the limit is {most:,}; "
+        f"a text grows to {size:,} characters or more, the limit is {most:,}; "
         "take a part of it first, such as `text[:1000]`"
     )
 

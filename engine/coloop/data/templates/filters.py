@@ -152,8 +152,8 @@ def _writing(name: str) -> Filter:
             _measure_writing(name, value, args, kwargs)
         if name != "tojson" and isinstance(value, dict | list | tuple):
             value = own.written(value)
-        found = plain(context, value, *args, **kwargs)
-        return context.budget.text(found if type(found) is str else str(found))
+        text = plain(context, value, *args, **kwargs)
+        return context.budget.text(text if type(text) is str else str(text))
 
     return writing
 
@@ -164,9 +164,9 @@ def _measure_writing(
     values = [*args, *kwargs.values()]
     if name == "format":
         return measure_format(written(value), kwargs or args)
-    for one in values:
-        if type(one) is not str and type(one) not in PLAIN:
-            extent(one, LARGEST_TEXT)
+    for argument in values:
+        if type(argument) is not str and type(argument) not in PLAIN:
+            extent(argument, LARGEST_TEXT)
     if name == "center":
         measure_method("center", written(value), args, kwargs)
     elif name == "indent":
@@ -232,10 +232,10 @@ def _join(context: BudgetContext, value: Any, d: Any = "", attribute: Any = None
 @pass_context
 def _sum(context: BudgetContext, iterable: Any, attribute: Any = None, start: Any = 0) -> Any:
     environment: Any = context.environment
-    found = start
+    total = start
     for item in _listed_items(context, iterable, attribute):
-        found = environment.call_binop(context, "+", found, item)
-    return found
+        total = environment.call_binop(context, "+", total, item)
+    return total
 
 
 def _listed_items(context: BudgetContext, values: Any, attribute: Any) -> Iterable[Any]:
@@ -257,8 +257,8 @@ def _comparing_test(name: str) -> Filter:
 
     @pass_context
     def test(context: BudgetContext, value: Any, *args: Any) -> Any:
-        for one in (value, *args):
-            compared(context, one)
+        for side in (value, *args):
+            compared(context, side)
         return plain(value, *args)
 
     return test
@@ -287,9 +287,11 @@ def compared(context: BudgetContext, value: Any) -> Any:
 
 def check_numbers(most: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Numbers, and texts by their length, that say how much is written."""
-    for one in (*args, *kwargs.values()):
-        if (isinstance(one, int) and abs(one) > most) or (isinstance(one, str) and len(one) > most):
-            raise LimitReached(f"{str(one)[:40]!r} is larger than {most}")
+    for argument in (*args, *kwargs.values()):
+        if (isinstance(argument, int) and abs(argument) > most) or (
+            isinstance(argument, str) and len(argument) > most
+        ):
+            raise LimitReached(f"{str(argument)[:40]!r} is larger than {most}")
 
 
 def _check_base(value: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -302,9 +304,11 @@ def _check_base(value: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
 
 def _check_attribute(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Names that are followed for every item."""
-    for one in (*args[:1], kwargs.get("attribute")):
-        if isinstance(one, str) and len(one) > LONGEST_ATTRIBUTE:
-            raise LimitReached(f"the attribute {one[:40]!r} is longer than {LONGEST_ATTRIBUTE}")
+    for argument in (*args[:1], kwargs.get("attribute")):
+        if isinstance(argument, str) and len(argument) > LONGEST_ATTRIBUTE:
+            raise LimitReached(
+                f"the attribute {argument[:40]!r} is longer than {LONGEST_ATTRIBUTE}"
+            )
 
 
 # Measures taken before an operator, a format or a method of a text: each refuses by `LimitReached`
@@ -377,18 +381,18 @@ def _bits(number: float) -> int:
 def measure_format(text: str, values: Any) -> None:
     """Before `text % values`: its literal characters, widths, and what the values write."""
     size, is_written_whole = len(text), not isinstance(values, Mapping)
-    for found in CONVERSION.finditer(text):
-        for digits in (found["width"], found["precision"] or ""):
-            if found["kind"] == "(" or digits == "*" or len(digits) > LONGEST_WIDTH:
+    for conversion in CONVERSION.finditer(text):
+        for digits in (conversion["width"], conversion["precision"] or ""):
+            if conversion["kind"] == "(" or digits == "*" or len(digits) > LONGEST_WIDTH:
                 raise LimitReached(
-                    f"the width in {found[0][:40]!r} is not a number of up to {LONGEST_WIDTH} "
+                    f"the width in {conversion[0][:40]!r} is not a number of up to {LONGEST_WIDTH} "
                     "digits"
                 )
             size += int(digits or 0)
-        if found["name"] is None:
+        if conversion["name"] is None:
             is_written_whole = True
         elif isinstance(values, Mapping):
-            size += extent(values.get(found["name"]), LARGEST_TEXT)
+            size += extent(values.get(conversion["name"]), LARGEST_TEXT)
         _check_length(size)
     if is_written_whole:
         _check_length(size + extent(values, LARGEST_TEXT))

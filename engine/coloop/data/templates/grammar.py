@@ -63,8 +63,8 @@ def check_source(source: str) -> None:
 
 def limited(tokens: Iterable[Token]) -> Iterator[Token]:
     """The same tokens; TemplateSyntaxError for too many, before they are read."""
-    for place, token in enumerate(tokens):
-        if place >= MOST_TOKENS:
+    for index, token in enumerate(tokens):
+        if index >= MOST_TOKENS:
             raise _too_many_parts(token.lineno)
         yield token
 

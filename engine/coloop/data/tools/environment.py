@@ -79,7 +79,7 @@ class EnvironmentTool:
             ToolFailure: the action leads nowhere.
         """
         states = self._environment.move(state, action, seed, tick)
-        if not isinstance(states, list) or not all(isinstance(one, str) for one in states):
+        if not isinstance(states, list) or not all(isinstance(each, str) for each in states):
             raise ToolFailure(f"`step` returned {type(states).__name__}, expected a list of texts")
         return states
 
@@ -125,19 +125,19 @@ def _checked(said: Any) -> dict[str, Any]:
     """What `step` gave, each part of its kind; what it leaves out is nothing."""
     if not isinstance(said, dict):
         raise ToolFailure(f"`step` returned {type(said).__name__}, expected a dict")
-    found = {"observation": "", "done": False, **dict.fromkeys(SUMS, 0.0), **said}
-    if not isinstance(found["observation"], str):
+    step = {"observation": "", "done": False, **dict.fromkeys(SUMS, 0.0), **said}
+    if not isinstance(step["observation"], str):
         raise ToolFailure("`step` returned an `observation` that is not a text")
-    if not isinstance(found["done"], bool):
+    if not isinstance(step["done"], bool):
         raise ToolFailure("`step` returned `done` that is neither true nor false")
     for name in SUMS:
-        number = found[name]
+        number = step[name]
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise ToolFailure(f"`step` returned a `{name}` that is not a number")
         if not math.isfinite(number):
             raise ToolFailure(f"`step` returned the `{name}` {number}")
-        found[name] = float(number)
-    return found
+        step[name] = float(number)
+    return step
 
 
 @dataclass(slots=True)
@@ -170,9 +170,9 @@ class UserEnvironment:
     def reset(self, name: str, row: Mapping[str, Any], seed: int, tick: Tick) -> Any:
         box = self._box(name)
         with box.sandbox.held(tick):
-            said = box.act(name, "reset", row, seed)
+            observation = box.act(name, "reset", row, seed)
             self._told[name] = _Told(row, seed, life=box.life)
-            return said
+            return observation
 
     def step(self, name: str, text: str, seed: int, tick: Tick) -> Any:
         told, box = self._told[name], self._box(name)
@@ -244,8 +244,8 @@ class _Box:
     def act(self, name: str, act: str, given: Any, seed: int) -> Any:
         request = {"name": name, "act": act, "given": given, "seed": seed % 2**31}
         with self._failures():
-            [said] = self.sandbox.write([request])
-        return said.get("said") if said is not None else None
+            [result] = self.sandbox.write([request])
+        return result.get("said") if result is not None else None
 
     @contextmanager
     def _failures(self) -> Iterator[None]:

@@ -126,7 +126,7 @@ class ProofEnvironment:
 
     def move(self, state: str, action: str, seed: int, tick: Tick) -> list[str]:
         del seed, tick
-        return [str(one) for one in State.read(state).after(action)]
+        return [str(left) for left in State.read(state).after(action)]
 
     def forget(self, name: str) -> None:
         self._states.pop(name, None)

@@ -221,7 +221,7 @@ def program(machine: str, process_id: int, reach: Reach) -> bytes:
     Args:
         machine: as `platform.machine()` says it, `x86_64` or `aarch64`.
     """
-    place = 0 if machine == "x86_64" else 1
+    column = 0 if machine == "x86_64" else 1
     plain = {
         Reach.COMPUTES: PLAIN,
         Reach.READS: {**PLAIN, **READING},
@@ -236,11 +236,11 @@ def program(machine: str, process_id: int, reach: Reach) -> bytes:
     if machine == "x86_64":
         steps += [_step(AT_LEAST, X32, 0, 1), _step(RETURN, KILL)]
     for numbers in plain.values():
-        number = numbers[place]
+        number = numbers[column]
         if number is not None:
             steps += [_step(EQUALS, number, 0, 1), _step(RETURN, ALLOW)]
     for rule in rules_of(process_id, reach):
-        number = rule.numbers[place]
+        number = rule.numbers[column]
         if number is not None:
             body = _body(rule.tests)
             steps += [_step(EQUALS, number, 0, len(body)), *body]

@@ -80,9 +80,9 @@ def why_closed(error: BaseException, *, is_reward: bool) -> str | None:
     Args:
         is_reward: the code is a reward, which is told what to use instead.
     """
-    for one in _chain(error):
-        if (found := _reason(one)) is not None:
-            words, what = found
+    for cause in _chain(error):
+        if (reason := _reason(cause)) is not None:
+            words, what = reason
             return f"{words}; {INSTEAD[what]}" if is_reward and what in INSTEAD else words
     return None
 
@@ -104,7 +104,9 @@ def _reason(error: BaseException) -> tuple[str, str] | None:
         return words, next((what for what in INSTEAD if sentence(what) in words), "")
     names = [error.name or ""] if isinstance(error, ModuleNotFoundError) else _modules_on(error)
     for name in names:
-        known = next((one for one in MODULES if name == one or name.startswith(f"{one}.")), None)
+        known = next(
+            (module for module in MODULES if name == module or name.startswith(f"{module}.")), None
+        )
         if known is not None:
             return f"{known}: {sentence(MODULES[known])}", MODULES[known]
     return None

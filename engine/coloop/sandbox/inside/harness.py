@@ -189,8 +189,8 @@ def own_frames(error: BaseException, sources: Mapping[str, str]) -> Iterator[Fra
 
 def place_of(own: Sequence[Frame]) -> str:
     """The line of the user's file, and behind it where in a module beside it."""
-    places = [one.place for one in own if not one.file][-1:]
-    places += [one.place for one in own[-1:] if one.file]
+    places = [frame.place for frame in own if not frame.file][-1:]
+    places += [frame.place for frame in own[-1:] if frame.file]
     return f" ({'; '.join(places)})" if places else ""
 
 
@@ -203,7 +203,7 @@ def told(
         sources: by the name that code has when it is compiled, the user's file first.
     """
     own = [*own_frames(error, sources)]
-    frames = [one.place + one.text for one in own]
+    frames = [frame.place + frame.text for frame in own]
     if len(frames) > LONGEST_TRACE:
         left_out = len(frames) - LONGEST_TRACE
         frames = [*frames[:4], f"... {left_out} frames more", *frames[-4:]]
@@ -312,8 +312,8 @@ class Reply(str):
     `completion[-1]["content"]`, which is how TRL hands over chats, read it as well."""
 
     def __getitem__(self, key: Any) -> str:
-        found = super().__getitem__(key)
-        return Message(found, self) if isinstance(key, int) else found
+        part = super().__getitem__(key)
+        return Message(part, self) if isinstance(key, int) else part
 
 
 class Message(str):
@@ -500,7 +500,7 @@ def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any
     try:
         if request["op"] == "load":
             name, source, modules = request["name"], request["source"], request.get("modules") or {}
-            files = {file_of(one, modules): text for one, text in modules.items()}
+            files = {file_of(module, modules): text for module, text in modules.items()}
             state.update(sources={name: source, **files}, function=request["function"])
             prepare(source, modules)
             state["module"] = Module(source, request["function"], name)

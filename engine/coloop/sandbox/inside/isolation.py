@@ -80,16 +80,16 @@ def enter(isolation: Isolation, libraries: Sequence[str]) -> int:
 
 def threads_of(user: int) -> int:
     """How many threads a user has, as far as /proc tells."""
-    found = 0
-    for place in Path("/proc").iterdir() if os.path.isdir("/proc") else ():
-        if not place.name.isdecimal():
+    count = 0
+    for process in Path("/proc").iterdir() if os.path.isdir("/proc") else ():
+        if not process.name.isdecimal():
             continue
         with suppress(OSError, ValueError, KeyError):
-            lines = (place / "status").read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = (process / "status").read_text(encoding="utf-8", errors="replace").splitlines()
             told = dict(line.split(":", 1) for line in lines if ":" in line)
             if int(told["Uid"].split()[0]) == user:
-                found += int(told["Threads"])
-    return found
+                count += int(told["Threads"])
+    return count
 
 
 def _separate(libraries: Sequence[str]) -> None:
@@ -118,7 +118,7 @@ def _own_root(libraries: Sequence[str]) -> None:
     places = {path: os.path.realpath(path) for path in shown if path not in links}
     kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     limits = kernel.MS_NOSUID | kernel.MS_NODEV
-    root = next((place for place in PLACES if os.path.isdir(place)), None)
+    root = next((folder for folder in PLACES if os.path.isdir(folder)), None)
     if root is None:
         raise OSError(2, f"no folder can hold the sandbox's root: {', '.join(PLACES)}")
     kernel.mount("tmpfs", root, "tmpfs", limits, "mode=0755,size=1m")

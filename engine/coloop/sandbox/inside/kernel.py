@@ -71,7 +71,8 @@ def _checked(result: int, what: str) -> int:
 
 def _call(what: str, number: int, *arguments: int | bytes | None) -> int:
     given = [
-        ctypes.c_long(one) if isinstance(one, int) else ctypes.c_char_p(one) for one in arguments
+        ctypes.c_long(argument) if isinstance(argument, int) else ctypes.c_char_p(argument)
+        for argument in arguments
     ]
     return _checked(_libc.syscall(ctypes.c_long(number), *given), what)
 
@@ -109,7 +110,7 @@ def set_host_name(name: bytes) -> None:
 
 
 def mount(source: str | None, target: str, kind: str | None, flags: int, data: str = "") -> None:
-    texts = [None if one is None else os.fsencode(one) for one in (source, target, kind, data)]
+    texts = [None if text is None else os.fsencode(text) for text in (source, target, kind, data)]
     _checked(
         _libc.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3]),
         f"mount {target}",

@@ -61,7 +61,9 @@ def why_not(value: Any, depth: int = 0) -> str | None:
 
 
 def _first(values: Any, depth: int) -> str | None:
-    return next((wrong for one in values if (wrong := why_not(one, depth + 1)) is not None), None)
+    return next(
+        (wrong for value in values if (wrong := why_not(value, depth + 1)) is not None), None
+    )
 
 
 def _is_writable(text: str) -> bool:
@@ -75,7 +77,7 @@ def _is_writable(text: str) -> bool:
 def is_score(value: Any) -> bool:
     """Whether this is what the harness makes of a score: one number, or one a step."""
     if isinstance(value, list):
-        return all(one is None or _is_number(one) for one in value)
+        return all(step is None or _is_number(step) for step in value)
     return value is None or _is_number(value)
 
 

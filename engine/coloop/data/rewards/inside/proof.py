@@ -64,9 +64,9 @@ def derives(atoms: list[str], known: set[str], rules: list[tuple[str, str]]) -> 
 
 def follows(known: set[str], rules: list[list[str]], goal: str) -> bool:
     """Whether the goal can be derived at all."""
-    found = set(known)
+    reached = set(known)
     while True:
-        more = {to for by, to in rules if set(by) <= found} - found
+        more = {to for by, to in rules if set(by) <= reached} - reached
         if not more:
-            return goal in found
-        found |= more
+            return goal in reached
+        reached |= more
