@@ -43,7 +43,7 @@ OURS: dict[str, set[str]] = {
     "data.tables": {"data.arrays", "spec", "errors"},
     "data": {
         *("spec", "algorithms.batch", "data.tables", "data.templates", "data.chats"),
-        *("data.files", "errors"),
+        *("data.files", "errors", "sandbox"),
     },
     "data.services": {"spec", "errors", "data.seeds"},
     "data.rewards": {

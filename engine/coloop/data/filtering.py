@@ -11,11 +11,12 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any, Protocol
+from typing import Any
 
 from coloop.data.patterns import PatternProblem, PatternTimeout, pattern
 from coloop.data.tables.row import Score, whole
 from coloop.errors import DataError
+from coloop.sandbox.process import Sandbox
 from coloop.spec.base import as_tuple
 from coloop.spec.shaping import (
     AccuracyBand,
@@ -48,14 +49,6 @@ GroupOf = Callable[[FilterRow, tuple[str, ...]], Hashable]
 """Gives a row's group for the names in a rule (columns, nodes, `role`, `round`, `prompt`)."""
 
 
-class KeepRunner(Protocol):
-    """A sandbox that runs the user's `keep(**columns)` on rows."""
-
-    def keep(
-        self, rows: Sequence[Mapping[str, Any]], *, seeds: Sequence[int] | None = None
-    ) -> list[bool]: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     kept: tuple[int, ...]
@@ -78,7 +71,7 @@ def decide(
     *,
     node: str = "filter",
     group_of: GroupOf = by_columns,
-    runners: Sequence[KeepRunner | None] = (),
+    runners: Sequence[Sandbox | None] = (),
 ) -> Decision:
     """Which rows stay. User code is called only for rows that all earlier rules keep.
 
@@ -108,7 +101,7 @@ def decide(
 
 
 def _kept_by_code(
-    rows: Sequence[FilterRow], stays: Sequence[bool], rule: Rule, runner: KeepRunner
+    rows: Sequence[FilterRow], stays: Sequence[bool], rule: Rule, runner: Sandbox
 ) -> list[bool]:
     """The verdicts of user code on the rows that stay so far; True for all others."""
     staying = [row for row, stay in zip(rows, stays, strict=True) if stay]
@@ -121,7 +114,7 @@ def kept_by(
     rule: Rule,
     *,
     group_of: GroupOf = by_columns,
-    runner: KeepRunner | None = None,
+    runner: Sandbox | None = None,
 ) -> list[bool]:
     match rule:
         case ScoreRule():
@@ -137,8 +130,7 @@ def kept_by(
         case PythonRule():
             assert runner is not None, "a rule with code needs a runner"
             arguments = [{**row.by, **row.columns} for row in rows]
-            verdicts = runner.keep(arguments, seeds=[row.seed for row in rows])
-            return [bool(keep) for keep in verdicts]
+            return runner.keep(arguments, seeds=[row.seed for row in rows])
         case AccuracyBand() | NonzeroVariance() | GroupMean():
             keys = [group_of(row, as_tuple(rule.by)) for row in rows]
             groups: dict[Hashable, list[float]] = defaultdict(list)

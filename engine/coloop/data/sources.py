@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from coloop.data.files import RawRows, RowProblem, ValueProblem, open_file, read_values
+from coloop.data.files.compressed import RowProblem
+from coloop.data.files.files import RawRows, open_file
 from coloop.data.files.links import documents_in
+from coloop.data.files.values import ValueProblem, read_values
 from coloop.data.tasks import rows_of
 from coloop.data.tasks.base import TaskProblem, permuted, stable_hash
 from coloop.errors import CheckpointError, DataError

@@ -10,7 +10,7 @@ import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 from coloop.data.answers import in_tags
 from coloop.data.chats import is_chat, written_chat
@@ -19,6 +19,7 @@ from coloop.data.tasks.base import stable_hash
 from coloop.data.templates.environment import RenderProblem, compiled, render_text
 from coloop.data.templates.grammar import names_of
 from coloop.errors import UserCodeError
+from coloop.sandbox.process import Sandbox
 from coloop.spec.nodes import TemplateNode
 from coloop.spec.shaping import ParseJson, ParseRegex, ParseTag
 
@@ -43,14 +44,6 @@ class Written:
     """Bare names that end here: dropped, or looked for and not found."""
     elements: tuple["Written", ...] | None = None
     """With `each`: what was made of each element; these are the rows then, children of the row."""
-
-
-class CodeRunner(Protocol):
-    """Runs `write(**columns)` of the user on rows; a sandbox."""
-
-    def write(
-        self, rows: Sequence[Mapping[str, Any]], *, seeds: Sequence[int] | None = None
-    ) -> list[dict[str, Any] | None]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +73,7 @@ class TemplateProgram:
         rows: Sequence[TemplateRow],
         *,
         library: Sequence[TemplateRow] | None = None,
-        runner: CodeRunner | None = None,
+        runner: Sandbox | None = None,
     ) -> list[Written | None]:
         """What becomes of each row; None where the code cut it.
 
@@ -119,7 +112,7 @@ class TemplateProgram:
         self,
         rows: Sequence[TemplateRow],
         starts: Sequence[tuple[dict[str, Any], frozenset[str]]],
-        runner: CodeRunner | None,
+        runner: Sandbox | None,
     ) -> list[dict[str, Any] | None]:
         if self.section.code is None:
             return [dict(new) for new, _ in starts]

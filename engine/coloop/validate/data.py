@@ -9,7 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from coloop.data.files import RowProblem, start_of
+from coloop.data.files.compressed import RowProblem
+from coloop.data.files.files import start_of
 from coloop.spec.base import texts_in
 from coloop.spec.builtins import JsonSchema
 from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource, unknown_format

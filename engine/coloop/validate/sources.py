@@ -19,16 +19,10 @@ from itertools import count, islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from coloop.data.files import (
-    RowProblem,
-    ValueProblem,
-    first_rows,
-    open_buffer,
-    open_file,
-    read_values,
-    start_of,
-)
+from coloop.data.files.compressed import RowProblem
+from coloop.data.files.files import first_rows, open_buffer, open_file, start_of
 from coloop.data.files.links import COLUMNS, TooManyEntries, documents_in, entry_outside
+from coloop.data.files.values import ValueProblem, read_values
 from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource, compression_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import DatasetNode

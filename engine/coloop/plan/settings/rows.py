@@ -14,7 +14,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from coloop.data.files import first_rows, start_of
+from coloop.data.files.files import first_rows, start_of
 from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource
 from coloop.spec.nodes import DatasetNode
 from coloop.spec.plugins import Task
