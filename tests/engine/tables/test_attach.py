@@ -136,6 +136,6 @@ def test_scores_at_positions_stay_with_the_text_they_index() -> None:
     steps = scores([answer], [None])
     steps.scores[answer.id] = {1: 1.0}  # type: ignore[index]
 
-    assert attach([answer], steps).of(answer) == {1: 1.0}
+    assert attach([answer], steps)[answer.id] == {1: 1.0}
     with pytest.raises(TypeError, match="reduce"):
         attach([ROOT], steps, aggregate="mean")
