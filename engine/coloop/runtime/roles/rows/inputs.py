@@ -135,7 +135,9 @@ def deliveries(call: Call, port: str, rows: Sequence[Row]) -> list[dict[str, Sco
     return [deliver(call.context, rows, edge, table) for edge, table in edges]
 
 
-def only_delivered(rows: Sequence[Row], deliveries: Sequence[Mapping[str, Score]]) -> tuple[Row, ...]:
+def only_delivered(
+    rows: Sequence[Row], deliveries: Sequence[Mapping[str, Score]]
+) -> tuple[Row, ...]:
     """The inner join: rows that every connected input delivered, `None` counting as delivered."""
     return tuple(row for row in rows if all(row.id in scores for scores in deliveries))
 
