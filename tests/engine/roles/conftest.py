@@ -172,8 +172,12 @@ def through_files(tmp_path: Path) -> Callable[[Mapping[str, Any]], dict[str, Any
     """A role's state as a resumed run reads it."""
 
     def write_and_read(state: Mapping[str, Any]) -> dict[str, Any]:
-        plain, files, hashes = SideFiles().put(state, tmp_path, 1)
-        manifest = {"state": plain, "files": files, "hashes": hashes}
+        plain, files = SideFiles().put(state, tmp_path, 1)
+        manifest = {
+            "state": plain,
+            "files": {name: mark.size for name, mark in files.items()},
+            "hashes": {name: mark.sha256 for name, mark in files.items()},
+        }
         read: dict[str, Any] = SideFiles().take(json.loads(json.dumps(manifest)), tmp_path)["state"]
         return read
 
