@@ -17,7 +17,6 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from coloop.data.files.links import TooManyEntries, entry_outside
 from coloop.errors import SpecProblem
 from coloop.spec.graph import LoopSpec
 from coloop.spec.paths import apply_overrides
@@ -27,6 +26,8 @@ URL_MARK = "://"
 REMOTE = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "hdfs", "oss", "hf"})
 """Addresses that lead to another machine. Others (`local:`, chains such as `zip::`) may lead to
 files of this one."""
+MOST_ENTRIES = 200_000
+"""Of one folder and of all below it."""
 WRITTEN = frozenset({"run.storage"})
 """Fields of folders that a run writes to; what lies there is read by its manifest."""
 
@@ -179,3 +180,50 @@ def fields_of(value: Any, at: str = "") -> Iterator[tuple[str, FieldInfo | None,
         field = f"{at}.{name}".lstrip(".")
         yield field, info, item
         yield from fields_of(item, field)
+
+
+class TooManyEntries(ValueError):
+    """A folder holds more than is looked through."""
+
+
+def entry_outside(folder: Path, admits: Callable[[Path], bool]) -> Path | None:
+    """The first link or folder below a folder that leads to where it may not; None: there is none.
+    What a link leads to is looked through as well; what cannot be listed holds nothing.
+
+    Args:
+        admits: whether a path, followed to its end, lies where it may.
+
+    Raises:
+        TooManyEntries: not all of them were seen, and those that were may be there.
+    """
+    waiting, seen, count = [folder], set[Path](), 0
+    while waiting:
+        shown = waiting.pop()
+        listed = shown.resolve()
+        if listed in seen:
+            continue
+        seen.add(listed)
+        for entry in _entries(listed):
+            count += 1
+            if count > MOST_ENTRIES:
+                raise TooManyEntries(f"more than {MOST_ENTRIES:,} entries")
+            if not (entry.is_symlink() or entry.is_dir(follow_symlinks=False)):
+                continue
+            if not admits(shown / entry.name):
+                return shown / entry.name
+            if _is_folder(entry):
+                waiting.append(shown / entry.name)
+    return None
+
+
+def _entries(folder: Path) -> Iterator["os.DirEntry[str]"]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        yield from entries
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    """Whether it is one or leads to one."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False

@@ -278,7 +278,7 @@ def test_a_folder_is_looked_through_once_and_not_for_ever(
     (model / "above").symlink_to("..")
     assert preview(client).status_code == 200
 
-    monkeypatch.setattr("coloop.data.files.links.MOST_ENTRIES", 3)
+    monkeypatch.setattr("coloop_server.paths.MOST_ENTRIES", 3)
     answer = preview(client)
 
     assert answer.status_code == 403

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from coloop.data.files.compressed import RowProblem
-from coloop.data.files.files import RawRows, open_file
-from coloop.data.files.links import documents_in
+from coloop.data.files.files import RawRows, documents_in, open_file
 from coloop.data.files.values import ValueProblem, read_values
 from coloop.data.tasks import rows_of
 from coloop.data.tasks.base import TaskProblem, permuted, stable_hash

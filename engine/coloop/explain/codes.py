@@ -63,7 +63,7 @@ class Page(FrozenRecord, extra="forbid"):
     files_of: Mapping[str, Repeated] = {}
     right_files: Mapping[str, str] = {}
     confined: bool = False
-    """Checked as a service does that may read this folder only."""
+    """Found by a service alone, which may read some folders only."""
 
     text: str | None = None
     text_of: Repeated | None = None

@@ -54,7 +54,6 @@ def validate(
     *,
     strict: bool = False,
     root: Path | None = None,
-    is_confined: bool = False,
     estimate: Estimate | None = None,
     unrolled: Unrolled | None = None,
 ) -> Report:
@@ -63,12 +62,10 @@ def validate(
     Args:
         strict: warnings count as errors.
         root: the loop's folder; files are looked at only where it is given.
-        is_confined: paths that lead out of `root` are errors, and not looked at (loops that come
-            over a network).
         estimate: the prediction, where the caller has it already; else it is made here.
         unrolled: the loop's steps, likewise.
     """
-    facts = Facts(spec, root, is_confined=is_confined)
+    facts = Facts(spec, root)
     findings = with_tried_fixes(facts, check(facts), check)
     if not any(finding.is_error for finding in findings):
         unrolled = unrolled if unrolled is not None else Unrolled(spec)

@@ -109,15 +109,6 @@ def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
             yield error("data.missing_file", at, message, PUT_THERE)
 
 
-def paths_stay_inside(facts: Facts) -> Iterator[Diagnostic]:
-    """In a confined check no path leads out of the loop's folder, nor what a folder holds."""
-    hint = "put the file into the loop's folder and use its path from there"
-    for at, path, _ in _named_paths(facts):
-        if (what := facts.leading_out(path)) is not None:
-            message = f"{what} leads outside of {facts.root}, the folder that loops may read"
-            yield error("data.outside", at, message, hint)
-
-
 def _named_paths(facts: Facts) -> Iterator[tuple[str, str, str]]:
     """Where a path is named, the path, and of what: `data`, `code` or `model`."""
     kinds = {"source.path": "data", "model.path": "model"}
@@ -144,7 +135,7 @@ def _check_file(facts: Facts, section: str, source: FileSource) -> Iterator[Diag
         return
     if facts.root is None:
         return
-    glance = glance_at(source, facts.root, is_confined=facts.is_confined)
+    glance = glance_at(source, facts.root)
     if glance.is_missing:
         near = _files_beside(facts.root / source.path)
         yield error(
@@ -173,7 +164,7 @@ def _look_at(facts: Facts, node: DatasetNode) -> Glance | None:
     if source.type == "task":
         return Glance(columns=own_columns(source), is_whole=True)
     if isinstance(source, FileSource) and facts.root is not None and source.written_as is not None:
-        return glance_at(source, facts.root, is_confined=facts.is_confined)
+        return glance_at(source, facts.root)
     return None
 
 

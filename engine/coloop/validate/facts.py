@@ -4,8 +4,7 @@ once.
 Rules are pure functions `(Facts) -> iterable of Diagnostic`. They must hold on a half-drawn loop:
 edges may name nodes that do not exist, nodes may stand alone, phases may name anything.
 
-Invariants: looking at facts never raises; paths count from `root`, without it no file is looked
-at, and a confined check looks at none outside of it.
+Invariants: looking at facts never raises; paths count from `root`, without it no file is looked at.
 """
 
 import os
@@ -39,7 +38,7 @@ from coloop.spec.presets import HardwarePreset
 from coloop.spec.rollout import Rollout
 from coloop.spec.row_counts import Count
 from coloop.spec.schedule import PhaseActions
-from coloop.validate.sources import Glance, glances, leading_out
+from coloop.validate.sources import Glance, glances
 
 N = TypeVar("N", bound=BaseNode)
 Port = tuple[str, str]
@@ -54,7 +53,6 @@ class Facts:
         spec: LoopSpec,
         root: Path | None = None,
         *,
-        is_confined: bool = False,
         known_columns: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
         """
@@ -64,9 +62,8 @@ class Facts:
         """
         self.spec = spec
         self.root = root
-        self.is_confined = is_confined
         self.nodes: Mapping[str, Node] = spec.nodes
-        self.glances: Mapping[str, Glance] = glances(spec, root, is_confined=is_confined)
+        self.glances: Mapping[str, Glance] = glances(spec, root)
         self.known_columns = known_columns or {
             name: self.columns_of(name) for name, seen in self.glances.items() if seen.is_whole
         }
@@ -86,7 +83,6 @@ class Facts:
         self.algorithms_of = cache(partial(node_algorithms, spec))
         self.teaching_ports_of = cache(spec.graph.teaching_ports)
         """The connected teaching ports of one node, in the order of the port table."""
-        self._leading_out = cache(leading_out)
         self._counts: dict[int, tuple[FlatPhase, RowCounts]] = {}
         """By the phase's identity; a phase that is kept here keeps its own."""
 
@@ -220,21 +216,9 @@ class Facts:
         """What the algorithms of a teaching port read besides: `reference`, `values`, `prior`."""
         return frozenset[str]().union(*map(reads, self.algorithms(node, port)))
 
-    def is_outside(self, path: str) -> bool:
-        """Whether a path, or what it holds, leads out of `root`, where that is not allowed."""
-        return self.leading_out(path) is not None
-
     def local(self, path: str) -> Path | None:
-        """Where a path of the loop leads; None where it may not be looked at."""
-        if self.root is None or self.is_outside(path):
-            return None
-        return self.root / os.path.expanduser(path)
-
-    def leading_out(self, path: str) -> str | None:
-        """What of a path leads out of `root` where that is not allowed, in words."""
-        if not self.is_confined or self.root is None:
-            return None
-        return self._leading_out(self.root, path)
+        """Where a path of the loop leads; None without `root`."""
+        return None if self.root is None else self.root / os.path.expanduser(path)
 
     def model(self, node: str) -> Any:
         return model_of(self.nodes[node]) if node in self.nodes else None

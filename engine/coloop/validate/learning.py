@@ -492,7 +492,7 @@ def dropout_is_for_texts(facts: Facts) -> Iterator[Diagnostic]:
         model = facts.model(group.name)
         begins = facts.model(origin) if origin is not None else None
         shares: dict[str, float] = {}
-        if isinstance(begins, PretrainedModel) and not facts.is_outside(begins.path):
+        if isinstance(begins, PretrainedModel):
             shares = dropout_in(config_in(begins.path, facts.root) or {})
         if (lora := getattr(model, "lora", None)) is not None and lora.dropout:
             shares["lora.dropout"] = lora.dropout

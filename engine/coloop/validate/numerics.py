@@ -518,7 +518,7 @@ def groups_explore(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def architecture(facts: Facts, node: str) -> Architecture | None:
-    """The architecture of a node, where it is known without looking outside of `root`."""
+    """The architecture of a node, where it is known."""
     origin = origin_of(facts.spec, node)
     model = facts.model(origin) if origin is not None else None
     if model is None:
@@ -526,10 +526,7 @@ def architecture(facts: Facts, node: str) -> Architecture | None:
     name = getattr(model, "architecture", None) or getattr(model, "path", None)
     if name is None:
         return None
-    root = facts.root
-    if facts.is_outside(str(name)):
-        root = None
-    return _known(model.type, str(name), root)
+    return _known(model.type, str(name), facts.root)
 
 
 @lru_cache(maxsize=512)

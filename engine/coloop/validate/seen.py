@@ -64,9 +64,7 @@ def _new_findings(
     facts: Facts, known_columns: Mapping[str, frozenset[str]], rules: Iterable[Rule]
 ) -> Iterator[Diagnostic]:
     known = {(finding.path, finding.message) for rule in NAME_RULES for finding in rule(facts)}
-    other = Facts(
-        facts.spec, facts.root, is_confined=facts.is_confined, known_columns=known_columns
-    )
+    other = Facts(facts.spec, facts.root, known_columns=known_columns)
     for rule in rules:
         for finding in rule(other):
             if finding.code == UNKNOWN and (finding.path, finding.message) not in known:

@@ -2,7 +2,7 @@
 
 A parquet file has a schema; documents all have the same columns. Another file is read whole up to
 `WHOLE_BYTES`; of a larger one the start, and of plain JSON Lines stretches all over it, and the
-glance says so. Paths count from the folder that the caller gives, and may be made to stay in it.
+glance says so. Paths count from the folder that the caller gives.
 What was seen of a file is kept until it changes, because a loop is checked at every edit.
 
 Invariant: nothing here raises; what cannot be read is told in `Glance.problem`.
@@ -20,8 +20,14 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from coloop.data.files.compressed import RowProblem
-from coloop.data.files.files import first_rows, open_buffer, open_file, start_of
-from coloop.data.files.links import COLUMNS, TooManyEntries, documents_in, entry_outside
+from coloop.data.files.files import (
+    COLUMNS,
+    documents_in,
+    first_rows,
+    open_buffer,
+    open_file,
+    start_of,
+)
 from coloop.data.files.values import ValueProblem, read_values
 from coloop.spec.data import LINED, FileFormat, FileSource, InlineSource, compression_of
 from coloop.spec.graph import LoopSpec
@@ -79,32 +85,8 @@ class Glance:
         return (self.columns or frozenset()) - self.lacking.keys()
 
 
-def leading_out(root: Path, path: str) -> str | None:
-    """What of a path leads out of the folder once links are followed, in words: the path, or an
-    entry of the folder that it names; None: nothing does."""
-    bounds, target = root.resolve(), root / os.path.expanduser(path)
-
-    def admits(entry: Path) -> bool:
-        try:
-            return entry.resolve().is_relative_to(bounds)
-        except (OSError, RuntimeError, ValueError):
-            return False
-
-    if not admits(target):
-        return f"`{path}`"
-    try:
-        entry = entry_outside(target, admits) if target.is_dir() else None
-    except TooManyEntries as problem:
-        return f"`{path}` contains {problem}, and one of them perhaps"
-    except (OSError, ValueError):
-        return None
-    return None if entry is None else f"`{path}` contains {entry.relative_to(target)}, which"
-
-
-def glance_at(source: FileSource, root: Path, *, is_confined: bool = False) -> Glance:
+def glance_at(source: FileSource, root: Path) -> Glance:
     """Look into a file, or remember what was seen when it was last looked into."""
-    if is_confined and leading_out(root, source.path) is not None:
-        return Glance()
     path = root / os.path.expanduser(source.path)
     try:
         facts = path.stat()
@@ -173,12 +155,12 @@ class Values:
         return None
 
 
-def glances(spec: LoopSpec, root: Path | None, *, is_confined: bool = False) -> dict[str, Glance]:
+def glances(spec: LoopSpec, root: Path | None) -> dict[str, Glance]:
     """By dataset node: what its file shows, where its columns can be seen."""
     if root is None:
         return {}
     looks = {
-        name: glance_at(node.source, root, is_confined=is_confined)
+        name: glance_at(node.source, root)
         for name, node in spec.nodes.items()
         if isinstance(node, DatasetNode) and isinstance(node.source, FileSource)
     }

@@ -197,7 +197,7 @@ def models_are_of_a_type_that_runs(facts: Facts) -> Iterator[Diagnostic]:
     """What a model's folder says of its type is looked at before anything is loaded."""
     for name in facts.nodes:
         model = facts.model(name)
-        if not isinstance(model, PretrainedModel) or facts.is_outside(model.path):
+        if not isinstance(model, PretrainedModel):
             continue
         config = config_in(model.path, facts.root)
         reason = None if config is None else refusal_of(config)

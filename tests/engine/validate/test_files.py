@@ -146,26 +146,6 @@ def test_vllm_on_a_cpu_wants_heads_that_its_kernels_have(finding: Finding, tmp_p
     assert "head dimension is 16" in found.message
 
 
-def test_a_confined_check_looks_at_nothing_outside(finding: Finding, tmp_path: Path) -> None:
-    (tmp_path / "secret.csv").write_text("prompt,target,answer\n1+1=,2,2\n")
-    (tmp_path / "loops").mkdir()
-    change = _from_file("../secret.csv")
-
-    found = finding("grpo", *change, root=tmp_path / "loops", is_confined=True)
-
-    assert (found.code, found.field) == ("data.outside", "source.path")
-
-
-def test_a_link_does_not_lead_out_of_a_confined_check(finding: Finding, tmp_path: Path) -> None:
-    (tmp_path / "secret.csv").write_text("prompt,target,answer\n1+1=,2,2\n")
-    (tmp_path / "loops").mkdir()
-    (tmp_path / "loops" / "rows.csv").symlink_to(tmp_path / "secret.csv")
-
-    found = finding("grpo", *_from_file("rows.csv"), root=tmp_path / "loops", is_confined=True)
-
-    assert found.code == "data.outside"
-
-
 ROW = {"prompt": "1+1=", "target": "2"}
 
 
@@ -461,61 +441,3 @@ def test_a_reward_model_that_is_not_soft_says_that_it_reads_no_probabilities(
     assert (found.code, found.node) == ("learning.soft_pairs", "rm")
     assert "it is ignored" in found.message
     assert "set `soft: true`" in found.hint
-
-
-@pytest.mark.attack
-@pytest.mark.parametrize("entry", ["chat_template.jinja", "templates/default.jinja", "templates"])
-def test_no_entry_of_a_model_folder_leads_out_of_a_confined_check(
-    check: Callable[..., Report], tmp_path: Path, entry: str
-) -> None:
-    (tmp_path / "secret").write_text("nobody else may read this")
-    link = tmp_path / "loops" / "models" / "tiny" / entry
-    link.parent.mkdir(parents=True)
-    link.symlink_to(tmp_path if entry == "templates" else tmp_path / "secret")
-    model = ("set", "nodes.actor.model", {"type": "pretrained", "path": "models/tiny"})
-
-    report = check("grpo", model, root=tmp_path / "loops", is_confined=True)
-
-    [found] = [one for one in report.diagnostics if one.is_error]
-    assert (found.code, found.field) == ("data.outside", "model.path")
-    assert found.message.startswith(f"`models/tiny` contains {entry}, which leads outside of ")
-
-
-@pytest.mark.attack
-@pytest.mark.parametrize("path", ["tiny", "./tiny"])
-def test_a_model_folder_that_is_a_link_leads_out_of_a_confined_check(
-    check: Callable[..., Report], tmp_path: Path, path: str
-) -> None:
-    (tmp_path / "loops").mkdir()
-    (tmp_path / "tiny").mkdir()
-    (tmp_path / "tiny" / "config.json").write_text(json.dumps(NARROW))
-    (tmp_path / "loops" / "tiny").symlink_to(tmp_path / "tiny")
-    model = ("set", "nodes.actor.model", {"type": "pretrained", "path": path})
-
-    report = check("grpo", model, root=tmp_path / "loops", is_confined=True)
-
-    [found] = [one for one in report.diagnostics if one.is_error]
-    assert (found.code, found.field) == ("data.outside", "model.path")
-
-
-@pytest.mark.attack
-def test_a_home_is_outside_of_a_confined_check(
-    finding: Finding, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "secret.csv").write_text("prompt,target,answer\n1+1=,2,2\n")
-    (tmp_path / "loops").mkdir()
-
-    found = finding("grpo", *_from_file("~/secret.csv"), root=tmp_path / "loops", is_confined=True)
-
-    assert found.code == "data.outside"
-
-
-def test_a_model_of_the_hub_is_inside_of_a_confined_check(
-    check: Callable[..., Report], tmp_path: Path
-) -> None:
-    model = ("set", "nodes.actor.model", {"type": "pretrained", "path": "some/tiny"})
-
-    report = check("grpo", model, root=tmp_path, is_confined=True)
-
-    assert "data.outside" not in {one.code for one in report.diagnostics}

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from coloop.data.files.compressed import Buffer, RowProblem, mapped, plain
-from coloop.data.files.links import documents_in
 from coloop.spec.data import FileFormat
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -446,3 +445,36 @@ def first_rows(start: Start, form: FileFormat) -> Iterator[dict[str, Any]]:
     except RowProblem:
         if start.is_whole:
             raise
+
+
+COLUMNS = ("text", "title", "path")
+"""What a document has as a row: what stands in it, its name without suffix, where it lies."""
+
+
+def documents_in(path: Path) -> Iterator[Path]:
+    """The files of a folder and of the folders in it, by name; hidden ones are left out. Of a file,
+    the file.
+
+    Raises:
+        ValueError: a link leads out of the folder.
+        OSError: a folder cannot be read.
+    """
+    if not path.is_dir():
+        yield path
+        return
+    yield from _below(path, path.resolve())
+
+
+def _below(folder: Path, root: Path) -> Iterator[Path]:
+    with os.scandir(folder) as entries:
+        named = sorted(entries, key=lambda entry: entry.name)
+    for entry in named:
+        path = folder / entry.name
+        if entry.name.startswith("."):
+            continue
+        if entry.is_symlink() and not path.resolve().is_relative_to(root):
+            raise ValueError(f"`{entry.name}` is a link that leads outside the folder")
+        if entry.is_dir(follow_symlinks=False):
+            yield from _below(path, root)
+        elif entry.is_file():
+            yield path
