@@ -12,12 +12,12 @@ ANSWER_SECONDS = 30.0
 BEAT_SECONDS = 15.0
 
 
-class JobsClient(JobSubmissionClient):
+class JobsClient(JobSubmissionClient):  # type: ignore[misc]
     """Gives up on a cluster that does not answer: `requests.Timeout`, which is an OSError."""
 
     def _do_request(self, method: str, endpoint: str, **options: Any) -> requests.Response:
         options.setdefault("timeout", (CONNECT_SECONDS, ANSWER_SECONDS))
-        return super()._do_request(method, endpoint, **options)
+        return super()._do_request(method, endpoint, **options)  # type: ignore[no-any-return]
 
     async def tail_job_logs(self, job_id: str) -> AsyncIterator[str]:
         """The log while it is written; a connection without a heartbeat raises RuntimeError."""

@@ -29,7 +29,7 @@ def main() -> None:
 
     wait_for_slow_nodes()
     try:
-        ray()  # type: ignore[no-untyped-call]
+        ray()
     finally:
         if idle_shutdown.head is not None:
             remove_folder(Path(idle_shutdown.head.temp_dir))

@@ -111,7 +111,7 @@ def build_outline(section: Model, *, root: Path) -> LoadedModel:
                 "that it refers to"
             )
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+        model = AutoModelForCausalLM.from_config(config)
     return LoadedModel(model=model, tokenizer=tokenizer)
 
 
@@ -183,6 +183,6 @@ def build_scratch(
     """A model with random weights; drawn in float32, so that every dtype starts from the same."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model: Any = AutoModelForCausalLM.from_config(config, dtype=torch.float32)  # type: ignore[no-untyped-call]
+        model: Any = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     built: PreTrainedModel = model.to(dtype)
     return built

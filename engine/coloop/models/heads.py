@@ -112,7 +112,7 @@ def with_head(
     config.num_labels = classes
     try:
         with torch.device("meta"):
-            scorer: Any = AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
+            scorer: Any = AutoModelForSequenceClassification.from_config(config)
     except ValueError as error:
         raise ModelUnavailable(
             f"transformers has no model with a score head for {type(model).__name__}: {error}"

@@ -84,11 +84,11 @@ class Conversion:
         self, name: str, renamings: list[WeightRenaming], converters: list[WeightConverter]
     ) -> tuple[str, str | None]:
         if self.is_to_disk:
-            return rename_source_key(name, renamings, converters, reverse=True)
+            return rename_source_key(name, renamings, converters, reverse=True)  # type: ignore[no-any-return]
         prefix, known = self.model.base_model_prefix, dict(self._known)
         target, pattern = rename_source_key(name, renamings, converters, prefix, known)
         if target not in known and name in known:
-            return rename_source_key(name, [], [], prefix, known)
+            return rename_source_key(name, [], [], prefix, known)  # type: ignore[no-any-return]
         return target, pattern
 
     def knows(self, name: str) -> bool:
@@ -230,9 +230,9 @@ def damage_in_checkpoint(folder: Path) -> str | None:
 def without_bars() -> Iterator[None]:
     """Loads and saves models silently inside; what was set before comes back."""
     was_enabled = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()
     try:
         yield
     finally:
         if was_enabled:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+            logging.enable_progress_bar()

@@ -51,7 +51,7 @@ TOKENIZERS: Mapping[str, Callable[[], PreTrainedTokenizerFast]] = {
 
 
 def _with_marks(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token=PAD,
         bos_token=BOS,
@@ -111,7 +111,7 @@ def decode(tokenizer: PreTrainedTokenizerFast, token_ids: Ids | Sequence[int]) -
     """The text of token ids, without marks such as the end of text."""
     ids = token_ids if isinstance(token_ids, list) else np.asarray(token_ids).tolist()
     if _decodes_plainly(type(tokenizer)):
-        return tokenizer.backend_tokenizer.decode(ids, skip_special_tokens=True)
+        return tokenizer.backend_tokenizer.decode(ids, skip_special_tokens=True)  # type: ignore[no-any-return]
     text = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
     assert isinstance(text, str)
     return text

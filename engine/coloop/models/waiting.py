@@ -149,7 +149,7 @@ def build_waiting(
     heads = (head.weight for head in score_heads(model).values())
     if any(tensor.is_meta for tensor in (*heads, *model.buffers())):
         return None
-    model._weight_conversions = read.used()  # type: ignore[assignment]
+    model._weight_conversions = read.used()
     if adapter != folder:
         return model, WeightsToCome(model, lambda: merged_weights(adapter))
     return model, WeightsToCome(model, lambda: read_for(folder, read))
@@ -229,7 +229,7 @@ def _kept_tables(model: nn.Module) -> dict[str, Tensor]:
 def _compute_tables(model: PreTrainedModel) -> None:
     """The buffers that no file has, computed once the model stands, in their own type."""
     for module in model.modules():
-        module._is_hf_initialized = False  # type: ignore[assignment]
+        module._is_hf_initialized = False
     with torch.random.fork_rng(devices=[]):
         draw: Any = model.initialize_weights  # nothing is drawn of weights on `meta`
         draw()

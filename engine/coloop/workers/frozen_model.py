@@ -80,7 +80,7 @@ class FrozenModel:
     @property
     def _model(self) -> nn.Module:
         adapted = self.weights.adapted
-        return adapted.model if isinstance(adapted, FrozenAdapter) else self.weights.loaded.model
+        return adapted.model if isinstance(adapted, FrozenAdapter) else self.weights.loaded.model  # type: ignore[no-any-return]
 
     def _mark_of(self, folder: Path) -> Any:
         try:

@@ -298,7 +298,7 @@ def attend_in_two_products(
         and rows * heads * tokens * tokens <= SHARES_AT_ONCE
     )
     if not is_plain:
-        return sdpa_attention_forward(
+        return sdpa_attention_forward(  # type: ignore[no-any-return]
             module, query, key, value, attention_mask, scaling=scaling, dropout=dropout, **rest
         )
     with torch.autocast("cpu", enabled=False):

@@ -151,7 +151,7 @@ class RayCluster(Cluster):
         return {"CPU": float(threads)} | ({"GPU": 1.0} if pool.gpus else {})
 
     def _check_capacity(self, pool: PoolPlan, bundle: dict[str, float]) -> None:
-        whole: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        whole: dict[str, float] = ray.cluster_resources()
         for resource in sorted(bundle, reverse=True):  # GPUs first: they are what is dear
             each = {
                 other.name: other.workers * self._bundle(other).get(resource, 0.0)
@@ -308,7 +308,7 @@ def _wait(answers: Sequence[Any], seconds: float) -> tuple[list[Any], list[Any]]
 
 
 def _address_here(host: object) -> str:
-    address: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+    address: str = ray.util.get_node_ip_address()
     return address
 
 
@@ -321,7 +321,7 @@ def by_node(nodes: Mapping[int, str]) -> list[int]:
 
 
 def _free() -> str:
-    free: dict[str, float] = ray.available_resources()  # type: ignore[no-untyped-call]
+    free: dict[str, float] = ray.available_resources()
     return ", ".join(f"{free.get(name, 0.0):g} {name}" for name in ("CPU", "GPU"))
 
 

@@ -439,7 +439,7 @@ class TokenModel:
     def _chunk_size(self) -> int:
         if self.options.loss_chunk is not None:
             return self.options.loss_chunk
-        vocabulary = vocabulary_of(self.model)  # type: ignore[arg-type]
+        vocabulary = vocabulary_of(self.model)
         return loss_chunk(vocabulary, on_cpu=(self._meant or self.device).type == "cpu")
 
 
