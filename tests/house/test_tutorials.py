@@ -110,6 +110,7 @@ def test_pages_of_the_site_exist() -> None:
     assert {str(page.relative_to(ROOT)) for page in PAGES} <= named
 
 
+@pytest.mark.slow
 def test_links_of_the_site_stay_on_it() -> None:
     for source in sources():
         if source.suffix == ".md":

@@ -110,6 +110,7 @@ def test_palette_and_forms_have_it(found: Any) -> None:
     assert "most" in found["kind"]["schema"]["properties"]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_loop_with_it_runs(engine: Path, tmp_path: Path) -> None:
     command = ("-m", "coloop", "run", str(TOY / "loop.yaml"), "--local", "--json")
