@@ -2,7 +2,10 @@
  * The ticket of this origin: stands for the server's token in every request, and is shared by all tabs. It is no
  * cookie, because a browser sends those of 127.0.0.1 to every port of it.
  */
+import { stored } from "./stored";
+
 const KEY = "coloop.ticket";
+const kept = stored(KEY);
 /** What the server answers to a WebSocket, and how the ticket is offered beside it. */
 const PROTOCOL = "coloop.v1";
 
@@ -18,28 +21,10 @@ declare global {
   }
 }
 
-/** Where the browser keeps nothing, the ticket lives as long as the tab. */
-let inMemory: string | null = null;
-
-export function ticket(): string | null {
-  try {
-    return localStorage.getItem(KEY) ?? inMemory;
-  } catch {
-    return inMemory;
-  }
-}
+export const ticket = kept.read;
 
 export function keepTicket(given: string | null): void {
-  inMemory = given;
-  try {
-    if (given === null) localStorage.removeItem(KEY);
-    else {
-      localStorage.setItem(KEY, given);
-      inMemory = null;
-    }
-  } catch {
-    // Storage is blocked or full.
-  }
+  kept.write(given);
   globalThis.dispatchEvent?.(new Event(TICKET_CHANGED));
 }
 

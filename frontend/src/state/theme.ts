@@ -1,23 +1,20 @@
-import { useSyncExternalStore } from "react";
-import { type Theme, usePreferences } from "./preferences";
+import { create } from "zustand";
+import { stored } from "@/api/stored";
+import { usePreferences } from "./preferences";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const listeners = new Set<() => void>();
+/** As `public/theme.js` reads it before the page is there. */
+const kept = stored("coloop.theme");
 
-function resolve(theme: Theme): "light" | "dark" {
-  if (theme === "system") return dark.matches ? "dark" : "light";
-  return theme;
-}
+const useShown = create<{ theme: "light" | "dark" }>()(() => ({ theme: "light" }));
 
 function apply(): void {
-  const { theme } = usePreferences.getState();
-  document.documentElement.dataset.theme = resolve(theme);
-  try {
-    localStorage.setItem("coloop.theme", theme);
-  } catch {
-    // The next visit starts with the system's theme.
-  }
-  for (const listener of listeners) listener();
+  const { theme: chosen } = usePreferences.getState();
+  const system = dark.matches ? "dark" : "light";
+  const theme = chosen === "system" ? system : chosen;
+  document.documentElement.dataset.theme = theme;
+  kept.write(chosen);
+  useShown.setState({ theme });
 }
 
 export function startTheme(): void {
@@ -30,11 +27,5 @@ export function startTheme(): void {
 
 /** What the page has on, "light" or "dark", for canvases that draw with its colours. */
 export function useResolvedTheme(): "light" | "dark" {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => (document.documentElement.dataset.theme === "dark" ? "dark" : "light"),
-  );
+  return useShown((state) => state.theme);
 }
