@@ -5,6 +5,8 @@ export type Colors = Readonly<Record<string, string>>;
 
 /** As many learners have a colour of their own: `--id-1` and on, in the tokens. */
 export const IDENTITIES = 6;
+/** As many runs are compared, each in one of these colours. */
+export const MAX_COMPARED = IDENTITIES;
 const UNKNOWN = "var(--muted)";
 
 export function identityColor(number: number): string {

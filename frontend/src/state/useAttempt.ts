@@ -3,8 +3,6 @@ import { useCallback, useState } from "react";
 import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 
-export type Attempting = ReturnType<typeof useAttempt>;
-
 /** Does work that may be refused and says why; then queries whose keys begin with `changed` are asked again. */
 export function useAttempt(...changed: readonly string[]) {
   const client = useQueryClient();

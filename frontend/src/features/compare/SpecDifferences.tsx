@@ -4,8 +4,7 @@ import { formatName, formatPlural } from "@/lib/format";
 import { IconButton } from "@/ui/IconButton";
 import { RichText } from "@/ui/RichText";
 import { Failed, Loading } from "@/ui/States";
-import type { Compared, Difference } from "./useCompared";
-import { useDifferences } from "./useCompared";
+import { type Compared, type Difference, useDifferences } from "./useCompared";
 
 export function SpecDifferences({ compared }: { compared: readonly Compared[] }) {
   const { found, isLoading, error } = useDifferences(compared.map(({ run }) => run.id));

@@ -3,7 +3,7 @@ import { useMemo } from "react";
 import { fetchChanges, fetchRun, fetchRunCurves } from "@/api/routes";
 import type { Catalog, RunSummary, SpecChange } from "@/api/types";
 import { metricOf, orderMetrics, SHOWN_AT_FIRST } from "@/catalog/metrics";
-import { IDENTITIES, identityColor } from "@/lib/colors";
+import { identityColor, MAX_COMPARED } from "@/lib/colors";
 import { isFinal } from "@/live/reducer";
 
 const REFRESH = 3000;
@@ -62,17 +62,15 @@ export function useDifferences(ids: readonly string[]) {
   };
 }
 
-export const MAX_RUNS = IDENTITIES;
-
 export interface Compared {
   run: RunSummary;
   color: string;
 }
 
-/** The distinct run ids in a query such as `?runs=a,b`, at most `MAX_RUNS` of them. */
+/** The distinct run ids in a query such as `?runs=a,b`, at most `MAX_COMPARED` of them. */
 export function askedRuns(search: string): string[] {
   const ids = new URLSearchParams(search).get("runs")?.split(",") ?? [];
-  return [...new Set(ids.filter((id) => id !== ""))].slice(0, MAX_RUNS);
+  return [...new Set(ids.filter((id) => id !== ""))].slice(0, MAX_COMPARED);
 }
 
 export function colorOf(index: number): string {

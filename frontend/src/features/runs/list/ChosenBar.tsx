@@ -10,8 +10,6 @@ import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { IconButton } from "@/ui/IconButton";
 
-export const MAX_COMPARED = 6;
-
 export function ChosenBar({ runs, onClear }: { runs: readonly RunSummary[]; onClear: () => void }) {
   const [, navigate] = useLocation();
   const [isDeleting, setDeleting] = useState(false);

@@ -9,12 +9,12 @@ import {
   Tag,
   Trash2,
 } from "lucide-react";
-import { useId, useState } from "react";
+import { type FormEvent, useId, useState } from "react";
 import { useLocation } from "wouter";
 import { changeRun, stopRun } from "@/api/routes";
-import type { RunSummary } from "@/api/types";
+import type { Bodies, RunSummary } from "@/api/types";
 import { ForkDialog } from "@/features/runs/start/ForkDialog";
-import { resumeFrom, runAgain } from "@/features/runs/start/TrustDialog";
+import { resumeFrom, runAgain, useStartRun } from "@/features/runs/start/TrustDialog";
 import { isFinal } from "@/live/reducer";
 import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
@@ -32,25 +32,20 @@ interface RunMenuProps {
 export function RunMenu({ run, tags = [], other }: RunMenuProps) {
   const [asks, setAsks] = useState<"rename" | "delete" | "tags" | "fork" | null>(null);
   const [, navigate] = useLocation();
-  const { attempt } = useAttempt("runs");
+  const { attempt, start } = useStartRun();
   const isOver = isFinal(run.state);
   const close = () => setAsks(null);
-  const go = (work: () => Promise<RunSummary | null>) =>
-    void attempt(async () => {
-      const made = await work();
-      if (made) navigate(`/runs/${made.id}`);
-    });
   return (
     <>
       <Menu align="end" trigger={<More name={run.name} />}>
-        <MenuItem icon={<RotateCcw size={14} />} onSelect={() => go(() => runAgain(run))}>
+        <MenuItem icon={<RotateCcw size={14} />} onSelect={() => start(() => runAgain(run))}>
           Run again
         </MenuItem>
         <MenuItem icon={<GitFork size={14} />} onSelect={() => setAsks("fork")}>
           Fork from a checkpoint…
         </MenuItem>
         {isOver && run.state !== "finished" ? (
-          <MenuItem icon={<RotateCw size={14} />} onSelect={() => go(() => resumeFrom(run))}>
+          <MenuItem icon={<RotateCw size={14} />} onSelect={() => start(() => resumeFrom(run))}>
             Resume
           </MenuItem>
         ) : null}
@@ -113,18 +108,24 @@ function More({ name, ...rest }: { name: string }) {
   );
 }
 
+/** Closes the dialog of a form and changes the run. */
+function useChange(run: RunSummary, onClose: () => void) {
+  const { attempt } = useAttempt("runs");
+  return (event: FormEvent, change: Bodies["ChangeRun"]) => {
+    event.preventDefault();
+    onClose();
+    void attempt(() => changeRun(run.id, change));
+  };
+}
+
 function RenameRunDialog({ run, onClose }: { run: RunSummary; onClose: () => void }) {
   const [name, setName] = useState(run.name);
-  const { attempt } = useAttempt("runs");
+  const change = useChange(run, onClose);
   return (
     <Dialog title="Rename the run" isOpen onClose={onClose}>
       <form
         className="flex items-center gap-2"
-        onSubmit={(event) => {
-          event.preventDefault();
-          onClose();
-          void attempt(() => changeRun(run.id, { name: name.trim() }));
-        }}
+        onSubmit={(event) => change(event, { name: name.trim() })}
       >
         <input
           aria-label="Name of the run"
@@ -149,18 +150,14 @@ interface TagsDialogProps {
 
 function TagsDialog({ run, known, onClose }: TagsDialogProps) {
   const [text, setText] = useState(run.tags.join(", "));
-  const { attempt } = useAttempt("runs");
+  const change = useChange(run, onClose);
   const id = useId();
   const free = known.filter((tag) => !tagsIn(text).includes(tag));
   return (
     <Dialog title={`Tags of “${run.name}”`} isOpen onClose={onClose}>
       <form
         className="flex flex-col gap-3"
-        onSubmit={(event) => {
-          event.preventDefault();
-          onClose();
-          void attempt(() => changeRun(run.id, { tags: tagsIn(text) }));
-        }}
+        onSubmit={(event) => change(event, { tags: tagsIn(text) })}
       >
         <label className="flex flex-col gap-1 text-muted text-xs" htmlFor={id}>
           Separated by commas

@@ -3,12 +3,12 @@ import { Link, useLocation } from "wouter";
 import { fetchRunTags } from "@/api/routes";
 import type { Catalog, RunSummary } from "@/api/types";
 import { metricInfo, metricOf, tellingMetrics } from "@/catalog/metrics";
+import { MAX_COMPARED } from "@/lib/colors";
 import { formatCount, formatMetric, formatPlural, formatSeconds, secondsOf } from "@/lib/format";
 import { type Spark, useServerCatalog, useSparks } from "@/state/queries";
 import { Ago } from "@/ui/Ago";
 import { Badge } from "@/ui/Badge";
 import { Sparkline } from "@/ui/Sparkline";
-import { MAX_COMPARED } from "./ChosenBar";
 import { RunMenu } from "./RunMenu";
 import { RunStateChip } from "./RunStateChip";
 

@@ -141,8 +141,6 @@ function Line({ line }: { line: LogLine }) {
   );
 }
 
-const ORDER: readonly LiveAlert["level"][] = ["error", "warning", "info"];
-
 export function AlertList() {
   const live = useLiveRun();
   useLiveVersion("lines");
@@ -243,6 +241,6 @@ function Acknowledge({ live, alert }: { live: LiveRun; alert: LiveAlert }) {
 
 function byGravity(live: LiveRun): LiveAlert[] {
   const rank = (alert: LiveAlert) =>
-    isAcknowledged(live, alert) ? ORDER.length : ORDER.indexOf(alert.level);
-  return live.state.alerts.toReversed().toSorted((one, other) => rank(one) - rank(other));
+    isAcknowledged(live, alert) ? 2 : Number(alert.level === "warning");
+  return live.state.alerts.toReversed().toSorted((a, b) => rank(a) - rank(b));
 }

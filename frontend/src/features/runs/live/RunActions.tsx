@@ -16,12 +16,11 @@ import { createLoop, fetchReport, stopRun } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
 import { isOnCpu as isLoopOnCpu } from "@/document/pools";
 import { ForkDialog } from "@/features/runs/start/ForkDialog";
-import { resumeFrom, runAgain } from "@/features/runs/start/TrustDialog";
+import { resumeFrom, runAgain, useStartRun } from "@/features/runs/start/TrustDialog";
 import { formatBytes, formatRate, formatSeconds } from "@/lib/format";
 import { useLive, useLiveRun, useLiveVersion } from "@/live/hooks";
 import { isFinal } from "@/live/reducer";
 import { useDocument, useOpenLoop } from "@/state/document/context";
-import { type Attempting, useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { Menu, MenuItem } from "@/ui/Menu";
@@ -32,7 +31,7 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
   const live = useLiveRun();
   useLiveVersion("status");
   const { store } = useOpenLoop();
-  const { isBusy, attempt } = useAttempt("runs");
+  const { isBusy, attempt, start } = useStartRun();
   const [isForking, setForking] = useState(false);
   const [, navigate] = useLocation();
   if (!live?.run) return null;
@@ -77,7 +76,7 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
         </Button>
       ) : null}
       {isOver ? (
-        <AfterRun run={run} isBusy={isBusy} attempt={attempt} />
+        <AfterRun run={run} isBusy={isBusy} start={start} />
       ) : (
         <Button
           look="danger"
@@ -100,16 +99,16 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
 
 const SEEDS = 9999;
 
-function AfterRun({ run, isBusy, attempt }: Attempting & { run: RunSummary }) {
+interface AfterRunProps extends Pick<ReturnType<typeof useStartRun>, "isBusy" | "start"> {
+  run: RunSummary;
+}
+
+function AfterRun({ run, isBusy, start }: AfterRunProps) {
   const { store } = useOpenLoop();
   const [hasReport, setReport] = useState(false);
   const [seed] = useState(() => 1 + Math.floor(Math.random() * SEEDS));
-  const [, navigate] = useLocation();
   const again = (change: { seed?: number }) =>
-    void attempt(async () => {
-      const made = await runAgain(run, { yaml: store.getState().text, ...change });
-      if (made) navigate(`/runs/${made.id}`);
-    });
+    start(() => runAgain(run, { yaml: store.getState().text, ...change }));
   return (
     <>
       {run.state !== "failed" || run.started_at !== null ? (

@@ -1,9 +1,8 @@
 import { CircleX } from "lucide-react";
 import { toast } from "sonner";
-import { useLocation } from "wouter";
 import { editRun } from "@/api/routes";
 import type { RunSummary } from "@/api/types";
-import { runAgain } from "@/features/runs/start/TrustDialog";
+import { runAgain, useStartRun } from "@/features/runs/start/TrustDialog";
 import { formatPlural } from "@/lib/format";
 import { useLiveRun, useLiveVersion } from "@/live/hooks";
 import { useOpenLoop } from "@/state/document/context";
@@ -66,18 +65,12 @@ export function RunBanner() {
 }
 
 function InOneProcess({ run }: { run: RunSummary }) {
-  const { isBusy, attempt } = useAttempt("runs");
-  const [, navigate] = useLocation();
+  const { isBusy, start } = useStartRun();
   return (
     <Button
       size="small"
       disabled={isBusy}
-      onClick={() =>
-        void attempt(async () => {
-          const again = await runAgain(run, { in_one_process: true });
-          if (again) navigate(`/runs/${again.id}`);
-        })
-      }
+      onClick={() => start(() => runAgain(run, { in_one_process: true }))}
     >
       Run in one process
     </Button>

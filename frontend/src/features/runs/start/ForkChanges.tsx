@@ -8,20 +8,8 @@ import { Answer } from "@/ui/States";
 
 export type Values = Readonly<Bodies["CompareValues"]["set"]>;
 
-interface ForkChangesProps {
-  run: Pick<RunSummary, "id" | "loop_id">;
-  /** What the new run is to have otherwise; without it, its loop may be that of now. */
-  values: Values | undefined;
-  isAsNow: boolean;
-  onAsNow: (isAsNow: boolean) => void;
-}
-
-export function ForkChanges({ run, values, isAsNow, onAsNow }: ForkChangesProps) {
-  if (values) return <OfValues id={run.id} values={values} />;
-  return <OfLoop run={run} isAsNow={isAsNow} onAsNow={onAsNow} />;
-}
-
-function OfValues({ id, values }: { id: string; values: Values }) {
+/** What the new run is to have otherwise. */
+export function ValueChanges({ id, values }: { id: string; values: Values }) {
   const query = useQuery({
     queryKey: ["runChanges", id, "values", JSON.stringify(values)],
     queryFn: () => fetchValueChanges(id, values),
@@ -37,7 +25,14 @@ function OfValues({ id, values }: { id: string; values: Values }) {
   );
 }
 
-function OfLoop({ run, isAsNow, onAsNow }: Omit<ForkChangesProps, "values">) {
+interface LoopChoiceProps {
+  run: Pick<RunSummary, "id" | "loop_id">;
+  isAsNow: boolean;
+  onAsNow: (isAsNow: boolean) => void;
+}
+
+/** The loop of the new run: as it was, or as it is now. */
+export function LoopChoice({ run, isAsNow, onAsNow }: LoopChoiceProps) {
   const query = useLoopChanges(run.id, run.loop_id);
   const count = query.data?.changes.length ?? 0;
   if (count === 0) return null;

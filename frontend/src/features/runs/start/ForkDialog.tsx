@@ -11,7 +11,7 @@ import { CONTROL } from "@/ui/control";
 import { Dialog } from "@/ui/Dialog";
 import { Select } from "@/ui/Select";
 import { Unanswered } from "@/ui/States";
-import { ForkChanges, type Values } from "./ForkChanges";
+import { LoopChoice, ValueChanges, type Values } from "./ForkChanges";
 import { withTrust } from "./TrustDialog";
 
 interface ForkDialogProps {
@@ -104,12 +104,11 @@ export function ForkDialog(props: ForkDialogProps) {
           {changes === undefined && !isAsNow ? (
             <ForkFields run={run.id} typed={typed} onTyped={setTyped} />
           ) : null}
-          <ForkChanges
-            run={run}
-            values={changes ?? (isSame || isAsNow ? undefined : values)}
-            isAsNow={isAsNow}
-            onAsNow={setAsNow}
-          />
+          {changes || !(isSame || isAsNow) ? (
+            <ValueChanges id={run.id} values={values} />
+          ) : (
+            <LoopChoice run={run} isAsNow={isAsNow} onAsNow={setAsNow} />
+          )}
           {isSame ? (
             <p role="note" className="text-muted">
               Unchanged, this fork repeats its parent: the same seed gives the same numbers.

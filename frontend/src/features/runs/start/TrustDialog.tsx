@@ -1,8 +1,10 @@
+import { useLocation } from "wouter";
 import { create } from "zustand";
 import { ApiError } from "@/api/client";
 import { fetchRunSpec, resumeRun, startRun } from "@/api/routes";
 import type { Bodies, RunSummary } from "@/api/types";
 import { showDialog } from "@/state/dialogs";
+import { useAttempt } from "@/state/useAttempt";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 
@@ -61,6 +63,18 @@ export async function withTrust<T>(start: (trust: boolean) => Promise<T>): Promi
 function pathsOf(detail: unknown): string[] {
   if (typeof detail !== "object" || detail === null || !("paths" in detail)) return [];
   return Array.isArray(detail.paths) ? detail.paths.map(String) : [];
+}
+
+/** Starts a run and goes to it; stays where the user did not agree. */
+export function useStartRun() {
+  const [, navigate] = useLocation();
+  const { isBusy, attempt } = useAttempt("runs");
+  const start = (begin: () => Promise<RunSummary | null>) =>
+    void attempt(async () => {
+      const run = await begin();
+      if (run) navigate(`/runs/${run.id}`);
+    });
+  return { isBusy, attempt, start };
 }
 
 /** Starts a run once more, with other values where `change` has some. Null where the user did not agree. */
