@@ -118,10 +118,8 @@ export function isUnconnected(document: LoopDocument, node: string): boolean {
   );
 }
 
-export interface TeachingPort {
+export interface TeachingPort extends PortRef {
   name: string;
-  node: string;
-  port: string;
   type: string;
 }
 

@@ -3,7 +3,7 @@ import type { Json, JsonObject } from "@/api/types";
 import { IDENTITIES } from "@/lib/colors";
 import { isObject } from "@/lib/paths";
 import { readEdge, writeEdge } from "./edges";
-import { NOTES, readNotes, writeNotes } from "./notes";
+import { NOTES, readNotes } from "./notes";
 import { ALL_READ, isAllRead, mixEdges } from "./place";
 import type { Edge, LoopDocument, NodeData, Point, Unread } from "./types";
 
@@ -105,7 +105,7 @@ function writeLayout({
     ...others,
     ...(Object.fromEntries(places) as JsonObject),
     ...(Object.keys(identities).length > 0 ? { [COLORS]: identities } : {}),
-    ...(notes ? { [NOTES]: writeNotes(notes) } : {}),
+    ...(notes ? { [NOTES]: notes as unknown as JsonObject } : {}),
   };
 }
 

@@ -16,17 +16,13 @@ const ROW = 160;
 
 export function cutFragment(document: LoopDocument, ids: readonly string[]): Fragment {
   const chosen = new Set(ids);
-  const fragment: Fragment = { nodes: {}, edges: [], layout: {} };
-  for (const [id, node] of Object.entries(document.nodes)) {
-    if (!chosen.has(id)) continue;
-    fragment.nodes[id] = node;
-    const point = document.layout[id];
-    if (point) fragment.layout[id] = point;
-  }
-  fragment.edges = document.edges.filter(
+  const inOrder = Object.keys(document.nodes).filter((id) => chosen.has(id));
+  const of = <V>(record: Readonly<Record<string, V>>) =>
+    Object.fromEntries(inOrder.flatMap((id) => (record[id] ? [[id, record[id]]] : [])));
+  const edges = document.edges.filter(
     (edge) => chosen.has(portRef(edge.from).node) && chosen.has(portRef(edge.to).node),
   );
-  return fragment;
+  return { nodes: of(document.nodes), edges, layout: of(document.layout) };
 }
 
 export function toFragmentSpec({ nodes, edges, layout }: Fragment): JsonObject {

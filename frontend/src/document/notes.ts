@@ -32,12 +32,6 @@ function readPoint(value: Json | undefined): Point | null {
   return typeof x === "number" && typeof y === "number" ? [x, y] : null;
 }
 
-export function writeNotes(notes: Record<string, Note>): JsonObject {
-  return Object.fromEntries(
-    Object.entries(notes).map(([id, { at, size, text }]) => [id, { at, size, text }]),
-  );
-}
-
 export function newNoteId(notes: Record<string, Note> | undefined): string {
   let number = 1;
   while (notes && `note_${number}` in notes) number += 1;

@@ -1,4 +1,5 @@
 import type { Catalog } from "@/api/types";
+import { sum } from "@/lib/statistics";
 import { edgeKeys, portRef, runKey } from "./edges";
 import type { LoopDocument, PortRef } from "./types";
 
@@ -29,18 +30,14 @@ export function payees(catalog: Catalog, document: LoopDocument): Payee[] {
 
 export function payingEdges(document: LoopDocument, payee: string): PayingEdge[] {
   const keys = edgeKeys(document.edges);
-  return document.edges.flatMap((edge, place) =>
-    edge.to === payee
-      ? [
-          {
-            key: keys[place] ?? "",
-            name: runKey(edge),
-            node: portRef(edge.from).node,
-            weight: typeof edge.weight === "number" ? edge.weight : 1,
-          },
-        ]
-      : [],
-  );
+  const all = document.edges.map((edge, index) => ({
+    to: edge.to,
+    key: keys[index] ?? "",
+    name: runKey(edge),
+    node: portRef(edge.from).node,
+    weight: typeof edge.weight === "number" ? edge.weight : 1,
+  }));
+  return all.filter(({ to }) => to === payee);
 }
 
 /**
@@ -54,19 +51,22 @@ export function weighed(
   keeps: { total: number; locked: ReadonlySet<string> } | null,
 ): Record<string, number> {
   if (keeps === null) return { [key]: weight };
-  const free = edges.filter((edge) => edge.key !== key && !keeps.locked.has(edge.key));
-  const fixed = edges
-    .filter((edge) => edge.key !== key && keeps.locked.has(edge.key))
-    .reduce((sum, edge) => sum + edge.weight, 0);
+  const others = edges.filter((edge) => edge.key !== key);
+  const free = others.filter((edge) => !keeps.locked.has(edge.key));
+  const fixed = weightOf(others.filter((edge) => keeps.locked.has(edge.key)));
   const own = free.length === 0 ? keeps.total - fixed : weight;
   const left = keeps.total - fixed - own;
-  const present = free.reduce((sum, edge) => sum + edge.weight, 0);
+  const present = weightOf(free);
   const share = (edge: PayingEdge) =>
     present === 0 ? left / free.length : (edge.weight / present) * left;
   return {
     [key]: rounded(own),
     ...Object.fromEntries(free.map((edge) => [edge.key, rounded(share(edge))])),
   };
+}
+
+export function weightOf(edges: readonly PayingEdge[]): number {
+  return sum(edges.map(({ weight }) => weight));
 }
 
 export function rounded(weight: number): number {
@@ -79,13 +79,12 @@ export function totalOf(
   weights: readonly number[],
   missing: string,
 ): number | null {
-  const live = scores.flatMap((score, place) => {
-    const weight = weights[place] ?? 0;
-    return weight === 0 ? [] : [{ score, weight }];
-  });
-  const said = live.filter((one) => one.score !== null);
-  if (said.length === 0 || (missing === "skip_row" && said.length < live.length)) return null;
-  const sum = said.reduce((total, { score, weight }) => total + weight * (score ?? 0), 0);
-  if (missing !== "mean_of_available") return sum;
-  return sum / said.reduce((total, { weight }) => total + Math.abs(weight), 0);
+  const live = scores
+    .map((score, index) => ({ score, weight: weights[index] ?? 0 }))
+    .filter(({ weight }) => weight !== 0);
+  const given = live.filter(({ score }) => score !== null);
+  if (given.length === 0 || (missing === "skip_row" && given.length < live.length)) return null;
+  const total = sum(given.map(({ score, weight }) => weight * (score ?? 0)));
+  if (missing !== "mean_of_available") return total;
+  return total / sum(given.map(({ weight }) => Math.abs(weight)));
 }

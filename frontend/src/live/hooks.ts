@@ -49,19 +49,17 @@ export type Activity = "running" | "idle" | undefined;
 export function useNodeActivity(node: string): Activity {
   return useLive<Activity>(
     "gauges",
-    (live) => (isAnyRunning(live, (stage) => stage.startsWith(`${node}.`)) ? "running" : "idle"),
+    (live) => (isRunning(live, node) ? "running" : "idle"),
     undefined,
   );
 }
 
-/** A stage that runs, or that ran since the last time the screen was told: short ones light up as well. */
-function isAnyRunning(live: LiveRun, isMeant: (stage: string) => boolean): boolean {
-  if (live.connection === "ended") return false;
-  for (const stage of live.state.running.keys()) if (isMeant(stage)) return true;
-  if (live.connection === "loading") return false;
-  for (const [stage, seq] of live.state.finished)
-    if (seq > live.shownSeq && isMeant(stage)) return true;
-  return false;
+/** A stage of it runs, or ran since the last time the screen was told: short ones light up as well. */
+function isRunning({ connection, state, shownSeq }: LiveRun, node: string): boolean {
+  if (connection === "ended") return false;
+  const just = [...state.finished].filter(([, seq]) => seq > shownSeq).map(([stage]) => stage);
+  const stages = [...state.running.keys(), ...(connection === "loading" ? [] : just)];
+  return stages.some((stage) => stage.startsWith(`${node}.`));
 }
 
 /**
@@ -71,19 +69,17 @@ function isAnyRunning(live: LiveRun, isMeant: (stage: string) => boolean): boole
  * @param stage the stage that gives its rows
  */
 export function useEdgeActivity(edge: string, stage: string) {
-  return useLive("gauges", (live) => activityOf(live, edge, stage), null);
-}
-
-function activityOf(live: LiveRun, edge: string, stage: string) {
-  const { gauges } = live.state;
-  const gauge = gauges?.edges?.[edge];
-  const rate = gauge?.rows_per_second ?? null;
-  return {
-    label: rate === null ? "" : formatPerSecond(rate),
-    isActive: live.hasFlow(edge),
-    isBottleneck: gauges?.bottleneck === stage,
-    isEvaluation: gauge?.evaluation ?? false,
-  };
+  return useLive("gauges", (live) => {
+    const { gauges } = live.state;
+    const gauge = gauges?.edges?.[edge];
+    const rate = gauge?.rows_per_second ?? null;
+    return {
+      label: rate === null ? "" : formatPerSecond(rate),
+      isActive: live.hasFlow(edge),
+      isBottleneck: gauges?.bottleneck === stage,
+      isEvaluation: gauge?.evaluation ?? false,
+    };
+  });
 }
 
 export function useEdgeFacts(edge: string, stage: string): string {

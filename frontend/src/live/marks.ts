@@ -16,7 +16,7 @@ export interface Checkpoint {
 
 export const MAX_MARKS = 1000;
 
-const WRITTEN: ReadonlySet<string> = new Set(["checkpoint"]);
+const WRITTEN: Mark["kind"] = "checkpoint";
 
 /** By the type of an event, what its mark says; null: there is none. */
 const LABELS: Record<Mark["kind"], (event: RunEvent) => string | null> = {
@@ -29,14 +29,11 @@ const LABELS: Record<Mark["kind"], (event: RunEvent) => string | null> = {
       : String(event.message ?? event.code ?? "alert"),
 };
 
-function isMarked(type: string): type is Mark["kind"] {
-  return type in LABELS;
-}
-
-export function markOf({ type, ...event }: RunEvent): Mark | null {
-  if (typeof event.step !== "number" || !isMarked(type)) return null;
-  const label = LABELS[type]({ type, ...event });
-  return label === null ? null : { kind: type, step: event.step, label };
+export function markOf(event: RunEvent): Mark | null {
+  if (typeof event.step !== "number" || !(event.type in LABELS)) return null;
+  const kind = event.type as Mark["kind"];
+  const label = LABELS[kind](event);
+  return label === null ? null : { kind, step: event.step, label };
 }
 
 function editLabel(changes: unknown): string {
@@ -53,11 +50,11 @@ export function marksNow(
 ): readonly Mark[] {
   if (kept === null) return marks;
   return marks.map((mark) =>
-    WRITTEN.has(mark.kind) ? { ...mark, isGone: !kept.has(mark.step) } : mark,
+    mark.kind === WRITTEN ? { ...mark, isGone: !kept.has(mark.step) } : mark,
   );
 }
 
 export function checkpointOf(event: RunEvent): Checkpoint | null {
-  if (!WRITTEN.has(event.type) || typeof event.step !== "number") return null;
+  if (event.type !== WRITTEN || typeof event.step !== "number") return null;
   return { step: event.step, path: String(event.path ?? ""), isBest: event.best === true };
 }

@@ -28,11 +28,6 @@ export function applyEvent(state: LiveState, event: RunEvent): Topic | null {
     if (state.step !== null && event.step < state.step) goBack(state, event.step);
     state.step = event.step;
   }
-  noteMark(state, event);
-  return HANDLERS[event.type]?.(state, event) ?? null;
-}
-
-function noteMark(state: LiveState, event: RunEvent): void {
   const mark = markOf(event);
   if (mark) keep(state.marks, mark, MAX_MARKS);
   const checkpoint = checkpointOf(event);
@@ -40,6 +35,7 @@ function noteMark(state: LiveState, event: RunEvent): void {
     const others = state.checkpoints.filter((one) => one.path !== checkpoint.path);
     state.checkpoints = [...others, checkpoint];
   }
+  return HANDLERS[event.type]?.(state, event) ?? null;
 }
 
 type Handler = (state: LiveState, event: RunEvent) => Topic;

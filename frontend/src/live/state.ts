@@ -46,7 +46,7 @@ export interface LiveAlert {
   seq: number;
   /** The event that raised it, by which the service knows it. */
   raised: number;
-  level: "info" | "warning" | "error";
+  level: "warning" | "error";
   code: string;
   node: string | null;
   step: number | null;

@@ -95,12 +95,3 @@ export function startTour(): void {
   setPreferences({ wasTourOffered: true });
   goToStep(0);
 }
-
-export function useTour() {
-  const wasOffered = usePreferences((state) => state.wasTourOffered);
-  return {
-    isOffered: !wasOffered,
-    start: startTour,
-    decline: () => setPreferences({ wasTourOffered: true }),
-  };
-}

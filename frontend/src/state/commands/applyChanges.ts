@@ -27,23 +27,24 @@ function applyChange(catalog: Catalog, draft: LoopDocument, { op, path, value }:
   const keys = readDocumentPath(draft, path);
   const place = findPlace(draft, keys);
   if (isInMissingEdge(draft, keys, place.path)) return;
+  const isNode = keys.length === 2 && keys[0] === "nodes";
+  const isEdge = keys.length === 2 && keys[0] === "edges";
   switch (op) {
     case "set":
-      if (isEdgePath(keys)) setEdge(draft, place.path, value);
+      if (isEdge) setEdge(draft, place.path, value);
       else writePath(place.root, place.path, value ?? null);
       break;
     case "remove":
-      if (isNodePath(keys)) removeItems.recipe(draft, { nodes: [String(keys[1])], edges: [] });
-      else if (isEdgePath(keys)) removeEdge(draft, path, undefined);
+      if (isNode) removeItems.recipe(draft, { nodes: [String(keys[1])], edges: [] });
+      else if (isEdge) removeEdge(draft, path, undefined);
       else removePath(place.root, place.path);
       break;
     case "insert":
-      if (isEdgePath(keys)) insertEdge(draft, place.path, value);
+      if (isEdge) insertEdge(draft, place.path, value);
       else insertItem(place.root, place.path, value ?? null);
       break;
     case "rename":
-      if (isNodePath(keys))
-        renameNode.recipe(draft, { catalog, from: String(keys[1]), to: String(value) });
+      if (isNode) renameNode.recipe(draft, { catalog, from: String(keys[1]), to: String(value) });
       else renameKey(place.root, place.path, String(value));
       break;
     case "add_edge": {
@@ -55,14 +56,6 @@ function applyChange(catalog: Catalog, draft: LoopDocument, { op, path, value }:
       removeEdge(draft, path, value);
       break;
   }
-}
-
-function isNodePath(keys: Path): boolean {
-  return keys.length === 2 && keys[0] === "nodes";
-}
-
-function isEdgePath(keys: Path): boolean {
-  return keys.length === 2 && keys[0] === "edges";
 }
 
 function isInMissingEdge(draft: LoopDocument, keys: Path, [, index]: Path): boolean {

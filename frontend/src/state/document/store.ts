@@ -10,6 +10,7 @@ import { type Command, defineCommand } from "./command";
 import {
   type DispatchOptions,
   dispatch as dispatchHistory,
+  type Entry,
   type History,
   redo as redoHistory,
   startHistory,
@@ -61,6 +62,12 @@ export function createDocumentStore({ document, text, isReadonly = false, settle
       ...(known === undefined ? {} : { text: known, textState: history.state }),
     });
   };
+  const move = (entry: Entry | undefined, go: (history: History) => History) => {
+    const { history, isReadonly: isLocked } = get();
+    if (!entry || isLocked) return null;
+    show(go(history));
+    return entry.label;
+  };
   return Object.assign(store, {
     dispatch: <A>(command: Command<A>, args: A, options?: StoreDispatchOptions) => {
       if (get().isReadonly && !options?.isHotEdit) return;
@@ -68,20 +75,8 @@ export function createDocumentStore({ document, text, isReadonly = false, settle
       const history = dispatchHistory(get().history, settled, args, options);
       if (history !== get().history) show(history);
     },
-    undo: () => {
-      const { history, isReadonly: locked } = get();
-      const entry = history.past.at(-1);
-      if (!entry || locked) return null;
-      show(undoHistory(history));
-      return entry.label;
-    },
-    redo: () => {
-      const { history, isReadonly: locked } = get();
-      const [entry] = history.future;
-      if (!entry || locked) return null;
-      show(redoHistory(history));
-      return entry.label;
-    },
+    undo: () => move(get().history.past.at(-1), undoHistory),
+    redo: () => move(get().history.future[0], redoHistory),
     /** Text and document that belong together; `null` for the current state of the document. */
     setText: (newText: string, state: number | null) => {
       const at = state ?? get().history.state;
