@@ -5,10 +5,11 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as routes from "@/api/routes";
 import type { MathElement } from "@/api/types";
 import { loopNameNear, loopNameProblem } from "@/document/names";
+import { TourOffer } from "@/features/about/AboutLoop";
 import { algorithmsOf, CodePage, Maths } from "@/features/explain/ExplainSheet";
 import { STEPS, Tour } from "@/features/tour/Tour";
 import { useExplaining } from "@/state/dialogs";
-import { goToStep, setPreferences, startTour, useTour } from "@/state/preferences";
+import { goToStep, setPreferences, startTour } from "@/state/preferences";
 import { forgetUnsaved, isUnsaved, rememberUnsaved } from "@/state/unsaved";
 import { WhyButton } from "@/ui/WhyButton";
 
@@ -26,17 +27,6 @@ afterEach(() => {
   cleanup();
   vi.restoreAllMocks();
 });
-
-function Offer() {
-  const { isOffered, decline } = useTour();
-  return isOffered ? (
-    <button type="button" onClick={decline}>
-      No
-    </button>
-  ) : (
-    <p>not offered</p>
-  );
-}
 
 describe("help of a problem", () => {
   it("is asked for by its Why, and shows a wrong and a right example", async () => {
@@ -136,9 +126,9 @@ describe("the tour", () => {
   });
 
   it("is offered once", () => {
-    show(<Offer />);
-    fireEvent.click(screen.getByRole("button"));
-    expect(screen.getByText("not offered")).toBeTruthy();
+    show(<TourOffer />);
+    fireEvent.click(screen.getByRole("button", { name: "No, thanks" }));
+    expect(screen.queryByRole("button")).toBeNull();
   });
 });
 

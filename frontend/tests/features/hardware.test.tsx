@@ -442,7 +442,7 @@ describe("the predicted step", () => {
       end: one.end / 100,
     }));
     const time = { ...TIME, phases: [{ ...phase, step_seconds: 0.1, spans }] };
-    const { container } = render(<StepSplit time={time} before={null} />, { wrapper });
+    const { container } = render(<StepSplit time={time} isPromise={false} />, { wrapper });
 
     const widths = [...container.querySelectorAll<HTMLElement>("[aria-hidden] > [title]")].map(
       ({ style }) => Math.round(Number.parseFloat(style.width)),

@@ -5,7 +5,7 @@ import { fetchAboutPreset } from "@/api/routes";
 import type { AboutPreset } from "@/api/types";
 import { formatBytes, formatSeconds } from "@/lib/format";
 import { useCatalog, useDocument, useNodeColors } from "@/state/document/context";
-import { useTour } from "@/state/preferences";
+import { setPreferences, startTour, usePreferences } from "@/state/preferences";
 import { select } from "@/state/selection";
 import { Button } from "@/ui/Button";
 import { classes } from "@/ui/classes";
@@ -104,16 +104,16 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
-function TourOffer() {
-  const { isOffered, start, decline } = useTour();
-  if (!isOffered) return null;
+export function TourOffer() {
+  const wasOffered = usePreferences((state) => state.wasTourOffered);
+  if (wasOffered) return null;
   return (
     <p className="flex flex-wrap items-center gap-2 rounded-2 border border-line px-3 py-2 text-xs">
       <span className="min-w-32 flex-1">New here? Take a one-minute tour of the page.</span>
-      <Button size="small" onClick={start}>
+      <Button size="small" onClick={startTour}>
         Take the tour
       </Button>
-      <Button size="small" look="quiet" onClick={decline}>
+      <Button size="small" look="quiet" onClick={() => setPreferences({ wasTourOffered: true })}>
         No, thanks
       </Button>
     </p>

@@ -59,11 +59,7 @@ function Bar() {
             ) : null}
           </div>
           <span className="w-px shrink-0 bg-line max-lg:hidden" />
-          <StepSplit
-            time={budget.time}
-            before={isPromise(budget) ? "own" : null}
-            unfit={unfitOf(budget)}
-          />
+          <StepSplit time={budget.time} isPromise={isPromise(budget)} unfit={unfitOf(budget)} />
           <span className="w-px shrink-0 bg-line" />
           <BudgetCell budget={budget} />
         </>

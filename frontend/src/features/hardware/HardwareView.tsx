@@ -9,6 +9,7 @@ import { useDocument, useSync } from "@/state/document/context";
 import { Button } from "@/ui/Button";
 import { Segmented } from "@/ui/Segmented";
 import { Empty } from "@/ui/States";
+import { useWindowEvent } from "@/ui/useWindowEvent";
 import { BudgetSlider } from "./BudgetSlider";
 import { Changes } from "./Changes";
 import { GpuLanes } from "./GpuLanes";
@@ -102,18 +103,15 @@ function useOwnAnswer(): void {
 }
 
 function useEscape({ isTrying, back }: Budget): void {
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      if (event.key !== "Escape") return;
-      if (document.querySelector("[data-radix-popper-content-wrapper],[role=dialog]")) return;
-      event.stopPropagation();
-      if (isTrying) back();
-      else showHardware(false);
-    };
-    // Before the shortcuts of the graph, which is not in sight.
-    window.addEventListener("keydown", onKey, { capture: true });
-    return () => window.removeEventListener("keydown", onKey, { capture: true });
-  }, [isTrying, back]);
+  const press = (event: KeyboardEvent) => {
+    if (event.key !== "Escape") return;
+    if (document.querySelector("[data-radix-popper-content-wrapper],[role=dialog]")) return;
+    event.stopPropagation();
+    if (isTrying) back();
+    else showHardware(false);
+  };
+  // Before the shortcuts of the graph, which is not in sight.
+  useWindowEvent("keydown", press, { capture: true });
 }
 
 const STEPS = 2;

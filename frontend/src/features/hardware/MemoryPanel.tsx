@@ -27,11 +27,6 @@ export function MemoryPanel() {
       </Empty>
     );
   }
-  return <Costs estimate={estimate} />;
-}
-
-function Costs({ estimate }: { estimate: Estimate }) {
-  const groups = groupGpus(estimate);
   return (
     <div className="flex h-full min-h-0 flex-col gap-4 overflow-y-auto p-4 lg:flex-row lg:overflow-hidden">
       <section
@@ -39,7 +34,7 @@ function Costs({ estimate }: { estimate: Estimate }) {
         tabIndex={0}
         className="flex min-w-0 flex-1 flex-col gap-3 lg:overflow-y-auto"
       >
-        {groups.map((group) => (
+        {groupGpus(estimate).map((group) => (
           <GpuRow key={group.key} group={group} />
         ))}
         <MemoryLegend estimate={estimate} className="gap-x-4 gap-y-1" />

@@ -2,17 +2,19 @@ import { Flame } from "lucide-react";
 import type { PhaseEstimate, PredictedTime } from "@/api/types";
 import { longerBy } from "@/lib/estimate";
 import { formatSeconds, formatShare } from "@/lib/format";
+import { sum } from "@/lib/statistics";
 import { useNodeColors, useSync } from "@/state/document/context";
 import { RichText } from "@/ui/RichText";
 import { limitOf, mainPhase, nodeOf, stepShares, verbOf, verbShares } from "./lanes";
 
 interface StepSplitProps {
   time: PredictedTime | null;
-  before: "own" | null;
+  /** Whether its gain over the loop as it is is shown. */
+  isPromise: boolean;
   unfit?: string | null;
 }
 
-export function StepSplit({ time, before, unfit = null }: StepSplitProps) {
+export function StepSplit({ time, isPromise, unfit = null }: StepSplitProps) {
   const own = useSync((state) => state.check?.time ?? null);
   const phase = mainPhase(time);
   const color = useStageColor();
@@ -31,9 +33,9 @@ export function StepSplit({ time, before, unfit = null }: StepSplitProps) {
       </section>
     );
   }
-  const gain = before === "own" ? longerBy(phase.step_seconds, mainPhase(own)?.step_seconds) : null;
+  const gain = isPromise ? longerBy(phase.step_seconds, mainPhase(own)?.step_seconds) : null;
   const isOne = time?.phases.length === 1;
-  const whole = shares.reduce((sum, { seconds }) => sum + seconds, 0);
+  const whole = sum(shares.map(({ seconds }) => seconds));
   const told = verbShares(shares).map(({ verb, seconds }) => `${verb} ${formatSeconds(seconds)}`);
   return (
     <section

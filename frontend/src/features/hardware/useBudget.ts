@@ -98,10 +98,9 @@ interface Trial {
   budget: number | null;
   answer: FitAnswer | null;
   isAsking: boolean;
-  error: string | null;
 }
 
-const NOTHING: Trial = { budget: null, answer: null, isAsking: false, error: null };
+const NOTHING: Trial = { budget: null, answer: null, isAsking: false };
 
 export const useTrial = create<Trial>()(() => NOTHING);
 
@@ -135,13 +134,13 @@ async function ask(spec: JsonObject, budget: number | null): Promise<void> {
     const share = budget === null ? {} : { budget_fraction: budget };
     const answer = await fitLoop({ spec, with_ways: false, ...share }, mine.signal);
     if (current !== mine) return;
-    useTrial.setState({ answer, isAsking: !answer.fits, error: null });
+    useTrial.setState({ answer, isAsking: !answer.fits });
     if (answer.fits) return;
     // What else would help takes longer, and is wanted only where nothing else does.
     const further = await fitLoop({ spec, with_ways: true, ...share }, mine.signal);
     if (current === mine) useTrial.setState({ answer: further, isAsking: false });
   } catch (error) {
     if (current !== mine || isAbort(error)) return;
-    useTrial.setState({ isAsking: false, error: errorMessage(error) });
+    useTrial.setState({ isAsking: false });
   }
 }

@@ -1,6 +1,7 @@
 import { FileUp } from "lucide-react";
-import { type ReactNode, useEffect, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { toast } from "sonner";
+import { useWindowEvent } from "@/ui/useWindowEvent";
 import { useImport } from "./useImport";
 
 const NO_LOOP = "A run's folder has its loop in spec.yaml.";
@@ -9,33 +10,27 @@ export function DropZone({ children }: { children: ReactNode }) {
   const [isOver, setOver] = useState(false);
   const open = useImport();
 
-  useEffect(() => {
-    const listening = new AbortController();
-    const { signal } = listening;
-    const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
-    const over = (event: DragEvent) => {
-      if (!hasFiles(event)) return;
-      event.preventDefault();
-      setOver(true);
-    };
-    // Within the page a drag leaves one thing for another.
-    const leave = (event: DragEvent) => event.relatedTarget === null && setOver(false);
-    const drop = async (event: DragEvent) => {
-      setOver(false);
-      if (!hasFiles(event)) return;
-      event.preventDefault();
-      // An editor under the pointer would put the file's text in.
-      event.stopPropagation();
-      const files = await droppedFiles(event.dataTransfer);
-      if (files.length > 0) void open(files);
-      else toast.error("No loop found in that folder.", { description: NO_LOOP });
-    };
-    window.addEventListener("dragenter", over, { signal });
-    window.addEventListener("dragover", over, { signal });
-    window.addEventListener("dragleave", leave, { signal });
-    window.addEventListener("drop", (event) => void drop(event), { signal, capture: true });
-    return () => listening.abort();
-  }, [open]);
+  const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
+  const over = (event: DragEvent) => {
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    setOver(true);
+  };
+  const drop = async (event: DragEvent) => {
+    setOver(false);
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    // An editor under the pointer would put the file's text in.
+    event.stopPropagation();
+    const files = await droppedFiles(event.dataTransfer);
+    if (files.length > 0) void open(files);
+    else toast.error("No loop found in that folder.", { description: NO_LOOP });
+  };
+  useWindowEvent("dragenter", over);
+  useWindowEvent("dragover", over);
+  // Within the page a drag leaves one thing for another.
+  useWindowEvent("dragleave", (event) => event.relatedTarget === null && setOver(false));
+  useWindowEvent("drop", (event) => void drop(event), { capture: true });
 
   return (
     <>

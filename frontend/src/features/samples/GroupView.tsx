@@ -54,6 +54,8 @@ export function GroupView({ rows, step, sorting, chosen, onChoose }: GroupViewPr
   const left = parentOf(read, rows) ?? read;
   const answers = childrenOf(left, rows);
   const right = answers.includes(read) ? read : answers[0];
+  const above = parentOf(left, rows);
+  const below = right && childrenOf(right, rows)[0];
   const numberOf = (row: SampleRow, all: readonly SampleRow[], word: string) =>
     all.length > 1 ? `${word} ${all.indexOf(row) + 1} of ${all.length}` : word;
   return (
@@ -79,7 +81,7 @@ export function GroupView({ rows, step, sorting, chosen, onChoose }: GroupViewPr
           view={view}
           onView={setView}
           undecided={undecidedOf(left, rows, isJudge)}
-          links={<Up row={left} rows={rows} onChoose={onChoose} />}
+          links={<Jump to={above} icon={<ArrowLeft size={13} />} onChoose={onChoose} />}
         />
         {right ? (
           <SamplePane
@@ -88,7 +90,12 @@ export function GroupView({ rows, step, sorting, chosen, onChoose }: GroupViewPr
             tokens={tokens.get(idOf(right)) ?? null}
             view={view}
             onView={setView}
-            links={<Siblings row={right} rows={rows} siblings={answers} onChoose={onChoose} />}
+            links={
+              <>
+                <Siblings row={right} siblings={answers} onChoose={onChoose} />
+                <Jump to={below} icon={<ArrowRight size={13} />} onChoose={onChoose} />
+              </>
+            }
           />
         ) : (
           <Target row={left} />
@@ -106,47 +113,35 @@ function useIsJudge(): (node: string) => boolean {
   };
 }
 
-interface LinksProps {
+interface SiblingsProps {
   row: SampleRow;
-  rows: readonly SampleRow[];
-  siblings?: readonly SampleRow[];
+  siblings: readonly SampleRow[];
   onChoose: (id: string) => void;
 }
 
-function Up({ row, rows, onChoose }: LinksProps) {
-  const above = parentOf(row, rows);
-  return above ? <Jump to={above} icon={<ArrowLeft size={13} />} onChoose={onChoose} /> : null;
+function Siblings({ row, siblings, onChoose }: SiblingsProps) {
+  if (siblings.length < 2) return null;
+  return siblings.slice(0, 8).map((sibling, index) => (
+    <button
+      key={idOf(sibling)}
+      type="button"
+      aria-label={`Answer ${index + 1}, of ${sibling.node}`}
+      aria-pressed={sibling === row}
+      className="tabular size-5 rounded-1 text-xs hover:bg-hover aria-pressed:bg-accent-soft aria-pressed:text-accent-text"
+      onClick={() => onChoose(idOf(sibling))}
+    >
+      {index + 1}
+    </button>
+  ));
 }
 
-function Siblings({ row, rows, siblings = [], onChoose }: LinksProps) {
-  const [below] = childrenOf(row, rows);
-  return (
-    <>
-      {siblings.length > 1
-        ? siblings.slice(0, 8).map((sibling, place) => (
-            <button
-              key={idOf(sibling)}
-              type="button"
-              aria-label={`Answer ${place + 1}, of ${sibling.node}`}
-              aria-pressed={sibling === row}
-              className="tabular size-5 rounded-1 text-xs hover:bg-hover aria-pressed:bg-accent-soft aria-pressed:text-accent-text"
-              onClick={() => onChoose(idOf(sibling))}
-            >
-              {place + 1}
-            </button>
-          ))
-        : null}
-      {below ? <Jump to={below} icon={<ArrowRight size={13} />} onChoose={onChoose} /> : null}
-    </>
-  );
-}
-
-interface JumpProps extends Pick<LinksProps, "onChoose"> {
-  to: SampleRow;
+interface JumpProps extends Pick<SiblingsProps, "onChoose"> {
+  to: SampleRow | null | undefined;
   icon: ReactNode;
 }
 
 function Jump({ to, icon, onChoose }: JumpProps) {
+  if (!to) return null;
   return (
     <Button size="small" look="quiet" icon={icon} onClick={() => onChoose(idOf(to))}>
       {to.node}

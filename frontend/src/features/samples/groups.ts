@@ -64,10 +64,7 @@ export function groupsOf(rows: readonly SampleRow[], sorting: Sorting): PromptGr
     groups.set(key, group);
     group.rows.push(row);
   }
-  const all = [...groups.values()];
-  const sign = SIGNS[sorting];
-  if (sign === 0) return all;
-  return all.toSorted((a, b) => sign * (meanReward(a) - meanReward(b)));
+  return [...groups.values()].toSorted((a, b) => SIGNS[sorting] * (meanReward(a) - meanReward(b)));
 }
 
 export function rewardsOf(rows: readonly SampleRow[]): number[] {

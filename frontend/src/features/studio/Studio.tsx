@@ -15,6 +15,7 @@ import {
   payingEdges,
   rounded,
   weighed,
+  weightOf,
 } from "@/document/rewards";
 import type { Edge, LoopDocument } from "@/document/types";
 import { freePlace } from "@/graph/freePlace";
@@ -141,7 +142,7 @@ function SourceList(props: SourceListProps) {
   const [isAdding, setAdding] = useState(false);
   const [keepsTotal, setKeepsTotal] = useState(false);
   const [locked, setLocked] = useState<ReadonlySet<string>>(new Set());
-  const total = rounded(edges.reduce((sum, { weight }) => sum + weight, 0));
+  const total = rounded(weightOf(edges));
   const scale = Math.max(1, ...edges.map(({ weight }) => Math.abs(weight)));
 
   const weigh = (key: string, weight: number) => {
@@ -210,21 +211,22 @@ function SourceList(props: SourceListProps) {
         keepsTotal={keepsTotal}
         onKeepTotal={setKeepsTotal}
       />
-      <AddSource
-        payee={payee}
+      <Dialog
+        title="Add a source"
+        description={`Its score of a row is added to the reward of ${payee.node}, with an initial weight of 1.`}
         isOpen={isAdding}
         onClose={() => setAdding(false)}
-        onAdded={onChoose}
-      />
+      >
+        <Choices
+          payee={payee}
+          onAdded={(node) => {
+            onChoose(node);
+            setAdding(false);
+          }}
+        />
+      </Dialog>
     </aside>
   );
-}
-
-interface AddSourceProps {
-  payee: Payee;
-  isOpen: boolean;
-  onClose: () => void;
-  onAdded: (node: string) => void;
 }
 
 const GROUP =
@@ -232,24 +234,12 @@ const GROUP =
 const ITEM =
   "flex cursor-default items-start gap-2 rounded-2 px-2 py-1.5 text-sm data-[selected=true]:bg-hover";
 
-function AddSource({ payee, isOpen, onClose, onAdded }: AddSourceProps) {
-  const added = (node: string) => {
-    onAdded(node);
-    onClose();
-  };
-  return (
-    <Dialog
-      title="Add a source"
-      description={`Its score of a row is added to the reward of ${payee.node}, with an initial weight of 1.`}
-      isOpen={isOpen}
-      onClose={onClose}
-    >
-      {isOpen ? <Choices payee={payee} onAdded={added} /> : null}
-    </Dialog>
-  );
+interface ChoicesProps {
+  payee: Payee;
+  onAdded: (node: string) => void;
 }
 
-function Choices({ payee, onAdded }: Pick<AddSourceProps, "payee" | "onAdded">) {
+function Choices({ payee, onAdded }: ChoicesProps) {
   const catalog = useCatalog();
   const { store } = useOpenLoop();
   const document = useDocument((state) => state.document);

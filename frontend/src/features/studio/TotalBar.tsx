@@ -6,6 +6,7 @@ import type { Payee, PayingEdge } from "@/document/rewards";
 import type { Colors } from "@/lib/colors";
 import { formatName } from "@/lib/format";
 import { readPath } from "@/lib/paths";
+import { sum } from "@/lib/statistics";
 import { setField } from "@/state/commands/fields";
 import { useCatalog, useDocument, useOpenLoop } from "@/state/document/context";
 import { loopAddress } from "@/state/unsaved";
@@ -27,7 +28,7 @@ interface TotalBarProps {
 export function TotalBar({ payee, edges, colors, total, keepsTotal, onKeepTotal }: TotalBarProps) {
   const { loopId } = useOpenLoop();
   const search = useSearch();
-  const whole = edges.reduce((sum, { weight }) => sum + Math.abs(weight), 0);
+  const whole = sum(edges.map(({ weight }) => Math.abs(weight)));
   return (
     <>
       <section aria-label="Total" className="flex flex-col gap-3 border-line border-t px-4 py-3">

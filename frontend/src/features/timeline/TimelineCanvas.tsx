@@ -32,10 +32,8 @@ export function TimelineCanvas({ onHover, onRange, ...painting }: TimelineCanvas
 
   useWheelZoom(canvas, range, onRange);
 
-  const timeAt = (event: React.PointerEvent<HTMLCanvasElement>) => {
-    const box = event.currentTarget.getBoundingClientRect();
-    return range.start + ((event.clientX - box.left) / box.width) * (range.end - range.start);
-  };
+  const timeAt = ({ currentTarget, clientX }: React.PointerEvent<HTMLCanvasElement>) =>
+    timeOf(range, currentTarget, clientX);
   const move = (event: React.PointerEvent<HTMLCanvasElement>) => {
     const box = event.currentTarget.getBoundingClientRect();
     if (brush) setBrush({ start: brush.start, end: timeAt(event) });
@@ -78,6 +76,11 @@ export function TimelineCanvas({ onHover, onRange, ...painting }: TimelineCanvas
   );
 }
 
+function timeOf({ start, end }: Range, canvas: HTMLCanvasElement, x: number): number {
+  const { left, width } = canvas.getBoundingClientRect();
+  return start + ((x - left) / width) * (end - start);
+}
+
 /** The range that a key asks for; null: the one that follows the run; undefined: none. */
 function movedRange(range: Range, key: string): Range | null | undefined {
   const by = 0.2 * (range.end - range.start);
@@ -109,8 +112,7 @@ function useWheelZoom(
     if (!element) return;
     const zoom = (event: WheelEvent) => {
       event.preventDefault();
-      const box = element.getBoundingClientRect();
-      const at = range.start + ((event.clientX - box.left) / box.width) * (range.end - range.start);
+      const at = timeOf(range, element, event.clientX);
       setRange(zoomRange(range, at, event.deltaY > 0 ? 1.2 : 1 / 1.2));
     };
     element.addEventListener("wheel", zoom, { passive: false });

@@ -38,39 +38,27 @@ export function timelineRows(
   return pools.flatMap((pool) => {
     const inPool = own.filter((span) => span.pool === pool);
     const ranks = Math.max(1, ...inPool.map((span) => span.ranks.length));
+    const row = { key: pool ?? "", label: pool ?? DRIVER, node: null };
     if (grouping === "byRank" && ranks > 1) {
-      return Array.from({ length: ranks }, (_, rank) => rankRow(pool, rank, inPool));
+      return Array.from({ length: ranks }, (_, rank) => {
+        const bars = inPool.map((span) => rankBar(span, rank));
+        return { ...row, key: `${row.key} ${rank}`, note: `rank ${rank}`, showsIdle: true, bars };
+      });
     }
-    return [poolRow(pool, inPool, ranks)];
+    const note = ranks > 1 ? `${ranks} ranks` : "";
+    return [{ ...row, note, showsIdle: pool !== null, bars: inPool.map(stageBar) }];
   });
 }
 
-function poolRow(pool: string | null, spans: readonly StageSpan[], ranks: number): TimelineRow {
-  return {
-    key: pool ?? "",
-    label: pool ?? DRIVER,
-    note: ranks > 1 ? `${ranks} ranks` : "",
-    node: null,
-    showsIdle: pool !== null,
-    bars: spans.map((span) => ({ span, start: span.start, end: span.end })),
-  };
+function stageBar(span: StageSpan): Bar {
+  return { span, start: span.start, end: span.end };
 }
 
 /** A rank has its part of a stage, and may be done before the others. */
-function rankRow(pool: string | null, rank: number, spans: readonly StageSpan[]): TimelineRow {
-  return {
-    key: `${pool ?? ""} ${rank}`,
-    label: pool ?? DRIVER,
-    note: `rank ${rank}`,
-    node: null,
-    showsIdle: true,
-    bars: spans.map((span) => {
-      const seconds = span.ranks[rank];
-      const end =
-        seconds === undefined || span.end === null ? span.end : span.start + seconds * 1000;
-      return { span, start: span.start, end: end === null ? null : Math.min(end, span.end ?? end) };
-    }),
-  };
+function rankBar(span: StageSpan, rank: number): Bar {
+  const seconds = span.ranks[rank];
+  if (seconds === undefined || span.end === null) return stageBar(span);
+  return { span, start: span.start, end: Math.min(span.start + seconds * 1000, span.end) };
 }
 
 function stageRows(spans: readonly StageSpan[], nodes: readonly string[]): TimelineRow[] {
@@ -85,7 +73,7 @@ function stageRows(spans: readonly StageSpan[], nodes: readonly string[]): Timel
       bars: [],
     };
     rows.set(span.stage, row);
-    row.bars.push({ span, start: span.start, end: span.end });
+    row.bars.push(stageBar(span));
   }
   const place = (node: string | null) => {
     const at = nodes.indexOf(node ?? "");
