@@ -57,20 +57,18 @@ def build_model(
         root: where paths begin.
         dtype: of the weights where the section names none; None: by the device.
         may_wait: weights may be left `to_come` where a folder has them; random ones are always
-            drawn
-            for a whole model.
+            drawn for a whole model.
     """
     device = torch.device(device)
     held = dtype_of(getattr(section, "dtype", None) or dtype, device)
     to_come: WeightsToCome | None = None
     match section:
         case ScratchModel():
-            preset = presets.model(section.architecture)
-            tokenizer = TOKENIZERS[preset.tokenizer]()
-            config = build_config(preset.architecture, tokenizer, section.initial_range)
+            config, tokenizer = _from_scratch(section)
             model = build_scratch(config, seed=seed, dtype=held)
         case PretrainedModel():
-            _check_runnable(section)
+            if section.quantization is not None:
+                raise ModelUnavailable("not yet runnable: model.quantization")
             model, tokenizer, to_come = load_pretrained(
                 section.path,
                 root,
@@ -94,9 +92,7 @@ def build_outline(section: Model, *, root: Path) -> LoadedModel:
     """The tokenizer and the sizes of a section's model, without weights, which may be missing."""
     match section:
         case ScratchModel():
-            preset = presets.model(section.architecture)
-            tokenizer = TOKENIZERS[preset.tokenizer]()
-            config = build_config(preset.architecture, tokenizer, section.initial_range)
+            config, tokenizer = _from_scratch(section)
         case PretrainedModel():
             config, tokenizer = load_outline(
                 section.path,
@@ -113,6 +109,12 @@ def build_outline(section: Model, *, root: Path) -> LoadedModel:
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)
     return LoadedModel(model=model, tokenizer=tokenizer)
+
+
+def _from_scratch(section: ScratchModel) -> tuple[PretrainedConfig, PreTrainedTokenizerFast]:
+    preset = presets.model(section.architecture)
+    tokenizer = TOKENIZERS[preset.tokenizer]()
+    return build_config(preset.architecture, tokenizer, section.initial_range), tokenizer
 
 
 def copy_model(source: LoadedModel) -> LoadedModel:
@@ -140,11 +142,6 @@ def dtype_of(dtype: Dtype | None, device: torch.device) -> torch.dtype:
     if dtype is not None:
         return DTYPES[dtype]
     return torch.float32 if device.type == "cpu" else torch.bfloat16
-
-
-def _check_runnable(section: PretrainedModel) -> None:
-    if section.quantization is not None:
-        raise ModelUnavailable("not yet runnable: model.quantization")
 
 
 # Models from architecture facts. Invariant: weights are a function of facts, range and seed, not of

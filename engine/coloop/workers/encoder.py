@@ -36,7 +36,6 @@ class Encoder:
         self.mark = mark or vocabulary_mark(tokenizer)
 
     def of(self, node: str) -> "Encoder":
-        """The same for another node."""
         return Encoder(self._tokenizer, node=node, mark=self.mark)
 
     def prompt(self, prompt: Prompt, tools: Tools = None) -> list[int]:

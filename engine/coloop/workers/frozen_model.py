@@ -25,7 +25,6 @@ class FrozenModel:
 
     @property
     def scorer(self) -> Scorer:
-        """Who scores texts by these weights."""
         if self._scorer is None:
             autocast = autocast_of(self.weights.dtypes)
             self._scorer = Scorer(self._model, autocast=autocast, ranks=self.weights.ranks)

@@ -112,8 +112,6 @@ Items = Mapping[tuple[str, str], tuple[Unit, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnRequest:
-    """One update of a weights group."""
-
     group: str
     items: Items
     seed: int
@@ -134,7 +132,6 @@ class LearnRequest:
 
 
 def _learn_request(values: dict[str, Any]) -> LearnRequest:
-    """Restores a request that was pickled."""
     items = {
         port: items_of(packed) if isinstance(packed, Columns) else packed
         for port, packed in values["items"].items()

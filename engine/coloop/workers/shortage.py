@@ -8,6 +8,7 @@ the one whose memory is short their pool ends, and the run resumes from its chec
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from traceback import clear_frames
 
 from coloop.errors import StageStalled, WorkerDied
@@ -24,6 +25,16 @@ SIZE = "at_once"  # what such an error carries from its host
 
 Tell = Callable[[str | None, str, str], None]
 """Told (node or none, code, message) of what a person should know; from any thread."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call that may be short of memory."""
+
+    pool: str
+    verb: str
+    group: str
+    node: str = ""  # who needs it
 
 
 def untold(node: str | None, code: str, message: str) -> None:
@@ -43,59 +54,50 @@ class Shortages:
     """What pools hold at once since memory was short, for the whole run."""
 
     def __init__(self) -> None:
-        self._halves: dict[tuple[str, str, str], AtOnce] = {}
+        self._halves: dict[Call, AtOnce] = {}  # whoever needs the call
 
-    def narrowed(
-        self,
-        error: Exception,
-        ask: PoolCall,
-        tell: Tell,
-        pool: str,
-        verb: str,
-        group: str,
-        node: str,
-    ) -> bool:
+    def narrowed(self, error: Exception, ask: PoolCall, tell: Tell, call: Call) -> bool:
         """Whether the failed call may be made again, its host holding half at once from here on.
         Raises `WorkerDied`, `StageStalled` where the pool ended with it; its successors hold
         half."""
         if not is_out_of_memory(error):
             return False
         try:
-            at_once = _at_once(ask, pool, verb, group)
-            half = self._half(at_once, pool, verb, group)
+            at_once = _at_once(ask, call)
+            half = self._half(at_once, call)
             if at_once is None or half is None:
                 return False
             clear_frames(error.__traceback__)  # what they hold is a part of what is short
-            ask(pool, WorkerApi.narrow, verb, group, half)
+            ask(call.pool, WorkerApi.narrow, call.verb, call.group, half)
         except (WorkerDied, StageStalled):
             at_once = vars(error).get(SIZE)
-            if at_once is None or self._half(at_once, pool, verb, group) is None:
+            if at_once is None or self._half(at_once, call) is None:
                 return False
-            tell(node, OUT_OF_MEMORY, _words(error, at_once, pool, verb, group, node))
+            tell(call.node, OUT_OF_MEMORY, _words(error, at_once, call))
             raise
-        tell(node, OUT_OF_MEMORY, _words(error, at_once, pool, verb, group, node))
+        tell(call.node, OUT_OF_MEMORY, _words(error, at_once, call))
         return True
 
     def again(self, ask: PoolCall, pool: str | None = None) -> None:
         """Ask the processes of a pool, or of all, for what was asked of those before them."""
-        for (where, verb, group), half in list(self._halves.items()):
-            if pool in (None, where):
-                ask(where, WorkerApi.narrow, verb, group, half)
+        for call, half in list(self._halves.items()):
+            if pool in (None, call.pool):
+                ask(call.pool, WorkerApi.narrow, call.verb, call.group, half)
 
-    def _half(self, at_once: AtOnce | None, pool: str, verb: str, group: str) -> AtOnce | None:
+    def _half(self, at_once: AtOnce | None, call: Call) -> AtOnce | None:
         """What is held from here on; None where it cannot be less."""
         if at_once is None or at_once.rows < 2:
             return None
         half = AtOnce(rows=at_once.rows // 2, tokens=at_once.tokens // 2)
-        self._halves[pool, verb, group] = half
+        self._halves[replace(call, node="")] = half
         return half
 
 
-def _words(error: Exception, at_once: AtOnce, pool: str, verb: str, group: str, node: str) -> str:
+def _words(error: Exception, at_once: AtOnce, call: Call) -> str:
     return (
-        f"pool {pool} ran out of memory in {verb} of {node}, with {at_once.rows} rows at once "
-        f"({type(error).__name__}: {error}); it is retried with half of that, as are later calls "
-        f"of {group}"
+        f"pool {call.pool} ran out of memory in {call.verb} of {call.node}, with {at_once.rows} "
+        f"rows at once ({type(error).__name__}: {error}); it is retried with half of that, as are "
+        f"later calls of {call.group}"
     )
 
 
@@ -110,7 +112,7 @@ def sized(at_once: Callable[[], AtOnce | None]) -> Iterator[None]:
         raise
 
 
-def _at_once(ask: PoolCall, pool: str, verb: str, group: str) -> AtOnce | None:
-    if verb == "learn" and ask(pool, WorkerApi.has_changed, group):
+def _at_once(ask: PoolCall, call: Call) -> AtOnce | None:
+    if call.verb == "learn" and ask(call.pool, WorkerApi.has_changed, call.group):
         return None
-    return ask(pool, WorkerApi.at_once, verb, group)
+    return ask(call.pool, WorkerApi.at_once, call.verb, call.group)

@@ -31,7 +31,6 @@ class Trainer:
 
     @property
     def scorer(self) -> Learner:
-        """Who scores texts by these weights."""
         return self.backend
 
     def training(self, spec: LoopSpec) -> Training:
@@ -120,8 +119,6 @@ REWARDS = "rewards"
 
 
 class TrainBatches:
-    """The batches of one request to learn."""
-
     def __init__(self, spec: LoopSpec, weights: HeldWeights) -> None:
         """
         Args:

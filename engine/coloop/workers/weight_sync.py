@@ -12,6 +12,7 @@ stops the run where the ends' checksums differ or did not move.
 
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -53,14 +54,16 @@ class WeightSync:
 
     def __init__(self, plan: Plan, folders: TransferFolders) -> None:
         """`folders`: through which weights go from pool to pool."""
-        self._weights: Mapping[str, WeightsPlan] = {one.name: one for one in plan.weights}
+        self._weights: Mapping[str, WeightsPlan] = {
+            weights.name: weights for weights in plan.weights
+        }
         self._folders = folders
         self._ways: dict[frozenset[str], _Way] = {}
-        self._verifiers: dict[tuple[str, str], ChecksumVerifier] = {}
+        self._verifiers: dict[tuple[str, str], ChecksumVerifier] = defaultdict(ChecksumVerifier)
         self._processes = {pool.name: pool.workers for pool in plan.pools}
         self._round = 0  # of meetings; grows where processes are other ones than before
         self._writing = {
-            engine.pool: threading.Lock() for one in plan.weights for engine in one.engines
+            engine.pool: threading.Lock() for weights in plan.weights for engine in weights.engines
         }
         """By pool, held while texts are written that new weights must not touch."""
         self._behind: set[tuple[str, str]] = set()
@@ -125,9 +128,9 @@ class WeightSync:
             ends = call(weights.pool, WorkerApi.sync, group)
             given += [(weights.pool, *ends)] if ends is not None else []
         by_channel: dict[Channel, list[str]] = {}
-        for one in weights.engines:
-            if one.pool in pools and one.pool != weights.pool:
-                by_channel.setdefault(one.channel, []).append(one.pool)
+        for engine in weights.engines:
+            if engine.pool in pools and engine.pool != weights.pool:
+                by_channel.setdefault(engine.channel, []).append(engine.pool)
         for channel, others in by_channel.items():
             if channel in MEETINGS:
                 given += self._at_once(call, group, channel, others)
@@ -137,7 +140,10 @@ class WeightSync:
                     with self.undisturbed(pool):
                         received = call(pool, WorkerApi.receive, group, transfers[pool], sent.probe)
                     given.append((pool, sent, received))
-        differences = [self._verify(group, *one) for one in given]
+        differences = [
+            self._verifiers[group, pool].check(sent, received).difference
+            for pool, sent, received in given
+        ]
         self._behind.difference_update((group, pool) for pool in pools)
         return {"sync/difference": max(differences)} if differences else {}
 
@@ -164,19 +170,13 @@ class WeightSync:
             }
             every = [giving, *taking.values()]
             first = wait(every, return_when=FIRST_EXCEPTION).done
-            for reason in (one.exception() for one in first):
+            for reason in (future.exception() for future in first):
                 if reason is not None:
                     self._round += 1
                     GroupChannel.give_up(transfer, str(reason))
-                    raise _cause([one.exception() for one in every])
+                    raise _cause([future.exception() for future in every])
             sent = giving.result()
-            return [(pool, sent, one.result()) for pool, one in taking.items()]
-
-    def _verify(
-        self, group: str, pool: str, sent: WeightChecksum, received: WeightChecksum
-    ) -> float:
-        verifier = self._verifiers.setdefault((group, pool), ChecksumVerifier())
-        return verifier.check(sent, received).difference
+            return [(pool, sent, taken.result()) for pool, taken in taking.items()]
 
     @contextmanager
     def _sent(
@@ -266,18 +266,11 @@ def landing(call: PoolCall, transfer: WeightTransfer, pool: str) -> WeightTransf
     return replace(transfer, place=(str(own / Path(folder).name), files))
 
 
-def carry(
-    call: PoolCall,
-    transfers: Mapping[str, WeightTransfer],
-    home: str,
-    pool: str,
-    *,
-    part_bytes: int = CPU_BYTES,
-) -> None:
+def carry(call: PoolCall, transfers: Mapping[str, WeightTransfer], home: str, pool: str) -> None:
     """Bring the files of a transfer from the pool in which they are to where another has it."""
     folder, files = transfers[home].place
     target = transfers[pool].place[0]
     for name, size in files:
-        for start in range(0, size, part_bytes):
-            part = call(home, WorkerApi.read_part, Path(folder) / name, start, part_bytes)
+        for start in range(0, size, CPU_BYTES):
+            part = call(home, WorkerApi.read_part, Path(folder) / name, start, CPU_BYTES)
             call(pool, WorkerApi.write_part, Path(target) / name, start, part)

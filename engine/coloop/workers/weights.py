@@ -123,12 +123,6 @@ class HeldWeights:
             return that_write(self.adapted.moved())
         return self.adapted.adapter().items()
 
-    def give_part(self, share: Share = "whole") -> None:
-        """What a rank does while another one reads what is `given`: it gives its part of each."""
-        if self.backend is not None:
-            for _ in self.given(share):
-                pass
-
     @property
     def positions(self) -> int | None:
         """Most tokens of a row that these weights read; None: no limit is known."""
@@ -281,8 +275,9 @@ class HeldWeights:
             self._save_adapter(folder, earlier, self.adapted)
         elif self.ranks.is_first:
             save_hf(folder, self.whole().model, self.loaded.tokenizer)
-        else:
-            self.give_part()
+        elif self.backend is not None:
+            for _ in self.named():  # this rank gives its part of each
+                pass
 
     def _save_adapter(self, folder: Path, earlier: Path | None, adapted: Adapted) -> None:
         assert self.lora is not None

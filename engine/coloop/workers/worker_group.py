@@ -10,7 +10,7 @@ from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from coloop.algorithms.batch import Pair
 from coloop.algorithms.batch import Sequence as TokenSequence
@@ -35,7 +35,7 @@ from coloop.workers.messages import (
     TooLong,
     Word,
 )
-from coloop.workers.shortage import Shortages, Tell, untold
+from coloop.workers.shortage import Call, Shortages, Tell, untold
 from coloop.workers.weight_sync import WeightSync
 from coloop.workers.worker_api import PoolCall, Tick, WorkerApi
 
@@ -104,15 +104,6 @@ class Pools(Protocol):
     def asking(self, tick: Tick | None = None) -> PoolCall: ...
 
 
-class _Caller(NamedTuple):
-    """Who needs a call, if its worker runs out of memory."""
-
-    pool: str
-    verb: str
-    group: str
-    node: str
-
-
 @dataclass(frozen=True, eq=False)
 class WorkerGroup:
     """The processes that hold weights, asked by weights group."""
@@ -157,10 +148,9 @@ class WorkerGroup:
         """
         pool = self.weight_sync.writing_pool(group, node)
         replies: dict[int, Reply] = {}
-        write = partial(
-            self._generate, pool, group, node, requests, sampling, hand_on, answer, replies
-        )
-        self._retry(write, _Caller(pool, "generate", group, node))
+        call = Call(pool=pool, verb="generate", group=group, node=node)
+        asked = requests, sampling, hand_on, answer, replies
+        self._retry(partial(self._generate, call, *asked), call)
         return [replies[index] for index in range(len(requests))]
 
     def score(
@@ -172,32 +162,30 @@ class WorkerGroup:
         reading: Reading = "log_probs",
     ) -> list[Numbers | TooLong]:
         asked = group, node, list(texts), temperature, reading
-        return self._retry(*self._call(group, node, WorkerApi.score, *asked))
+        return self._call(group, node, WorkerApi.score, *asked)
 
     def score_pairs(
         self, group: str, node: str, pairs: Sequence[Pair]
     ) -> list[dict[str, Numbers] | TooLong]:
-        asked = group, node, list(pairs)
-        return self._retry(*self._call(group, node, WorkerApi.score_pairs, *asked))
+        return self._call(group, node, WorkerApi.score_pairs, group, node, list(pairs))
 
     def step_ends(
         self, group: str, node: str, token_ids: Sequence[Ids], separator: str
     ) -> list[list[int]]:
         asked = group, node, list(token_ids), separator
-        return self._retry(*self._call(group, node, WorkerApi.step_ends, *asked))
+        return self._call(group, node, WorkerApi.step_ends, *asked)
 
     def lengths(self, group: str, node: str, texts: Sequence[str]) -> list[int]:
         return self._ask(self.pools[group], WorkerApi.lengths, group, node, list(texts))
 
     def learn(self, order: LearnRequest) -> LearnReply:
-        return self._retry(*self._call(order.group, order.group, WorkerApi.learn, order))
+        return self._call(order.group, order.group, WorkerApi.learn, order)
 
     def has_changed(self, group: str) -> bool:
-        """See `WorkerApi.has_changed`."""
         return self._ask(self.pools[group], WorkerApi.has_changed, group)
 
     def evaluate(self, order: LearnRequest) -> LearnReply:
-        return self._retry(*self._call(order.group, order.group, WorkerApi.evaluate, order))
+        return self._call(order.group, order.group, WorkerApi.evaluate, order)
 
     def sync(self, group: str) -> Mapping[str, float]:
         return self._retry(partial(self.weight_sync.sync, self._ask, group))
@@ -227,16 +215,13 @@ class WorkerGroup:
         return self._retry(partial(self._save, folder, earlier))
 
     def load(self, folder: str) -> None:
-        """Load every group from what `save` wrote."""
         for pool in dict.fromkeys(self.pools.values()):
             self._ask(pool, WorkerApi.load, folder)
         self.weight_sync.all_are_behind()
 
     def _generate(
         self,
-        pool: str,
-        group: str,
-        node: str,
+        call: Call,
         requests: Sequence[PromptRequest],
         sampling: Sampling,
         hand_on: HandOn | None,
@@ -247,10 +232,11 @@ class WorkerGroup:
         if replies and not left:
             return
         wanted = [requests[index] for index in left]
-        self.weight_sync.make_current(self._ask, group, pool)
+        self.weight_sync.make_current(self._ask, call.group, call.pool)
         finishes = sampling.on_sync == "finish"
         if hand_on is None and answer is None and finishes:
-            whole = self._ask(pool, WorkerApi.generate, group, node, wanted, sampling)
+            asked = call.group, call.node, wanted, sampling
+            whole = self._ask(call.pool, WorkerApi.generate, *asked)
             replies.update(zip(left, whole, strict=True))
             return
 
@@ -259,9 +245,9 @@ class WorkerGroup:
             return answer(replace(pause, place=left[pause.place]))
 
         with (
-            self.weight_sync.undisturbed(pool) if finishes else nullcontext(),
+            self.weight_sync.undisturbed(call.pool) if finishes else nullcontext(),
             closing(Listeners(respond)) as listeners,
-            closing(self._written(pool, group, node, wanted, sampling, listeners)) as moments,
+            closing(self._written(call, wanted, sampling, listeners)) as moments,
         ):
             for finished in moments:
                 fresh = tuple((left[index], reply) for index, reply in finished.replies)
@@ -271,9 +257,7 @@ class WorkerGroup:
 
     def _written(
         self,
-        pool: str,
-        group: str,
-        node: str,
+        call: Call,
         requests: list[PromptRequest],
         sampling: Sampling,
         listeners: Listeners,
@@ -282,18 +266,18 @@ class WorkerGroup:
         observations: list[Observation] = []
         try:
             while True:
-                asked = group, node, requests, sampling, observations
-                finished = self._ask(pool, WorkerApi.write, *asked)
+                asked = call.group, call.node, requests, sampling, observations
+                finished = self._ask(call.pool, WorkerApi.write, *asked)
                 yield finished
                 if not finished.unfinished:
                     return
                 requests = []
                 listeners.hear(finished.pauses)
-                go_on = partial(self._go_on, node, finished.poll)
+                go_on = partial(self._go_on, call.node, finished.poll)
                 observations = listeners.said(finished.unfinished, go_on)
         except BaseException:
             with suppress(Exception):  # the error is raised; a worker that is gone has nothing
-                self.cluster.asking()(pool, WorkerApi.stop_writing, group)
+                self.cluster.asking()(call.pool, WorkerApi.stop_writing, call.group)
             raise
 
     def _go_on(self, node: str, poll: Poll) -> None:
@@ -313,25 +297,25 @@ class WorkerGroup:
         method: Callable[Concatenate[Any, P], R],
         *arguments: P.args,
         **named: P.kwargs,
-    ) -> tuple[Callable[[], R], _Caller]:
+    ) -> R:
         pool = self.pools[group]
-        call = partial(self._ask, pool, method, *arguments, **named)
-        return call, _Caller(pool, method.__name__, group, node)
+        make = partial(self._ask, pool, method, *arguments, **named)
+        return self._retry(make, Call(pool=pool, verb=method.__name__, group=group, node=node))
 
-    def _retry(self, call: Callable[[], R], caller: _Caller | None = None) -> R:
-        """A call's result, made a second time after a replaced process or short memory. `caller`:
+    def _retry(self, make: Callable[[], R], call: Call | None = None) -> R:
+        """A call's result, made a second time after a replaced process or short memory. `call`:
         None: it is not made again for want of memory."""
         lives = self.replacements.lives()
         try:
-            return call()
+            return make()
         except Exception as error:
-            self._recover(error, lives, caller)
-        return call()
+            self._recover(error, lives, call)
+        return make()
 
-    def _recover(self, error: Exception, lives: Mapping[str, int], caller: _Caller | None) -> None:
+    def _recover(self, error: Exception, lives: Mapping[str, int], call: Call | None) -> None:
         shortages = self.replacements.shortages
         try:
-            if caller is not None and shortages.narrowed(error, self._ask, self.tell, *caller):
+            if call is not None and shortages.narrowed(error, self._ask, self.tell, call):
                 return
         except Exception as later:  # the pool has ended meanwhile
             error = later

@@ -140,7 +140,6 @@ class Writing:
                 self._cut(name, text)
 
     def _cut(self, name: Name, text: Generation) -> None:
-        """There is no room for more."""
         text.reason = "aborted"
         self._ends(name, text)
 
@@ -205,7 +204,6 @@ class Writing:
         return Pause(place=index, k=k, branch=branch, text=words, end=end, turn=turn)
 
     def give_up(self) -> None:
-        """Forgets what is unfinished."""
         self._pausing.clear()
         self._pauses.clear()
         self._shared.clear()
@@ -296,7 +294,6 @@ class Writing:
             text.log_probs[foreign] = [0.0] * (foreign.stop - foreign.start)
 
     def _tokens(self, text: Generation, prompt_ids: Ids) -> Tokens:
-        """The completion as it is now."""
         is_trained = _all_own(len(text.token_ids))
         tagged = self._encoder.tagged(text.token_ids, self._sampling.mask)
         untrained = [slice(text.begun), *text.heard, *tagged]

@@ -189,7 +189,7 @@ def test_weights_go_between_machines_that_share_no_folder(
 
     monkeypatch.setattr(Worker, "can_use", sees)
     monkeypatch.setattr(Worker, "write_part", writes)
-    monkeypatch.setattr("coloop.workers.weight_sync.carry.__kwdefaults__", {"part_bytes": 40_000})
+    monkeypatch.setattr("coloop.workers.weight_sync.CPU_BYTES", 40_000)
 
     ended = runner(text)
 

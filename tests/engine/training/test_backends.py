@@ -28,7 +28,7 @@ from coloop.workers.fingerprint import fingerprint
 from coloop.workers.messages import LearnReply
 from coloop.workers.training import ALONE, BACKENDS, Hooks, Learner, Ranks, TrainBatch, leave
 from coloop.workers.training.forward import TokenModel
-from coloop.workers.training.protocol import UpdateFailed
+from coloop.workers.training.learner import UpdateFailed
 from coloop.workers.training.ranks import join, passes_of, shares_of
 from coloop.workers.training.states import ModelStates
 

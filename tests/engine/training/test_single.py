@@ -19,7 +19,7 @@ from coloop.algorithms.batch import completion_sequence
 from coloop.errors import CheckpointError, StopRequested
 from coloop.spec.training import Training
 from coloop.workers.training import BACKENDS, Hooks, Learner, Scorer, SingleBackend, TrainBatch
-from coloop.workers.training.protocol import UpdateFailed
+from coloop.workers.training.learner import UpdateFailed
 
 MakeLoad = Callable[..., TrainBatch]
 MakeTraining = Callable[..., Training]

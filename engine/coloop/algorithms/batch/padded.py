@@ -15,8 +15,6 @@ from coloop.algorithms.batch.sequences import TOKEN_FIELDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Sequences as tensors, padded on the right."""
-
     ids: tuple[str, ...]
     groups: tuple[str, ...]
     token_ids: Tensor  # (B, T) long
@@ -53,7 +51,6 @@ class Batch:
         return lengths
 
     def begin_alike(self, rows: Sequence[int]) -> bool:
-        """Whether any two of these rows begin alike."""
         return len(set(self.prompts[list(rows)].tolist())) < len(rows)
 
     def select(self, rows: Sequence[int]) -> "Batch":
@@ -70,7 +67,6 @@ class Batch:
         )
 
     def to(self, device: torch.device | str) -> "Batch":
-        """The same batch on another device."""
         return self._map(lambda tensor: tensor.to(device))
 
     def given(self, name: str) -> Tensor | None:
@@ -143,7 +139,6 @@ class PairBatch:
         return replace(self, sides=sides, numbers={**self.numbers, **of_pairs})
 
     def to(self, device: torch.device | str) -> "PairBatch":
-        """The same batch on another device."""
         extra = None if self.extra is None else self.extra.to(device)
         return self._map(lambda tensor: tensor.to(device), sides=self.sides.to(device), extra=extra)
 

@@ -310,7 +310,6 @@ class Pair:
         return self.mapped(Sequence.owned)
 
     def mapped(self, change: Callable[[Sequence], Sequence]) -> "Pair":
-        """The same with each of its texts changed."""
         return replace(
             self,
             chosen=change(self.chosen),

@@ -33,7 +33,7 @@ from coloop.algorithms.recipes.estimators import (
     sum_of_edges,
     sum_of_normalised_edges,
 )
-from coloop.algorithms.recipes.protocol import EdgeScores, Score
+from coloop.algorithms.recipes.protocol import EdgeScores, total_of
 from coloop.algorithms.recipes.rows import CreditBatch, pad
 from coloop.data.arrays import Mask
 from coloop.spec.algorithm import ResolvedRewards
@@ -184,7 +184,7 @@ def _check_input(rows: CreditBatch) -> None:
             raise ValueError(f"{name} has {len(value)} rows, expected {len(rows.groups)}")
     for edge in rows.edges:
         for row, score in enumerate(edge.scores):
-            total = _total(score)
+            total = total_of(score)
             if total is not None and not math.isfinite(total):
                 raise ValueError(f"score {score} of {edge.name} for row {row} is not finite")
 
@@ -293,12 +293,6 @@ def _metrics(
         **of_advantages,
     }
     for edge in staying.edges if len(staying.edges) > 1 else ():
-        there = [total for score in edge.scores if (total := _total(score)) is not None]
+        there = [total for score in edge.scores if (total := total_of(score)) is not None]
         metrics[f"reward/{edge.name}"] = sum(there) / len(there) if there else 0.0
     return metrics
-
-
-def _total(score: Score) -> float | None:
-    if score is None or isinstance(score, (float, int)):
-        return None if score is None else float(score)
-    return float(sum(score.values()))

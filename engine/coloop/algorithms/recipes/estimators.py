@@ -42,7 +42,6 @@ class GroupedRewards:
         return replace(self, values=values.double())
 
     def at(self, index: Tensor) -> "GroupedRewards":
-        """Those at these places."""
         return GroupedRewards(
             values=self.values[index],
             groups=self.groups[index],

@@ -5,7 +5,7 @@ Legend: ``B`` sequences, ``T`` token positions.
 
 from dataclasses import dataclass
 
-from coloop.algorithms.batch import Batch, PairBatch
+from coloop.algorithms.batch import Batch
 from coloop.algorithms.masks import divisor, masked_sum, token_weights
 from coloop.algorithms.recipes.protocol import (
     LossOutput,
@@ -19,7 +19,7 @@ from coloop.spec.algorithm import Sft
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImitationRecipe(Recipe):
+class ImitationRecipe(Recipe[Batch]):
     """An algorithm of port `demonstrations`: −log π, mean over all tokens of the optimizer step."""
 
     name: str
@@ -29,14 +29,12 @@ class ImitationRecipe(Recipe):
         del settings
         return Needs(entropy=True)
 
-    def count(self, batch: Batch | PairBatch, settings: Sft) -> float:
+    def count(self, batch: Batch, settings: Sft) -> float:
         del settings
-        assert isinstance(batch, Batch)
         return divisor(batch.loss_mask, "token_mean", row_counts=batch.row_counts)
 
-    def loss(self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: Sft) -> LossOutput:
+    def loss(self, batch: Batch, outputs: ModelOutputs, settings: Sft) -> LossOutput:
         del settings
-        assert isinstance(batch, Batch)
         weights = token_weights(
             batch.loss_mask,
             "token_mean",

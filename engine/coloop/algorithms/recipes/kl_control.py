@@ -10,8 +10,6 @@ from coloop.spec.algorithm import ResolvedKl, ResolvedRewards
 
 @dataclass(slots=True)
 class KlController:
-    """The coefficient of the moment."""
-
     coefficient: float
     written: float
     """The coefficient that the settings had; where it is edited, the controller starts anew."""

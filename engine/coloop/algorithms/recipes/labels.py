@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, one_hot
 
-from coloop.algorithms.batch import Batch, PairBatch
+from coloop.algorithms.batch import Batch
 from coloop.algorithms.losses import agreement, outcome_losses, squared_errors
 from coloop.algorithms.masks import masked_sum, wide
 from coloop.algorithms.recipes.protocol import (
@@ -28,7 +28,7 @@ LABEL = "label"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelRecipe(Recipe):
+class LabelRecipe(Recipe[Batch]):
     """`regression`: squared error; `outcome`: cross-entropy of right and wrong, hard or soft."""
 
     name: str
@@ -46,15 +46,13 @@ class LabelRecipe(Recipe):
             reads=frozenset({LABEL}),
         )
 
-    def count(self, batch: Batch | PairBatch, settings: Regression | Outcome) -> float:
+    def count(self, batch: Batch, settings: Regression | Outcome) -> float:
         del settings
-        assert isinstance(batch, Batch)
         return float(self._of_labelled(batch, batch.row_counts).double().sum())
 
     def loss(
-        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: Regression | Outcome
+        self, batch: Batch, outputs: ModelOutputs, settings: Regression | Outcome
     ) -> LossOutput:
-        assert isinstance(batch, Batch)
         given = batch.given(LABEL)
         if given is None:
             raise ValueError("rows of port 'labels' need labels")
@@ -110,7 +108,7 @@ PRIOR = "log_probs_reference"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImplicitPrmRecipe(Recipe):
+class ImplicitPrmRecipe(Recipe[Batch]):
     """The algorithm of port `labels` of a language model; mean over rows."""
 
     name: str = "implicit_prm"
@@ -120,10 +118,7 @@ class ImplicitPrmRecipe(Recipe):
         del settings
         return Needs(reads=frozenset({LABEL, PRIOR}), entropy=True)
 
-    def loss(
-        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: ImplicitPrm
-    ) -> LossOutput:
-        assert isinstance(batch, Batch)
+    def loss(self, batch: Batch, outputs: ModelOutputs, settings: ImplicitPrm) -> LossOutput:
         labels, prior = batch.given(LABEL), batch.given(PRIOR)
         if labels is None or prior is None or outputs.log_probs is None:
             raise ValueError("rows of port 'labels' need labels and log-probs of a prior")
@@ -151,7 +146,7 @@ TWO = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChoiceRecipe(Recipe):
+class ChoiceRecipe(Recipe[Batch]):
     """−Σ_c q_c log p_c over the labels alone, mean over texts (arXiv 2506.14175).
 
     q is the label with a share s = `label_smoothing` moved to the others: (1 − s) q + s (1 − q) /
@@ -170,10 +165,7 @@ class ChoiceRecipe(Recipe):
             log_probs=False, choices=is_in_words, scores=not is_in_words, reads=frozenset({LABEL})
         )
 
-    def loss(
-        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: LabelCrossEntropy
-    ) -> LossOutput:
-        assert isinstance(batch, Batch)
+    def loss(self, batch: Batch, outputs: ModelOutputs, settings: LabelCrossEntropy) -> LossOutput:
         said = outputs.choices if self.reading == "choices" else outputs.scores
         labels = batch.given(LABEL)
         if said is None or labels is None:

@@ -13,7 +13,7 @@ import torch
 from torch import Generator, Tensor
 
 from coloop.algorithms import losses
-from coloop.algorithms.batch import Batch, PairBatch
+from coloop.algorithms.batch import Batch
 from coloop.algorithms.kl import kl_divergence
 from coloop.algorithms.losses import correction_weights, off_policy_weights
 from coloop.algorithms.masks import divisor, masked_sum, token_weights
@@ -54,9 +54,7 @@ _CLIP_TESTS = {"clipped": losses.is_clipped, "sequence_clipped": losses.is_seque
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyRecipe(Recipe):
-    """An algorithm of port `rewards`."""
-
+class PolicyRecipe(Recipe[Batch]):
     name: str
     port: str = "rewards"
 
@@ -84,12 +82,11 @@ class PolicyRecipe(Recipe):
 
     def prepare(
         self,
-        batch: Batch | PairBatch,
+        batch: Batch,
         outputs: ModelOutputs,
         settings: ResolvedRewards,
         generator: Generator,
     ) -> Mapping[str, Tensor]:
-        assert isinstance(batch, Batch)
         assert outputs.log_probs is not None
         old, mask = outputs.log_probs, own_tokens(batch)
         prepared = {"log_probs_old": old}
@@ -107,8 +104,7 @@ class PolicyRecipe(Recipe):
     def credit(self, rows: CreditBatch, settings: ResolvedRewards, credit: Credit) -> CreditBatch:
         return credit_rows(rows, settings, credit)
 
-    def count(self, batch: Batch | PairBatch, settings: ResolvedRewards) -> float:
-        assert isinstance(batch, Batch)
+    def count(self, batch: Batch, settings: ResolvedRewards) -> float:
         return divisor(
             batch.loss_mask,
             settings.aggregation,
@@ -116,10 +112,7 @@ class PolicyRecipe(Recipe):
             row_counts=batch.row_counts,
         )
 
-    def loss(
-        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: ResolvedRewards
-    ) -> LossOutput:
-        assert isinstance(batch, Batch)
+    def loss(self, batch: Batch, outputs: ModelOutputs, settings: ResolvedRewards) -> LossOutput:
         assert outputs.log_probs is not None
         mask, log_probs = own_tokens(batch), outputs.log_probs
         old = _old_log_probs(batch, log_probs)

@@ -10,6 +10,7 @@ is prepared, once an order.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -43,12 +44,10 @@ PREPARED: Mapping[str, frozenset[str]] = {
 }
 """What losses across the batch read of it. `aot` compares by the order of the policy before."""
 
-SMOOTHED: Mapping[str, Callable[..., Tensor]] = {
+LOSSES: Mapping[str, Callable[..., Tensor]] = {
     "sigmoid": preference.sigmoid,
     "robust": preference.robust,
     "exo": preference.exo,
-}
-PLAIN: Mapping[str, Callable[..., Tensor]] = {
     "hinge": preference.hinge,
     "ipo": preference.ipo,
     "nca": preference.nca,
@@ -56,15 +55,13 @@ PLAIN: Mapping[str, Callable[..., Tensor]] = {
     "apo": preference.apo,
     "discopop": preference.discopop,
 }
-SOFT: Mapping[str, Callable[..., Tensor]] = {
-    name: {**SMOOTHED, **PLAIN}[name] for name in SOFT_LOSSES
-}
+"""Losses of the two log ratios and `beta` alone."""
+SMOOTHED = frozenset({"sigmoid", "robust", "exo"})
+"""Of these, the ones that take `label_smoothing`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreferenceRecipe(Recipe):
-    """An algorithm of port `pairs` for a policy."""
-
+class PreferenceRecipe(Recipe[PairBatch]):
     name: str
     port: str = "pairs"
 
@@ -85,13 +82,12 @@ class PreferenceRecipe(Recipe):
 
     def prepare(
         self,
-        batch: Batch | PairBatch,
+        batch: PairBatch,
         outputs: ModelOutputs,
         settings: ResolvedPreference,
         generator: Generator,
     ) -> Mapping[str, Tensor]:
         del generator
-        assert isinstance(batch, PairBatch)
         if settings.loss == "kto":
             return {DIVERGENCE: _divergence(batch, outputs, settings)}
         assert outputs.log_probs is not None
@@ -104,9 +100,8 @@ class PreferenceRecipe(Recipe):
         return {AGAINST_CHOSEN: of_chosen.float(), AGAINST_REJECTED: of_rejected.float()}
 
     def loss(
-        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: ResolvedPreference
+        self, batch: PairBatch, outputs: ModelOutputs, settings: ResolvedPreference
     ) -> LossOutput:
-        assert isinstance(batch, PairBatch)
         assert outputs.log_probs is not None
         sides, size = batch.sides, batch.size
         ratios = _log_ratios(outputs.log_probs, sides, settings)
@@ -154,10 +149,10 @@ def preference_loss(
             return preference.simpo(
                 chosen, rejected, beta=beta, gamma=settings.gamma, label_smoothing=smoothing
             )
-    smoothed = {"label_smoothing": smoothing} if settings.loss in SMOOTHED else {}
+    own: dict[str, Any] = {"label_smoothing": smoothing} if settings.loss in SMOOTHED else {}
     if probability is not None:
-        return SOFT[settings.loss](chosen, rejected, beta=beta, probability=probability, **smoothed)
-    return {**SMOOTHED, **PLAIN}[settings.loss](chosen, rejected, beta=beta, **smoothed)
+        own["probability"] = probability
+    return LOSSES[settings.loss](chosen, rejected, beta=beta, **own)
 
 
 def _divergence(batch: PairBatch, outputs: ModelOutputs, settings: ResolvedPreference) -> Tensor:
@@ -222,7 +217,7 @@ def _metrics(chosen: Tensor, rejected: Tensor, name: str, beta: float = 1.0) -> 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BradleyTerryRecipe(Recipe):
+class BradleyTerryRecipe(Recipe[PairBatch]):
     """Bradley-Terry: p = σ(s_chosen − s_rejected − margin) is the probability of the order.
 
     `center` adds the mean of (s_chosen + s_rejected)², which keeps scores near 0 (arXiv
@@ -236,10 +231,7 @@ class BradleyTerryRecipe(Recipe):
         del settings
         return Needs(log_probs=False, scores=True)
 
-    def loss(
-        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: BradleyTerry
-    ) -> LossOutput:
-        assert isinstance(batch, PairBatch)
+    def loss(self, batch: PairBatch, outputs: ModelOutputs, settings: BradleyTerry) -> LossOutput:
         scores = one_score(outputs)
         chosen, rejected = scores[: batch.size], scores[batch.size :]  # (P,) each
         lead = chosen - rejected - batch.margin if settings.margin else chosen - rejected

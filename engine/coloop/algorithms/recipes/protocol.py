@@ -8,7 +8,7 @@ trainer may cut an optimizer step into any micro-batches and divide once.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Generator, Tensor
@@ -19,6 +19,12 @@ from coloop.algorithms.masks import masked_sum
 
 Score = float | None | Mapping[int, float]
 """A number for the row, "does not apply", or numbers at token positions of the completion."""
+
+
+def total_of(score: Score) -> float | None:
+    if score is None or isinstance(score, float | int):
+        return score
+    return float(sum(score.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +96,12 @@ class Needs:
     """`prepare` is told what the model says of further texts that rows bring."""
 
 
-class Recipe(ABC):
-    """Loss of one algorithm; `settings` is what `coloop.spec.algorithm` resolves its section to."""
+AnyBatch = TypeVar("AnyBatch", bound=Batch | PairBatch)
+
+
+class Recipe(ABC, Generic[AnyBatch]):
+    """Loss of one algorithm over rows or pairs; `settings`: as `coloop.spec.algorithm` resolves
+    its section."""
 
     name: str
     port: str  # the teaching port it serves
@@ -104,7 +114,7 @@ class Recipe(ABC):
     def needs(self, settings: Any) -> Needs: ...
 
     def prepare(
-        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: Any, generator: Generator
+        self, batch: AnyBatch, outputs: ModelOutputs, settings: Any, generator: Generator
     ) -> Mapping[str, Tensor]:
         """The numbers that `needs` says, from the whole batch and outputs before it is learned.
 
@@ -114,15 +124,13 @@ class Recipe(ABC):
         del batch, outputs, settings, generator
         return {}
 
-    def count(self, batch: Batch | PairBatch, settings: Any) -> float:
+    def count(self, batch: AnyBatch, settings: Any) -> float:
         """This batch's share of the divisor: rows or pairs, unless a recipe counts otherwise."""
         del settings
         return float(batch.row_counts.double().sum())
 
     @abstractmethod
-    def loss(
-        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: Any
-    ) -> LossOutput: ...
+    def loss(self, batch: AnyBatch, outputs: ModelOutputs, settings: Any) -> LossOutput: ...
 
 
 # What every learner of words shows of the tokens that it trains, under the same names.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import fmean
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -19,10 +19,14 @@ from torch import Tensor
 
 from coloop.algorithms.batch import Batch
 from coloop.algorithms.batch import Sequence as TokenSequence
-from coloop.algorithms.recipes.protocol import EdgeScores, Score
+from coloop.algorithms.recipes.protocol import EdgeScores, Score, total_of
 from coloop.data.arrays import Mask, Numbers, mask_of, numbers_of
 
-T = TypeVar("T")
+BY_ROW = (
+    *("rows", "groups", "loss_masks", "taught", "counts", "of_others", "greedy_scores"),
+    *("log_probs_reference", "log_prob_differences", "values"),
+)
+"""Fields of a `CreditBatch` that have one entry a row, where they are given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,26 +79,12 @@ class CreditBatch:
 
     def only(self, index: Sequence[int]) -> Self:
         """The rows at these places, before an algorithm has found anything."""
-
-        def pick(values: Sequence[T] | None) -> list[T] | None:
-            return None if values is None else [values[row] for row in index]
-
-        return replace(
-            self,
-            rows=pick(self.rows or None) or (),
-            edges=[
-                replace(edge, scores=[edge.scores[row] for row in index]) for edge in self.edges
-            ],
-            groups=pick(self.groups or None) or (),
-            loss_masks=[self.loss_masks[row] for row in index],
-            taught=pick(self.taught),
-            counts=pick(self.counts),
-            of_others=pick(self.of_others),
-            log_probs_reference=pick(self.log_probs_reference),
-            log_prob_differences=pick(self.log_prob_differences),
-            values=pick(self.values),
-            greedy_scores=pick(self.greedy_scores),
-        )
+        given = {name: getattr(self, name) for name in BY_ROW}
+        picked: dict[str, Any] = {
+            name: [values[row] for row in index] for name, values in given.items() if values
+        }
+        edges = [replace(edge, scores=[edge.scores[row] for row in index]) for edge in self.edges]
+        return replace(self, edges=edges, **picked)
 
     def scored(self) -> Self:
         """Without rows of which no edge has a number."""
@@ -267,8 +257,8 @@ def returns_over_rounds(
             land where a row's own score is one by the token.
     """
     returns = list(scores)
-    for row in sorted(range(len(scores)), key=lambda one: -rounds[one]):
-        later = [total for one in below[row] if (total := _total(returns[one])) is not None]
+    for row in sorted(range(len(scores)), key=lambda row: -rounds[row]):
+        later = [total for child in below[row] if (total := total_of(returns[child])) is not None]
         if later and discount:
             returns[row] = _plus(returns[row], discount * fmean(later), last_tokens[row])
     return returns
@@ -278,9 +268,3 @@ def _plus(score: Score, more: float, position: int) -> Score:
     if score is None or isinstance(score, float | int):
         return (score or 0.0) + more
     return {**score, position: score.get(position, 0.0) + more}
-
-
-def _total(score: Score) -> float | None:
-    if score is None or isinstance(score, float | int):
-        return score
-    return float(sum(score.values()))

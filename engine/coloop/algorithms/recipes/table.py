@@ -15,7 +15,7 @@ from coloop.spec.algorithms.registry import families, family_of
 from coloop.spec.heads import Reading
 from coloop.spec.plugins import RecipeName
 
-_OF_NAME: Final[Mapping[RecipeName, Callable[..., Recipe]]] = {
+_OF_NAME: Final[Mapping[RecipeName, Callable[..., Recipe[Any]]]] = {
     "policy": PolicyRecipe,
     "preference": PreferenceRecipe,
     "imitation": ImitationRecipe,
@@ -26,7 +26,7 @@ _OF_NAME: Final[Mapping[RecipeName, Callable[..., Recipe]]] = {
     "choices": ChoiceRecipe,
 }
 
-RECIPES: dict[str, Recipe] = {
+RECIPES: dict[str, Recipe[Any]] = {
     record.name: _OF_NAME[record.recipe](name=record.name)
     for record in families()
     if record.recipe is not None
@@ -34,7 +34,7 @@ RECIPES: dict[str, Recipe] = {
 """By family name of the loop language."""
 
 
-def recipe_of(settings: Any, reading: Reading = "scores") -> Recipe:
+def recipe_of(settings: Any, reading: Reading = "scores") -> Recipe[Any]:
     """The recipe of resolved settings; raises where it cannot run.
 
     `reading`: which numbers of the model are to say labels.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from torch import Generator, Tensor
 
-from coloop.algorithms.batch import Batch, PairBatch
+from coloop.algorithms.batch import Batch
 from coloop.algorithms.losses import value_loss
 from coloop.algorithms.masks import divisor, masked_sum, token_weights
 from coloop.algorithms.recipes.protocol import LossOutput, ModelOutputs, Needs, Recipe
@@ -17,7 +17,7 @@ from coloop.spec.algorithm import ValueLoss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValueRecipe(Recipe):
+class ValueRecipe(Recipe[Batch]):
     name: str = "value"
     port: str = "returns"
 
@@ -33,7 +33,7 @@ class ValueRecipe(Recipe):
 
     def prepare(
         self,
-        batch: Batch | PairBatch,
+        batch: Batch,
         outputs: ModelOutputs,
         settings: ValueLoss,
         generator: Generator,
@@ -41,15 +41,11 @@ class ValueRecipe(Recipe):
         del batch, settings, generator
         return {"values": _values(outputs)}
 
-    def count(self, batch: Batch | PairBatch, settings: ValueLoss) -> float:
+    def count(self, batch: Batch, settings: ValueLoss) -> float:
         del settings
-        assert isinstance(batch, Batch)
         return divisor(batch.loss_mask, "token_mean", row_counts=batch.row_counts)
 
-    def loss(
-        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: ValueLoss
-    ) -> LossOutput:
-        assert isinstance(batch, Batch)
+    def loss(self, batch: Batch, outputs: ModelOutputs, settings: ValueLoss) -> LossOutput:
         values, mask = _values(outputs), batch.loss_mask
         if batch.returns is None:
             raise ValueError("rows of port 'returns' need returns")

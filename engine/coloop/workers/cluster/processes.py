@@ -43,7 +43,6 @@ class LastWords:
         self._begin = log.stat().st_size if log is not None and log.exists() else 0
 
     def told(self) -> str:
-        """In words, and how to go on."""
         lines = self._lines()
         if not lines:
             return "it wrote no output"

@@ -6,6 +6,7 @@ no slabs.
 """
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ MATRICES = (
     *("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"),
     *("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"),
 )
+_matrices_of = attrgetter(*MATRICES)
 OTHERS = {
     "self_attn",
     *("self_attn.q_norm", "self_attn.k_norm", "mlp", "mlp.act_fn"),
@@ -124,13 +126,8 @@ def _is_plain(block: nn.Module, config: Any) -> bool:
 
 def _has_matrices(block: Any) -> bool:
     """Whether its matrices are plain and whole, without an adapter or a cut over ranks."""
-    attention, mlp = block.self_attn, block.mlp
     return all(
-        type(layer) is nn.Linear and not _is_cut(layer.weight)
-        for layer in (
-            *(attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj),
-            *(mlp.gate_proj, mlp.up_proj, mlp.down_proj),
-        )
+        type(layer) is nn.Linear and not _is_cut(layer.weight) for layer in _matrices_of(block)
     )
 
 

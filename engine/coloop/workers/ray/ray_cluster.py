@@ -126,12 +126,11 @@ class RayCluster(Cluster):
                     configure_logging=False,
                     _temp_dir=None if folder == default_ray_folder() else str(folder),
                 )
-        except (RuntimeError, OSError, ValueError) as error:
-            raise not_started(error) from error
         except Exception as error:
-            if type(error) is not Exception:  # Ray raises this one for a node that does not start
-                raise
-            raise not_started(error) from error
+            # Ray raises a plain one for a node that does not start.
+            if type(error) is Exception or isinstance(error, RuntimeError | OSError | ValueError):
+                raise not_started(error) from error
+            raise
 
     def _place(self, pool: PoolPlan) -> None:
         bundles = [self._bundle(pool) for _ in range(pool.workers)]

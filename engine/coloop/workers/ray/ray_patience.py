@@ -13,22 +13,21 @@ NODE_SECONDS = 150.0
 PAUSE_SECONDS = 0.1
 
 
-def wait_for_slow_nodes(seconds: float = NODE_SECONDS) -> None:
+def wait_for_slow_nodes() -> None:
     """Make a Ray that this process starts wait longer for its node, as long as that one runs."""
     ask = services.get_node
     if not isinstance(ask, _Patient):
-        services.get_node = _Patient(ask, seconds)
+        services.get_node = _Patient(ask)
 
 
 class _Patient:
     """Asks for a node until it has registered: Ray's `get_node` raises RuntimeError before."""
 
-    def __init__(self, ask: Callable[..., Any], seconds: float) -> None:
+    def __init__(self, ask: Callable[..., Any]) -> None:
         self._ask = ask
-        self._seconds = seconds
 
     def __call__(self, *args: Any) -> Any:
-        deadline = time.monotonic() + self._seconds
+        deadline = time.monotonic() + NODE_SECONDS
         while True:
             try:
                 return self._ask(*args)

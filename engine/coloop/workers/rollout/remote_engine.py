@@ -39,7 +39,6 @@ class RemoteEngine(RolloutEngine):
         endpoint: Endpoint,
         version: int = 0,
         max_num_seqs: int | None = None,
-        max_length: int | None = None,
         device: torch.device | str = "cpu",
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -51,13 +50,12 @@ class RemoteEngine(RolloutEngine):
         texts = RemoteTexts(
             self._service, tokenizer, end_tokens(model, tokenizer), StopTexts(tokenizer, vocabulary)
         )
-        limits = [limit for limit in (positions_of(model), max_length) if limit]
         super().__init__(
             texts,
             KeptTexts(0),
             version=version,
             dtype=dtype or model.dtype,  # what the node says; the service has its own
-            max_length=min(limits, default=None),
+            max_length=positions_of(model),
             vocabulary=vocabulary,
         )
 

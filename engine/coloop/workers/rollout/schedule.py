@@ -91,7 +91,6 @@ class Schedule:
         return len(self._queue) + self._slots.running
 
     def texts(self) -> list[Generation]:
-        """All that are on their way."""
         return [*self._slots.texts, *self._queue]
 
     def written(self) -> int:

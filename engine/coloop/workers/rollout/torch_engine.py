@@ -110,11 +110,9 @@ class TorchEngine(RolloutEngine):
         self._aside.bring_back()
 
     def max_concurrency(self) -> int | None:
-        """Most texts that it has written at once."""
         return self._schedule.max_concurrency()
 
     def limit_concurrency(self, rows: int) -> None:
-        """No more than so many texts at once from here on."""
         assert not self.unfinished, "the engine is generating"
         self._kept.forget_lines()
         self._schedule.limit_concurrency(rows)

@@ -63,17 +63,14 @@ class VllmEngine(RolloutEngine):
         *,
         version: int = 0,
         max_num_seqs: int | None = None,
-        max_length: int | None = None,
         device: torch.device | str = "cpu",
         dtype: torch.dtype | None = None,
-        cache_bytes: int | None = None,
         memory_share: float | None = None,
     ) -> None:
         """Copies the model's weights.
 
-        `max_num_seqs`: sequences at once. `max_length`: most tokens of a text, below the model's
-        limit. `dtype`: None: the model's. `cache_bytes`: of the KV cache; None: on a CPU what the
-        sequences need, up to 2 GiB; on a GPU what weights leave of `memory_share`.
+        `max_num_seqs`: sequences at once. `dtype`: None: the model's. `memory_share`: of a GPU, for
+        weights and KV cache; on a CPU the cache has what the sequences need, up to 2 GiB.
 
         Raises `BackendMissing` where vLLM is missing or does not support the model.
         """
@@ -86,14 +83,11 @@ class VllmEngine(RolloutEngine):
         self._shapes = {name: tuple(one.shape) for name, one in model.named_parameters()}
         self._other_names = _other_names(model)
         self._on_disk = to_disk(outline_of(model))
-        limits = [limit for limit in (positions_of(model), max_length) if limit]
-        length = min(limits, default=None)
         self._process_groups = IsolatedProcessGroups()
         self._vllm = self._build(
             model,
-            max_model_len=length,
+            max_model_len=positions_of(model),
             max_num_seqs=max_num_seqs or MAX_CONCURRENCY,
-            kv_cache_memory_bytes=cache_bytes,
             gpu_memory_utilization=memory_share,
         )
         kept, vocabulary = KeptTexts(0), vocabulary_of(model)

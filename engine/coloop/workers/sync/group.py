@@ -23,6 +23,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from math import prod
 from typing import Any, TypeVar
 
 import torch
@@ -206,9 +207,6 @@ class _End:
             self._transport = Broadcast(kind, self.meeting, self.meet(), device)
         return self._transport
 
-    def leave(self) -> None:
-        self._transport = None
-
 
 class GroupChannel:
     """A `WeightChannel` whose ends work at the same time: `send` says where they meet, `deliver`
@@ -325,9 +323,8 @@ class GroupChannel:
         return end
 
     def _leave(self, ends: str) -> None:
-        end = self._ends.pop(ends, None)
-        if end is not None:
-            end.leave()
+        if (end := self._ends.pop(ends, None)) is not None:
+            end._transport = None
 
 
 def _opened(ends: str, round: int, receivers: int) -> _End:
@@ -370,7 +367,4 @@ def _packed(
 
 def _view(flat: Tensor, kind: str, shape: Sequence[int], start: int) -> Tensor:
     dtype: torch.dtype = getattr(torch, kind)
-    count = 1
-    for size in shape:
-        count *= size
-    return flat[start : start + count * dtype.itemsize].view(dtype).view(shape)
+    return flat[start : start + prod(shape) * dtype.itemsize].view(dtype).view(shape)

@@ -6,8 +6,7 @@ from coloop.workers.training.adapters import Adapter
 from coloop.workers.training.deepspeed import DeepSpeedBackend
 from coloop.workers.training.fsdp2 import Fsdp2Backend
 from coloop.workers.training.learner import Learner
-from coloop.workers.training.protocol import Hooks
-from coloop.workers.training.ranks import ALONE, Ranks, leave
+from coloop.workers.training.ranks import ALONE, Hooks, Ranks, leave
 from coloop.workers.training.scorer import Scorer
 from coloop.workers.training.single import SingleBackend
 from coloop.workers.training.train_batch import TrainBatch

@@ -31,15 +31,14 @@ from coloop.algorithms.recipes.kl_control import KlController
 from coloop.algorithms.recipes.protocol import OF_WORDS, LossOutput
 from coloop.algorithms.recipes.rows import own_tokens
 from coloop.data.seeds import derive_seed
-from coloop.errors import CheckpointError, StopRequested
+from coloop.errors import CheckpointError, NodeFailed, StopRequested
 from coloop.spec.training import Training
 from coloop.workers.messages import LearnReply
 from coloop.workers.training.adapters import LearningAdapter
 from coloop.workers.training.forward import TokenModel, set_training
 from coloop.workers.training.meter import Meter
 from coloop.workers.training.optimizers import learning_rate
-from coloop.workers.training.protocol import Hooks, UpdateFailed
-from coloop.workers.training.ranks import ALONE, Ranks, Step, passes_of, plan_steps
+from coloop.workers.training.ranks import ALONE, Hooks, Ranks, Step, passes_of, plan_steps
 from coloop.workers.training.scorer import ScoresTexts
 from coloop.workers.training.states import ModelStates
 from coloop.workers.training.train_batch import (
@@ -55,6 +54,12 @@ STATE_VERSION = 1
 STOPPED = "stopped before the first optimizer step of an update"
 SEED_STRIDE = 1_000_003
 """Between the seeds of two parts, whose rows want dropout of their own."""
+
+
+class UpdateFailed(NodeFailed):
+    """A loss or gradient is not finite; the weights are as they were before that optimizer step."""
+
+    code = "training.not_finite"
 
 
 class Learner(ScoresTexts):

@@ -1,7 +1,7 @@
 """Sums that become the metrics of an update: sums and counts are added over micro-batches and
 divided once; tensors are read at the end, so nothing waits for a device."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -18,9 +18,9 @@ NO_VARIANCE = 1e-12  # a variance below this share of the mean square is roundin
 
 class Meter:
     def __init__(self) -> None:
-        self._sums: dict[tuple[str, str], tuple[Number, Number]] = {}
-        self._maxima: dict[tuple[str, str], Tensor] = {}
-        self._explained: dict[tuple[str, str], Tensor] = {}
+        self._sums: dict[_Key, tuple[Number, Number]] = {}
+        self._maxima: dict[_Key, Tensor] = {}
+        self._explained: dict[_Key, Tensor] = {}
         """Count; sum and sum of squares of the truth, then of what is left of it. (5,) float64."""
 
     def add(self, role: str, name: str, total: Number, count: Number) -> None:
@@ -28,7 +28,6 @@ class Meter:
         self._sums[role, name] = (before_total + total, before_count + count)
 
     def add_maximum(self, role: str, name: str, value: Tensor) -> None:
-        """One more candidate of a maximum."""
         before = self._maxima.get((role, name))
         self._maxima[role, name] = value if before is None else torch.maximum(before, value)
 
@@ -40,7 +39,7 @@ class Meter:
         sums = torch.stack([both.sum(1), both.square().sum(1)], dim=1).flatten()
         self._add_moments((role, name), torch.cat([sums.new_tensor([truth.numel()]), sums]))
 
-    def _add_moments(self, key: tuple[str, str], moments: Tensor) -> None:
+    def _add_moments(self, key: _Key, moments: Tensor) -> None:
         before = self._explained.get(key)
         self._explained[key] = moments if before is None else before + moments
 
@@ -74,8 +73,7 @@ class Meter:
     def read(self) -> dict[str, dict[str, float]]:
         metrics: dict[str, dict[str, float]] = {}
         for (role, name), (total, count) in self._sums.items():
-            divided = float(total) / float(count) if float(count) != 0.0 else 0.0
-            metrics.setdefault(role, {})[name] = divided
+            metrics.setdefault(role, {})[name] = _divided(total, count)
         for (role, name), value in self._maxima.items():
             metrics.setdefault(role, {})[name] = float(value)
         for (role, name), moments in self._explained.items():
@@ -83,12 +81,12 @@ class Meter:
         return metrics
 
     def mean(self, role: str, name: str) -> float | None:
-        """One mean so far, None where nothing was added."""
-        known: Mapping[tuple[str, str], tuple[Number, Number]] = self._sums
-        if (role, name) not in known:
-            return None
-        total, count = known[role, name]
-        return float(total) / float(count) if float(count) != 0.0 else 0.0
+        known = self._sums.get((role, name))
+        return None if known is None else _divided(*known)
+
+
+def _divided(total: Number, count: Number) -> float:
+    return float(total) / float(count) if float(count) != 0.0 else 0.0
 
 
 def _share_explained(count: float, truth: float, truths: float, left: float, lefts: float) -> float:

@@ -183,6 +183,16 @@ def _store(ranks: Ranks, rendezvous: str | None, timeout: timedelta) -> Store:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """How an update speaks with who waits for it."""
+
+    progress: Callable[[int, int], None] = lambda done, total: None
+    """Called with rows done by this rank and rows of all, after each micro-batch."""
+    should_stop: Callable[[], bool] = lambda: False
+    """Asked between micro-batches before an optimizer step is taken; if one rank stops, all do."""
+
+
 # An optimizer step's rows over the ranks, and each rank's in micro-batches: every rank knows the
 # shares of all. Where passes are collective, all make as many, maybe empty ones. Rows that begin
 # alike stay together.

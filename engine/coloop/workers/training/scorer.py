@@ -24,8 +24,7 @@ from coloop.workers.training.forward import (
     device_of,
     effective_temperature,
 )
-from coloop.workers.training.protocol import Hooks
-from coloop.workers.training.ranks import ALONE, Ranks, passes_of
+from coloop.workers.training.ranks import ALONE, Hooks, Ranks, passes_of
 from coloop.workers.training.shards import blend, gathered, give, let_go, replace_parts, spread
 
 NEEDS: Mapping[Reading, Needs] = {
@@ -151,7 +150,6 @@ class Scorer(ScoresTexts):
         self,
         model: nn.Module,
         *,
-        loss_chunk: int | None = None,
         autocast: torch.dtype | None = None,
         ranks: Ranks = ALONE,
         device: torch.device | None = None,
@@ -161,7 +159,6 @@ class Scorer(ScoresTexts):
         device = device or device_of(model)
         on_cpu = device.type == "cpu"
         options = ForwardOptions(
-            loss_chunk=loss_chunk,
             autocast=autocast,
             tokens_at_once=CPU_TOKENS_AT_ONCE if on_cpu else TOKENS_AT_ONCE,
         )

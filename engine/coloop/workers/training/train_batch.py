@@ -38,7 +38,7 @@ class TrainBatch:
     role: str
     """Node id."""
     port: str
-    recipe: Recipe
+    recipe: Recipe[Any]
     settings: Any
     """What `coloop.spec.algorithm` resolves the algorithm's section to."""
     rows: Sequence[TokenSequence] | Sequence[Pair]
@@ -212,8 +212,6 @@ MOST_TOKENS = 16_384  # of a load's shown rows together, prompts included
 
 
 class SeenTokens:
-    """Collects them, pass by pass."""
-
     def __init__(self) -> None:
         self._shown: dict[str, range] = {}  # by load, the units of it that are kept
         self._numbers: dict[str, dict[str, dict[str, Tensor]]] = {}
