@@ -13,7 +13,6 @@ import torch
 from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
-    AutoModelForCausalLM,
     AutoTokenizer,
     PretrainedConfig,
     PreTrainedModel,
@@ -23,9 +22,9 @@ from transformers.utils.hub import cached_file
 
 from coloop.errors import ModelUnavailable
 from coloop.models.folder import ADAPTER_FILES, BASE_FOLDER, CONFIG, is_adapter, merged_weights
-from coloop.models.heads import ONLY, SCORE, add_scores
+from coloop.models.heads import SCORE
 from coloop.models.on_disk import damage_in_checkpoint, damage_of_weights, kind_of, without_bars
-from coloop.models.waiting import WeightsToCome, build_waiting, scores_in
+from coloop.models.waiting import WeightsToCome, build_waiting, give_scores
 
 _HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?$")
 
@@ -65,7 +64,7 @@ def load_pretrained(
             )
         _check_whole(told)
         if isinstance(held, Path) and isinstance(source, Path):
-            _add_scores(model, held, source, has_one=kind is not AutoModelForCausalLM)
+            give_scores(model, held, source)
         if isinstance(source, Path) and held is not source:
             _merge(model, source)
     except (OSError, ValueError, ImportError, SafetensorError, RuntimeError) as error:
@@ -117,18 +116,6 @@ def _fast(tokenizer: Any, path: str) -> PreTrainedTokenizerFast:
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
-
-
-def _add_scores(model: PreTrainedModel, held: Path, source: Path, *, has_one: bool) -> None:
-    """Give a model its folder's score heads, beside words or of several nodes.
-
-    `held`: the folder of weights; `source`: that of an adapter on them. `has_one`: it is a
-    classifier, which has come with its only head.
-    """
-    weights = scores_in(held, source)
-    if ONLY not in weights or not has_one:
-        dtype = next(model.parameters()).dtype
-        add_scores(model, {node: weight.to(dtype) for node, weight in weights.items()})
 
 
 @torch.no_grad()

@@ -139,7 +139,7 @@ def build_waiting(
         _give_tables(model, folder, read, type_of)
         adapter = source if isinstance(source, Path) and source != held else folder
         if isinstance(held, Path) or score_heads(model):  # of a folder more is read than its kind
-            _give_scores(model, scores_in(folder, adapter))
+            give_scores(model, folder, adapter)
     except (
         *(OSError, ValueError, LookupError, RuntimeError),
         *(SafetensorError, CheckpointError),
@@ -165,15 +165,6 @@ def _downloaded(name: str, revision: str | None) -> Path:
     if file is None:
         raise OSError(f"{name} has neither {ONE_FILE} nor {INDEX}")
     return Path(file).parent
-
-
-def scores_in(held: Path, source: Path) -> dict[str, Tensor]:
-    """The weights of score heads in a folder, by node. `held`: the folder of the weights; `source`:
-    that of an adapter on them where it is another."""
-    weights = scores_among(read_part(held, f"{SCORE}."))
-    if source != held:
-        weights |= scores_among(read_adapter(source))
-    return weights
 
 
 def _built(
@@ -250,8 +241,15 @@ def _give_tables(
             setattr(model.get_submodule(path), last, value.to(dtype, copy=True))
 
 
-def _give_scores(model: PreTrainedModel, weights: dict[str, Tensor]) -> None:
-    """Score heads are small and are asked for as what they say, so they are there at once."""
+def give_scores(model: PreTrainedModel, held: Path, source: Path) -> None:
+    """Give a model its folder's score heads: its only one, beside words, or of several nodes. They
+    are small and are asked for as what they say, so they are there at once.
+
+    `held`: the folder of the weights; `source`: that of an adapter on them where it is another.
+    """
+    weights = scores_among(read_part(held, f"{SCORE}."))
+    if source != held:
+        weights |= scores_among(read_adapter(source))
     own = score_heads(model).get(ONLY)
     if own is not None and ONLY in weights:
         own.weight = nn.Parameter(weights[ONLY].to(own.weight.dtype, copy=True))

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from coloop.errors import CheckpointError
 from coloop.models.folder import link_tree, written_aside
@@ -26,8 +25,10 @@ class FrozenModel:
     @property
     def scorer(self) -> Scorer:
         if self._scorer is None:
-            autocast = autocast_of(self.weights.dtypes)
-            self._scorer = Scorer(self._model, autocast=autocast, ranks=self.weights.ranks)
+            adapted, autocast = self.weights.adapted, autocast_of(self.weights.dtypes)
+            loaded = self.weights.loaded.model
+            model = adapted.model if isinstance(adapted, FrozenAdapter) else loaded
+            self._scorer = Scorer(model, autocast=autocast, ranks=self.weights.ranks)
         return self._scorer
 
     @classmethod
@@ -75,11 +76,6 @@ class FrozenModel:
                 for name, parameter in self.weights.loaded.model.named_parameters():
                     parameter.copy_(saved[name])
         self.weights.version = self.weights.saved_state(folder)["version"]
-
-    @property
-    def _model(self) -> nn.Module:
-        adapted = self.weights.adapted
-        return adapted.model if isinstance(adapted, FrozenAdapter) else self.weights.loaded.model  # type: ignore[no-any-return]
 
     def _mark_of(self, folder: Path) -> Any:
         try:

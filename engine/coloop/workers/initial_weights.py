@@ -76,19 +76,14 @@ class InitialWeights:
         spreads: dict[str, Spread] = {group: {} for group in held}
         for group in sorted(held, key=lambda group: len(self._sources(group))):
             plan = self.plans[group]
-            loaded = self._beginning(group, homes_by_group, bases)
+            if plan.beside is None:
+                loaded = self._to_be_held(group, homes_by_group)
+            else:
+                loaded = self._placed(beside(bases[plan.beside]), group)
             if self._carries(group):
                 bases[group] = beside(loaded)
             homes_by_group[group] = self._home(loaded, plan, spreads[plan.beside or group])
         return homes_by_group
-
-    def _beginning(
-        self, group: str, homes: Mapping[str, Home], bases: Mapping[str, LoadedModel]
-    ) -> LoadedModel:
-        plan = self.plans[group]
-        if plan.beside is None:
-            return self._to_be_held(group, homes)
-        return self._placed(beside(bases[plan.beside]), group)
 
     def _to_be_held(self, group: str, homes: Mapping[str, Home]) -> LoadedModel:
         plan = self.plans[group]
@@ -140,16 +135,13 @@ class InitialWeights:
         return loaded
 
     def _placed(self, loaded: LoadedModel, group: str) -> LoadedModel:
-        loaded = replace(loaded, model=self._headed(loaded.model, group))
-        note = None if loaded.to_come is None else loaded.to_come.note_types
-        place_weights(loaded.model, self.plans[group].dtypes, after_each=note)
-        return loaded
-
-    def _headed(self, model: PreTrainedModel, group: str) -> PreTrainedModel:
-        members = self.plans[group].members
-        self._check_heads(model, group)
+        plan = self.plans[group]
+        self._check_heads(loaded.model, group)
         with self._told(group, "model"):
-            return with_heads(model, self.spec, group, members, seed=self.seed)
+            model = with_heads(loaded.model, self.spec, group, plan.members, seed=self.seed)
+        note = None if loaded.to_come is None else loaded.to_come.note_types
+        place_weights(model, plan.dtypes, after_each=note)
+        return replace(loaded, model=model)
 
     def _check_heads(self, model: PreTrainedModel, group: str) -> None:
         """Raises `ModelUnavailable` where a drawn head would never learn: its numbers are noise."""

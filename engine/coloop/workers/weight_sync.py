@@ -218,7 +218,14 @@ class WeightSync:
             places = [folder for folder, uses in seen if all(uses)]
             is_shared = bool(places)
             if not is_shared:
-                own = {pool: _own_places(call, pool) for pool in sorted(everyone)}
+                own = {
+                    pool: [
+                        folder
+                        for folder in call(pool, WorkerApi.own_places)
+                        if call(pool, WorkerApi.can_use, folder)
+                    ]
+                    for pool in sorted(everyone)
+                }
                 places = own[home] if all(own.values()) else []
             if not places:
                 raise WeightsNotUpdated(
@@ -237,14 +244,6 @@ def _cause(errors: Sequence[BaseException | None]) -> BaseException:
     """Of ends that broke off, the error of the first that says more than that nothing came."""
     told = [error for error in errors if error is not None]
     return min(told, key=lambda error: isinstance(error, WeightsNotUpdated))
-
-
-def _own_places(call: PoolCall, pool: str) -> list[Path]:
-    return [
-        folder
-        for folder in call(pool, WorkerApi.own_places)
-        if call(pool, WorkerApi.can_use, folder)
-    ]
 
 
 def _forget(call: PoolCall, transfers: Mapping[str, WeightTransfer]) -> None:

@@ -20,7 +20,7 @@ from coloop.models.waiting import filled, outline_of
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
 from coloop.workers.training import ALONE, BACKENDS, Adapter, Learner, Ranks, Scorer, leave
-from coloop.workers.training.adapters import LearningAdapter, Spread, add_adapter, beside, names_of
+from coloop.workers.training.adapters import Spread, add_adapter, beside
 from coloop.workers.training.forward import TokenModel
 from coloop.workers.training.states import ModelStates
 
@@ -70,8 +70,7 @@ def exactly() -> tuple[list[float], dict[str, Tensor]]:
     add_adapter(model, adapter)
     model.double()
     states = ModelStates(model, TRAINING.optimizer)
-    learning = LearningAdapter(states, adapter, names_of(model))
-    exact = Learner(TokenModel(model), states, learning)
+    exact = Learner(TokenModel(model), states, adapter)
     return go_on(exact), dict(exact.weights())
 
 

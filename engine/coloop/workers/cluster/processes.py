@@ -203,17 +203,14 @@ class RankProcess:
         return answer
 
     def _how_it_ended(self) -> str:
-        how = self._end_in_words()
+        try:
+            code = self.process.wait(END_SECONDS)
+            how = f"exit code {code}" if code >= 0 else f"by {signal.Signals(-code).name}"
+        except subprocess.TimeoutExpired:
+            how = "it closed its connection"
         if self._has_answered:
             return how
         return f"{how}, before it answered; {self._last_words.told()}"
-
-    def _end_in_words(self) -> str:
-        try:
-            code = self.process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            return "it closed its connection"
-        return f"exit code {code}" if code >= 0 else f"by {signal.Signals(-code).name}"
 
 
 def send(connection: Connection, what: Any, packed: Packed) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from coloop.errors import BackendMissing
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.training import Optimizer, Training
-from coloop.workers.training.adapters import Adapter, LearningAdapter, names_of
+from coloop.workers.training.adapters import Adapter
 from coloop.workers.training.forward import TOKENS_AT_ONCE, TokenModel
 from coloop.workers.training.learner import Learner
 from coloop.workers.training.ranks import ALONE, Ranks
@@ -69,10 +69,8 @@ class DeepSpeedBackend(Learner):
             is_packed=is_packed,
             adapter=adapter,
         )
-        names = names_of(model)
         states = ZeroStates(tokens, training, dtypes, ranks)
-        adapted = None if adapter is None else LearningAdapter(states, adapter, names)
-        super().__init__(tokens, states, adapted, group=group, ranks=ranks)
+        super().__init__(tokens, states, adapter, group=group, ranks=ranks)
 
 
 class ZeroStates(ModelStates):

@@ -27,7 +27,7 @@ from coloop.models.build import DTYPES
 from coloop.models.waiting import WeightsToCome
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.training import Optimizer, Training
-from coloop.workers.training.adapters import Adapter, LearningAdapter, names_of, share_spread
+from coloop.workers.training.adapters import Adapter, share_spread
 from coloop.workers.training.forward import TOKENS_AT_ONCE, TokenModel, device_of
 from coloop.workers.training.learner import Learner
 from coloop.workers.training.ranks import ALONE, TENSOR, Ranks
@@ -97,14 +97,11 @@ class Fsdp2Backend(Learner):
             groups = sharded.groups
         else:
             states = ReplicaStates(model, training.optimizer, ranks)
-        adapted = None
-        if adapter is not None:
-            if is_spread:
-                share_spread(model, before, adapter.spread)
-            adapted = LearningAdapter(states, adapter, names_of(model))
+        if adapter is not None and is_spread:
+            share_spread(model, before, adapter.spread)
         if to_come is not None:
             give(tokens, groups, to_come, places, device)
-        super().__init__(tokens, states, adapted, group=group, ranks=ranks)
+        super().__init__(tokens, states, adapter, group=group, ranks=ranks)
 
 
 class ShardedStates(ModelStates):

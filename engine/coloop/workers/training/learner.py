@@ -34,7 +34,7 @@ from coloop.data.seeds import derive_seed
 from coloop.errors import CheckpointError, NodeFailed, StopRequested
 from coloop.spec.training import Training
 from coloop.workers.messages import LearnReply
-from coloop.workers.training.adapters import LearningAdapter
+from coloop.workers.training.adapters import Adapter, LearningAdapter, names_of
 from coloop.workers.training.forward import TokenModel, set_training
 from coloop.workers.training.meter import Meter
 from coloop.workers.training.optimizers import learning_rate
@@ -70,7 +70,7 @@ class Learner(ScoresTexts):
         self,
         tokens: TokenModel,
         states: ModelStates,
-        adapted: LearningAdapter | None = None,
+        adapter: Adapter | None = None,
         *,
         group: str = "",
         ranks: Ranks = ALONE,
@@ -79,13 +79,15 @@ class Learner(ScoresTexts):
         self.group = group
         self.model: nn.Module = tokens.model
         self.model.eval()
-        self.adapted = adapted
+        self.adapted = None
+        if adapter is not None:
+            self.adapted = LearningAdapter(states, adapter, names_of(self.model))
         """The adapter that learns, and what it stands on; None: all weights learn."""
         self.updates = 0  # updates done since the weights began
         self.has_stepped = False
         """Whether the last update changed the weights; of one that broke off as well."""
         self._states = states
-        self._held = adapted or states
+        self._held = self.adapted or states
         self._dropout = Dropout(self.model)
         self._kl: dict[str, KlController] = {}
         self._phase_done = 0

@@ -7,7 +7,7 @@ from torch import nn
 from coloop.errors import BackendMissing
 from coloop.spec.dtypes import ON_CPU, ON_GPU, Dtypes, trained_dtypes
 from coloop.spec.training import Training
-from coloop.workers.training.adapters import Adapter, LearningAdapter, add_adapter, names_of
+from coloop.workers.training.adapters import Adapter, add_adapter
 from coloop.workers.training.forward import (
     TOKENS_AT_ONCE,
     ForwardOptions,
@@ -86,7 +86,4 @@ class SingleBackend(Learner):
             adapter=adapter,
         )
         states = ModelStates(model, training.optimizer)
-        adapted = None
-        if adapter is not None:
-            adapted = LearningAdapter(states, adapter, names_of(model))
-        super().__init__(tokens, states, adapted, group=group, ranks=ranks)
+        super().__init__(tokens, states, adapter, group=group, ranks=ranks)

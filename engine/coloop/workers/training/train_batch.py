@@ -108,16 +108,12 @@ class TrainBatch:
 
     def rows_with_prepared(self) -> list[Any]:
         """All rows, with what was prepared for those that teach."""
-        numbers = {name: self._array_of(name) for name in self.needs.prepares}
+        given = {name: self.batch.given(name) for name in self.needs.prepares}
+        numbers = {name: own.numpy() for name, own in given.items() if own is not None}
         full: list[Any] = list(self.rows)
         for unit, index in enumerate(self.places):
             full[index] = _with_numbers(full[index], numbers, unit, self.size)
         return full
-
-    def _array_of(self, name: str) -> NDArray[Any]:
-        prepared = self.batch.given(name)
-        assert prepared is not None
-        return prepared.numpy()
 
 
 def _with_numbers(row: Any, numbers: Mapping[str, NDArray[Any]], unit: int, size: int) -> Any:
