@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from coloop.data.tables import Row, Table, concat_rows
 from coloop.runtime.roles.credit.credit_rows import Prompts
 from coloop.runtime.roles.protocol import Call, Context, Outcome
-from coloop.runtime.roles.rows.scored import check_tokens
 from coloop.runtime.roles.rows.texts import FittingRole, as_read
 from coloop.spec.algorithm import off_policy_of
 from coloop.spec.nodes import CriticNode
-from coloop.workers.messages import TooLong
 
 
 class CriticRole(FittingRole[CriticNode]):
@@ -26,21 +24,8 @@ class CriticRole(FittingRole[CriticNode]):
         hosts, group = call.context.hosts, call.context.groups[self._node]
         read = [as_read(row) for row in self._as_learned(rows, call.context)]
         replies = hosts.score(group, self._node, read, 1.0, "values")
-        metrics, alerts = self._fits.count(replies, is_probe=call.is_probe)
-        values = {
-            row.id: own
-            for row, own in zip(rows, replies, strict=True)
-            if not isinstance(own, TooLong)
-        }
-        check_tokens(self._node, "values", values.items())
-        known = tuple(row for row in rows if row.id in values)
-        return Outcome(
-            outputs={"values": Table(rows=known, values=values)},
-            samples=len(known),
-            tokens=sum(len(own) for own in values.values()),
-            metrics=metrics,
-            alerts=alerts,
-        )
+        values = {row.id: own for row, own in zip(rows, replies, strict=True)}
+        return self._of_tokens("values", rows, values, call)
 
     def _as_learned(self, rows: Sequence[Row], context: Context) -> list[Row]:
         """Rows as its actor learns them: what others wrote, behind the prompt that it answers."""

@@ -11,7 +11,7 @@ from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Table, concat_rows, join_rows
 from coloop.runtime.roles.credit.credit_rows import group_keys, problem_of
 from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
-from coloop.runtime.roles.rows.inputs import deliveries, only_delivered, round_by_round
+from coloop.runtime.roles.rows.inputs import by_scorer, deliveries, only_delivered, round_by_round
 from coloop.sandbox.process import Sandbox
 from coloop.spec.nodes import FilterNode
 from coloop.spec.reward import CODE_MEMORY_MIB
@@ -39,14 +39,11 @@ class FilterRole(NodeRole[FilterNode]):
             FilterRow(
                 columns=row.columns,
                 score=score[row.id] if score is not None else None,
-                by={
-                    edge.source.node: delivery[row.id]
-                    for edge, delivery in zip(call.delivered("by"), others, strict=True)
-                },
+                by=by,
                 group=group_of(row),
                 seed=self._seed(call, row.id) % 2**31,
             )
-            for row in rows
+            for row, by in zip(rows, by_scorer(call, "by", others, rows), strict=True)
         ]
         decision = self._decide(rows, seen, call)
         kept = [rows[index] for index in decision.kept]

@@ -200,7 +200,7 @@ class NodeRole(Role, Generic[N]):
         return cast(N, context.spec.nodes[self._node])
 
     def take_printed(self) -> str:
-        return "".join(sandbox.take_printed() for sandbox in self._sandboxes.values())
+        return "".join(sandbox.take_printed() for sandbox in [*self._sandboxes.values()])
 
     def close(self) -> None:
         for sandbox in self._sandboxes.values():

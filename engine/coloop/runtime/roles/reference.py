@@ -2,13 +2,11 @@
 another.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from coloop.data.arrays import Numbers
 from coloop.data.tables import OTHER, Row, Table, concat_rows
 from coloop.runtime.roles.protocol import Call, Context, Outcome
-from coloop.runtime.roles.rows.scored import check_tokens
 from coloop.runtime.roles.rows.texts import (
     FittingRole,
     as_pair,
@@ -38,17 +36,7 @@ class ReferenceRole(FittingRole[ReferenceNode]):
             if asks_of_others(call.context.spec, self._node):
                 read = [row for row in pairs if isinstance(scored[row.id], dict)]
                 self._add_others(read, scored, call.context)
-        metrics, alerts = self._fits.count(scored.values(), len(every), is_probe=call.is_probe)
-        log_probs = {key: one for key, one in scored.items() if not isinstance(one, TooLong)}
-        check_tokens(self._node, "log-probs", _by_side(log_probs))
-        rows = tuple(row for row in every if row.id in log_probs)
-        return Outcome(
-            outputs={"log_probs": Table(rows=rows, log_probs=log_probs)},
-            samples=len(rows),
-            tokens=sum(len(numbers) for _, numbers in _by_side(log_probs)),
-            metrics=metrics,
-            alerts=alerts,
-        )
+        return self._of_tokens("log_probs", every, scored, call)
 
     def _as_taught(self, pairs: Sequence[Row], call: Call) -> Sequence[Row]:
         """The texts that are learned from: a judge in words reads pairs behind its own prompts."""
@@ -69,9 +57,3 @@ class ReferenceRole(FittingRole[ReferenceNode]):
             if not isinstance(sides, TooLong):
                 others_of = {f"{OTHER}{side}": own for side, own in sides.items()}
                 scored[row.id] = {**scored[row.id], **others_of}
-
-
-def _by_side(scored: Mapping[str, Any]) -> Iterator[tuple[str, Numbers]]:
-    for row, log_probs in scored.items():
-        for numbers in log_probs.values() if isinstance(log_probs, dict) else (log_probs,):
-            yield row, numbers

@@ -4,28 +4,41 @@ one number a step; its numbers land on the tokens in which the steps end."""
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from coloop.data.rewards.builtin import judge_of, score_builtin
 from coloop.data.rewards.judging import Judge
+from coloop.data.rewards.remote import RemoteReward
 from coloop.data.rewards.scoring import ScoringRow
-from coloop.data.rewards.user_code import RowFailure
+from coloop.data.rewards.user_code import RowFailure, ScoredRows
 from coloop.data.tables import Row, Score
 from coloop.data.tables.join import gathered_members
 from coloop.errors import DataError, ServiceFailed, UserCodeError
 from coloop.runtime.roles.protocol import Call, Context, Outcome
-from coloop.runtime.roles.rows.inputs import scored_rows, single_rows
-from coloop.runtime.roles.rows.outside import Outside, RewardResult, Source
+from coloop.runtime.roles.rows.inputs import ROW_PORTS, scored_rows, single_rows
+from coloop.runtime.roles.rows.outside import ask_code, sandbox_of, service_of
 from coloop.runtime.roles.rows.scored import StepScores, at_ends, listed, scored_outcome, step_ends
 from coloop.runtime.roles.rows.texts import FittingRole
-from coloop.runtime.roles.verifiers.discriminative import Classifier, bounds_of
-from coloop.runtime.roles.verifiers.judge import ROW_PORTS, finished
+from coloop.runtime.roles.verifiers.discriminative import bounds_of, head_scores
+from coloop.runtime.roles.verifiers.judge import finished
+from coloop.sandbox.process import Scored
 from coloop.spec.builtins import Column
 from coloop.spec.nodes import RewardNode
 from coloop.spec.plugins import Builtin
 from coloop.spec.reward import ModelSource, PythonSource, RemoteSource, ScoreAs
 from coloop.workers.messages import TooLong
+
+Source = PythonSource | RemoteSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardResult:
+    """What the user's code, or a service, says of a row."""
+
+    score: Score | StepScores
+    failure: RowFailure | None = None
+    """Its `row` is the place in the call."""
 
 
 class RewardRole(FittingRole[RewardNode]):
@@ -33,14 +46,13 @@ class RewardRole(FittingRole[RewardNode]):
 
     def __init__(self, node: str, context: Context) -> None:
         super().__init__(node, context)
-        self._outside = Outside(node)
+        self._service: RemoteReward | None = None
         self._lock = threading.Lock()
         """Of what is started once: another node may ask this one beside its own stage."""
         self._judge: Judge | None = None
-        self._classifier = Classifier(node)
 
     def run(self, call: Call) -> Outcome:
-        rows, incoming = scored_rows(self._node, call, ROW_PORTS)
+        rows, incoming = scored_rows(self._node, call)
         alerts: list[tuple[str, str]] = []
         failures: list[RowFailure] = []
         scored, scores = (
@@ -54,9 +66,6 @@ class RewardRole(FittingRole[RewardNode]):
             alerts=alerts,
         )
         return replace(outcome, failures=failures, printed=self.take_printed())
-
-    def take_printed(self) -> str:
-        return self._outside.take_printed()
 
     def _score(
         self,
@@ -78,7 +87,7 @@ class RewardRole(FittingRole[RewardNode]):
         if section.per is None:
             scored, scores = rows, self._placed(rows, said, failures, call.context)
         else:
-            scored, scores = taken_apart(self._node, call, ROW_PORTS, rows, said)
+            scored, scores = taken_apart(self._node, call, rows, said)
         if failures:
             first = min(failures, key=lambda failure: failure.row)
             message = f"{len(failures)} of {len(rows)} rows failed; the first: {first.message}"
@@ -94,7 +103,7 @@ class RewardRole(FittingRole[RewardNode]):
     ) -> list[Score]:
         """What the node's model says of each text; None of one that it cannot read."""
         read = self._section(call.context).read
-        said = self._classifier.scores(rows, incoming, call, read)
+        said = head_scores(self._node, rows, incoming, call, read)
         alerts += self._fits.count(said, is_probe=call.is_probe)[1]
         numbers = [None if isinstance(one, TooLong) else one for one in said]
         return [number if read is None else finished(number, read) for number in numbers]
@@ -128,7 +137,7 @@ class RewardRole(FittingRole[RewardNode]):
 
     def begin(self, call: Call) -> dict[str, tuple[Row, RewardResult]]:
         """What Python or a service says of rows that are there before the others, by their ids."""
-        rows, incoming = scored_rows(self._node, call, ROW_PORTS)
+        rows, incoming = scored_rows(self._node, call)
         source = self._section(call.context).source
         assert isinstance(source, Source)
         results: dict[str, tuple[Row, RewardResult]] = {}
@@ -183,7 +192,27 @@ class RewardRole(FittingRole[RewardNode]):
             | scores
             for row, scores in zip(rows, incoming, strict=True)
         ]
-        return self._outside.ask(source, rows, plain, call, self._section(call.context).on_error)
+        context, on_error = call.context, self._section(call.context).on_error
+        result: ScoredRows[Scored] | ScoredRows[float | None]
+        if isinstance(source, PythonSource):
+            with self._lock:
+                if not self._sandboxes:
+                    self._sandboxes[0] = sandbox_of(self._node, source, context)
+            result = ask_code(self._node, self._sandboxes[0], rows, plain, call, on_error)
+        else:
+            with self._lock:
+                if self._service is None:
+                    self._service = service_of(self._node, source, context)
+            ids = [row.id for row in rows]
+            result = self._service.score(plain, ids, on_error=on_error, tick=call.tick)
+        failures = {failure.row: failure for failure in result.failures}
+        return [
+            RewardResult(
+                score=score if score is None or isinstance(score, list) else float(score),
+                failure=failures.get(index),
+            )
+            for index, score in enumerate(result.scores)
+        ]
 
     def _placed(
         self,
@@ -234,7 +263,10 @@ class RewardRole(FittingRole[RewardNode]):
         return on_error.score if isinstance(on_error, ScoreAs) else None
 
     def close(self) -> None:
-        self._outside.close()
+        super().close()
+        if self._service is not None:
+            self._service.close()
+            self._service = None
         if self._judge is not None:
             self._judge.close()
 
@@ -265,19 +297,18 @@ def families(rows: Sequence[Row]) -> list[list[int]]:
 
 
 def taken_apart(
-    node: str, call: Call, ports: Sequence[str], rows: Sequence[Row], said: Sequence[object]
+    node: str, call: Call, rows: Sequence[Row], said: Sequence[object]
 ) -> tuple[list[Row], list[Score]]:
     """The rows that were gathered, each with its number.
 
     Args:
-        ports: that brought them.
         rows: gathered ones.
         said: of each a list, in the order of its rows, or one number or None for all of them.
 
     Raises:
         DataError: a list of another length.
     """
-    singles = single_rows(node, call.context, call.delivered(*ports))
+    singles = single_rows(node, call.context, call.delivered(*ROW_PORTS))
     known = {row.id: row for row in singles}
     members: list[Row] = []
     scores: list[Score] = []

@@ -29,14 +29,6 @@ METHODS: Final[dict[str, Method]] = {
     "puct": Puct(),
 }
 """By the name that `method` takes."""
-LATE = "search.out_of_time"
-"""Alert: `budget.seconds` ended searches, so what they found depends on the machine."""
-NOTHING = "search.nothing_found"
-"""Alert: not one step has a label."""
-LOST = "search.leads_nowhere"
-"""Alert: not one action led to another state."""
-DISAGREES = "search.proof_rejected"
-"""Alert: `outcome` does not take for proved what the environment does."""
 MOST_CHILDREN = 2**20
 """Of a row in one turn; the places of the next turn come behind them."""
 
@@ -125,52 +117,52 @@ class SearchRole(NodeRole[SearchNode]):
             tokens=expansion.search_budget.tokens,
             alerts=[
                 *expansion.alerts.items(),
-                *self._alerts(found, expansion, labels, len(searched)),
+                *_alerts(
+                    self._node,
+                    found,
+                    expansion,
+                    searched=len(searched),
+                    has_labels=any(labels),
+                ),
             ],
         )
 
-    def _alerts(
-        self,
-        found: Findings,
-        expansion: TreeExpansion,
-        labels: Sequence[dict[int, float]],
-        searched: int,
-    ) -> list[tuple[str, str]]:
-        budget, environment, alerts = expansion.search_budget, expansion.environment, []
-        if budget.is_late:
-            message = (
-                f"{self._node}: `budget.seconds` ended {len(budget.cut)} searches before they were "
-                "through; on another machine they find more or less, so bound them by `tokens`, "
-                "`nodes` or `searches_per_row` as well"
-            )
-            alerts.append((LATE, message))
-        if found.rejected:
-            message = (
-                f"{self._node}: `outcome` rejects {found.rejected} proofs that the environment "
-                "accepts as finished; they count as not proved: make both use the same definition "
-                "of a proof"
-            )
-            alerts.append((DISAGREES, message))
-        if (
-            environment is not None
-            and environment.moves
-            and environment.refused == environment.moves
-        ):
-            message = (
-                f"{self._node}: none of {environment.moves} actions led to a new state; for the "
-                f"last one the environment returned: {environment.reason}"
-            )
-            alerts.append((LOST, message))
-        is_known = any(labels) or any(score is not None for score in found.searched or ())
-        if searched and not is_known:
-            message = (
-                f"{self._node}: not one step of {searched} rows has a label: "
-                f"{len(budget.cut)} searches had no room in `budget`; raise it, or lower "
-                "`completions` or "
-                "`expand.samples`"
-            )
-            alerts.append((NOTHING, message))
-        return alerts
+
+def _alerts(
+    node: str, found: Findings, expansion: TreeExpansion, *, searched: int, has_labels: bool
+) -> list[tuple[str, str]]:
+    budget, environment = expansion.search_budget, expansion.environment
+    moves = 0 if environment is None else environment.moves
+    reason = "" if environment is None else environment.reason
+    is_known = has_labels or any(score is not None for score in found.searched or ())
+    alerts = [
+        (
+            budget.is_late,
+            "search.out_of_time",
+            f"`budget.seconds` ended {len(budget.cut)} searches before they were through; on "
+            "another machine they find more or less, so bound them by `tokens`, `nodes` or "
+            "`searches_per_row` as well",
+        ),
+        (
+            found.rejected > 0,
+            "search.proof_rejected",
+            f"`outcome` rejects {found.rejected} proofs that the environment accepts as finished; "
+            "they count as not proved: make both use the same definition of a proof",
+        ),
+        (
+            environment is not None and environment.refused == moves > 0,
+            "search.leads_nowhere",
+            f"none of {moves} actions led to a new state; for the last one the environment "
+            f"returned: {reason}",
+        ),
+        (
+            searched > 0 and not is_known,
+            "search.nothing_found",
+            f"not one step of {searched} rows has a label: {len(budget.cut)} searches had no room "
+            "in `budget`; raise it, or lower `completions` or `expand.samples`",
+        ),
+    ]
+    return [(code, f"{node}: {message}") for is_so, code, message in alerts if is_so]
 
 
 def _measured(

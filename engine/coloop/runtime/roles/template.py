@@ -13,7 +13,7 @@ from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.row import child_row, joined_row
 from coloop.data.template import TemplateProgram, TemplateRow, Written
 from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
-from coloop.runtime.roles.rows.inputs import deliveries, joined_rows, only_delivered
+from coloop.runtime.roles.rows.inputs import by_scorer, deliveries, joined_rows, only_delivered
 from coloop.sandbox.process import Sandbox
 from coloop.spec.nodes import TemplateNode
 from coloop.spec.reading import PromptTemplate
@@ -32,17 +32,9 @@ class TemplateRole(NodeRole[TemplateNode]):
         rows = joined_rows(self._node, call.context, call, ("rows",))
         delivered = deliveries(call, "scores", rows)
         rows = only_delivered(rows, delivered)
-        names = [edge.source.node for edge in call.delivered("scores")]
-
-        def scores_of(row: Row) -> dict[str, Score]:
-            return {
-                name: delivery[row.id]
-                for name, delivery in zip(names, delivered, strict=True)
-                if row.id in delivery
-            }
-
+        incoming = by_scorer(call, "scores", delivered, rows)
         written = self._compiled(section).apply(
-            [template_row(self._node, row, scores_of(row), call) for row in rows],
+            template_rows(self._node, rows, incoming, call),
             library=library_of(self._node, call),
             runner=self._runner(section, len(rows), call),
         )
@@ -84,27 +76,31 @@ class TemplateRole(NodeRole[TemplateNode]):
         return self._sandboxes[0]
 
 
-def template_row(node: str, row: Row, scores: Mapping[str, Score], call: Call) -> TemplateRow:
-    """A row as the texts of a node see it.
+def template_rows(
+    node: str, rows: Sequence[Row], incoming: Sequence[Mapping[str, Score]], call: Call
+) -> list[TemplateRow]:
+    """Rows as the texts of a node see them.
 
     Args:
-        scores: that came in with it, by scorer.
+        incoming: the scores that came in with each, by scorer.
     """
-    seed = derive_seed(call.context.seed, node, call.salt, call.step, row.id) % 2**31
-    return TemplateRow(
-        columns=row.columns,
-        scoped=row.scoped,
-        scores=scores,
-        earlier=_Earlier(row, call.past),
-        seed=seed,
-    )
+    return [
+        TemplateRow(
+            columns=row.columns,
+            scoped=row.scoped,
+            scores=scores,
+            earlier=_Earlier(row, call.past),
+            seed=derive_seed(call.context.seed, node, call.salt, call.step, row.id) % 2**31,
+        )
+        for row, scores in zip(rows, incoming, strict=True)
+    ]
 
 
 def library_of(node: str, call: Call) -> list[TemplateRow] | None:
     """The rows at `library`; None where nothing is connected there."""
     tables = call.tables("library")
-    rows = [template_row(node, row, {}, call) for table in tables for row in table.rows]
-    return rows if tables else None
+    rows = [row for table in tables for row in table.rows]
+    return template_rows(node, rows, [{} for _ in rows], call) if tables else None
 
 
 class _Earlier:
@@ -160,29 +156,17 @@ class Prompts:
         return self.program.prompt(self.rows, place, library=self.library, columns=columns)
 
 
-class Prompting:
-    """The template of a node, compiled once."""
+def prompts_over(
+    node: str,
+    template: PromptTemplate,
+    rows: Sequence[Row],
+    incoming: Sequence[Mapping[str, Score]],
+    call: Call,
+) -> Prompts:
+    """The template of a node over the rows of a call.
 
-    def __init__(self, node: str) -> None:
-        self._node = node
-        self._program: PromptProgram | None = None
-
-    def over(
-        self,
-        template: PromptTemplate,
-        rows: Sequence[Row],
-        incoming: Sequence[Mapping[str, Score]],
-        call: Call,
-    ) -> Prompts:
-        """The template over the rows of a call.
-
-        Args:
-            incoming: the scores that came in with each row, by scorer.
-        """
-        if self._program is None or self._program.template is not template:
-            self._program = PromptProgram.from_template(template, node=self._node)
-        own = [
-            template_row(self._node, row, scores, call)
-            for row, scores in zip(rows, incoming, strict=True)
-        ]
-        return Prompts(self._program, own, library_of(self._node, call))
+    Args:
+        incoming: the scores that came in with each row, by scorer.
+    """
+    program = PromptProgram.from_template(template, node=node)
+    return Prompts(program, template_rows(node, rows, incoming, call), library_of(node, call))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from coloop.algorithms.batch import Choice, Pair, Text, Unit
+from coloop.algorithms.batch import Pair, Unit
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.algorithms.recipes.labels import LABEL
 from coloop.data.tables import OTHER, Row, Table
@@ -25,6 +25,7 @@ from coloop.runtime.roles.rows.texts import (
 )
 from coloop.runtime.roles.verifiers.judge import SWAPPED
 from coloop.runtime.roles.verifiers.taught import judges_in_words, pairs_taught, prompts_about
+from coloop.runtime.roles.verifiers.verdicts import asked_labels
 from coloop.sandbox.inside.values import why_no_score
 from coloop.spec.algorithm import (
     SOFT_LOSSES,
@@ -302,9 +303,10 @@ def chosen_sides(node: str, rows: Sequence[Row], context: Context, step: int) ->
     if not judges_in_words(context.spec, node):
         return [unit for row in rows for unit in _each_side(row)]
     units: list[Unit] = []
+    labels = label_words(context.spec, node) or ()
     for row_prompt in prompts_about(node, rows, context, step, compares=True):
         chance = _chance(row_prompt.row)
-        text = _asked(node, row_prompt.row.id, row_prompt.prompt, context)
+        text = asked_labels(row_prompt.row.id, row_prompt.prompt, labels)
         turned = 1 - chance if row_prompt.columns.get(SWAPPED) else chance
         units.append(
             replace(text, id=f"{row_prompt.row.id}/{row_prompt.number}", numbers={LABEL: turned})
@@ -324,18 +326,10 @@ def _each_side(row: Row) -> list[Unit]:
 
 def _texts(node: str, rows: Sequence[Row], context: Context, step: int) -> list[TokenSequence]:
     if judges_in_words(context.spec, node):
+        labels = label_words(context.spec, node) or ()
         row_prompts = prompts_about(node, rows, context, step, compares=False)
-        return [
-            _asked(node, row_prompt.row.id, row_prompt.prompt, context)
-            for row_prompt in row_prompts
-        ]
+        return [asked_labels(own.row.id, own.prompt, labels) for own in row_prompts]
     return [as_sequence(row) for row in rows]
-
-
-def _asked(node: str, name: str, prompt: Any, context: Context) -> TokenSequence:
-    words = label_words(context.spec, node) or ()
-    choice = Choice(words=words, field="read.labels")
-    return TokenSequence(id=name, text=Text(prompt=prompt, target=""), choice=choice)
 
 
 def _chance(row: Row) -> float:

@@ -14,7 +14,7 @@ from coloop.data.tools.calls import ToolCall, call_in, pauses_of, worded
 from coloop.data.tools.environment import SUMS, EnvironmentTool
 from coloop.data.tools.protocol import Answered, Caller, Session, Tick, ToolFailure
 from coloop.errors import UserCodeError
-from coloop.runtime.roles.generation.policy_tool import Asked, PolicySession, PolicyTool, Wrapped
+from coloop.runtime.roles.generation.policy_tool import Asked, PolicySession, PolicyTool
 from coloop.runtime.roles.protocol import Call
 from coloop.runtime.roles.tool import ToolRole
 from coloop.spec.base import as_tuple
@@ -148,10 +148,10 @@ class Conversation:
             for name, value in session.earned().items()
         }
         asked = [
-            one
+            question
             for _, session in sorted(self._sessions.items())
             if isinstance(session, PolicySession)
-            for one in session.asked
+            for question in session.asked
         ]
         return ConversationResult(
             turns=self._taken + (not self._is_over),
@@ -251,17 +251,17 @@ def turn_measures(told: Sequence[ConversationResult]) -> dict[str, float]:
 
 
 def tool_measures(told: Sequence[ConversationResult]) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
-    for tool in dict.fromkeys(name for one in told for name in one.work):
-        work = [one.work[tool] for one in told if tool in one.work]
-        calls = sum(one.calls for one in work)
-        found[tool] = {
+    measures: dict[str, dict[str, float]] = {}
+    for tool in dict.fromkeys(name for result in told for name in result.work):
+        work = [result.work[tool] for result in told if tool in result.work]
+        calls = sum(own.calls for own in work)
+        measures[tool] = {
             "tool/calls": calls / len(told),
-            "tool/seconds": sum(one.seconds for one in work),
+            "tool/seconds": sum(own.seconds for own in work),
         }
         if calls:
-            found[tool]["tool/errors"] = sum(one.errors for one in work) / calls
-    return found
+            measures[tool]["tool/errors"] = sum(own.errors for own in work) / calls
+    return measures
 
 
 class Conversations:
@@ -300,7 +300,7 @@ class Conversations:
         turns = self._turns
         if turns is None:
             return sampling
-        pauses = {text for section in self._sections for text in pauses_of(section)}
+        pauses = {text for _, role, _, _ in self._called for text in pauses_of(role.section)}
         return replace(
             sampling,
             pauses=tuple(sorted(pauses)),
@@ -312,9 +312,10 @@ class Conversations:
     def _turn_ends(self) -> frozenset[TurnEnd]:
         assert self._turns is not None
         ends: set[TurnEnd] = set()
-        if any(not pauses_of(section) for section in self._sections):
+        sections = [role.section for _, role, _, _ in self._called]
+        if not all(map(pauses_of, sections)):
             ends |= {"end", "length"}
-        if any(one.type == "environment" and one.call is None for one in self._sections):
+        if any(own.type == "environment" and own.call is None for own in sections):
             ends.add("stop")
         if self._turns.invalid_action is not None:
             ends |= {"end", "length"} if as_tuple(self._rollout.stop) else {"length"}
@@ -357,7 +358,7 @@ class Conversations:
         """Of a text to which nobody had to speak: its tools were there, and none of them worked."""
         if self._turns is None:
             return SILENT
-        names = {name for tool in self._tools for name in (*tools_of(tool, self.call), tool)}
+        names = {name for called, _, answers, _ in self._called for name in (called, answers)}
         earned = {
             column: value
             for name, role in self._tools.items()
@@ -365,52 +366,45 @@ class Conversations:
         }
         return ConversationResult(work={name: Work() for name in sorted(names)}, earned=earned)
 
-    @property
-    def _sections(self) -> list[ToolNode]:
-        """Tools by whose patterns texts call."""
+    @cached_property
+    def _called(self) -> list[tuple[str, ToolRole, str, ToolRole]]:
+        """Tools by whose patterns texts call, each with the one that answers: itself, or the policy
+        that wraps it."""
         return [
-            role.section
-            for name, tool in self._tools.items()
-            for role in (tools_of(name, self.call) or {name: tool}).values()
+            (name, role, answers, answering)
+            for answers, answering in self._tools.items()
+            for name, role in (tools_of(answers, self.call) or {answers: answering}).items()
         ]
 
     def _callees(self, row: Row, number: int) -> list[Callee]:
         """What a text to a row may call, by its number among those to the row."""
-        callees: list[Callee] = []
-        for name, role in self._tools.items():
-            if isinstance(role.tool, PolicyTool):
-                callees += self._wrapping(name, role, role.tool, row, number)
-                continue
-            start = partial(role.tool.open, caller_of(name, self.node, row, self.call, number))
-            words = role.section
-            callees.append(Callee(name=name, section=words, answers=name, words=words, open=start))
-        return callees
-
-    def _wrapping(
-        self, name: str, role: ToolRole, tool: PolicyTool, row: Row, number: int
-    ) -> list[Callee]:
-        """A policy as a tool: called as the tools that it wraps, or by itself."""
-        text, words = f"{self.node}:{row.id}.{number}", role.section
-        inner = tools_of(name, self.call)
-        if not inner:
-            start = partial(PolicySession, tool, None, self.call, text)
-            return [Callee(name=name, section=words, answers=name, words=words, open=start)]
-        callees = []
-        for own, wrapped in inner.items():
-            assert not isinstance(wrapped.tool, PolicyTool)
-            caller = caller_of(own, self.node, row, self.call, number)
-            start = partial(_wrapped_session, tool, wrapped, caller, self.call, text)
-            section = wrapped.section
-            callees.append(Callee(name=own, section=section, answers=name, words=words, open=start))
-        return callees
+        return [
+            Callee(
+                name=name,
+                section=role.section,
+                answers=answers,
+                words=answering.section,
+                open=partial(
+                    _session,
+                    role,
+                    answering,
+                    caller_of(name, self.node, row, self.call, number),
+                    self.call,
+                    f"{self.node}:{row.id}.{number}",
+                ),
+            )
+            for name, role, answers, answering in self._called
+        ]
 
 
-def _wrapped_session(
-    tool: PolicyTool, role: ToolRole, caller: Caller, call: Call, text: str
-) -> PolicySession:
-    assert not isinstance(role.tool, PolicyTool)
-    wrapped = Wrapped(section=role.section, session=role.tool.open(caller))
-    return PolicySession(tool, wrapped, call, text)
+def _session(role: ToolRole, answering: ToolRole, caller: Caller, call: Call, text: str) -> Session:
+    """Of one text with a tool, or with the policy that answers in its place."""
+    own = None if isinstance(role.tool, PolicyTool) else role.tool.open(caller)
+    if not isinstance(answering.tool, PolicyTool):
+        assert own is not None
+        return own
+    wrapped = None if own is None else (role.section, own)
+    return PolicySession(answering.tool, wrapped, call, text)
 
 
 def tools_of(node: str, call: Call) -> dict[str, ToolRole]:

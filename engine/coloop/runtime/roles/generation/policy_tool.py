@@ -47,21 +47,13 @@ class PolicyTool:
     program: PromptProgram
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wrapped:
-    """A tool whose answers the policy reads."""
-
-    section: ToolNode
-    session: Session
-
-
 @dataclass(eq=False)
 class PolicySession:
     """The policy as one text sees it."""
 
     tool: PolicyTool
-    wrapped: Wrapped | None
-    """Whose answers it is given; None: the call alone."""
+    wrapped: tuple[ToolNode, Session] | None
+    """The tool whose answers it is given; None: the call alone."""
     call: Call
     name: str
     """Of the text that asks."""
@@ -70,10 +62,10 @@ class PolicySession:
     def answer(self, arguments: Mapping[str, str], tick: Tick) -> Answered:
         chunks = [""]
         if self.wrapped is not None:
-            answered = self.wrapped.session.answer(arguments, tick)
+            section, session = self.wrapped
+            answered = session.answer(arguments, tick)
             parts = answered.parts or (answered.value,)
-            texts = [worded(part, arguments, self.wrapped.section) for part in parts]
-            chunks = self._packed(texts)
+            chunks = self._packed([worded(part, arguments, section) for part in parts])
         prompts = [self._prompt(chunk, arguments) for chunk in chunks]
         return Answered(value="\n".join(self._written(prompts)))
 
@@ -82,7 +74,7 @@ class PolicySession:
 
     def close(self) -> None:
         if self.wrapped is not None:
-            self.wrapped.session.close()
+            self.wrapped[1].close()
 
     def _prompt(self, chunk: str, arguments: Mapping[str, str]) -> Prompt:
         row = TemplateRow(columns={**arguments, "value": chunk})
@@ -181,11 +173,10 @@ def tables_beside(
 def _child(asked: Asked, text: Tokens, parent: Row, k: int) -> Row:
     """Of a greedy extra, which nobody learns from, it is greedy as well."""
     columns: dict[str, Any] = {"turns": 1, "tool_calls": [], "tool_outputs": []}
-    if not parent.is_greedy:
-        return rollout_row(asked.policy, parent, k, text, asked.prompt, columns)
-    greedy = {**columns, "greedy": True}
-    row = rollout_row(asked.policy, parent, k, text, asked.prompt, greedy)
-    return replace(row, group=None)
+    if parent.is_greedy:
+        columns["greedy"] = True
+    row = rollout_row(asked.policy, parent, k, text, asked.prompt, columns)
+    return replace(row, group=None) if parent.is_greedy else row
 
 
 def measures_beside(tables: Mapping[tuple[str, str], Table]) -> dict[str, dict[str, float]]:

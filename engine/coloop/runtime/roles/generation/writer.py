@@ -132,9 +132,7 @@ class Writer:
     ) -> list[Texts]:
         """What the step asks for, for these prompts."""
         heat = 0.0 if call.greedy else call.temperature
-        return (
-            self._draw(row_prompts, call, self._count(call), heat, hand_on) if row_prompts else []
-        )
+        return self._draw(row_prompts, call, self._count(call), heat, hand_on)
 
     def write_on(
         self, row_prompts: Sequence[RowPrompt], call: Call, stop: Sequence[str] = ()
@@ -144,7 +142,7 @@ class Writer:
         Args:
             stop: texts that end one, beside those of its rollout.
         """
-        return self._draw(row_prompts, call, 0, None, stop=stop) if row_prompts else []
+        return self._draw(row_prompts, call, 0, None, stop=stop)
 
     def _rollout(self, context: Context) -> Rollout:
         rollout = rollout_of(context.spec, self._node)
@@ -168,8 +166,6 @@ class Writer:
         """One more child each, of the likeliest tokens; it counts in no group."""
         indices = sorted(families)
         told: dict[str, ConversationResult] = {}
-        if not indices:
-            return told
         written = self._draw([row_prompts[index] for index in indices], call, 1, 0.0)
         for index, texts in zip(indices, written, strict=True):
             assert not isinstance(texts, TooLong)
@@ -189,6 +185,8 @@ class Writer:
         hand_on: Take | None = None,
         stop: Sequence[str] = (),
     ) -> list[Texts]:
+        if not row_prompts:
+            return []
         rollout, context = self._rollout(call.context), call.context
         requests = [self._request(row_prompt, call, count, rollout) for row_prompt in row_prompts]
         on_sync = self._on_sync(context)

@@ -73,35 +73,26 @@ def round_by_round(context: Context, inputs: Inputs) -> Iterator[Inputs]:
         yield met
 
 
-def scored_rows(
-    node: str, call: Call, ports: Sequence[str]
-) -> tuple[tuple[Row, ...], list[dict[str, Score]]]:
-    """The rows that a scorer scores, and for each the scores that came in, by scorer.
+ROW_PORTS = ("rollouts", "rows", "comparisons")
+"""Ports of a scorer that bring rows; without any of them it reads the rows that were scored
+before."""
 
-    Args:
-        ports: those that bring rows; without any of them the rows that were scored before.
-    """
+
+def scored_rows(node: str, call: Call) -> tuple[tuple[Row, ...], list[dict[str, Score]]]:
+    """The rows that a scorer scores, and for each the scores that came in, by scorer."""
     if call.asked is not None:
         return call.asked, [{} for _ in call.asked]
     context, scores = call.context, call.delivered("scores")
     is_concat = context.spec.nodes[node].join == "concat"
-    if any(call.tables(port) for port in ports):
-        rows = joined_rows(node, context, call, ports)
+    if any(call.tables(port) for port in ROW_PORTS):
+        rows = joined_rows(node, context, call, ROW_PORTS)
     else:
         level = {e: table for e, table in scores.items() if is_concat or e.aggregate is None}
         rows = joined_inputs(node, context, level)
     delivered = deliveries(call, "scores", rows)
     if not is_concat:
         rows = only_delivered(rows, delivered)
-    incoming: list[dict[str, Score]] = [
-        {
-            edge.source.node: delivery[row.id]
-            for edge, delivery in zip(scores, delivered, strict=True)
-            if row.id in delivery
-        }
-        for row in rows
-    ]
-    return rows, incoming
+    return rows, by_scorer(call, "scores", delivered, rows)
 
 
 def meetings_of(tables: Sequence[Levels]) -> Meetings:
@@ -135,14 +126,23 @@ def deliveries(call: Call, port: str, rows: Sequence[Row]) -> list[dict[str, Sco
     return [deliver(call.context, rows, edge, table) for edge, table in edges]
 
 
+def by_scorer(
+    call: Call, port: str, deliveries: Sequence[Mapping[str, Score]], rows: Sequence[Row]
+) -> list[dict[str, Score]]:
+    """For each row what the edges at a port delivered to it, by their scorers."""
+    names = [edge.source.node for edge in call.delivered(port)]
+    return [
+        {
+            name: scores[row.id]
+            for name, scores in zip(names, deliveries, strict=True)
+            if row.id in scores
+        }
+        for row in rows
+    ]
+
+
 def only_delivered(
     rows: Sequence[Row], deliveries: Sequence[Mapping[str, Score]]
 ) -> tuple[Row, ...]:
     """The inner join: rows that every connected input delivered, `None` counting as delivered."""
     return tuple(row for row in rows if all(row.id in scores for scores in deliveries))
-
-
-def merged(tables: Sequence[Table]) -> Table | None:
-    if not tables:
-        return None
-    return Table(rows=concat_rows(tables))

@@ -13,7 +13,7 @@ from coloop.data.tables import Row, Score
 from coloop.errors import DataError
 from coloop.runtime.roles.protocol import Call, Context
 from coloop.runtime.roles.rows.texts import SIDES, as_sequence, drawn_sequence, heat_of, prompt_of
-from coloop.runtime.roles.template import Prompting, Prompts
+from coloop.runtime.roles.template import Prompts, prompts_over
 from coloop.spec.algorithm import Algorithm, ImplicitPrm, Outcome
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.heads import head_of, learns_steps, scored_at
@@ -135,45 +135,28 @@ NOTHING_MORE = ""
 """What follows a template's text: the end of text alone, at which it is read."""
 
 
-class Graded:
-    """Rows as one scorer reads them."""
+def graded_rows(
+    node: str,
+    rows: Sequence[Row],
+    call: Call,
+    incoming: Sequence[Mapping[str, Score]] = (),
+    *,
+    are_pairs: bool = False,
+) -> Sequence[Row]:
+    """Rows whose text is what a scorer reads, or pairs whose sides are.
 
-    def __init__(self, node: str) -> None:
-        self._node = node
-        self._prompting = Prompting(node)
-
-    def rows(
-        self, rows: Sequence[Row], call: Call, incoming: Sequence[Mapping[str, Score]] = ()
-    ) -> Sequence[Row]:
-        """Rows whose text is what is read.
-
-        Args:
-            incoming: the scores that came in with each row, by scorer.
-        """
-        prompts = self._prompts(rows, call, incoming)
-        if prompts is None:
-            return rows
-        return [
-            _with(row, {"prompt": prompts.about(index), "target": NOTHING_MORE})
-            for index, row in enumerate(rows)
-        ]
-
-    def pairs(
-        self, rows: Sequence[Row], call: Call, incoming: Sequence[Mapping[str, Score]] = ()
-    ) -> Sequence[Row]:
-        """Pairs whose sides are what is read."""
-        prompts = self._prompts(rows, call, incoming)
-        if prompts is None:
-            return rows
-        return [_with(row, _sides(row, prompts, index)) for index, row in enumerate(rows)]
-
-    def _prompts(
-        self, rows: Sequence[Row], call: Call, incoming: Sequence[Mapping[str, Score]]
-    ) -> Prompts | None:
-        template = getattr(call.context.spec.nodes[self._node], "template", None)
-        if template is None:
-            return None
-        return self._prompting.over(template, rows, incoming or [{} for _ in rows], call)
+    Args:
+        incoming: the scores that came in with each row, by scorer.
+    """
+    template = getattr(call.context.spec.nodes[node], "template", None)
+    if template is None:
+        return rows
+    prompts = prompts_over(node, template, rows, incoming or [{} for _ in rows], call)
+    read = _sides if are_pairs else _text
+    return [
+        replace(row, columns={**row.columns, **read(row, prompts, index)}, tokens=None)
+        for index, row in enumerate(rows)
+    ]
 
 
 def is_graded(spec: LoopSpec, node: str) -> bool:
@@ -187,20 +170,20 @@ def graded_as_taught(
 ) -> Sequence[Row]:
     """Labelled rows, or pairs, as the scorer that learns from them reads them."""
     call = Call(stage=f"{node}.learn", verb="learn", step=step, phase="", context=context)
-    graded = Graded(node)
-    return graded.pairs(rows, call) if port == "pairs" else graded.rows(rows, call)
+    return graded_rows(node, rows, call, are_pairs=port == "pairs")
 
 
-def _sides(row: Row, prompts: Prompts, place: int) -> dict[str, Any]:
+def _text(row: Row, prompts: Prompts, index: int) -> dict[str, Any]:
+    del row
+    return {"prompt": prompts.about(index), "target": NOTHING_MORE}
+
+
+def _sides(row: Row, prompts: Prompts, index: int) -> dict[str, Any]:
     """Texts about both sides, in each of which a template knows one side as it would a row."""
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for side in SIDES:
         prompt = row.columns.get(f"{side}_prompt") or prompt_of(row)
         known = {"prompt": prompt, "completion": row.columns[side]}
-        found |= {f"{side}_prompt": prompts.about(place, known), side: NOTHING_MORE}
-        found[f"{side}_tokens"] = None
-    return found
-
-
-def _with(row: Row, columns: Mapping[str, Any]) -> Row:
-    return replace(row, columns={**row.columns, **columns}, tokens=None)
+        columns |= {f"{side}_prompt": prompts.about(index, known), side: NOTHING_MORE}
+        columns[f"{side}_tokens"] = None
+    return columns

@@ -2,15 +2,16 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from coloop.algorithms.batch import Pair, Prompt, Text, completion_sequence, completion_sequences
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Numbers
-from coloop.data.tables import ABSENT, Row, Tokens
+from coloop.data.tables import ABSENT, Row, Table, Tokens
 from coloop.data.tables.row import child_row
 from coloop.errors import DataError, RequestRefused
-from coloop.runtime.roles.protocol import Context, N, NodeRole
+from coloop.runtime.roles.protocol import Call, Context, N, NodeRole, Outcome
+from coloop.runtime.roles.rows.scored import check_tokens
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
 from coloop.spec.rollout import OnSync, Rollout
@@ -28,18 +29,8 @@ def as_read(row: Row, **asked: Any) -> TokenSequence:
     Args:
         asked: what else is asked about it.
     """
-    if row.tokens is None:
-        return as_sequence(row, **asked)
-    return completion_sequence(
-        id=row.id,
-        prompt_ids=row.tokens.prompt_ids,
-        completion_ids=row.tokens.token_ids,
-        loss_mask=row.tokens.loss_mask,
-        writer=row.tokens.writer,
-        tokenizer=row.tokens.tokenizer,
-        version=row.version,
-        **asked,
-    )
+    no_numbers = {} if row.tokens is None else {"log_probs_rollout": None}
+    return as_sequence(row, **no_numbers, **asked)
 
 
 def as_sequence(row: Row, **learned: Any) -> TokenSequence:
@@ -137,10 +128,9 @@ def drawn_sequence(name: str, tokens: Tokens, **learned: Any) -> TokenSequence:
         prompt_ids=tokens.prompt_ids,
         completion_ids=tokens.token_ids,
         loss_mask=tokens.loss_mask,
-        log_probs_rollout=tokens.log_probs,
         writer=tokens.writer,
         tokenizer=tokens.tokenizer,
-        **learned,
+        **{"log_probs_rollout": tokens.log_probs, **learned},
     )
 
 
@@ -171,23 +161,16 @@ def drawn_sequences(
 
 def prompt_of(row: Row, node: str | None = None) -> Prompt:
     """The text or chat to which a row answers."""
-    prompt = row.column("prompt")
-    if isinstance(prompt, str | list):
-        return prompt
-    raise _missing(row, "prompt", prompt, node)
+    return _said(row, "prompt", node)
 
 
-def _said(row: Row, column: str) -> Prompt:
+def _said(row: Row, column: str, node: str | None = None) -> Prompt:
     value = row.column(column)
     if isinstance(value, str | list):
         return value
-    raise _missing(row, column, value, None)
-
-
-def _missing(row: Row, column: str, found: object, node: str | None) -> DataError:
     where = "" if node is None else f"{node}: "
-    what = "is not there" if found is ABSENT else f"is a {type(found).__name__}"
-    return DataError(
+    what = "is not there" if value is ABSENT else f"is a {type(value).__name__}"
+    raise DataError(
         f"{where}row {row.id} has no text or chat in column `{column}`: it {what}; its columns are "
         f"{', '.join(sorted(row.columns)) or 'none'}; map it with `columns: {{{column}: ...}}` at "
         "the dataset, or write it in a template",
@@ -273,11 +256,41 @@ class Fits:
 
 
 class FittingRole(NodeRole[N]):
-    """A role that remembers only whether rows have fitted its model."""
+    """A role with a model, that remembers whether rows have fitted it."""
 
     def __init__(self, node: str, context: Context) -> None:
         super().__init__(node, context)
         self._fits = rows_of(node)
+
+    def _of_tokens(
+        self,
+        port: Literal["log_probs", "values"],
+        rows: Sequence[Row],
+        replies: Mapping[str, Any],
+        call: Call,
+    ) -> Outcome:
+        """What the model says of the tokens of each row; rows that it cannot read are left out.
+
+        Args:
+            replies: by row id numbers, those of each side of a pair, or why there are none.
+        """
+        metrics, alerts = self._fits.count(replies.values(), len(rows), is_probe=call.is_probe)
+        numbers = {key: own for key, own in replies.items() if not isinstance(own, TooLong)}
+        by_text = [
+            (row_id, text)
+            for row_id, own in numbers.items()
+            for text in (own.values() if isinstance(own, dict) else (own,))
+        ]
+        check_tokens(self._node, port.replace("_", "-"), by_text)
+        known = tuple(row for row in rows if row.id in numbers)
+        of_port: dict[str, Any] = {port: numbers}
+        return Outcome(
+            outputs={port: Table(rows=known, **of_port)},
+            samples=len(known),
+            tokens=sum(len(text) for _, text in by_text),
+            metrics=metrics,
+            alerts=alerts,
+        )
 
     def state(self) -> dict[str, Any]:
         return self._fits.state()

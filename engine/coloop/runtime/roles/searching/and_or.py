@@ -27,6 +27,7 @@ from coloop.runtime.roles.searching.tree_expansion import (
     TreeExpansion,
     Written,
     columns_of,
+    with_each,
 )
 from coloop.runtime.roles.searching.trees import (
     ExpansionRequest,
@@ -35,6 +36,7 @@ from coloop.runtime.roles.searching.trees import (
     Grown,
     Path,
     Places,
+    Root,
     Search,
 )
 from coloop.spec.nodes import SearchNode
@@ -259,28 +261,22 @@ def prove(tree: ProofTree, searches: int | None) -> Search:
         if paths is None:
             break
         tree.climb(way, state, tree.grow(state, count, paths))
-    found: list[Found] = []
-    return found
+    return []
 
 
 def assess(
     written: Written, expansion: TreeExpansion, environment: SearchEnvironment
 ) -> list[list[Path]]:
     """Actions with where they lead, and what they promise."""
-    led = [
-        (
-            root,
-            request,
-            [
-                replace(
-                    path, leads=environment.move(root.key, path.name, request.state, path.tokens)
-                )
-                for path in own
-            ],
-        )
-        for root, request, own in written
+
+    def led(root: Root, request: ExpansionRequest, path: Path) -> Path:
+        leads = environment.move(root.key, path.name, request.state, path.tokens)
+        return replace(path, leads=leads)
+
+    return [
+        [*own]
+        for _, _, own in expansion.valued(with_each(written, led), lambda path: bool(path.leads))
     ]
-    return [[*own] for _, _, own in expansion.valued(led, lambda path: bool(path.leads))]
 
 
 def _checked(

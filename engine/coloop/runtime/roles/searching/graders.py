@@ -15,7 +15,7 @@ from coloop.data.tools.environment import EnvironmentTool
 from coloop.data.tools.protocol import ToolFailure
 from coloop.errors import DataError
 from coloop.runtime.roles.generation.conversations import tools_of, with_openings
-from coloop.runtime.roles.protocol import Call, Outcome, Role
+from coloop.runtime.roles.protocol import Call, Outcome
 from coloop.runtime.roles.rows.texts import prompt_of
 
 
@@ -28,12 +28,8 @@ class Asked:
     """Of the search at which the node stands."""
     check: str
     call: Call
-    _role: Role = field(init=False)
     alerts: dict[str, str] = field(default_factory=dict, init=False)
     """By code, the first of what it had to say."""
-
-    def __post_init__(self) -> None:
-        self._role = self.call.callees[self.check]
 
     def _ask(self, rows: Sequence[Row]) -> Outcome:
         call = replace(
@@ -46,7 +42,7 @@ class Asked:
             hand_on=None,
             asked=tuple(rows),
         )
-        outcome = self._role.run(call)
+        outcome = self.call.callees[self.check].run(call)
         for code, message in outcome.alerts:
             self.alerts.setdefault(code, message)
         return outcome

@@ -23,7 +23,7 @@ from coloop.runtime.roles.searching.puct import (
     shares,
     wanted,
 )
-from coloop.runtime.roles.searching.tree_expansion import Method, TreeExpansion, Written
+from coloop.runtime.roles.searching.tree_expansion import Method, TreeExpansion, Written, with_each
 from coloop.runtime.roles.searching.trees import (
     ExpansionRequest,
     Findings,
@@ -184,10 +184,10 @@ def search(tree: TextTree, visits: int) -> Search:
 
 def assess(written: Written, expansion: TreeExpansion) -> list[list[Path]]:
     """Steps with what they promise, and whole texts with what they are worth."""
-    opened = [
-        (root, request, [replace(one, is_open=expansion.goes_on(one, request)) for one in own])
-        for root, request, own in written
-    ]
+    opened = with_each(
+        written,
+        lambda _root, request, path: replace(path, is_open=expansion.goes_on(path, request)),
+    )
     whole = [
         (root, request, [one for one in own if not one.is_open]) for root, request, own in opened
     ]

@@ -115,6 +115,16 @@ Assess = Callable[[Written], list[list[Path]]]
 """The same texts, with what is said of each."""
 
 
+def with_each(
+    written: Written, change: Callable[[Root, ExpansionRequest, Path], Path]
+) -> list[tuple[Root, ExpansionRequest, list[Path]]]:
+    """The same with each text changed."""
+    return [
+        (root, request, [change(root, request, path) for path in own])
+        for root, request, own in written
+    ]
+
+
 def columns_of(state: str | None) -> dict[str, Any]:
     """What a text that answers a state of its own says of it."""
     return {} if state is None else {"prompt": state}
@@ -229,18 +239,16 @@ class TreeExpansion:
     def valued(self, written: Written, is_asked: Callable[[Path], bool]) -> Written:
         """The texts, those that are asked about with what `value` says of them: nothing where
         nobody is there."""
-        asked = [(root, request, list(filter(is_asked, own))) for root, request, own in written]
-        rows = self.rows(asked)
-        said = [None] * len(rows) if self.valuer is None else self.valuer.value(rows)
-        promises = iter(said)
-        return [
-            (
-                root,
-                request,
-                [replace(one, score=next(promises)) if is_asked(one) else one for one in own],
-            )
-            for root, request, own in written
-        ]
+        rows = self.rows(
+            [(root, request, [*filter(is_asked, own)]) for root, request, own in written]
+        )
+        promises = iter([None] * len(rows) if self.valuer is None else self.valuer.value(rows))
+        return with_each(
+            written,
+            lambda _root, _request, path: (
+                replace(path, score=next(promises)) if is_asked(path) else path
+            ),
+        )
 
     def row(
         self,

@@ -12,12 +12,12 @@ from coloop.data.arrays import Numbers
 from coloop.data.tables import Row, Score
 from coloop.errors import DataError
 from coloop.runtime.roles.protocol import Call, Context, Outcome
-from coloop.runtime.roles.rows.labels import Graded
+from coloop.runtime.roles.rows.inputs import scored_rows
+from coloop.runtime.roles.rows.labels import graded_rows
 from coloop.runtime.roles.rows.scored import step_ends
 from coloop.runtime.roles.rows.texts import FittingRole, as_pair, as_read
 from coloop.runtime.roles.verifiers.judge import (
     activated,
-    judged_rows,
     judgement,
     reduced,
 )
@@ -33,15 +33,11 @@ Steps = dict[int, float]
 class DiscriminativeVerifier(FittingRole[VerifierNode]):
     """Scores texts, steps or tokens with a score head."""
 
-    def __init__(self, node: str, context: Context) -> None:
-        super().__init__(node, context)
-        self._classifier = Classifier(node)
-
     def run(self, call: Call) -> Outcome:
-        rows, incoming = judged_rows(self._node, call)
+        rows, incoming = scored_rows(self._node, call)
         read = self._section(call.context).read
         if read.granularity == "sequence":
-            said: list[Any] = [*self._classifier.scores(rows, incoming, call, read)]
+            said: list[Any] = [*head_scores(self._node, rows, incoming, call, read)]
             scores: list[Score] = said
             steps = None
         else:
@@ -108,74 +104,59 @@ def _read_at(row: Row, tokens: Sequence[int]) -> TokenSequence:
 AS_IT_IS = Read()
 
 
-class Classifier:
-    """The model of one node."""
+def head_scores(
+    node: str,
+    rows: Sequence[Row],
+    incoming: Sequence[Mapping[str, Score]],
+    call: Call,
+    read: Read | None,
+) -> list[float | TooLong]:
+    """A number of a node's model for each row, or why the model cannot read it.
 
-    def __init__(self, node: str) -> None:
-        self._node = node
-        self._graded = Graded(node)
-
-    def scores(
-        self,
-        rows: Sequence[Row],
-        incoming: Sequence[Mapping[str, Score]],
-        call: Call,
-        read: Read | None,
-    ) -> list[float | TooLong]:
-        """A number for each row, or why the model cannot read it.
-
-        Args:
-            incoming: the scores that came in with each row, by scorer.
-        """
-        if not rows:
-            return []
-        own = read or AS_IT_IS
-        if call.inputs.get("comparisons"):
-            return self._leads(rows, incoming, call, own)
-        said = self._said(
-            [as_read(row) for row in self._graded.rows(rows, call, incoming)], call.context
-        )
+    Args:
+        incoming: the scores that came in with each row, by scorer.
+    """
+    if not rows:
+        return []
+    own = read or AS_IT_IS
+    hosts, group = call.context.hosts, call.context.groups[node]
+    are_pairs = bool(call.inputs.get("comparisons"))
+    graded = graded_rows(node, rows, call, incoming, are_pairs=are_pairs)
+    if not are_pairs:
+        texts = [as_read(row) for row in graded]
+        numbers = hosts.score(group, node, texts, 1.0, "scores")
         return [
-            one if isinstance(one, TooLong) else activated(self._number(one, own), own)
-            for one in said
+            number if isinstance(number, TooLong) else activated(_number(node, number, own), own)
+            for number in numbers
         ]
+    pairs = [as_pair(row) for row in graded]
+    sides = [side for pair in pairs for side in (pair.chosen, pair.rejected)]
+    numbers = hosts.score(group, node, sides, 1.0, "scores")
+    leads: list[float | TooLong] = []
+    for chosen, rejected in zip(numbers[::2], numbers[1::2], strict=True):
+        if isinstance(chosen, TooLong):
+            leads.append(chosen)
+        elif isinstance(rejected, TooLong):
+            leads.append(rejected)
+        else:
+            lead = _number(node, chosen, own) - _number(node, rejected, own)
+            leads.append(activated(lead, own))
+    return leads
 
-    def _leads(
-        self,
-        rows: Sequence[Row],
-        incoming: Sequence[Mapping[str, Score]],
-        call: Call,
-        read: Read,
-    ) -> list[float | TooLong]:
-        pairs = [as_pair(row) for row in self._graded.pairs(rows, call, incoming)]
-        numbers = self._said([side for p in pairs for side in (p.chosen, p.rejected)], call.context)
-        leads: list[float | TooLong] = []
-        for chosen, rejected in zip(numbers[::2], numbers[1::2], strict=True):
-            if isinstance(chosen, TooLong):
-                leads.append(chosen)
-            elif isinstance(rejected, TooLong):
-                leads.append(rejected)
-            else:
-                lead = self._number(chosen, read) - self._number(rejected, read)
-                leads.append(activated(lead, read))
-        return leads
 
-    def _said(self, texts: Sequence[TokenSequence], context: Context) -> list[Numbers | TooLong]:
-        return context.hosts.score(context.groups[self._node], self._node, texts, 1.0, "scores")
-
-    def _number(self, said: Numbers, read: Read) -> float:
-        """What the head says; raises `DataError` where it has other classes than are named."""
-        named = len(read.labels or ("",))
-        if len(said) != named:
-            raise DataError(
-                f"{self._node}: its model gives {len(said)} numbers per text, one for each of its "
-                f"classes, but `read.labels` names {len(read.labels or ()) or 'none'}; list the "
-                "classes there in the model's order (the score is the probability of the first), "
-                "or use a model with one number",
-                self._node,
-                "read.labels",
-            )
-        return float(said[0]) if read.labels is None else first_share(said)
+def _number(node: str, said: Numbers, read: Read) -> float:
+    """What the head says; raises `DataError` where it has other classes than are named."""
+    named = len(read.labels or ("",))
+    if len(said) != named:
+        raise DataError(
+            f"{node}: its model gives {len(said)} numbers per text, one for each of its "
+            f"classes, but `read.labels` names {len(read.labels or ()) or 'none'}; list the "
+            "classes there in the model's order (the score is the probability of the first), "
+            "or use a model with one number",
+            node,
+            "read.labels",
+        )
+    return float(said[0]) if read.labels is None else first_share(said)
 
 
 def bounds_of(read: Read | None) -> tuple[float, float] | None:

@@ -20,22 +20,20 @@ from coloop.data.tables.join import gathered_members
 from coloop.data.tables.row import child_row
 from coloop.runtime.roles.generation.writer import RowPrompt, Writer
 from coloop.runtime.roles.protocol import Call, Context, Outcome
-from coloop.runtime.roles.rows.inputs import single_rows
+from coloop.runtime.roles.rows.inputs import ROW_PORTS, scored_rows, single_rows
 from coloop.runtime.roles.rows.scored import at_ends, listed, scored_outcome, step_ends, steps_of
 from coloop.runtime.roles.rows.texts import FittingRole
 from coloop.runtime.roles.verifiers.judge import (
     ORDERS,
-    ROW_PORTS,
     SWAPPED,
     finished,
     judged_orders,
-    judged_rows,
     opposite,
     read_range,
     score_range,
     wants_steps,
 )
-from coloop.runtime.roles.verifiers.taught import Questions
+from coloop.runtime.roles.verifiers.taught import questions_about
 from coloop.runtime.roles.verifiers.verdicts import (
     label_chances,
     read_verdicts,
@@ -54,13 +52,12 @@ class GenerativeVerifier(FittingRole[VerifierNode]):
 
     def __init__(self, node: str, context: Context) -> None:
         super().__init__(node, context)
-        self._questions = Questions(node)
         self._writer = Writer(node)
 
     def run(self, call: Call) -> Outcome:
-        rows, incoming = judged_rows(self._node, call)
+        rows, incoming = scored_rows(self._node, call)
         compares = bool(call.inputs.get("comparisons"))
-        row_prompts = self._questions.about(rows, incoming, call, compares=compares)
+        row_prompts = questions_about(self._node, rows, incoming, call, compares=compares)
         if self._section(call.context).rollout is None:
             return self._by_labels(rows, row_prompts, call)
         return self._by_words(rows, row_prompts, call)

@@ -13,11 +13,11 @@ import numpy as np
 from coloop.data.arrays import Numbers
 from coloop.data.tables import Row, Score
 from coloop.runtime.roles.protocol import Call, Context, Outcome
+from coloop.runtime.roles.rows.inputs import scored_rows
 from coloop.runtime.roles.rows.scored import step_ends
 from coloop.runtime.roles.rows.texts import FittingRole, log_probs_of
 from coloop.runtime.roles.verifiers.judge import (
     activated,
-    judged_rows,
     judgement,
     reduced,
 )
@@ -38,7 +38,7 @@ class ImplicitVerifier(FittingRole[VerifierNode]):
         """Mean over so many batches of their greatest reward to go."""
 
     def run(self, call: Call) -> Outcome:
-        rows, _ = judged_rows(self._node, call)
+        rows, _ = scored_rows(self._node, call)
         prior: dict[str, Any] = {}
         for table in call.tables("prior"):
             prior.update(table.log_probs or {})

@@ -8,14 +8,11 @@ from typing import Any, Final
 from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.attach import REDUCTIONS
-from coloop.runtime.roles.protocol import Call, Context, Outcome
-from coloop.runtime.roles.rows.inputs import scored_rows
+from coloop.runtime.roles.protocol import Context, Outcome
 from coloop.runtime.roles.rows.scored import scored_outcome
 from coloop.runtime.roles.rows.texts import SIDES
 from coloop.spec.nodes import VerifierNode
 from coloop.spec.reading import Read
-
-ROW_PORTS = ("rollouts", "rows", "comparisons")
 
 Incoming = dict[str, Score]
 """The scores that came in with a row, by scorer."""
@@ -25,10 +22,6 @@ def section_of(node: str, context: Context) -> VerifierNode:
     section = context.spec.nodes[node]
     assert isinstance(section, VerifierNode)
     return section
-
-
-def judged_rows(node: str, call: Call) -> tuple[tuple[Row, ...], list[Incoming]]:
-    return scored_rows(node, call, ROW_PORTS)
 
 
 def wants_steps(node: str, context: Context) -> bool:

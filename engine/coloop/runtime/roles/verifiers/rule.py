@@ -13,10 +13,10 @@ from coloop.data.tasks import check_row, check_row_steps, has_checker
 from coloop.errors import DataError
 from coloop.runtime.roles.credit.credit_rows import group_keys
 from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
+from coloop.runtime.roles.rows.inputs import scored_rows
 from coloop.runtime.roles.rows.scored import at_ends, step_ends, steps_of
 from coloop.runtime.roles.verifiers.judge import (
     Incoming,
-    judged_rows,
     judgement,
     reduced,
     wants_steps,
@@ -30,7 +30,7 @@ class RuleVerifier(NodeRole[VerifierNode]):
     """Scores rows with the checker of their task."""
 
     def run(self, call: Call) -> Outcome:
-        rows, _ = judged_rows(self._node, call)
+        rows, _ = scored_rows(self._node, call)
         context, read = call.context, self._section(call.context).read
         if rows and not any(has_checker(row.columns) for row in rows):
             raise DataError(
@@ -85,7 +85,7 @@ class FormalVerifier(NodeRole[VerifierNode]):
         self._sandbox = Sandbox(source_of(checker), function="reward", node=node)
 
     def run(self, call: Call) -> Outcome:
-        rows, _ = judged_rows(self._node, call)
+        rows, _ = scored_rows(self._node, call)
         readable = [row for row in rows if all(_is_text(row, name) for name in NEEDED)]
         grades = self._grades(readable, call) if readable else {}
         scores = [grades.get(row.id) for row in rows]
@@ -120,7 +120,7 @@ class VoteVerifier(NodeRole[VerifierNode]):
     """Gives 1 to rows that agree with the majority answer of their group, 0 to others."""
 
     def run(self, call: Call) -> Outcome:
-        rows, incoming = judged_rows(self._node, call)
+        rows, incoming = scored_rows(self._node, call)
         section = self._section(call.context)
         answers = [self._answer(row, section.answer) for row in rows]
         weights = [self._weight(row, said) for row, said in zip(rows, incoming, strict=True)]

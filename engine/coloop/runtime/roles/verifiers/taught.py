@@ -19,7 +19,7 @@ from coloop.errors import DataError
 from coloop.runtime.roles.generation.writer import RowPrompt
 from coloop.runtime.roles.protocol import Call, Context
 from coloop.runtime.roles.rows.texts import SIDES
-from coloop.runtime.roles.template import Prompting
+from coloop.runtime.roles.template import prompts_over
 from coloop.runtime.roles.verifiers.judge import (
     SWAPPED,
     Incoming,
@@ -65,7 +65,7 @@ def prompts_about(
         compares: their sides are shown.
     """
     call = Call(stage=f"{node}.learn", verb="learn", step=step, phase="", context=context)
-    return Questions(node).about(rows, [{} for _ in rows], call, compares=compares)
+    return questions_about(node, rows, [{} for _ in rows], call, compares=compares)
 
 
 def pair_labels(node: str, context: Context) -> tuple[str, str]:
@@ -117,38 +117,31 @@ def _changed(row_prompt: RowPrompt, columns: dict[str, Any]) -> Row:
 # one for each order in which its sides are shown.
 
 
-class Questions:
-    """Asks the questions of one judge."""
+def questions_about(
+    node: str, rows: Sequence[Row], incoming: Sequence[Incoming], call: Call, *, compares: bool
+) -> list[RowPrompt]:
+    """A judge's questions about these rows, in their order.
 
-    def __init__(self, node: str) -> None:
-        self._node = node
-        self._prompting = Prompting(node)
-
-    def about(
-        self, rows: Sequence[Row], incoming: Sequence[Incoming], call: Call, *, compares: bool
-    ) -> list[RowPrompt]:
-        """Questions about these rows, in their order.
-
-        Args:
-            incoming: the scores that came in with each.
-            compares: rows with two sides are shown as pairs.
-        """
-        section = section_of(self._node, call.context)
-        assert section.template is not None
-        prompts = self._prompting.over(section.template, rows, incoming, call)
-        seed = derive_seed(call.context.seed, self._node, call.salt, call.step)
-        row_prompts: list[RowPrompt] = []
-        for index, row in enumerate(rows):
-            orders: Sequence[bool | None] = (None,)
-            if compares and is_pair(row):
-                orders = orders_of(row, section.read, seed)
-            for number, swapped in enumerate(orders):
-                sides = {} if swapped is None else shown(row, is_swapped=swapped)
-                prompt = prompts.about(index, sides)
-                columns = {"prompt": prompt, **({} if swapped is None else {SWAPPED: swapped})}
-                row_prompts.append(
-                    RowPrompt(
-                        row=row, prompt=prompt, number=number, prompts=len(orders), columns=columns
-                    )
+    Args:
+        incoming: the scores that came in with each.
+        compares: rows with two sides are shown as pairs.
+    """
+    section = section_of(node, call.context)
+    assert section.template is not None
+    prompts = prompts_over(node, section.template, rows, incoming, call)
+    seed = derive_seed(call.context.seed, node, call.salt, call.step)
+    row_prompts: list[RowPrompt] = []
+    for index, row in enumerate(rows):
+        orders: Sequence[bool | None] = (None,)
+        if compares and is_pair(row):
+            orders = orders_of(row, section.read, seed)
+        for number, swapped in enumerate(orders):
+            sides = {} if swapped is None else shown(row, is_swapped=swapped)
+            prompt = prompts.about(index, sides)
+            columns = {"prompt": prompt, **({} if swapped is None else {SWAPPED: swapped})}
+            row_prompts.append(
+                RowPrompt(
+                    row=row, prompt=prompt, number=number, prompts=len(orders), columns=columns
                 )
-        return row_prompts
+            )
+    return row_prompts

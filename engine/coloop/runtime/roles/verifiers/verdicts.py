@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coloop.algorithms.batch import Choice, Text
+from coloop.algorithms.batch import Choice, Prompt, Text
 from coloop.algorithms.batch import Sequence as TokenSequence
 from coloop.data.arrays import Numbers
 from coloop.data.patterns import PatternTimeout
@@ -104,21 +104,20 @@ def label_chances(
     node: str, row_prompts: Sequence[RowPrompt], context: Context
 ) -> list[float | TooLong]:
     """The chance of the first label right behind each prompt."""
-    labels = _labels(node, context)
-    texts = [
-        TokenSequence(
-            id=row_prompt.row.id,
-            text=Text(prompt=row_prompt.prompt, target=""),
-            choice=Choice(words=labels, field=FIELD),
-        )
-        for row_prompt in row_prompts
-    ]
+    labels = section_of(node, context).read.labels or ()
+    texts = [asked_labels(own.row.id, own.prompt, labels) for own in row_prompts]
     return _chances(node, texts, context)
+
+
+def asked_labels(name: str, prompt: Prompt, labels: tuple[str, ...]) -> TokenSequence:
+    """A prompt behind which a judge says one of its labels, as a sequence with this id."""
+    choice = Choice(words=labels, field=FIELD)
+    return TokenSequence(id=name, text=Text(prompt=prompt, target=""), choice=choice)
 
 
 def chances_at(node: str, places: Sequence[Place], context: Context) -> list[float | TooLong]:
     """The chance of the first label at each place, where one of the labels was written."""
-    labels = _labels(node, context)
+    labels = section_of(node, context).read.labels or ()
     texts = [
         as_read(row, choice=Choice(words=labels, field=FIELD, at=start)) for row, start in places
     ]
@@ -137,9 +136,3 @@ def _chances(node: str, texts: Sequence[TokenSequence], context: Context) -> lis
         return []
     replies = context.hosts.score(context.groups[node], node, texts, 1.0, "choices")
     return [own if isinstance(own, TooLong) else first_share(own) for own in replies]
-
-
-def _labels(node: str, context: Context) -> tuple[str, ...]:
-    section = context.spec.nodes[node]
-    assert isinstance(section, VerifierNode)
-    return section.read.labels or ()
