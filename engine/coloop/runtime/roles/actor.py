@@ -15,8 +15,6 @@ ROUNDING = 1e-9
 
 
 class ActorRole(FittingRole[ActorNode]):
-    """Generates rollouts for its prompts."""
-
     def __init__(self, node: str, context: Context) -> None:
         super().__init__(node, context)
         self.writer = Writer(node)

@@ -52,8 +52,6 @@ class _Memory:
 
 
 class BufferRole(NodeRole[BufferNode]):
-    """Stores rows across steps: `read` samples rows, `write` adds those of the step."""
-
     def __init__(self, node: str, context: Context) -> None:
         super().__init__(node, context)
         self._random_seed = context.seed

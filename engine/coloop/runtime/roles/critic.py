@@ -15,8 +15,6 @@ from coloop.spec.nodes import CriticNode
 
 
 class CriticRole(FittingRole[CriticNode]):
-    """Computes values of tokens, one input after another."""
-
     def run(self, call: Call) -> Outcome:
         rows = concat_rows(call.tables("rollouts")) if call.asked is None else call.asked
         if not rows:

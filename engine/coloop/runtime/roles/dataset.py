@@ -13,8 +13,6 @@ from coloop.spec.nodes import DatasetNode
 
 
 class DatasetRole(NodeRole[DatasetNode]):
-    """Loads the next rows of a source, in the order of its cursor."""
-
     def __init__(self, node: str, context: Context) -> None:
         super().__init__(node, context)
         section = self._section(context)
@@ -108,8 +106,7 @@ class DatasetRole(NodeRole[DatasetNode]):
             section = DatasetNode.model_validate(
                 {**self._as_written.model_dump(by_alias=True), "source": state["source"]}
             )
-            self._source, self._opened_as = self._open(section), section.source
-            self._cursor = self._cursor.resized(len(self._source))
+            self._follow_changes(section)
         self._cursor.load(state)
         known = state.get("mark")
         if known is not None and known != self._mark:

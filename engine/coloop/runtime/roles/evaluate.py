@@ -27,8 +27,6 @@ PORT_METRICS = {"pair_accuracy": "accuracy"}
 
 
 class EvaluateRole(NodeRole[EvaluateNode]):
-    """Computes metrics of rows, or the loss and accuracy of teaching ports."""
-
     def run(self, call: Call) -> Outcome:
         return Outcome(metrics=self.measure(call))
 

@@ -14,21 +14,13 @@ from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import by_scorer, deliveries, only_delivered, round_by_round
 from coloop.sandbox.process import Sandbox
 from coloop.spec.nodes import FilterNode
-from coloop.spec.reward import CODE_MEMORY_MIB
-from coloop.spec.shaping import (
-    AccuracyBand,
-    GroupMean,
-    NonzeroVariance,
-    PythonRule,
-)
+from coloop.spec.shaping import AccuracyBand, GroupMean, NonzeroVariance, PythonRule
 
 PORTS = ("rows", "rollouts", "pairs", "scores")
 GROUP_RULES = (AccuracyBand, GroupMean, NonzeroVariance)
 
 
 class FilterRole(NodeRole[FilterNode]):
-    """Keeps rows by rules; with `fill` it reports whether it has enough."""
-
     def run(self, call: Call) -> Outcome:
         tables = {port: call.tables(port)[0] for port in PORTS if port in call.inputs}
         rows = self._rows(call)
@@ -187,16 +179,13 @@ class FilterRole(NodeRole[FilterNode]):
         return replace(table, rows=rows)
 
     def _runners(self, rows: int, call: Call) -> list[Sandbox | None]:
-        runners: list[Sandbox | None] = []
-        for index, rule in enumerate(self._section(call.context).keep):
-            if isinstance(rule, PythonRule) and index not in self._sandboxes:
-                self._sandboxes[index] = Sandbox(
-                    rule.code, function="keep", node=self._node, memory_mib=CODE_MEMORY_MIB
-                )
-            runners.append(self._sandboxes.get(index))
-        for sandbox in self._sandboxes.values():
-            sandbox.tick = partial(call.tick, 0, rows)
-        return runners
+        tick = partial(call.tick, 0, rows)
+        return [
+            self._sandbox_at(index, rule.code, "keep", tick)
+            if isinstance(rule, PythonRule)
+            else None
+            for index, rule in enumerate(self._section(call.context).keep)
+        ]
 
     # --- refills
 

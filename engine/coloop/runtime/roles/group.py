@@ -1,7 +1,7 @@
 """A weights group at work: one update from everything that its roles' live ports bring, then new
 weights for its rollout engine."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from coloop.algorithms.batch import Sequence, Unit
@@ -22,8 +22,6 @@ from coloop.workers.messages import Items, LearnReply, LearnRequest
 
 
 class GroupRole(Role):
-    """Updates a weights group from all live ports of its roles."""
-
     def __init__(self, group: str, context: Context) -> None:
         self._group = group
         self._members = frozenset(n for n, g in context.groups.items() if g == group)
@@ -112,7 +110,11 @@ class GroupRole(Role):
     ) -> tuple[dict[str, dict[str, float]], list[tuple[str, str]]]:
         """Metrics by role and alerts of the rows that nothing is known of, and of those that are
         longer than the model's positions."""
-        metrics = _of_reference(details)
+        metrics: dict[str, dict[str, float]] = {}
+        for detail in details:
+            if LEFT_OUT in detail:
+                own_metrics = metrics.setdefault(detail["port"].partition(".")[0], {})
+                own_metrics[LEFT_OUT] = max(detail[LEFT_OUT], own_metrics.get(LEFT_OUT, 0.0))
         alerts: list[tuple[str, str]] = []
         for node in dict.fromkeys(node for node, _ in items):
             rows = sum(len(own) for port, own in items.items() if port[0] == node)
@@ -215,13 +217,3 @@ class GroupRole(Role):
                 (name.partition("."), kept) for name, kept in state["kept"].items()
             )
         }
-
-
-def _of_reference(details: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """By learner, the share of a port's rows that a reference has said nothing of."""
-    shares: dict[str, dict[str, float]] = {}
-    for detail in details:
-        if LEFT_OUT in detail:
-            own = shares.setdefault(detail["port"].partition(".")[0], {})
-            own[LEFT_OUT] = max(detail[LEFT_OUT], own.get(LEFT_OUT, 0.0))
-    return shares

@@ -13,8 +13,6 @@ from coloop.spec.shaping import SideColumns
 
 
 class PairsRole(NodeRole[PairsNode]):
-    """Makes pairs of a chosen and a rejected row."""
-
     def run(self, call: Call) -> Outcome:
         match self._section(call.context).method:
             case "direct":

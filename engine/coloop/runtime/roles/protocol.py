@@ -17,6 +17,7 @@ from coloop.plan.types import PhasePlan
 from coloop.sandbox.process import Sandbox
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage import Lineage
+from coloop.spec.reward import CODE_MEMORY_MIB
 from coloop.workers.messages import LearnReply
 from coloop.workers.worker_group import WorkerGroup
 
@@ -198,6 +199,15 @@ class NodeRole(Role, Generic[N]):
     def _section(self, context: Context) -> N:
         """The node's section with the values of the moment."""
         return cast(N, context.spec.nodes[self._node])
+
+    def _sandbox_at(self, index: int, code: str, function: str, tick: Tick) -> Sandbox:
+        """The process in which a piece of the user's code runs, by its place."""
+        if index not in self._sandboxes:
+            self._sandboxes[index] = Sandbox(
+                code, function=function, node=self._node, memory_mib=CODE_MEMORY_MIB
+            )
+        self._sandboxes[index].tick = tick
+        return self._sandboxes[index]
 
     def take_printed(self) -> str:
         return "".join(sandbox.take_printed() for sandbox in [*self._sandboxes.values()])

@@ -7,12 +7,7 @@ from typing import Any
 
 from coloop.data.tables import OTHER, Row, Table, concat_rows
 from coloop.runtime.roles.protocol import Call, Context, Outcome
-from coloop.runtime.roles.rows.texts import (
-    FittingRole,
-    as_pair,
-    log_probs_of,
-    strangers,
-)
+from coloop.runtime.roles.rows.texts import FittingRole, as_pair, log_probs_of, strangers
 from coloop.runtime.roles.verifiers.taught import judges_in_words, pairs_taught
 from coloop.spec.algorithm import asks_of_others
 from coloop.spec.nodes import ReferenceNode
@@ -20,8 +15,6 @@ from coloop.workers.messages import TooLong
 
 
 class ReferenceRole(FittingRole[ReferenceNode]):
-    """Computes log-probs of rollouts and pairs with frozen weights, one input after another."""
-
     def run(self, call: Call) -> Outcome:
         hosts, group = call.context.hosts, call.context.groups[self._node]
         rollouts = concat_rows(call.tables("rollouts"))

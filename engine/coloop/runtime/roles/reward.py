@@ -42,8 +42,6 @@ class RewardResult:
 
 
 class RewardRole(FittingRole[RewardNode]):
-    """Scores rows with built-in rewards, Python, services or models with a score head."""
-
     def __init__(self, node: str, context: Context) -> None:
         super().__init__(node, context)
         self._service: RemoteReward | None = None
@@ -53,64 +51,38 @@ class RewardRole(FittingRole[RewardNode]):
 
     def run(self, call: Call) -> Outcome:
         rows, incoming = scored_rows(self._node, call)
+        section = self._section(call.context)
+        scored: Sequence[Row] = rows
+        scores: list[Score] = []
         alerts: list[tuple[str, str]] = []
         failures: list[RowFailure] = []
-        scored, scores = (
-            self._score(rows, incoming, call, alerts, failures) if rows else (rows, list[Score]())
-        )
-        outcome = scored_outcome(
-            self._node,
-            scored,
-            scores,
-            score_range=bounds_of(self._section(call.context).read),
-            alerts=alerts,
-        )
-        return replace(outcome, failures=failures, printed=self.take_printed())
-
-    def _score(
-        self,
-        rows: Sequence[Row],
-        incoming: list[dict[str, Score]],
-        call: Call,
-        alerts: list[tuple[str, str]],
-        failures: list[RowFailure],
-    ) -> tuple[Sequence[Row], list[Score]]:
-        section = self._section(call.context)
-        source = section.source
-        if isinstance(source, ModelSource):
-            return rows, self._by_model(rows, incoming, call, alerts)
-        if isinstance(source, Source):
-            said, failed = self._from_outside(source, rows, incoming, call)
-        else:
-            said, failed = self._by_builtin(source, rows, incoming, call)
-        failures += failed
-        if section.per is None:
-            scored, scores = rows, self._placed(rows, said, failures, call.context)
-        else:
-            scored, scores = taken_apart(self._node, call, rows, said)
+        if isinstance(section.source, ModelSource):
+            said = head_scores(self._node, rows, incoming, call, section.read)
+            alerts = self._fits.count(said, is_probe=call.is_probe)[1]
+            scores = [
+                number if section.read is None else finished(number, section.read)
+                for number in (None if isinstance(own, TooLong) else own for own in said)
+            ]
+        elif rows:
+            ask = self._from_outside if isinstance(section.source, Source) else self._by_builtin
+            given, failures = ask(rows, incoming, call)
+            if section.per is None:
+                scores = self._placed(rows, given, failures, call.context)
+            else:
+                scored, scores = taken_apart(self._node, call, rows, given)
         if failures:
             first = min(failures, key=lambda failure: failure.row)
             message = f"{len(failures)} of {len(rows)} rows failed; the first: {first.message}"
             alerts.append(("reward.rows_failed", message))
-        return scored, scores
-
-    def _by_model(
-        self,
-        rows: Sequence[Row],
-        incoming: Sequence[Mapping[str, Score]],
-        call: Call,
-        alerts: list[tuple[str, str]],
-    ) -> list[Score]:
-        """What the node's model says of each text; None of one that it cannot read."""
-        read = self._section(call.context).read
-        said = head_scores(self._node, rows, incoming, call, read)
-        alerts += self._fits.count(said, is_probe=call.is_probe)[1]
-        numbers = [None if isinstance(one, TooLong) else one for one in said]
-        return [number if read is None else finished(number, read) for number in numbers]
+        bounds = bounds_of(section.read)
+        outcome = scored_outcome(self._node, scored, scores, score_range=bounds, alerts=alerts)
+        return replace(outcome, failures=failures, printed=self.take_printed())
 
     def _by_builtin(
-        self, source: Builtin, rows: Sequence[Row], incoming: list[dict[str, Score]], call: Call
+        self, rows: Sequence[Row], incoming: list[dict[str, Score]], call: Call
     ) -> tuple[list[Score | StepScores], list[RowFailure]]:
+        source = self._section(call.context).source
+        assert isinstance(source, Builtin)
         seen = [_scoring_row(row, scores) for row, scores in zip(rows, incoming, strict=True)]
         with self._lock:
             if self._judge is None:
@@ -149,14 +121,12 @@ class RewardRole(FittingRole[RewardNode]):
         return results
 
     def _from_outside(
-        self,
-        source: Source,
-        rows: Sequence[Row],
-        incoming: list[dict[str, Score]],
-        call: Call,
+        self, rows: Sequence[Row], incoming: list[dict[str, Score]], call: Call
     ) -> tuple[list[Score | StepScores], list[RowFailure]]:
         """What Python or a service says of all rows, whether some of them were there before the
         others or not."""
+        source = self._section(call.context).source
+        assert isinstance(source, Source)
         seen: dict[str, tuple[Row, RewardResult]] = {}
         for begun in call.begun:
             seen |= begun

@@ -34,8 +34,6 @@ MOST_CHILDREN = 2**20
 
 
 class SearchRole(NodeRole[SearchNode]):
-    """Runs a search that labels steps or grows trees of texts or proofs."""
-
     def run(self, call: Call) -> Outcome:
         context = call.context
         section = self._section(context)

@@ -2,9 +2,9 @@
 for `each` a child for every element."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from coloop.algorithms.batch import Prompt
 from coloop.data.prompting import PromptProgram
@@ -14,15 +14,11 @@ from coloop.data.tables.row import child_row, joined_row
 from coloop.data.template import TemplateProgram, TemplateRow, Written
 from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import by_scorer, deliveries, joined_rows, only_delivered
-from coloop.sandbox.process import Sandbox
 from coloop.spec.nodes import TemplateNode
 from coloop.spec.reading import PromptTemplate
-from coloop.spec.reward import CODE_MEMORY_MIB
 
 
 class TemplateRole(NodeRole[TemplateNode]):
-    """Renders new rows from joined rows; with `each` one child for every element."""
-
     def __init__(self, node: str, context: Context) -> None:
         super().__init__(node, context)
         self._program: TemplateProgram | None = None
@@ -36,7 +32,9 @@ class TemplateRole(NodeRole[TemplateNode]):
         written = self._compiled(section).apply(
             template_rows(self._node, rows, incoming, call),
             library=library_of(self._node, call),
-            runner=self._runner(section, len(rows), call),
+            runner=None
+            if section.code is None
+            else self._sandbox_at(0, section.code, "write", partial(call.tick, 0, len(rows))),
         )
         out: list[Row] = []
         for row, new in zip(rows, written, strict=True):
@@ -64,16 +62,6 @@ class TemplateRole(NodeRole[TemplateNode]):
         if self._program is None or self._program.section is not section:
             self._program = TemplateProgram.from_section(section, node=self._node)
         return self._program
-
-    def _runner(self, section: TemplateNode, rows: int, call: Call) -> Sandbox | None:
-        if section.code is None:
-            return None
-        if not self._sandboxes:
-            self._sandboxes[0] = Sandbox(
-                section.code, function="write", node=self._node, memory_mib=CODE_MEMORY_MIB
-            )
-        self._sandboxes[0].tick = partial(call.tick, 0, rows)
-        return self._sandboxes[0]
 
 
 def template_rows(
@@ -139,21 +127,10 @@ def _unparsed(section: TemplateNode, written: Sequence[Written | None]) -> dict[
 # A node's `template` at work: rows become the prompts that its model reads.
 
 
-@dataclass(eq=False)
-class Prompts:
-    """Prompts about the rows of one call."""
+class Prompts(Protocol):
+    """The prompt about one of the rows of a call, with what columns it has besides."""
 
-    program: PromptProgram
-    rows: Sequence[TemplateRow]
-    library: Sequence[TemplateRow] | None
-
-    def about(self, place: int, columns: Mapping[str, Any] | None = None) -> Prompt:
-        """The prompt about one of the rows.
-
-        Args:
-            columns: what it has besides.
-        """
-        return self.program.prompt(self.rows, place, library=self.library, columns=columns)
+    def __call__(self, index: int, *, columns: Mapping[str, Any] | None = None) -> Prompt: ...
 
 
 def prompts_over(
@@ -169,4 +146,5 @@ def prompts_over(
         incoming: the scores that came in with each row, by scorer.
     """
     program = PromptProgram.from_template(template, node=node)
-    return Prompts(program, template_rows(node, rows, incoming, call), library_of(node, call))
+    own = template_rows(node, rows, incoming, call)
+    return partial(program.prompt, own, library=library_of(node, call))

@@ -16,8 +16,6 @@ from coloop.spec.tools import PLUGINS
 
 
 class ToolRole(NodeRole[ToolNode]):
-    """Holds what a tool keeps during a run: an index, processes of environments."""
-
     def __init__(self, node: str, context: Context) -> None:
         super().__init__(node, context)
         self.section = self._section(context)

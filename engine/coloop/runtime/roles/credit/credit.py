@@ -33,12 +33,7 @@ from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row
 from coloop.data.tables.table import Table
 from coloop.runtime.roles.credit.credit_batch import credit_batch_of
-from coloop.runtime.roles.credit.credit_rows import (
-    credit_of,
-    group_keys,
-    own_rows,
-    score_rows,
-)
+from coloop.runtime.roles.credit.credit_rows import credit_of, group_keys, own_rows, score_rows
 from coloop.runtime.roles.credit.teaching import LEFT_OUT
 from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.texts import drawn_sequence, drawn_sequences

@@ -16,13 +16,7 @@ from coloop.data.tables import OTHER, Row, Table
 from coloop.errors import DataError
 from coloop.runtime.roles.protocol import Context, Inputs
 from coloop.runtime.roles.rows.labels import graded_as_taught, is_graded, labelled
-from coloop.runtime.roles.rows.texts import (
-    SIDES,
-    as_pair,
-    as_sequence,
-    is_masked,
-    strangers,
-)
+from coloop.runtime.roles.rows.texts import SIDES, as_pair, as_sequence, is_masked, strangers
 from coloop.runtime.roles.verifiers.judge import SWAPPED
 from coloop.runtime.roles.verifiers.taught import judges_in_words, pairs_taught, prompts_about
 from coloop.runtime.roles.verifiers.verdicts import asked_labels

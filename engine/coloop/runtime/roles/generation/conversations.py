@@ -291,10 +291,6 @@ class Conversations:
         self._open: dict[tuple[int, int], Conversation] = {}
         self._done: dict[tuple[int, int], ConversationResult] = {}
 
-    @property
-    def are_there(self) -> bool:
-        return self._turns is not None
-
     def sampling(self, sampling: Sampling) -> Sampling:
         """The same with the places where texts pause."""
         turns = self._turns

@@ -206,7 +206,7 @@ class Writer:
                 requests,
                 conversations.sampling(sampling),
                 take if hand_on is not None else None,
-                conversations.answer if conversations.are_there else None,
+                conversations.answer if turns_of(context.spec, self._node) else None,
             )
             return [_written(place, reply, conversations) for place, reply in enumerate(replies)]
 

@@ -4,15 +4,7 @@ else."""
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
-from coloop.data.tables import (
-    Row,
-    Score,
-    attach,
-    concat_rows,
-    cross_rows,
-    gather_rows,
-    join_rows,
-)
+from coloop.data.tables import Row, Score, attach, concat_rows, cross_rows, gather_rows, join_rows
 from coloop.data.tables.join import Births, Meetings
 from coloop.data.tables.table import Table
 from coloop.runtime.roles.protocol import Call, Context, Inputs

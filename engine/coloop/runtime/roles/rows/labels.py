@@ -45,13 +45,25 @@ def labelled(
         return None
     for number in label.values() if isinstance(label, Mapping) else (label,):
         _check(number, row, edge, node, entries)
-    section = context.spec.nodes[node]
+    section, scorer = context.spec.nodes[node], edge.source.node
     if isinstance(label, Mapping):
         if scored_at(section) == "scores":
-            raise _other_kind(row, edge, node, wants_steps=False)
+            raise DataError(
+                f"row {row.id} has one score per step from `{scorer}`, but `{node}.labels` needs "
+                "one number per text; combine them with a reward in between, or let "
+                f"`{scorer}` return one number",
+                node,
+                "algorithm.labels",
+            )
         return _stepwise(row, label, edge, node, learned)
     if learns_steps(section):
-        raise _other_kind(row, edge, node, wants_steps=True)
+        raise DataError(
+            f"row {row.id} has one label from `{scorer}`, and `{node}.labels` learns one a step "
+            f"(`read.granularity: step`); let `{scorer}` label steps (its `step_scores`), or set "
+            "`read.granularity: sequence`",
+            node,
+            "read.granularity",
+        )
     return as_sequence(
         row,
         numbers={LABEL: float(label)},
@@ -89,25 +101,6 @@ def _stepwise(
         version=row.version,
         **_standing(row, edge),
         **learned,
-    )
-
-
-def _other_kind(row: Row, edge: Edge, node: str, *, wants_steps: bool) -> DataError:
-    scorer = edge.source.node
-    if wants_steps:
-        return DataError(
-            f"row {row.id} has one label from `{scorer}`, and `{node}.labels` learns one a step "
-            f"(`read.granularity: step`); let `{scorer}` label steps (its `step_scores`), or set "
-            "`read.granularity: sequence`",
-            node,
-            "read.granularity",
-        )
-    return DataError(
-        f"row {row.id} has one score per step from `{scorer}`, but `{node}.labels` needs one "
-        f"number per text; combine them with a reward in between, or let `{scorer}` return one "
-        "number",
-        node,
-        "algorithm.labels",
     )
 
 
@@ -175,7 +168,7 @@ def graded_as_taught(
 
 def _text(row: Row, prompts: Prompts, index: int) -> dict[str, Any]:
     del row
-    return {"prompt": prompts.about(index), "target": NOTHING_MORE}
+    return {"prompt": prompts(index), "target": NOTHING_MORE}
 
 
 def _sides(row: Row, prompts: Prompts, index: int) -> dict[str, Any]:
@@ -184,6 +177,6 @@ def _sides(row: Row, prompts: Prompts, index: int) -> dict[str, Any]:
     for side in SIDES:
         prompt = row.columns.get(f"{side}_prompt") or prompt_of(row)
         known = {"prompt": prompt, "completion": row.columns[side]}
-        columns |= {f"{side}_prompt": prompts.about(index, known), side: NOTHING_MORE}
+        columns |= {f"{side}_prompt": prompts(index, columns=known), side: NOTHING_MORE}
         columns[f"{side}_tokens"] = None
     return columns

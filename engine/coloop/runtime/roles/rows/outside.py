@@ -5,12 +5,7 @@ from functools import partial
 from typing import Any
 
 from coloop.data.rewards.remote import RemoteReward
-from coloop.data.rewards.user_code import (
-    OnError,
-    ScoredRows,
-    reward_columns,
-    score_rows,
-)
+from coloop.data.rewards.user_code import OnError, ScoredRows, reward_columns, score_rows
 from coloop.data.seeds import derive_seed
 from coloop.data.services.endpoint import Endpoint
 from coloop.data.tables import Row

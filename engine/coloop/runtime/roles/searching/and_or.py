@@ -222,8 +222,6 @@ def visited(state: State) -> Iterator[tuple[State, Action]]:
 
 
 class AndOr(Method):
-    """Proof search on an AND/OR tree (AlphaProof)."""
-
     score_range = None
 
     def grow(

@@ -36,8 +36,6 @@ from coloop.spec.search import Select
 
 
 class BinarySearch(Method):
-    """Binary search for the first wrong step (OmegaPRM, Luo et al. 2024)."""
-
     def label(
         self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode
     ) -> list[Labelled]:

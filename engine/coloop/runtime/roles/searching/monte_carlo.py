@@ -24,8 +24,6 @@ from coloop.spec.search import RelativeProgress
 
 
 class MonteCarlo(Method):
-    """Labels steps by the share of correct completions from each of them."""
-
     counts_rollouts = True
 
     def label(

@@ -39,8 +39,6 @@ from coloop.spec.search import Select
 
 
 class Puct(Method):
-    """Tree search over texts by PUCT; a node is a text up to the end of a step."""
-
     def grow(
         self, rows: Sequence[Row], expansion: TreeExpansion, section: SearchNode, place: Places
     ) -> Findings:

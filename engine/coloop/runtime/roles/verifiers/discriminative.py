@@ -16,11 +16,7 @@ from coloop.runtime.roles.rows.inputs import scored_rows
 from coloop.runtime.roles.rows.labels import graded_rows
 from coloop.runtime.roles.rows.scored import step_ends
 from coloop.runtime.roles.rows.texts import FittingRole, as_pair, as_read
-from coloop.runtime.roles.verifiers.judge import (
-    activated,
-    judgement,
-    reduced,
-)
+from coloop.runtime.roles.verifiers.judge import activated, judgement, reduced
 from coloop.runtime.roles.verifiers.verdicts import first_share
 from coloop.spec.nodes import VerifierNode
 from coloop.spec.reading import Read
@@ -31,8 +27,6 @@ Steps = dict[int, float]
 
 
 class DiscriminativeVerifier(FittingRole[VerifierNode]):
-    """Scores texts, steps or tokens with a score head."""
-
     def run(self, call: Call) -> Outcome:
         rows, incoming = scored_rows(self._node, call)
         read = self._section(call.context).read

@@ -48,8 +48,6 @@ CONSISTENT = "swap/consistent"
 
 
 class GenerativeVerifier(FittingRole[VerifierNode]):
-    """Generates a verdict for each row and parses its numbers."""
-
     def __init__(self, node: str, context: Context) -> None:
         super().__init__(node, context)
         self._writer = Writer(node)

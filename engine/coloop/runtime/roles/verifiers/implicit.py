@@ -16,11 +16,7 @@ from coloop.runtime.roles.protocol import Call, Context, Outcome
 from coloop.runtime.roles.rows.inputs import scored_rows
 from coloop.runtime.roles.rows.scored import step_ends
 from coloop.runtime.roles.rows.texts import FittingRole, log_probs_of
-from coloop.runtime.roles.verifiers.judge import (
-    activated,
-    judgement,
-    reduced,
-)
+from coloop.runtime.roles.verifiers.judge import activated, judgement, reduced
 from coloop.spec.nodes import VerifierNode
 from coloop.spec.reading import Read
 from coloop.workers.messages import TooLong
@@ -29,8 +25,6 @@ WITHOUT_PRIOR = "rows/without_prior"
 
 
 class ImplicitVerifier(FittingRole[VerifierNode]):
-    """Scores tokens by β (log π − log prior) of a language model."""
-
     def __init__(self, node: str, context: Context) -> None:
         super().__init__(node, context)
         self._batches = 0

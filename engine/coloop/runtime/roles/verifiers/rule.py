@@ -15,12 +15,7 @@ from coloop.runtime.roles.credit.credit_rows import group_keys
 from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import scored_rows
 from coloop.runtime.roles.rows.scored import at_ends, step_ends, steps_of
-from coloop.runtime.roles.verifiers.judge import (
-    Incoming,
-    judgement,
-    reduced,
-    wants_steps,
-)
+from coloop.runtime.roles.verifiers.judge import Incoming, judgement, reduced, wants_steps
 from coloop.sandbox.process import Sandbox
 from coloop.spec.base import as_tuple
 from coloop.spec.nodes import VerifierNode

@@ -137,7 +137,7 @@ def questions_about(
             orders = orders_of(row, section.read, seed)
         for number, swapped in enumerate(orders):
             sides = {} if swapped is None else shown(row, is_swapped=swapped)
-            prompt = prompts.about(index, sides)
+            prompt = prompts(index, columns=sides)
             columns = {"prompt": prompt, **({} if swapped is None else {SWAPPED: swapped})}
             row_prompts.append(
                 RowPrompt(

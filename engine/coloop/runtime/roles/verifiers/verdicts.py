@@ -76,11 +76,14 @@ def _weighed(
         if one.whole is not None:
             asked.append((number, None, one.whole.start))
         asked += [(number, step, part.start) for step, part in sorted(one.steps.items())]
-    places = [(verdicts[number], start) for number, _, start in asked]
+    labels = section_of(node, context).read.labels or ()
+    texts = [
+        as_read(verdicts[number], choice=Choice(words=labels, field=FIELD, at=start))
+        for number, _, start in asked
+    ]
     wholes: dict[int, float] = {}
     steps: dict[int, dict[int, float]] = {}
-    chances = chances_at(node, places, context)
-    for (number, step, _), chance in zip(asked, chances, strict=True):
+    for (number, step, _), chance in zip(asked, _chances(node, texts, context), strict=True):
         if isinstance(chance, TooLong):
             continue
         if step is None:
@@ -96,9 +99,6 @@ def _weighed(
 
 FIELD = "read.labels"
 
-Place = tuple[Row, int]
-"""A text that was written, and the characters of it behind which a label stands."""
-
 
 def label_chances(
     node: str, row_prompts: Sequence[RowPrompt], context: Context
@@ -113,15 +113,6 @@ def asked_labels(name: str, prompt: Prompt, labels: tuple[str, ...]) -> TokenSeq
     """A prompt behind which a judge says one of its labels, as a sequence with this id."""
     choice = Choice(words=labels, field=FIELD)
     return TokenSequence(id=name, text=Text(prompt=prompt, target=""), choice=choice)
-
-
-def chances_at(node: str, places: Sequence[Place], context: Context) -> list[float | TooLong]:
-    """The chance of the first label at each place, where one of the labels was written."""
-    labels = section_of(node, context).read.labels or ()
-    texts = [
-        as_read(row, choice=Choice(words=labels, field=FIELD, at=start)) for row, start in places
-    ]
-    return _chances(node, texts, context)
 
 
 def first_share(log_probs: Numbers) -> float:
