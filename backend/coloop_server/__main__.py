@@ -1,4 +1,4 @@
-"""`python -m coloop_server`: what `coloop serve` does, without the rest of the command line."""
+"""`python -m coloop_server`: `coloop serve` without the rest of the command line."""
 
 import argparse
 from pathlib import Path

@@ -38,14 +38,14 @@ from coloop_server.session.tickets import TicketOffice, own_secret
 from coloop_server.settings import Settings
 
 SIGNED_OUT = "signed-out"
-"""File of the data folder with the tickets that were given back."""
+"""File of the data folder with revoked tickets."""
 
 ROUTERS = (health, docs_router, session, presets, explain, checks, previews, loops, runs)
 
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Take the data folder and the database, find the runs that go on; give everything back."""
+    """Open data folder and database, and find runs in progress; release everything at the end."""
     settings: Settings = app.state.settings
     with app.state.lock:
         ensure_folder(settings.runs_dir)
@@ -66,7 +66,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def owning(settings: Settings, sessions: Sessions, app: FastAPI) -> AsyncIterator[None]:
-    """The supervisor at work, as long as the database is this server's."""
+    """Run the supervisor as long as this server owns the database."""
     lease = DatabaseLease(sessions, settings.data_dir)
     await run_in_threadpool(lease.claim)
     try:
@@ -85,7 +85,7 @@ async def owning(settings: Settings, sessions: Sessions, app: FastAPI) -> AsyncI
 
 
 def create_app(settings: Settings | None = None, lock: DataLock | None = None) -> FastAPI:
-    """The service as an ASGI application. `lock` is one that is held already."""
+    """The service as an ASGI application. `lock` is already held."""
     settings = settings or Settings()
     app = FastAPI(
         title="coloop",

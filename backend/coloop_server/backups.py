@@ -53,25 +53,23 @@ MOST_MANIFEST_BYTES: Final = 64 * 1024
 CHUNK_BYTES: Final = 1024 * 1024
 BUSY_SECONDS: Final = 30.0
 PROGRAM_SECONDS: Final = 3600
-"""Longest time for one copy by PostgreSQL's programs."""
+"""Time limit for one copy by PostgreSQL's programs."""
 INSTALLED: Final = Path("/usr/lib/postgresql")
 FURTHER: Final = ("-wal", "-shm", "-journal")
-"""Endings of the files that SQLite keeps beside a database."""
+"""Suffixes of further files of an SQLite database."""
 COUNTED: Final = ("loops", "loop_versions", "runs")
-"""Tables whose rows a person asks about."""
+"""Tables whose rows are reported to the user."""
 
 
 class Manifest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     coloop_backup: Annotated[int, Field(ge=1)] = FORMAT
-    """Version of this format."""
     kind: Literal["sqlite", "postgresql"]
     revision: str
     made_at: str
     """UTC, ISO 8601."""
     size: Annotated[int, Field(ge=0)]
-    """Bytes of the copy."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     rows: dict[str, int]
 
@@ -80,7 +78,7 @@ class Manifest(BaseModel):
 class Restored:
     manifest: Manifest
     kept: Path | None
-    """The database that stood there before; None where there was none, or in PostgreSQL."""
+    """The previous database; None if there was none, or in PostgreSQL."""
 
 
 def make_backup(settings: Settings, path: Path) -> Manifest:
@@ -129,7 +127,7 @@ def make_backup(settings: Settings, path: Path) -> Manifest:
 
 
 def restore_backup(settings: Settings, path: Path, *, force: bool) -> Restored:
-    """Put the loops and run records of a backup in the place of those that are there.
+    """Replace the loops and run records with those of a backup.
 
     Args:
         force: also where there are some.
@@ -216,7 +214,7 @@ def _check_fits(settings: Settings, path: Path, manifest: Manifest) -> None:
 
 
 def _check_unused(settings: Settings) -> None:
-    """Conflict where a server with another data folder has the database, which it says in it."""
+    """Conflict if a server with another data folder uses the database."""
     with suppress(SQLAlchemyError, Unavailable), _engine(settings.database) as engine:
         migrate(engine)
         lease = DatabaseLease(open_sessions(engine), settings.data_dir)
@@ -270,7 +268,7 @@ def _read_manifest(path: Path, tar: tarfile.TarFile) -> Manifest:
 
 
 def _member(path: Path, tar: tarfile.TarFile, name: str, size: int | None = None) -> IO[bytes]:
-    """The content of the next member, which must be this one."""
+    """The next member's content; its name must match."""
     with _reading(path):
         member = tar.next()
     if member is None or member.name != name or not member.isreg():
@@ -284,7 +282,7 @@ def _member(path: Path, tar: tarfile.TarFile, name: str, size: int | None = None
 
 
 def _copy_checked(path: Path, manifest: Manifest, content: IO[bytes], target: Path) -> None:
-    """Write the copy to a new file, closed to others; refused where it is not what was saved."""
+    """Write the copy to a new private file; refused if it differs from what was saved."""
     checksum, size = hashlib.sha256(), 0
     ensure_private_file(target)
     with target.open("wb") as file:
@@ -318,7 +316,7 @@ def _unusable(path: Path, why: str) -> Invalid:
 
 
 def _copy_sqlite(source: Path, target: Path) -> None:
-    """A whole copy as of one moment; a server may go on writing."""
+    """A consistent copy; a server may keep writing."""
     if not source.is_file():
         raise Unavailable("backup.no_database", f"there is no database {source}")
     ensure_private_file(target)
@@ -338,7 +336,7 @@ def _copy_sqlite(source: Path, target: Path) -> None:
 
 
 def _check_sqlite(copy: Path, path: Path) -> None:
-    """`Invalid` where the copy in a backup is damaged, or holds more than tables and indexes."""
+    """`Invalid` if the copy in a backup is damaged, or contains more than tables and indexes."""
     try:
         with closing(sqlite3.connect(f"{copy.as_uri()}?mode=ro", uri=True)) as database:
             database.execute("PRAGMA trusted_schema=OFF")
@@ -374,8 +372,8 @@ def _remove_further(database: Path) -> None:
 
 
 def _run_program(name: str, settings: Settings, *options: str) -> None:
-    """Run `pg_dump` or `pg_restore` on the database. The password goes to it in a file closed to
-    others: command lines and environments of processes can be seen by more."""
+    """Run `pg_dump` or `pg_restore` on the database. The password is passed in a private file,
+    since other users can see command lines and environments."""
     url = make_url(settings.database)
     address = URL.create("postgresql", url.username, None, url.host, url.port, url.database)
     command = [_find_program(name), f"--dbname={address.render_as_string()}", "--no-password"]
@@ -407,7 +405,7 @@ def _run_program(name: str, settings: Settings, *options: str) -> None:
 
 
 def _find_program(name: str) -> str:
-    """A program of PostgreSQL; the newest where there are several."""
+    """A program of PostgreSQL; the newest if several are installed."""
     if (program := shutil.which(name)) is not None:
         return program
     versions = {

@@ -21,7 +21,7 @@ METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 class JsonBodyMiddleware:
-    """ASGI middleware: reads the body, checks it, hands it on."""
+    """ASGI middleware: reads the body, checks it, and passes it on."""
 
     def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self.app = app

@@ -40,8 +40,8 @@ from coloop_server.settings import FILES, Settings
 PING_SECONDS = 15.0
 OPEN_SECONDS = 30.0
 STALLS = 3
-"""Times `send_seconds` after which a client that takes nothing of its answer is cut off. One of the
-live stream has until its close is given up."""
+"""Multiples of `send_seconds` after which a client that does not read is disconnected. A client of
+the live stream has until its close is given up."""
 
 
 def serve(
@@ -51,7 +51,7 @@ def serve(
     data_dir: Path | None = None,
     allow_remote_code: bool | None = None,
 ) -> None:
-    """Serve until interrupted. What is None comes from the environment or its default."""
+    """Serve until interrupted. None: from the environment, or the default."""
     keep_private()
     os.umask(PRIVATE_UMASK)
     settings = read_settings(
@@ -92,8 +92,7 @@ def check_address(settings: Settings) -> None:
 
 
 def check_database(settings: Settings) -> None:
-    """Open, migrate and claim the database, so that one that cannot be used ends the start in one
-    line."""
+    """Open, migrate and claim the database, so that an unusable one ends the start in a line."""
     engine = open_engine(settings.database)
     try:
         migrate(engine)
@@ -105,7 +104,7 @@ def check_database(settings: Settings) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A bound socket, so that a port in use is found before anything is started."""
+    """A bound socket, so that a used port is detected before anything starts."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -133,7 +132,7 @@ def describe_bind_error(host: str, port: int, error: OSError) -> str:
 
 
 class Server(uvicorn.Server):
-    """Tells what works in threads of the server that it is asked to end."""
+    """Notifies the server's threads when it is asked to end."""
 
     def __init__(self, config: uvicorn.Config, ending: threading.Event) -> None:
         super().__init__(config)
@@ -177,7 +176,7 @@ def run_server(
 
 
 def greet(server: uvicorn.Server, app: FastAPI, url: str, open_browser: bool) -> None:
-    """Say where the page is, once it answers. A token that was set is known and is not printed."""
+    """Print the page's address once it answers. A token from the settings is not printed."""
     deadline = time.monotonic() + OPEN_SECONDS
     while not server.started and not server.should_exit and time.monotonic() < deadline:
         time.sleep(0.05)

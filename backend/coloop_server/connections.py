@@ -1,6 +1,7 @@
-"""Limits on clients, as protocols of uvicorn: the head of a request is short and comes soon, and
-answers are read. A client without a whole request has shown no token either, and what it does not
-read would stay in memory for ever.
+"""Limits on clients, as protocols of uvicorn: request heads must be short and arrive soon, and
+responses must be read.
+
+Until its request is complete, a client has no token either, and unread data would stay in memory.
 """
 
 import asyncio
@@ -11,13 +12,13 @@ from contextlib import suppress
 from typing import Any
 
 MOST_BYTES = 64 * 1024
-"""Of an address with its headers, and of what lies between two parts of a body."""
+"""Limit for an address with its headers, and for data between two parts of a body."""
 HEAD_SECONDS = 30.0
-"""From the first byte of a request, or from a connection, to the end of its head."""
+"""Limit from the first byte of a request, or from the connection, to the end of the head."""
 
 
 class Deadline:
-    """Acts after a while, unless it is stopped before."""
+    """Runs an action after a delay, unless it is stopped."""
 
     def __init__(self, seconds: float, act: Callable[[], None]) -> None:
         self.seconds = seconds
@@ -35,8 +36,8 @@ class Deadline:
 
 
 def impatient(base: Any, seconds: float) -> Any:
-    """A protocol of uvicorn, of HTTP or of WebSockets, that cuts a client which takes nothing for
-    so long."""
+    """An HTTP or WebSocket protocol of uvicorn that disconnects clients that read nothing for so
+    long."""
 
     class Impatient(base):  # type: ignore[misc]
         def connection_made(self, transport: asyncio.Transport) -> None:
@@ -44,7 +45,7 @@ def impatient(base: Any, seconds: float) -> Any:
             super().connection_made(transport)
 
         def pause_writing(self) -> None:
-            """What waits for the client has become too much."""
+            """Too much data is waiting for the client."""
             super().pause_writing()
             self.unread_for.start()
 
@@ -57,7 +58,7 @@ def impatient(base: Any, seconds: float) -> Any:
             super().connection_lost(error)
 
         def cut(self) -> None:
-            """At once, with what waits in the system for a client that never takes it."""
+            """Disconnect at once and discard data that waits for the client."""
             now = struct.pack("ii", 1, 0)
             connection = self.transport.get_extra_info("socket")
             if connection is not None:
@@ -80,9 +81,9 @@ def bounded(base: Any, seconds: float = HEAD_SECONDS) -> Any:
 
     class Bounded(base):  # type: ignore[misc]
         head = 0
-        """Bytes of the address and the headers so far, those after a body among them."""
+        """Bytes of address and headers so far, including trailers."""
         unread = 0
-        """Bytes that came since the parser last had something whole."""
+        """Bytes since the parser last completed something."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:
             super().connection_made(transport)

@@ -1,4 +1,4 @@
-"""What routes ask for, as annotated types. What is at hand is given without a thread."""
+"""Dependencies of the routes, as annotated types. Async ones need no thread."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Annotated, Any
@@ -25,7 +25,8 @@ def state_of(name: str) -> Callable[[HTTPConnection], Awaitable[Any]]:
 
 
 def session_of(connection: HTTPConnection) -> Iterator[Session]:
-    """One transaction a request: committed when the route has returned, before the answer goes."""
+    """One transaction per request, committed when the route returns and before the response is
+    sent."""
     with connection.app.state.sessions.begin() as session:
         yield session
 

@@ -104,8 +104,8 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 def router_of(tag: str, prefix: str = "") -> APIRouter:
-    """Routes of one part, below `/api`. The application takes the routes themselves: to include a
-    router in another one makes all its routes a second time."""
+    """Routes of one part, below `/api`. The application adds them directly, because including a
+    router in another would create all routes twice."""
     return APIRouter(prefix=f"/api{prefix}", tags=[tag], responses=ERRORS)
 
 
@@ -149,7 +149,7 @@ def as_server_error(error: Exception) -> ServerError:
 
 
 class Faults:
-    """ASGI middleware: the server's own faults become a whole answer."""
+    """ASGI middleware: turns faults of the server into complete responses."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

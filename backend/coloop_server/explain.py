@@ -1,4 +1,4 @@
-"""What `coloop explain` prints, for the page: help for findings and algorithms."""
+"""`coloop explain` for the page: help for findings and algorithms."""
 
 import json
 from typing import Annotated
@@ -12,7 +12,7 @@ from coloop_server.errors import Invalid, NotFound, router_of
 router = router_of("explain", "/explain")
 
 MAX_SETTINGS = 8_000
-"""Characters of an algorithm's section as JSON."""
+"""Longest JSON of an algorithm's section."""
 
 
 @router.get("", operation_id="listExplained")

@@ -1,4 +1,4 @@
-"""Whether the server is there, and what it can do: for load balancers, containers and the page."""
+"""Whether the server is up, and what it can do: for load balancers, containers and the page."""
 
 from importlib.metadata import PackageNotFoundError, version
 

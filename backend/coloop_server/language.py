@@ -33,7 +33,7 @@ def invalid(message: str, diagnostics: Iterable[object]) -> Invalid:
 
 
 def document(text: str) -> dict[str, Any] | None:
-    """The text as plain data, drafts with errors too; None for what is no loop at all."""
+    """The text as plain data, also of drafts with errors; None if it is no loop."""
     return read_document(text).document
 
 
@@ -56,16 +56,14 @@ def require_parsed(parsed: Parsed) -> LoopSpec:
 
 
 def require_own_code(text: str, settings: Settings, *, is_confirmed: bool) -> None:
-    """Refuse a loop that lets a model's own Python run where that is not allowed, or not wanted."""
+    """Refuse a loop that runs a model's own Python if that is not allowed or not confirmed."""
     spec = require_spec(text)
     check_remote_code(spec, is_allowed=settings.allow_remote_code, is_confirmed=is_confirmed)
 
 
 def require_runnable(text: str, *, force: bool, roots: Roots | None = None) -> LoopSpec:
-    """The spec in a text, checked and compiled as `coloop run` does before it starts.
-
-    Its paths are held against the roots before any file that it names is looked at.
-    """
+    """The spec in a text, checked and compiled like `coloop run` does. Its paths are checked
+    against the roots before any of its files is read."""
     spec = require_spec(text)
     if roots is not None:
         roots.check_spec(spec)
@@ -96,7 +94,7 @@ def is_runnable(spec: LoopSpec, unrolled: Unrolled, estimate: Estimate) -> bool:
 
 
 def with_overrides(text: str, overrides: Mapping[str, Any]) -> str:
-    """The text with single fields changed, comments kept."""
+    """The text with some fields changed and comments kept."""
     if not overrides:
         return text
     spec = require_spec(text)
@@ -109,8 +107,8 @@ def with_overrides(text: str, overrides: Mapping[str, Any]) -> str:
 
 
 def check_edit(text: str, changes: Mapping[str, Any], settings: Settings) -> None:
-    """Only hot fields may change while a run goes on, and only to values that fit; what a changed
-    path names lies inside the roots."""
+    """During a run, only hot fields may change, only to valid values, and paths must be inside the
+    roots."""
     spec = require_spec(text)
     problems = [problem for path in changes if (problem := check_path(spec, path, hot=True))]
     if problems:

@@ -29,12 +29,12 @@ logger = logging.getLogger(__name__)
 
 BEAT_SECONDS = 10.0
 ONLY = 1
-"""Id of the one row that says which server owns the database."""
+"""Id of the only row, which names the server that owns the database."""
 LEASE = timedelta(seconds=45)
 
 
 class DataLock:
-    """Held while the server runs. May be entered again by who holds it."""
+    """Held while the server runs; reentrant for its holder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -75,21 +75,21 @@ class DataLock:
 
 
 class DatabaseLease:
-    """The right to start and close the runs of a database: its one row of `servers`, kept by a
-    beat."""
+    """The right to start and close runs of a database: its one row of `servers`, renewed by a
+    heartbeat."""
 
     def __init__(self, sessions: Sessions, folder: Path) -> None:
         self.sessions = sessions
         self.folder_id = read_or_write(folder / "folder-id", secrets.token_hex(8))
-        """The same folder, the same id."""
+        """Identifies the data folder across restarts."""
         self.token = secrets.token_hex(8)
-        """Of this process."""
+        """Identifies this process."""
         self.place = f"{folder} on {socket.gethostname()} (process {os.getpid()})"
         self.ended = threading.Event()
         self.thread: threading.Thread | None = None
 
     def claim(self) -> None:
-        """Take the database, or raise Conflict where another server has it."""
+        """Take the database; raises Conflict if another server has it."""
         try:
             with self.sessions.begin() as session:
                 if (known := session.get(ServerRow, ONLY)) is not None:
@@ -118,7 +118,7 @@ class DatabaseLease:
         )
 
     def keep(self, on_lost: Callable[[], None]) -> None:
-        """Beat from now on; `on_lost` is called where another server took over."""
+        """Send heartbeats from now on; `on_lost` is called if another server took over."""
         self.thread = threading.Thread(target=self.run, args=(on_lost,), name="lease", daemon=True)
         self.thread.start()
 
@@ -130,7 +130,7 @@ class DatabaseLease:
                 return
 
     def is_ours(self) -> bool:
-        """Beat once; False when the row is another server's by now."""
+        """Send a heartbeat; False if another server owns the row."""
         try:
             with self.sessions.begin() as session:
                 ours = update(ServerRow).where(ServerRow.id == ONLY, ServerRow.token == self.token)

@@ -29,14 +29,14 @@ An installed wheel includes the page.</p></body></html>
 
 
 class Pages(StaticFiles):
-    """Static files with a fallback to `index.html`; the folder may appear while the server runs."""
+    """Static files with `index.html` as fallback; the folder may appear while the server runs."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(directory=folder, check_dir=False, html=False)
         self.index = folder / "index.html"
 
     async def check_config(self) -> None:
-        """A missing folder is answered by a page that helps."""
+        """A missing folder is answered by a page with help."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         if not is_page(scope["path"]):
@@ -57,16 +57,16 @@ class Pages(StaticFiles):
 
 
 def is_page(path: str) -> bool:
-    """Whether an address can be one of the page's: none of them lies below the API's, as it is
-    written or once it is read as a path of files is, and none leads up or back."""
+    """Whether an address can be a page: not below the API, neither as written nor after decoding,
+    and without `..`."""
     parts = [part for part in re.split(r"[/\\]+", path) if part]
     is_plain = not {".", ".."} & set(parts) and "\\" not in path and path.isprintable()
     return is_plain and parts[:1] != ["api"]
 
 
 def is_file(path: str) -> bool:
-    """Whether an address can be one of the built files, which lie at the top or in `assets`; the
-    page's own addresses lie deeper, and what is named in them may hold a dot."""
+    """Whether an address can be a built file, at the top or in `assets`; addresses of pages are
+    deeper, and names in them may contain a dot."""
     folder, _, name = path.rpartition("/")
     return path.startswith("assets/") or (not folder and name != "index.html" and "." in name[1:])
 
@@ -90,8 +90,8 @@ SwaggerUIBundle({
 """
 DOCS_ASSETS = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
 OPEN_DOCS = frozenset({DOCS, f"{DOCS}/start.js", *(f"{DOCS}/{name}" for name in DOCS_ASSETS)})
-"""They hold nothing of the user's. The document itself, and every route that Swagger UI tries, need
-the token; it sends the ticket with which the composer signed in on the same origin."""
+"""Public, as they contain no user data. The OpenAPI document and all routes that Swagger UI tries
+need the token; it sends the composer's ticket of the same origin."""
 
 docs_router = APIRouter(prefix=DOCS, include_in_schema=False)
 

@@ -24,20 +24,20 @@ from coloop_server.errors import NotAllowed
 
 URL_MARK = "://"
 REMOTE = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "hdfs", "oss", "hf"})
-"""Addresses that lead to another machine. Others (`local:`, chains such as `zip::`) may lead to
-files of this one."""
+"""Protocols of remote storage. Others (`local:`, chains such as `zip::`) may lead to local files.
+"""
 MOST_ENTRIES = 200_000
-"""Of one folder and of all below it."""
+"""Limit for a folder and everything below it."""
 WRITTEN = frozenset({"run.storage"})
-"""Fields of folders that a run writes to; what lies there is read by its manifest."""
+"""Folders that a run writes to; their content is read by its manifest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roots:
-    """Folders that specs may name."""
+    """Folders that specs may use."""
 
     allowed: tuple[Path, ...]
-    """The first one is where relative paths are looked for, unless they exist below another."""
+    """Relative paths are resolved in the first one, unless they exist in another."""
     runs: Path
     private: Path
 
@@ -55,13 +55,13 @@ class Roots:
         )
 
     def check(self, text: str, what: str) -> Path:
-        """The path that a client named, as long as it lies inside the roots."""
+        """The path that a client sent, if it is inside the roots."""
         local = text.removeprefix("file://")
         self._require(URL_MARK not in local and self._admits_all(local), text, what)
         return (self.allowed[0] / os.path.expanduser(local)).resolve()
 
     def check_field(self, field: str, text: str) -> None:
-        """Refuse a path of a spec that leads outside, and a folder that holds what does."""
+        """Refuse a path in a spec that leads outside, or a folder that contains one."""
         scheme, mark, _ = text.partition(URL_MARK)
         if not (mark and scheme in REMOTE):
             self.check(text, field)
@@ -100,20 +100,19 @@ class Roots:
         return "\0" not in text and all(map(self.admits, self._places(text)))
 
     def _places(self, text: str) -> list[Path]:
-        """Where the file of a path may be: a relative one is looked for in the first root, and read
-        from any that has it."""
+        """Where a path may be: a relative one in the first root, or in any root that has it."""
         named = os.path.expanduser(text)
         first, *others = dict.fromkeys(root / named for root in self.allowed)
         return [first, *filter(is_there, others)]
 
     def check_spec(self, spec: LoopSpec) -> None:
-        """Refuse a spec of which any path leads outside."""
+        """Refuse a spec with a path that leads outside."""
         for _, refusal in self.outside(spec):
             raise refusal
 
     def outside(self, spec: LoopSpec) -> Iterator[tuple[str, NotAllowed]]:
         """Every (field, refusal) of a path that leads outside, in the spec or in what its phases
-        and triggers will set."""
+        and triggers set."""
         told = set()
         for changed in (spec, *overridden(spec)):
             for refused in self.outside_of(changed):
@@ -122,7 +121,7 @@ class Roots:
                     yield refused
 
     def outside_of(self, spec: LoopSpec) -> Iterator[tuple[str, NotAllowed]]:
-        """Every (field, refusal) of a path that leads outside, in the spec as it is."""
+        """Every (field, refusal) of a path that leads outside, in the spec itself."""
         for field, text in spec_paths(spec):
             try:
                 self.check_field(field, text)
@@ -130,7 +129,7 @@ class Roots:
                 yield field, refusal
 
     def base_for(self, spec: LoopSpec) -> Path:
-        """The root below which most of the relative paths of a spec exist."""
+        """The root with most of the spec's relative paths."""
         named = [text for _, text in spec_paths(spec) if URL_MARK not in text]
 
         def count(root: Path) -> int:
@@ -140,7 +139,7 @@ class Roots:
 
 
 def is_there(path: Path, ask: Callable[[Path], bool] = Path.exists) -> bool:
-    """Whether there is such a file; never where no file system can hold the name."""
+    """Whether the file exists; False for names that no file system allows."""
     try:
         return ask(path)
     except (OSError, ValueError):
@@ -148,7 +147,7 @@ def is_there(path: Path, ask: Callable[[Path], bool] = Path.exists) -> bool:
 
 
 def overridden(spec: LoopSpec) -> Iterator[LoopSpec]:
-    """The spec as it is under each set of overrides in its schedule."""
+    """The spec with each set of overrides in its schedule."""
     for _, _, value in fields_of(spec.schedule):
         own = getattr(value, "set", None) if isinstance(value, BaseModel) else None
         if isinstance(own, dict) and own:
@@ -157,7 +156,6 @@ def overridden(spec: LoopSpec) -> Iterator[LoopSpec]:
 
 
 def spec_paths(spec: BaseModel) -> Iterator[tuple[str, str]]:
-    """Every (field, path) of a spec."""
     for field, info, value in fields_of(spec):
         extra = info.json_schema_extra if info is not None else None
         if isinstance(value, str) and isinstance(extra, dict) and extra.get("x-widget") == "path":
@@ -165,8 +163,8 @@ def spec_paths(spec: BaseModel) -> Iterator[tuple[str, str]]:
 
 
 def fields_of(value: Any, at: str = "") -> Iterator[tuple[str, FieldInfo | None, Any]]:
-    """Every (field, its definition, value) below a value, in the order of the spec. Items of lists
-    and mappings are fields by their place or key, without a definition."""
+    """Every (field, its definition, value) below a value, in order. Items of lists and mappings are
+    named by index or key and have no definition."""
     items: Iterable[tuple[Any, FieldInfo | None, Any]] = ()
     match value:
         case BaseModel():
@@ -183,7 +181,7 @@ def fields_of(value: Any, at: str = "") -> Iterator[tuple[str, FieldInfo | None,
 
 
 class TooManyEntries(ValueError):
-    """A folder holds more than is looked through."""
+    """A folder has more entries than are checked."""
 
 
 def entry_outside(folder: Path, admits: Callable[[Path], bool]) -> Path | None:
@@ -222,7 +220,7 @@ def _entries(folder: Path) -> Iterator["os.DirEntry[str]"]:
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:
-    """Whether it is one or leads to one."""
+    """Whether it is a folder or a link to one."""
     try:
         return entry.is_dir()
     except OSError:

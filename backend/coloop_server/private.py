@@ -1,5 +1,5 @@
-"""Files that belong to the user alone: the data folder and what lies in it; and files that may come
-from anyone, which are opened only where they are plain."""
+"""Private files of the user, such as the data folder; and files from anyone, which are opened only
+if they are regular files."""
 
 import os
 import secrets
@@ -14,33 +14,32 @@ MODES = {os.O_RDONLY: "rb", os.O_WRONLY: "ab", os.O_RDWR: "r+b"}
 
 
 def ensure_private_folder(folder: Path) -> None:
-    """Make the folder where it is missing, and close it to other users."""
+    """Create the folder if needed, and close it to other users."""
     folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     if folder.stat().st_uid == os.geteuid():
         folder.chmod(FOLDER_MODE)
 
 
 def ensure_folder(folder: Path) -> None:
-    """Make the folder where it is missing, for this user alone; one that is there stays as open as
-    its owner left it."""
+    """Create a missing folder for this user only; an existing one keeps its mode."""
     if not folder.is_dir():
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
 
 
 def ensure_private_file(path: Path) -> None:
-    """Make an empty file where it is missing, and close it to other users."""
+    """Create an empty file if needed, and close it to other users."""
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY, FILE_MODE))
     if path.stat().st_uid == os.geteuid():
         path.chmod(FILE_MODE)
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file by one that this user alone can read."""
+    """Replace a file by one that only this user can read."""
     write_private_bytes(path, text.encode())
 
 
 def write_private_bytes(path: Path, data: bytes) -> None:
-    """Replace a file by one that this user alone can read."""
+    """Replace a file by one that only this user can read."""
     aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     descriptor = os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE)
     try:
@@ -53,8 +52,8 @@ def write_private_bytes(path: Path, data: bytes) -> None:
 
 
 def read_or_write(path: Path, text: str) -> str:
-    """What the file says; `text`, written for good, where there is none yet, or an empty one that
-    somebody left who was ended while writing."""
+    """The file's text. If it is missing, or left empty by an interrupted write, `text` is written
+    first."""
     with suppress(FileNotFoundError):
         if known := path.read_text(encoding="utf-8").strip():
             return known
@@ -63,7 +62,7 @@ def read_or_write(path: Path, text: str) -> str:
 
 
 def open_plain(path: Path, flags: int = os.O_RDONLY) -> IO[bytes]:
-    """Open a plain file; OSError for everything else, a link included, and never a wait."""
+    """Open a regular file without waiting; OSError for anything else, including links."""
     safe = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags | safe, 0o600)
     try:

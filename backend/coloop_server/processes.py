@@ -1,4 +1,4 @@
-"""Processes of our own: told apart from later ones of the same number, and ended by number only."""
+"""Our own processes: distinguished from later ones with the same id, and ended only by id."""
 
 import contextlib
 import os
@@ -15,13 +15,13 @@ from coloop_server.private import open_plain
 
 SECRETS = ("COLOOP_TOKEN", "COLOOP_DATABASE_URL")
 LAUNCH = "COLOOP_LAUNCH"
-"""Environment of what a launch started: its mark, by which it is found again."""
+"""Environment variable with the mark of a launch, by which its processes are found."""
 MARK_OPTION = "--launch"
 PRIVATE_UMASK = 0o077
 
 
 def identity(pid: int) -> str | None:
-    """When the process started, as the system counts it; None when it is gone or only a zombie."""
+    """Start time of the process, in the system's format; None if it has ended or is a zombie."""
     if sys.platform == "linux":
         try:
             text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -36,12 +36,12 @@ def identity(pid: int) -> str | None:
 
 
 def is_same(pid: int, started: str) -> bool:
-    """Whether the process that had this number when `started` was noted still runs."""
+    """Whether the process with this id and start time still runs."""
     return identity(pid) == started
 
 
 def end_group(pid: int, started: str, *, seconds: float) -> None:
-    """Ask a process, and the session that it leads, to end, then insist."""
+    """Ask a process and its session to end, then kill them."""
     if not is_same(pid, started):
         return
     for number, patience in ((signal.SIGTERM, seconds), (signal.SIGKILL, 5.0)):
@@ -98,7 +98,7 @@ def of_launch(handle: Mapping[str, Any]) -> list[tuple[int, str]]:
 
 
 def words_of(file: Path) -> list[bytes]:
-    """What the system tells of a process; nothing of one that has just ended or hides it."""
+    """NUL-separated words of a file in /proc; empty if the process has ended or hides it."""
     try:
         return file.read_bytes().split(b"\0")
     except OSError:
@@ -106,7 +106,7 @@ def words_of(file: Path) -> list[bytes]:
 
 
 def end_launch(handle: Mapping[str, Any], *, seconds: float) -> bool:
-    """Kill what is left of a launch; whether nothing is left any more."""
+    """Kill what is left of a launch; returns whether nothing is left."""
     deadline = time.monotonic() + seconds
     while left := of_launch(handle):
         for pid, started in left:
@@ -120,7 +120,7 @@ def end_launch(handle: Mapping[str, Any], *, seconds: float) -> bool:
 
 
 def of_a_launch(mark: str, environment: Mapping[str, str]) -> dict[str, Any]:
-    """How `Popen` starts a driver: it leads a session of its own and is found by its mark.
+    """Arguments of `Popen` for a driver: it has its own session and is found by its mark.
 
     Args:
         environment: besides the server's own.

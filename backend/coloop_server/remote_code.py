@@ -1,5 +1,5 @@
-"""Python that a model's folder brings, in loops that come over HTTP: off, unless the server's owner
-allows it, and then asked for with each run. It runs in the engine, outside the sandbox."""
+"""Python code in model folders, for loops from HTTP: off unless the server's owner allows it, and
+then confirmed for each run. It runs in the engine, outside the sandbox."""
 
 from itertools import chain
 
@@ -18,7 +18,7 @@ HINT = (
 
 
 def remote_code(spec: LoopSpec) -> list[str]:
-    """Fields that let a model's Python run, in the spec or in what its schedule will set."""
+    """Fields that let a model's Python run, in the spec or in overrides of its schedule."""
     fields = chain.from_iterable(map(fields_of, (spec, *overridden(spec))))
     allowing = (
         field
@@ -29,7 +29,7 @@ def remote_code(spec: LoopSpec) -> list[str]:
 
 
 def check_remote_code(spec: LoopSpec, *, is_allowed: bool, is_confirmed: bool) -> None:
-    """Refuse such a loop where it is not allowed, or nobody said yes to this run."""
+    """Refuse such a loop if it is not allowed, or not confirmed for this run."""
     fields = remote_code(spec)
     if not fields:
         return
@@ -46,7 +46,7 @@ def check_remote_code(spec: LoopSpec, *, is_allowed: bool, is_confirmed: bool) -
 
 
 def not_allowed(spec: LoopSpec) -> list[Diagnostic]:
-    """The same as findings, for a loop that is drawn."""
+    """The same as findings, for drafts."""
     return [
         Diagnostic(
             code=NOT_ALLOWED,

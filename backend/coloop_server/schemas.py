@@ -1,4 +1,4 @@
-"""What the models of all routes have in common."""
+"""Base classes of all request and response models."""
 
 from pydantic import BaseModel, ConfigDict
 

@@ -58,7 +58,7 @@ SECURITY_HEADERS = {
 
 
 def is_loopback(host: str) -> bool:
-    """Whether binding `host` reaches this machine only."""
+    """Whether `host` can be reached only from this machine."""
     address = ip_address_of(host.strip("[]"))
     return host == "localhost" or (address is not None and address.is_loopback)
 
@@ -71,7 +71,7 @@ def ip_address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | 
 
 
 def split_netloc(netloc: str, scheme: str) -> tuple[str, int | None] | None:
-    """`localhost:8321` -> ("localhost", 8321); None for what is no host at all."""
+    """`localhost:8321` -> ("localhost", 8321); None if invalid."""
     try:
         parts = urlsplit(f"//{netloc}")
         host, port = parts.hostname, parts.port
@@ -169,8 +169,8 @@ class Guard:
         )
 
     async def clear_address(self, connection: HTTPConnection) -> Response | None:
-        """`/?token=SECRET` leads to `/#token=PASS`, which the page exchanges for a ticket: the
-        secret leaves the address, and the pass is good once and reaches no server's log."""
+        """Redirects `/?token=SECRET` to `/#token=PASS`. The page exchanges the pass for a ticket,
+        so the secret leaves the address; a pass works once and reaches no server's log."""
         if connection.scope["type"] != "http" or connection.scope["method"] != "GET":
             return None
         if is_api(connection.scope["path"]):
@@ -191,7 +191,7 @@ class Guard:
 
 
 class SecurityHeaders:
-    """Headers that hold the browser to this server's own files."""
+    """Headers that restrict the browser to this server's files."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -42,7 +42,7 @@ class LoopRefused(ColoopError):
 
 @dataclass(eq=False, repr=False)
 class WorkerFailed(ColoopError):
-    """A process of a pool does not go on; `rank` is None if its pool had already ended."""
+    """A worker process does not continue; `rank` is None if its pool had already ended."""
 
     pool: str | None = None
     rank: int | None = None
@@ -233,7 +233,6 @@ class StorageFull(ColoopError):
 
 
 def is_full(error: Exception) -> bool:
-    """Whether an error means that the disk or the quota is full."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return True
     return any(text in str(error) for text in ("No space left", "os error 28", "quota exceeded"))

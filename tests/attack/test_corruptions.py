@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 from tests.attack.small_run import request_of
+from tests.engine.run_requests import request
 
 from coloop.errors import CheckpointError
 from coloop.runtime.checkpoints.checkpoint import list_checkpoints
 from coloop.runtime.checkpoints.checkup import check_run
 from coloop.runtime.checkpoints.manifest import read_manifest, write_manifest
-from coloop.runtime.control import request
 from coloop.runtime.run_files.event_file import EVENT_FILE, read_events
 from coloop.runtime.run_files.events import RunStateName, StopRequest
 from coloop.runtime.run_files.run_lock import LOCK_FILE

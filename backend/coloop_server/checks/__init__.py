@@ -1,1 +1,1 @@
-"""What the editor asks while a loop is drawn: catalog, checks, and reading and writing YAML."""
+"""Requests of the editor: catalog, checks, and reading and writing YAML."""

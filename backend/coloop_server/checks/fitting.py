@@ -1,4 +1,4 @@
-"""Settings of a loop under a budget: what changes, what it costs, and what else would help."""
+"""Settings of a loop for a budget: what changes, what it costs, and alternatives."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -30,11 +30,11 @@ from coloop_server.language import require_parsed
 from coloop_server.paths import Roots
 
 SHARES = ("memory_budget", "gpu_memory_utilization")
-"""Settings that are shares, shown as percent."""
+"""Settings shown as percent."""
 
 
 def fit_loop(body: FitLoop, roots: Roots) -> FitResult:
-    """Settings under which the loop stays within the budget, and the edits that make them."""
+    """Settings that fit the budget, and the edits for them."""
     spec = require_parsed(parsed_of(body))
     root = root_of(spec, roots)
     locks = locks_of(spec) if body.locks is None else tuple(body.locks)
@@ -70,7 +70,7 @@ def fit_loop(body: FitLoop, roots: Roots) -> FitResult:
 
 
 def edits_of(changes: Iterable[Any]) -> list[Change]:
-    """What makes changed values of a loop: those without a new value go."""
+    """Edits for changed values; those without a new value are removed."""
     return [
         Change(op="remove", path=change.path)
         if change.new is None
@@ -81,7 +81,7 @@ def edits_of(changes: Iterable[Any]) -> list[Change]:
 
 
 def verdict_of(solution: Solution, ways: Collection[Way] = ()) -> str:
-    """Whether it fits, and where not the least that would; whether a run takes it."""
+    """Whether it fits, or else the smallest budget that does; and whether a run accepts it."""
     told = _memory_of(solution)
     least = next((way.reason for way in ways if way.touches == "budget" and not way.unlocks), None)
     if least is not None:
@@ -113,7 +113,7 @@ def _memory_of(solution: Solution) -> str:
 
 
 def size_text(count: int) -> str:
-    """Bytes as the page writes them: three digits, in the largest unit of which there is one."""
+    """Bytes as on the page: three digits, in the largest unit that applies."""
     size, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
     while size >= 999.5 and len(units) > 1:
         size /= 1024
@@ -141,7 +141,7 @@ def _value(solution: Solution, change: Solved, locks: Collection[str]) -> Fitted
 
 
 def _title(spec: LoopSpec, path: str) -> str:
-    """What forms call the setting at a path: several sections have one of the same name."""
+    """The form's title of the setting at a path, with its section if several have one."""
     *around, name = path.split(".")
     section: Any = spec
     for key in around:
@@ -182,7 +182,7 @@ def shown(name: str, value: Any) -> str:
 
 
 def place_loop(body: LoopInput, roots: Roots) -> PlaceResult:
-    """A placement beside the loop's own, and which backends its learners are advised to use."""
+    """A faster placement, if there is one, and recommended backends."""
     spec = require_parsed(parsed_of(body))
     root = root_of(spec, roots)
 

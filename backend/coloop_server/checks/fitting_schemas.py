@@ -1,4 +1,4 @@
-"""What the routes of fitting and placing take and give."""
+"""Requests and responses of the routes for fitting and placing."""
 
 from typing import Any, Self
 

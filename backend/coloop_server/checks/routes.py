@@ -33,7 +33,7 @@ IfNoneMatch = Annotated[str | None, Header(max_length=500)]
 
 @lru_cache(maxsize=1)
 def catalog_text() -> tuple[bytes, str]:
-    """The catalog as JSON with its ETag; it is the same as long as the program is."""
+    """The catalog as JSON with its ETag; constant for a version of the program."""
     models = map(presets.model, presets.list_models())
     hardware = map(presets.hardware, presets.list_hardware())
     whole = catalog(architectures=map(_preset, models), hardware=map(_preset, hardware))

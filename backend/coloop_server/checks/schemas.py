@@ -1,4 +1,4 @@
-"""What the routes of checks take and give."""
+"""Requests and responses of the check routes."""
 
 from typing import Any, Self
 

@@ -1,4 +1,4 @@
-"""Checks a loop as it stands: findings, what it costs, and what would run."""
+"""Checks a loop: findings, cost, and what would run."""
 
 import shutil
 import subprocess
@@ -81,7 +81,7 @@ def parsed_of(body: LoopInput) -> Parsed:
 
 
 def root_of(spec: LoopSpec, roots: Roots) -> Path | None:
-    """Where files of the loop are looked at; nowhere when any of its paths leads outside."""
+    """Base folder for the loop's files; None if one of its paths is outside the roots."""
     return None if any(roots.outside(spec)) else roots.base_for(spec)
 
 
@@ -98,7 +98,7 @@ def _leads_outside(path: str, refusal: NotAllowed) -> Diagnostic:
 
 
 def explanation_of(spec: LoopSpec, root: Path | None, unrolled: Unrolled) -> Explanation | None:
-    """What is known of the cost; a half-drawn loop may name hardware that does not exist."""
+    """The cost, as far as known; a draft may name hardware that does not exist."""
     try:
         return explain(spec, unrolled, root=root)
     except ColoopError:
@@ -106,13 +106,13 @@ def explanation_of(spec: LoopSpec, root: Path | None, unrolled: Unrolled) -> Exp
 
 
 def report_of(parsed: Parsed, diagnostics: Iterable[Diagnostic]) -> CheckReport:
-    """Findings with their places in the text, where there is a text."""
+    """Findings, with positions if the loop is a text."""
     located = [parsed.locate(diagnostic) for diagnostic in diagnostics]
     return CheckReport(ok=not any(item.is_error for item in located), diagnostics=located)
 
 
 def plan_of(spec: LoopSpec, unrolled: Unrolled, root: Path | None) -> tuple[Plan, list[Diagnostic]]:
-    """The plan, and what this version cannot run yet. That is no error of a drawing."""
+    """The plan, and what cannot run yet, which is no error of a drawing."""
     run_check = check_run(spec, unrolled, root=root)
     as_warning = {"severity": Severity.WARNING}
     return run_check.plan, [refusal.model_copy(update=as_warning) for refusal in run_check.refusals]
@@ -202,7 +202,7 @@ def patch_text(body: PatchText) -> PatchResult:
 
 
 def changes_of(body: PatchText) -> list[Change]:
-    """The changes as they came, or those that lead from the text to the spec."""
+    """The changes as given, or those that lead from the text to the spec."""
     if body.changes is not None:
         return body.changes
     return list(diff(require_document(body.yaml), body.spec or {}))
@@ -243,8 +243,8 @@ ASK_SECONDS = 10
 
 
 def missing_here(machine: Machine, settings: Settings) -> str | None:
-    """Why a run would not find its GPUs; None where it would, or where runs go to a cluster of
-    which nothing is known here."""
+    """Why a run would not find its GPUs; None if it would, or if runs go to a cluster of unknown
+    size."""
     wanted = sum(pool.gpus for pool in machine.pools.values())
     if not wanted or settings.ray_address:
         return None
@@ -258,7 +258,7 @@ def missing_here(machine: Machine, settings: Settings) -> str | None:
 
 @lru_cache(maxsize=1)
 def gpus_here() -> int:
-    """GPUs of this machine, as their driver lists them."""
+    """GPUs of this machine, according to the driver."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return 0

@@ -14,9 +14,8 @@ from coloop_server.private import ensure_private_file
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 VERSIONS = "alembic_version"
-"""Alembic's own table."""
 BUSY_SECONDS = 3
-"""How long a writer waits for another one; then whoever asked is told to come again."""
+"""How long a writer waits for another; afterwards the client is told to retry."""
 
 Sessions = sessionmaker[Session]
 
@@ -43,8 +42,8 @@ def open_engine(address: str) -> Engine:
 
 
 def close_to_others(file: str | None) -> None:
-    """SQLite gives its further files the mode of the first one. What cannot be opened says so
-    later."""
+    """SQLite gives its further files the mode of the first one. Other errors appear when it is
+    opened."""
     if file and file != ":memory:":
         with suppress(OSError):
             ensure_private_file(Path(file))
@@ -59,9 +58,8 @@ def prepare_sqlite(connection: Any, _: Any) -> None:
 
 
 def migrate(engine: Engine) -> None:
-    """Run every migration that the database does not have yet. Where there is none to run, as at
-    most starts, what runs them is not loaded: that is a tenth of the time until the first answer.
-    """
+    """Run all missing migrations. Alembic is loaded only if there are any: that takes a tenth of
+    the time until the first response."""
     try:
         with engine.begin() as connection:
             if _revisions(connection) != [max(known_revisions())]:
@@ -84,7 +82,7 @@ def upgrade(connection: Connection) -> None:
 
 
 def revisions_of(engine: Engine) -> list[str]:
-    """Of the database, as the last migration noted it; none of a new one."""
+    """Applied migrations of the database; none for a new one."""
     with engine.connect() as connection:
         return _revisions(connection)
 
@@ -96,7 +94,7 @@ def _revisions(connection: Connection) -> list[str]:
 
 
 def known_revisions() -> set[str]:
-    """Those of all migrations: files are named by their revisions, `v0001_...`."""
+    """Revisions of all migrations, from file names such as `v0001_...`."""
     return {path.name[1:5] for path in (MIGRATIONS / "versions").glob("v*.py")}
 
 

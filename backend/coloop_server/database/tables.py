@@ -94,7 +94,7 @@ class RunRow(Base):
     priority: Mapped[int]
     """Of queued runs the greatest starts first."""
     queue_place: Mapped[int]
-    """Among those of one priority the least starts first."""
+    """Within a priority, the lowest starts first."""
     launcher: Mapped[str | None] = mapped_column(String(32))
     handle: Mapped[dict[str, Any] | None]
     attempt: Mapped[int]
@@ -103,9 +103,9 @@ class RunRow(Base):
     last_seq: Mapped[int | None]
     metrics: Mapped[dict[str, Any]]
     raised_alerts: Mapped[list[dict[str, Any]]]
-    """As `Summary.alerts` has them."""
+    """In the format of `Summary.alerts`."""
     acknowledged: Mapped[dict[str, Any]]
-    """When a user took note of an alert, by the `seq` that raised it."""
+    """Times at which a user acknowledged alerts, by their `seq`."""
     message: Mapped[str | None]
     error: Mapped[dict[str, Any] | None]
     created_at: Mapped[datetime]
@@ -116,7 +116,7 @@ class RunRow(Base):
 
     @property
     def alerts(self) -> list[dict[str, Any]]:
-        """The alerts, each with when a user took note of it."""
+        """The alerts, with their time of acknowledgement."""
         return [
             {**alert, "acknowledged_at": self.acknowledged.get(str(alert["seq"]))}
             for alert in self.raised_alerts
@@ -124,7 +124,7 @@ class RunRow(Base):
 
 
 class RunLogRow(Base):
-    """How far the event file of a run was read; the next server resumes there."""
+    """How far a run's event file was read; the next server resumes there."""
 
     __tablename__ = "run_logs"
 
@@ -134,7 +134,7 @@ class RunLogRow(Base):
     size: Mapped[int] = mapped_column(BigInteger)
     mtime_ns: Mapped[int] = mapped_column(BigInteger)
     kept: Mapped[dict[str, Any]]
-    """What a `Watch` keeps."""
+    """State of a `Watch`."""
 
 
 class ServerRow(Base):

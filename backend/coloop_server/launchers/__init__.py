@@ -1,5 +1,5 @@
-"""Launchers: how a run gets a process. The settings choose for new runs; one that goes on stays
-with its own, whatever they say by then."""
+"""Launchers start the processes of runs. Settings choose the launcher of new runs; a run in
+progress keeps its own."""
 
 import importlib.util
 

@@ -30,11 +30,11 @@ logger = logging.getLogger(__name__)
 RETRY_SECONDS = 2.0
 STOP_SECONDS = 0.2
 WHOLE_FILES = frozenset({"gauges", "report"})
-"""Lines that replace a whole file of the run folder."""
+"""Marked lines that replace a file of the run folder."""
 
 
 class MarkedLog:
-    """Sorts the text of a log into the files of a run folder. Knows nothing of Ray."""
+    """Sorts the text of a log into files of a run folder, independent of Ray."""
 
     def __init__(self, folder: RunFolder) -> None:
         folder.path.mkdir(parents=True, exist_ok=True)
@@ -47,12 +47,10 @@ class MarkedLog:
             with open_plain(folder.events, os.O_RDWR) as file:
                 file.truncate(log.end)  # a line that an earlier reader did not finish
         self.step_gauges_seq = 0
-        """Of the last line of `gauges.jsonl`."""
         if folder.gauge_lines.exists():
             with open_plain(folder.gauge_lines, os.O_RDWR) as file:
                 self.step_gauges_seq = cut_end(file, self.last_seq)
         self.other_lines = 0
-        """Lines of `engine.log` that were written already."""
         self.gauges_at = time_of(plain_json(read_text(folder.gauges, MAX_GAUGES_BYTES) or ""))
         self.rest = ""
         self.seen_others = 0
@@ -99,7 +97,7 @@ class MarkedLog:
         append(self.folder.gauge_lines, json.dumps(told))
 
     def are_newer(self, gauges: Any) -> bool:
-        """Whether the gauges are not older than the last ones; then they are the last ones."""
+        """Whether the gauges are not older than the last ones; if so, they become the last ones."""
         at = time_of(gauges)
         if at is not None and self.gauges_at is not None and at < self.gauges_at:
             return False
@@ -115,7 +113,7 @@ class MarkedLog:
 
 
 def append(path: Path, line: str) -> None:
-    """Add a line to a file of the run folder; never to one that a link leads to."""
+    """Append a line to a file of the run folder, never through a link."""
     with open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
         file.write(f"{line}\n".encode())
 
@@ -125,7 +123,7 @@ def time_of(gauges: Any) -> datetime | None:
 
 
 class Follower:
-    """A thread that follows one job until the job is over and its log is read to the end."""
+    """A thread that follows a job until it has ended and its log is read."""
 
     def __init__(self, client: "JobsClient", job_id: str, folder: RunFolder) -> None:
         self.client = client
@@ -133,7 +131,6 @@ class Follower:
         self.marked = MarkedLog(folder)
         self.stopped = threading.Event()
         self.is_done = False
-        """Whether the log was read to its end."""
         self.thread = threading.Thread(target=self.run, name=f"follow-{job_id}", daemon=True)
 
     @property
@@ -144,7 +141,7 @@ class Follower:
         self.thread.start()
 
     def stop(self) -> None:
-        """Returns when nothing more is written."""
+        """Stop, and return when nothing more is written."""
         self.stopped.set()
         if self.thread.ident is not None:
             self.thread.join()

@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 START_SECONDS = 240.0
 STARTS = 2
-"""How often a Ray is started whose first process ends while it starts."""
+"""Most attempts at starting a Ray whose first process ends during the start."""
 PATIENCE_SECONDS = 60.0
 PROBES = 3
 PROBE_PAUSE_SECONDS = 0.5
@@ -50,26 +50,26 @@ END_SECONDS = 20.0
 FOR_ALL = ", once for all runs of this server"
 TEMP_PREFIX = "coloop-ray-"
 AT_ONCE = {"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0"}
-"""Asked to end, Ray ends: there is no other node that its work could move to."""
+"""Ray ends at once when asked, as there is no other node to move work to."""
 
 
 class LocalRay:
     def __init__(self, folder: Path, *, patience: float = PATIENCE_SECONDS) -> None:
         self.folder = RayFolder(folder)
         self.patience = patience
-        """Seconds that a Ray which runs may leave probes without an answer."""
+        """Seconds without an answer that are tolerated from a running Ray."""
         self.lock = threading.Lock()
         self.child: subprocess.Popen[bytes] | None = None
         self.is_claimed = False
         self.is_closing = threading.Event()
-        """The server ends: nobody waits for a Ray any more."""
+        """Set when the server ends, so that nothing waits for Ray any more."""
 
     def known(self) -> Head | None:
-        """The Ray that runs, whether this server started it or one before it."""
+        """The running Ray, started by this server or an earlier one."""
         return self.folder.known()
 
     def claim(self) -> None:
-        """A run goes on there that is this server's by now: Ray does not end by itself."""
+        """Keep Ray alive for a run that this server now owns."""
         if self.is_claimed:
             return
         with self.lock, self.folder.alone():
@@ -80,8 +80,8 @@ class LocalRay:
     def ensure(
         self, tell: Callable[[str], None], is_busy: Callable[[], bool] = lambda: False
     ) -> Head:
-        """The running Ray, started if there is none. One that does not answer for long is replaced,
-        unless runs go on there: a busy machine answers late."""
+        """The running Ray, started if needed. One that stays silent is replaced, unless runs use
+        it: a busy machine answers late."""
         if self.lock.locked():
             tell(f"{RAY_STARTS}{FOR_ALL}")
         with self.lock, self.folder.alone():
@@ -113,7 +113,7 @@ class LocalRay:
         return False
 
     def start(self, tell: Callable[[str], None]) -> Head:
-        """Started again where its first process ends while it starts."""
+        """Start Ray, again if its first process ends during the start."""
         tell(starting_words(FOR_ALL))
         for left in reversed(range(STARTS)):
             try:
@@ -132,7 +132,7 @@ class LocalRay:
         return RayFailed(f"{what}{busy}{f': {reason}' if reason else ''}", log=words or None)
 
     def gone_words(self, address: str) -> str:
-        """That the Ray which answered there is gone, and why, where its log says so."""
+        """Says that this Ray ended, and why if its log tells."""
         noted = self.folder.noted()
         is_last = noted is not None and noted.address == address
         reason = reason_in(last_words(self.folder.log)) if is_last else None
@@ -217,7 +217,7 @@ class LocalRay:
         self.folder.note.unlink(missing_ok=True)
 
     def leave(self) -> None:
-        """The server ends and Ray goes on: nobody waits for the child any more."""
+        """Let Ray continue after the server's end."""
         if self.child is not None:
             self.child.returncode = 0
             self.child = None
@@ -227,7 +227,7 @@ class LocalRay:
 
 
 def make_temp_folder() -> str:
-    """For the files of a Ray, among them sockets, whose paths must be short."""
+    """A folder for Ray's files; its sockets need short paths."""
     usual = Path(tempfile.gettempdir())
     if fits_sockets(usual / f"{TEMP_PREFIX}12345678"):
         return tempfile.mkdtemp(prefix=TEMP_PREFIX)
@@ -238,7 +238,7 @@ def make_temp_folder() -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that are free now; all held at once, so that no two are the same."""
+    """Free ports; all are held at once, so that no two are equal."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for held in sockets:
@@ -278,13 +278,13 @@ REASONS: tuple[tuple[str, str], ...] = (
     ),
     (r"unexpectedly exited|some ray subprocesses", "one of its processes was killed"),
 )
-"""Patterns in the order in which they are looked for, and what they mean."""
+"""Patterns in the order of search, and their meanings."""
 ERROR = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception|Timeout)): (.+)$")
 
 
 def reason_in(text: str) -> str | None:
-    """Why Ray did not start, by the end of its log; the last error that stands there where it is
-    none that is known; None where nothing does."""
+    """Why Ray did not start, from the end of its log: a known reason, or else the last error; None
+    if there is none."""
     for pattern, reason in REASONS:
         if re.search(pattern, text, re.IGNORECASE):
             return reason

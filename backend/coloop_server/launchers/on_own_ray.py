@@ -44,7 +44,7 @@ class Spare:
         self.lock = threading.Lock()
         self.head: Head | None = None
         self.has_run = False
-        """Whether it is a run's driver by now."""
+        """Whether it is the driver of a run."""
         ensure_private_folder(log.parent)
         ensure_private_file(log)
         with log.open("wb") as out:
@@ -62,15 +62,14 @@ class Spare:
         return self.process.poll() is None
 
     def join(self, head: Head, hosts: int) -> None:
-        """Ask it once to join a Ray, and to load so many hosts there; `joined` tells how that
-        went."""
+        """Tell it once to join a Ray and load this many hosts; see `joined`."""
         with self.lock:
             if self.head is None:
                 self.head = head
                 self.say(address=head.joined_at, hosts=hosts)
 
     def joined(self, seconds: float, is_over: Callable[[], bool]) -> str | None:
-        """Wait until it has joined: None, or why it has not."""
+        """Wait until it has joined; returns None, or why it has not."""
         answers = self.process.stdout
         assert answers is not None
         deadline = time.monotonic() + seconds
@@ -88,8 +87,7 @@ class Spare:
         return None if told["joined"] else str(told["reason"])
 
     def become(self, arguments: Sequence[str], log: Path) -> "subprocess.Popen[bytes]":
-        """The process, which is the driver of a run from now on. Raises OSError where it has just
-        ended."""
+        """The process, now the driver of a run. Raises OSError if it has just ended."""
         self.say(arguments=list(arguments), log=str(log))
         self.has_run = True
         self.let_go()
@@ -116,9 +114,9 @@ logger = logging.getLogger(__name__)
 
 WARMING = "warm-ray"
 HOSTS = 2
-"""Loaded ahead: a loop for a CPU has one or two."""
+"""Hosts loaded ahead; a CPU loop has one or two."""
 TRIES = 2
-"""How often a Ray is started that ends before a driver has joined it."""
+"""Attempts at starting a Ray that ends before a driver has joined."""
 
 
 class OwnRayLauncher(ProcessLauncher):
@@ -126,13 +124,13 @@ class OwnRayLauncher(ProcessLauncher):
         super().__init__(settings)
         self.local = LocalRay(settings.data_dir / "ray")
         self.warms = settings.warm_ray
-        """Whether Ray and a driver are made ready ahead of a run."""
+        """Whether to prepare Ray and a driver before a run."""
         self.warming: threading.Thread | None = None
         self.spare: Spare | None = None
         self.planned: dict[str, Spare] = {}
-        """By mark, spare drivers of runs that are being started."""
+        """Spare drivers of starting runs, by mark."""
         self.going_on: dict[str, Handle] = {}
-        """By mark, runs as far as this server knows."""
+        """Runs known to this server, by mark."""
 
     def warm(self) -> None:
         with self.lock:
@@ -144,7 +142,7 @@ class OwnRayLauncher(ProcessLauncher):
             self.warming.start()
 
     def prepare(self) -> None:
-        """Why it did not start, the run is told."""
+        """Errors are reported to the run that needs it."""
         try:
             spare = self.new_spare(secrets.token_hex(8)) if self.takes_spares() else None
             with self.lock:
@@ -189,14 +187,14 @@ class OwnRayLauncher(ProcessLauncher):
         raise AssertionError("TRIES is 1 or more")
 
     def spare_of(self, planned: Handle) -> Spare | None:
-        """The driver that is to be this run, loading while Ray may still start."""
+        """The spare driver of this run, which loads while Ray may still start."""
         spare = self.planned.pop(planned["mark"], None)
         if spare is not None and spare.is_alive:
             return spare
         return self.new_spare(planned["mark"]) if self.takes_spares() else None
 
     def at(self, head: Head, spare: Spare | None) -> Spare | None:
-        """The driver, or another one where it has joined a Ray that is gone."""
+        """The driver, or another one if it joined a Ray that is gone."""
         if spare is None or spare.head in (None, head):
             return spare
         spare.end()
@@ -258,7 +256,7 @@ class OwnRayLauncher(ProcessLauncher):
         return self.local.environment()
 
     def takes_spares(self) -> bool:
-        """Whether it is coloop that runs loops; nothing else could be loaded ahead."""
+        """Whether the driver is coloop; nothing else can be loaded ahead."""
         return self.driver == DRIVER
 
     def new_spare(self, mark: str) -> Spare:

@@ -13,16 +13,16 @@ Handle = dict[str, Any]
 
 
 class LaunchFailed(Exception):
-    """A run could not be started; the message is for the person who started it."""
+    """A run could not be started; the message is for the user."""
 
     code = "run.not_started"
     hint: str | None = None
     log: str | None = None
-    """The end of the log of what did not start."""
+    """End of the log of a failed start."""
 
 
 class RayFailed(LaunchFailed):
-    """The server's own Ray did not start on this machine, or ended before it took the job."""
+    """The server's own Ray did not start, or ended before it took the job."""
 
     code = "run.ray_not_started"
     hint = "Run it in one process instead: that needs no Ray."
@@ -34,23 +34,23 @@ class RayFailed(LaunchFailed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """One run to start. Every field is the server's own making, none is typed by a user."""
+    """One run to start. The server sets every field, users none."""
 
     run_id: str
     attempt: int
     spec: Path
     folder: Path
     log: Path
-    """Where the driver's own output goes until its run folder has an `engine.log`."""
+    """Output of the driver before its run folder has an `engine.log`."""
     root: Path
-    """Folder from which relative paths in the spec are read."""
+    """Base folder of relative paths in the spec."""
     resume: str | None
     force: bool
     tell: Callable[[str], None]
-    """Says what the launcher is busy with, while starting takes long."""
+    """Reports progress while starting takes long."""
 
     def options(self) -> list[str]:
-        """The options of `coloop run` that every launcher gives."""
+        """Options of `coloop run` that every launcher passes."""
         options = ["--runs-dir", str(self.folder.parent), "--run-id", self.run_id]
         options += ["--root", str(self.root)]
         if self.resume is not None:
@@ -64,12 +64,11 @@ class Order:
 class Liveness:
     is_alive: bool
     reason: str = ""
-    """How it ended, where that is known; why nobody could be asked, where nothing was reached."""
+    """How it ended, if known, or why it could not be reached."""
     is_reached: bool = True
-    """False where what runs the driver gave no answer: then nothing is known, and it counts as
-    alive."""
+    """False if what runs the driver did not answer; the run then counts as alive."""
 
 
 def is_whole(handle: Handle) -> bool:
-    """Whether a driver was started for it; else it says only how to find one."""
+    """Whether a driver was started; otherwise the handle only says how to find one."""
     return "pid" in handle or "address" in handle

@@ -1,4 +1,4 @@
-"""Ray's client for jobs, in which every wait has an end. Imports Ray: imported inside functions."""
+"""Ray's jobs client with timeouts. Imports Ray, so it is imported inside functions."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -13,7 +13,7 @@ BEAT_SECONDS = 15.0
 
 
 class JobsClient(JobSubmissionClient):  # type: ignore[misc]
-    """Gives up on a cluster that does not answer: `requests.Timeout`, which is an OSError."""
+    """Gives up on a silent cluster with `requests.Timeout`, an OSError."""
 
     def _do_request(self, method: str, endpoint: str, **options: Any) -> requests.Response:
         options.setdefault("timeout", (CONNECT_SECONDS, ANSWER_SECONDS))

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 END_SECONDS = 20.0
 TAKE_SECONDS = 60.0
-"""For which a Ray that has begun is asked to take a job."""
+"""How long a starting Ray is asked to take a job."""
 POLL_SECONDS = 0.1
 ASK = (
     "import os; file = open(os.environ['COLOOP_CONTROL_FILE'], 'a'); "
@@ -49,14 +49,14 @@ class RayJobLauncher:
         self.roots = settings.roots
         self.remote_runs_dir = settings.ray_runs_dir
         self.address = settings.ray_address
-        """Where new jobs go."""
+        """The cluster for new jobs."""
         self.is_shared = settings.ray_shares_runs_dir
         self.lock = threading.Lock()
         self.clients: dict[str, JobsClient] = {}
         self.followers: dict[str, Follower] = {}
 
     def warm(self) -> None:
-        """A cluster is there already."""
+        """Nothing to do: the cluster is already running."""
 
     def plan(self, run_id: str, attempt: int) -> Handle:
         return {
@@ -67,7 +67,7 @@ class RayJobLauncher:
         }
 
     def find(self, handle: Handle) -> Handle | None:
-        """A job that was submitted before its server ended."""
+        """A job that an earlier server submitted."""
         if "address" in handle:
             return handle
         address = self.named_address()
@@ -99,8 +99,8 @@ class RayJobLauncher:
         return handle
 
     def submit(self, client: "JobsClient", address: str, order: Order, planned: Handle) -> None:
-        """A job that a server submitted before it ended is the same job. A Ray that answers already
-        may still start what takes jobs: it is asked again for a while."""
+        """A job that an earlier server submitted counts as this one. Ray may answer before it takes
+        jobs, so submission is retried for a while."""
         submission = planned["job_id"]
         deadline = time.monotonic() + TAKE_SECONDS
         while True:
@@ -131,7 +131,7 @@ class RayJobLauncher:
         return shlex.join(command)
 
     def there(self, run_id: str) -> Path:
-        """The run folder on the cluster's own disk."""
+        """The run folder on the cluster's disk."""
         return Path(self.remote_runs_dir) / run_id
 
     def runtime_env(self, order: Order) -> dict[str, Any]:
@@ -163,7 +163,7 @@ class RayJobLauncher:
         return self.ask_by_job(handle, request)
 
     def ask_by_job(self, handle: Handle, request: ControlRequest) -> bool:
-        """A short second job, which runs where the driver does, appends to its control file."""
+        """Let a short second job, on the driver's machine, append to the control file."""
         variables = {
             "COLOOP_REQUEST": request.model_dump_json(),
             "COLOOP_CONTROL_FILE": str(Path(handle["folder"]) / "control.jsonl"),
@@ -177,8 +177,8 @@ class RayJobLauncher:
         return False
 
     def end(self, handle: Handle) -> bool:
-        """Ray asks the driver to end, then insists, and says when the job is over. A job that is
-        still starting hears it only when it is there, so Ray is told again and again."""
+        """Ray asks the driver to end, then kills it, and reports the end. A starting job does not
+        hear it yet, so this is repeated."""
         deadline = time.monotonic() + END_SECONDS
         is_over = False
         try:
@@ -246,7 +246,7 @@ class RayJobLauncher:
 
 
 def keep_spec(order: Order) -> None:
-    """The run folder on this side has the loop as it was given, and its plan, too."""
+    """Write the loop and its plan into the local run folder."""
     order.folder.mkdir(parents=True, exist_ok=True)
     write_private_bytes(order.folder / "spec.yaml", order.spec.read_bytes())
     with suppress(ColoopError):
@@ -255,19 +255,18 @@ def keep_spec(order: Order) -> None:
 
 
 def is_unknown_job(error: Exception) -> bool:
-    """Whether the cluster answered that it knows no such job."""
     text = str(error).lower()
     return isinstance(error, RuntimeError) and ("not found" in text or "does not exist" in text)
 
 
 def takes_no_jobs_yet(error: Exception) -> bool:
-    """Whether the cluster answered that nobody on it takes jobs yet, or broke off its answer."""
+    """Whether the cluster takes no jobs yet, or broke off its answer."""
     text = str(error).lower()
     return "no available agent" in text or "connection aborted" in text
 
 
 def told(error: Exception) -> str:
-    """An error of Ray's client in words: its own name addresses and objects of this process."""
+    """An error of Ray's client in words, without addresses and objects of this process."""
     import requests
 
     text = str(error)
@@ -279,7 +278,7 @@ def told(error: Exception) -> str:
 
 
 def ray_errors() -> tuple[type[Exception], ...]:
-    """What Ray's client raises when a cluster does not answer, refuses, or is asked for nothing."""
+    """Errors of Ray's client if a cluster is silent, refuses, or gets an invalid request."""
     from ray.exceptions import RayError
 
     return (RayError, RuntimeError, ValueError, ConnectionError, OSError)

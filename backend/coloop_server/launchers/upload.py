@@ -59,7 +59,7 @@ def build_upload(spec_file: Path, folder: Path, base: Path, roots: Roots) -> Pat
 
 
 def _carry_modules(roots: Roots, source: Path, folder: Path, field: str) -> None:
-    """What code imports from beside it, to where its copy lies."""
+    """Copy the modules that code imports from its folder next to the copy of the code."""
     try:
         names = list(read_code(source).modules)
     except (OSError, ValueError) as error:

@@ -28,8 +28,7 @@ def list_loops(session: Session, limit: int) -> Sequence[LoopRow]:
 
 
 def mentioning(session: Session, words: Sequence[str]) -> Iterator[LoopRow]:
-    """Loops whose name and text have all the words, whatever their case, the last saved first; read
-    as they are asked for."""
+    """Loops whose name and text contain all words, in any case, last saved first; read lazily."""
     text = LoopRow.name + "\n" + LoopRow.yaml
     query = (
         select(LoopRow)
@@ -55,7 +54,7 @@ def replace(
     revision: str,
     at: datetime,
 ) -> bool:
-    """Save over exactly the revision that `row` shows; False when someone else was faster."""
+    """Overwrite exactly the revision in `row`; False if it was changed meanwhile."""
     save = (
         update(LoopRow)
         .where(LoopRow.id == row.id, LoopRow.revision == row.revision)
@@ -74,7 +73,7 @@ def add_version(
     edit_session: str | None = None,
     restored_from: int | None = None,
 ) -> None:
-    """Keep what the loop is now as a version of its own."""
+    """Add the loop's current state as a version."""
     session.add(
         LoopVersionRow(
             loop_id=row.id,
@@ -94,7 +93,7 @@ def add_version(
 
 
 def rewrite_version(session: Session, row: LoopRow) -> None:
-    """Keep what the loop is now in the place of what its newest version was."""
+    """Overwrite the newest version with the loop's current state."""
     session.execute(
         update(LoopVersionRow)
         .where(LoopVersionRow.loop_id == row.id, LoopVersionRow.version == row.version)
@@ -103,7 +102,7 @@ def rewrite_version(session: Session, row: LoopRow) -> None:
 
 
 def is_working(session: Session, row: LoopRow, edit_session: str, *, since: datetime) -> bool:
-    """Whether this session began the newest version after `since`, and nothing holds on to it."""
+    """Whether this session began the newest version after `since`, and the version is loose."""
     query = loose(row.id).where(
         LoopVersionRow.version == row.version,
         LoopVersionRow.edit_session == edit_session,
@@ -113,7 +112,7 @@ def is_working(session: Session, row: LoopRow, edit_session: str, *, since: date
 
 
 def loose(loop_id: str) -> Select[int]:
-    """Numbers of the versions that nothing holds on to: no label, no run, no reason but an edit."""
+    """Numbers of versions that may be pruned: no label, no run, and only an edit."""
     has_run = select(RunRow.id).where(
         RunRow.loop_id == loop_id, RunRow.loop_version == LoopVersionRow.version
     )
@@ -126,7 +125,7 @@ def loose(loop_id: str) -> Select[int]:
 
 
 def prune_versions(session: Session, loop_id: str, keep: int) -> None:
-    """Of the versions that nothing holds on to, only the newest stay."""
+    """Remove loose versions except the newest ones."""
     query = loose(loop_id).order_by(LoopVersionRow.version.desc()).offset(keep).limit(1)
     last = session.scalars(query).first()
     if last is None:
@@ -148,7 +147,7 @@ def delete_loop(session: Session, row: LoopRow) -> None:
 def list_versions(
     session: Session, loop_id: str, *, limit: int, before: int | None
 ) -> list[tuple[LoopVersionRow, int]]:
-    """Versions, the newest first and without their text, each with how many runs it had."""
+    """Versions without text, newest first, with their numbers of runs."""
     runs = (
         select(func.count())
         .where(RunRow.loop_id == loop_id, RunRow.loop_version == LoopVersionRow.version)
@@ -174,7 +173,7 @@ def count_runs(session: Session, loop_id: str, version: int) -> int:
 
 
 def version_of(session: Session, loop_id: str, yaml: str) -> int | None:
-    """The newest version that says exactly this."""
+    """The newest version with exactly this text."""
     query = select(func.max(LoopVersionRow.version)).where(
         LoopVersionRow.loop_id == loop_id, LoopVersionRow.yaml == yaml
     )

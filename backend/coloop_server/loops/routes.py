@@ -33,7 +33,7 @@ Saved = TypeVar("Saved", Loop, SavedDocument)
 
 
 def tagged(saved: Saved, response: Response) -> Saved:
-    """The answer, with its revision as the ETag."""
+    """The response with its revision as ETag."""
     response.headers["ETag"] = f'"{saved.revision}"'
     return saved
 

@@ -1,4 +1,4 @@
-"""What the routes of loops take and give."""
+"""Requests and responses of the loop routes."""
 
 from datetime import datetime
 from typing import Any, Literal

@@ -198,7 +198,7 @@ CONTEXT = 3
 
 
 def compare_texts(old: str, new: str) -> list[DiffLine]:
-    """What changed, with a few lines around it; nothing where the texts are the same."""
+    """Changed lines with some context; empty for equal texts."""
     before, after = old.splitlines(), new.splitlines()
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     lines: list[DiffLine] = []

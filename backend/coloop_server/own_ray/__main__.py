@@ -36,13 +36,13 @@ def main() -> None:
 
 
 class IdleShutdown:
-    """Ends the Ray of this process when nobody needs it any more."""
+    """Ends this process's Ray when nothing uses it any more."""
 
     def __init__(self, folder: RayFolder, pid: int) -> None:
         self.folder = folder
         self.pid = pid
         self.head: Head | None = None
-        """As its server noted it; remembered, because the folder may be removed."""
+        """As its server wrote it; kept, because the folder may be removed."""
         self.headers: dict[str, str] = {}
 
     def run(self) -> None:
@@ -53,7 +53,7 @@ class IdleShutdown:
                 return
 
     def look(self) -> bool:
-        """Whether it is to end now; then no server takes it any more."""
+        """Whether to end now; from then on no server takes it."""
         self.read_note()
         if self.head is None or self.is_needed(self.head):
             return False
@@ -73,7 +73,7 @@ class IdleShutdown:
         self.headers = self.folder.headers() or self.headers
 
     def is_needed(self, head: Head) -> bool:
-        """Whether there is a server, or a job. What gives no answer may have one."""
+        """Whether it has a server or a job; a dashboard that does not answer may have jobs."""
         if self.folder.has_owner():
             return True
         jobs = list_jobs(head.address, self.headers)

@@ -27,7 +27,7 @@ TOKEN_PATH = "RAY_AUTH_TOKEN_PATH"
 PROBE_SECONDS = 5.0
 REMOVE_TRIES = 10
 ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
-"""What Ray calls a job that is over."""
+"""Ray's states of jobs that have ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +35,9 @@ class Head:
     pid: int
     started: str
     address: str
-    """Of the dashboard, which tells of its jobs."""
+    """The dashboard's address, for its jobs."""
     joined_at: str
-    """`host:port` at which drivers join."""
+    """`host:port` for drivers."""
     temp_dir: str
 
     @property
@@ -53,10 +53,10 @@ class RayFolder:
         self.token_file = path / "token"
         self.log = path / "head.log"
         self.spare_log = path / "spare.log"
-        """What a driver prints before its run is known."""
+        """Output of a driver before it has a run."""
 
     def noted(self) -> Head | None:
-        """The Ray that was started last, whether it runs or not."""
+        """The Ray that was started last, running or not."""
         try:
             return Head(**json.loads(self.note.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
@@ -67,12 +67,12 @@ class RayFolder:
         return head if head is not None and head.is_running else None
 
     def claim(self) -> None:
-        """This process wants the Ray of this folder from now on."""
+        """Make this process the owner of the Ray."""
         owner = {"pid": os.getpid(), "started": identity(os.getpid())}
         write_private(self.owner, json.dumps(owner))
 
     def has_owner(self) -> bool:
-        """Whether a process that claimed it still runs."""
+        """Whether the owning process still runs."""
         try:
             owner = json.loads(self.owner.read_text(encoding="utf-8"))
             return is_same(int(owner["pid"]), str(owner["started"]))
@@ -87,14 +87,14 @@ class RayFolder:
         return {"Authorization": f"Bearer {token}"}
 
     def end_rest(self, head: Head) -> None:
-        """End what a Ray that was killed left, drivers that lead sessions of their own among it;
-        its agents do not notice."""
+        """End the remaining processes of a killed Ray, including drivers with their own sessions,
+        since its agents do not notice."""
         end_writers(lambda path: path.startswith(f"{head.temp_dir}/"))
         remove_folder(Path(head.temp_dir))
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """While it is held no other process starts, takes or ends the Ray of this folder."""
+        """Prevents other processes from starting, taking or ending this Ray meanwhile."""
         ensure_private_folder(self.path)
         descriptor = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR, 0o600)
         try:
@@ -105,7 +105,7 @@ class RayFolder:
 
 
 def list_jobs(address: str, headers: dict[str, str]) -> list[dict[str, Any]] | None:
-    """All jobs that a Ray knows; None where it gives no answer."""
+    """All jobs of a Ray; None if it does not answer."""
     request = urllib.request.Request(f"{address}/api/jobs/", headers=headers)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
@@ -117,7 +117,7 @@ def list_jobs(address: str, headers: dict[str, str]) -> list[dict[str, Any]] | N
 
 
 def remove_folder(folder: Path) -> None:
-    """Ray's last processes may still write a log line while the folder goes."""
+    """Retries, as Ray's last processes may still write logs."""
     for _ in range(REMOVE_TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():

@@ -1,1 +1,1 @@
-"""Presets that ship with coloop, over HTTP."""
+"""Built-in presets, over HTTP."""

@@ -34,13 +34,13 @@ KEPT = "presets.json"
 
 
 class Gallery:
-    """Entries of all presets. Safe to use from several threads; each is worked out by one."""
+    """Entries of all presets. Thread-safe; each entry is computed once."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / KEPT
         self.lock = threading.Lock()
         self.entries: dict[str, LoopPresetEntry] | None = None
-        """By the hash of what they rest on."""
+        """By hash of what they depend on."""
 
     def list(self) -> list[LoopPresetEntry]:
         with self.lock:
@@ -57,7 +57,7 @@ class Gallery:
             return list(entries.values())
 
     def read(self) -> dict[str, LoopPresetEntry]:
-        """What an earlier server kept; nothing where it cannot be read."""
+        """Entries cached by an earlier server; empty if unreadable."""
         try:
             kept = json.loads(self.path.read_bytes())
             return {key: LoopPresetEntry.model_validate(entry) for key, entry in kept.items()}
@@ -73,7 +73,7 @@ class Gallery:
 
 
 def ground() -> str:
-    """What an entry rests on beside the text of its preset: sources, and this machine."""
+    """What entries depend on besides their presets: source files and this machine."""
     own = {name: value for name, value in os.environ.items() if name.startswith("COLOOP_")}
     return digest(
         sources(), repr(processor_here()), repr(has_gpus()), json.dumps(own, sort_keys=True)
@@ -82,7 +82,7 @@ def ground() -> str:
 
 @cache
 def sources() -> str:
-    """The files of coloop and of its presets as they were when the process began to ask."""
+    """The files of coloop and its presets, as of the first call."""
     folders = (Path(coloop.__file__).parent, Path(__file__).parents[1], presets.presets_root())
     stamps = []
     for folder in folders:
@@ -102,7 +102,7 @@ def has_gpus() -> bool:
 
 
 def work_out(preset: presets.LoopPreset) -> LoopPresetEntry:
-    """The loop is read and its steps are drawn up once, for all that is said of it."""
+    """The entry of a preset; its loop is parsed and unrolled once."""
     spec = language.require_spec(preset.path.read_text(encoding="utf-8"))
     unrolled = Unrolled(spec)
     explanation = explain(spec, unrolled)
@@ -140,7 +140,7 @@ def sketch_of(spec: LoopSpec) -> Sketch:
 
 
 def measuring(spec: LoopSpec) -> set[str]:
-    """Nodes that only measure, and those that serve them alone: a thumbnail does without."""
+    """Nodes used only for measuring, which a thumbnail omits."""
     aside: set[str] = {name for name, node in spec.nodes.items() if node.kind == "evaluate"}
     while True:
         read_by: dict[str, set[str]] = {}

@@ -1,4 +1,4 @@
-"""Loops, hardware and models to start from."""
+"""Presets of loops, hardware and models."""
 
 from dataclasses import asdict
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What the routes of presets give."""
+"""Responses of the preset routes."""
 
 from typing import Any
 

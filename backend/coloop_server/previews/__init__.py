@@ -1,1 +1,1 @@
-"""Looking at rewards and rows before a run: asked here, done in processes of their own."""
+"""Previews of rewards and rows before a run, computed in separate processes."""

@@ -1,5 +1,4 @@
-"""The process from which previews stem, and the children that it begins; `inside/__main__.py` is
-the other end."""
+"""The fork server of previews and its children; `inside/__main__.py` is the other end."""
 
 import os
 import signal
@@ -16,18 +15,17 @@ from coloop_server.previews.schemas import MIB, Limits
 from coloop_server.processes import child_environment
 
 START_SECONDS = 180.0
-"""Loading the engine takes seconds, on a machine that does other things as well more."""
+"""Time to load the engine on a busy machine."""
 ANSWER_SECONDS = 30.0
-"""To begin a child."""
+"""Time to start a child."""
 END_SECONDS = 10.0
 
 
 class Child:
-    """A process that does one job. Whoever holds it ends it."""
+    """A process for one job, ended by its holder."""
 
     def __init__(self, handle: int, answer: IO[bytes], limits: Limits) -> None:
         self.handle = handle
-        """Readable once the process has ended."""
         self._answer = answer
         self._limits = limits
 
@@ -51,7 +49,7 @@ class Child:
         return self._answer.read()
 
     def end(self) -> None:
-        """End it, wherever it is; its sandboxes end with it."""
+        """End it at any point, with its sandboxes."""
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.handle, signal.SIGKILL)
         os.close(self.handle)
@@ -59,7 +57,7 @@ class Child:
 
 
 class ForkServer:
-    """Started with the first preview, and again where it has ended."""
+    """Starts with the first preview, and again if it has ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -81,7 +79,7 @@ class ForkServer:
                 ) from error
 
     def prepare(self) -> None:
-        """Have it at hand for the next job."""
+        """Start it for the next job."""
         with self._lock, suppress(OSError):
             self._ensure()
 

@@ -1,5 +1,5 @@
-"""One queue for all previews, and few of them at work. A preview whose client has gone is ended,
-wherever it is; so are all where the server ends."""
+"""One queue for all previews; few run at a time. A preview ends when its client leaves or the
+server ends."""
 
 import asyncio
 import threading
@@ -17,10 +17,10 @@ AT_WORK = 2
 WAITING = 8
 TICK_SECONDS = 0.1
 IDLE_SECONDS = 600.0
-"""After which the process that previews stem from is given back."""
+"""Idle time after which the fork server is ended."""
 
 Gone = Callable[[], Awaitable[object]]
-"""Comes back once the client has gone."""
+"""Returns when the client has gone."""
 
 
 class PreviewQueue:
@@ -36,7 +36,7 @@ class PreviewQueue:
         self._last = time.monotonic()
 
     async def ask(self, job: bytes, limits: Limits, gone: Gone) -> bytes:
-        """What came of a job.
+        """The result of a job.
 
         Raises:
             TooMany: the queue is full.
@@ -63,7 +63,7 @@ class PreviewQueue:
             asyncio.get_running_loop().call_later(IDLE_SECONDS, self._rest)
 
     async def prepare(self) -> None:
-        """Have the engine loaded when the next preview comes."""
+        """Load the engine for the next preview."""
         self._last = time.monotonic()
         await run_in_threadpool(self.fork_server.prepare)
         asyncio.get_running_loop().call_later(IDLE_SECONDS, self._rest)
@@ -125,6 +125,6 @@ class PreviewQueue:
 
 
 def _end_at_once(beginning: "asyncio.Future[Child]") -> None:
-    """Of a job that was given up while its child began."""
+    """End the child of a job that was cancelled while the child started."""
     if not beginning.cancelled() and beginning.exception() is None:
         beginning.result().end()

@@ -43,7 +43,7 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 
 class Preview:
-    """What a preview needs of the request and the application."""
+    """Dependencies of a preview."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Preview:
         self.queue = queue
 
     async def of(self, asked: Asked, kind: type[Answer]) -> Answer:
-        """Have it done, in turn; the process that answers ran nobody's code but its own."""
+        """Run a job, in its turn. Only the service's own code runs in the process that answers."""
         job = await run_in_threadpool(job_of, asked, self.settings, self.supervisor)
         limits = limits_of(type(asked.rows)) if isinstance(asked, AskScores) else SHORT
         answer = await self.queue.ask(job.model_dump_json().encode(), limits, self.gone)

@@ -1,4 +1,4 @@
-"""What a preview takes and gives."""
+"""Requests and responses of previews."""
 
 from typing import Annotated, Any, Literal
 
@@ -270,24 +270,24 @@ Asked = Annotated[AskScores | AskRows | AskTokens | AskOverlap, Field(discrimina
 
 
 class Job(BaseModel):
-    """What the process that does it is told."""
+    """Input of the process that computes a preview."""
 
     asked: Asked
     root: str
     """Folder in which relative paths of the loop begin."""
     weights_from: str | None = None
-    """Folder of the run whose last weights are asked."""
+    """Run folder with the weights."""
     samples: list[dict[str, Any]] = []
-    """Recorded rows, of a run."""
+    """Recorded rows of a run."""
     sampled_by: str | None = None
     """The loop of that run."""
     sampled_in: str | None = None
-    """Folder in which its paths begin."""
+    """Base folder of its paths."""
     step: int | None = None
 
 
 class Done(BaseModel):
-    """What came of it: an answer, or what the user is told."""
+    """Result of a job: an answer, or an error for the user."""
 
     answer: dict[str, Any] | None = None
     code: str = ""
@@ -299,10 +299,10 @@ MIB = 2**20
 
 
 class Limits(BaseModel, frozen=True):
-    """What one preview may take, as the service tells it to the process that does it."""
+    """Limits of one preview."""
 
     seconds: float = 60.0
-    """From its start to its end."""
+    """Total time."""
     memory_bytes: int = 4096 * MIB
     cpu_seconds: int = 120
     file_bytes: int = 256 * MIB
@@ -310,6 +310,6 @@ class Limits(BaseModel, frozen=True):
 
 
 SHORT = Limits()
-"""Of what reads rows and scores them."""
+"""For previews that read and score rows."""
 ROLLOUT = Limits(seconds=240.0, cpu_seconds=480, memory_bytes=8192 * MIB)
-"""Of what asks models."""
+"""For previews that run models."""

@@ -1,4 +1,4 @@
-"""What charts are drawn from: curves of one run or of several, in buckets of one width."""
+"""Data of charts: curves of one or several runs, in buckets of equal width."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ def curves_of(
     last: int = LAST_STEP,
     buckets: int,
 ) -> CurvesOfRuns:
-    """The curves that `metrics` name: `node.metric`, or a metric of every node."""
+    """Curves by `node.metric`, or by a metric of every node."""
     names = frozenset(metrics)
 
     def is_wanted(key: Key) -> bool:

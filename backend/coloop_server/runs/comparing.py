@@ -1,4 +1,4 @@
-"""What differs between two loops, in words: what means something to a run, and nothing else."""
+"""Differences between two loops in words, without those that do not affect a run."""
 
 import json
 from collections.abc import Mapping
@@ -27,13 +27,13 @@ def compare(old: str, new: str) -> list[SpecChange]:
 
 
 def meaning(text: str) -> dict[str, Any]:
-    """The document without defaults that are written out; as it is where it cannot be read."""
+    """The document without explicit defaults; unchanged if it is invalid."""
     spec = parse(text).spec
     return require_document(text) if spec is None else to_dict(spec, is_bare=True)
 
 
 def value_at(document: Any, change: Change) -> Any:
-    """What stands where something is to be changed; None where nothing does."""
+    """The value at the path of a change; None if there is none."""
     if change.op == "insert":
         return None
     here = document
@@ -48,7 +48,7 @@ def value_at(document: Any, change: Change) -> Any:
 
 
 def said(change: Change, before: Any) -> Mapping[str, str]:
-    """A change in words: what it is of, how that was and is, and all in one line."""
+    """A change in words: its place, old and new value, and all in one line."""
     words = split_path(change.path)
     if change.op == "rename":
         where, old, new = f"node `{words[-1]}`", f"`{words[-1]}`", f"`{change.value}`"

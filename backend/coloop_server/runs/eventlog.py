@@ -29,19 +29,19 @@ MARK_EVERY = 128
 RECENT = 8192
 RECENT_BYTES = 2 * 1024 * 1024
 SHARED_CHARACTERS = 256 * 1024
-"""Of a message, at most, that is kept for the next client who stands where this one did."""
+"""Longest message that is kept for the next client at the same position."""
 MAX_LINE_BYTES = 8 * 1024 * 1024
 READ_BYTES = 4 * 1024 * 1024
 MAX_SEQ = 2**31 - 1
-"""What every database takes."""
+"""Largest integer of every database."""
 KEPT = ("end", "last_seq", "last_start", "lines")
-"""What a reader hands on to the next one as it is."""
+"""State that a reader passes to the next one."""
 SEQ = re.compile(rb'\{"seq": ?(\d{1,10}),')
-"""How a line begins that a driver wrote."""
+"""Start of a line from a driver."""
 
 
 class Entry(NamedTuple):
-    """An event, where its line lies in the file, in bytes, and what its head says."""
+    """An event, the position of its line in bytes, and data from its start."""
 
     event: dict[str, Any]
     start: int
@@ -54,7 +54,7 @@ class Entry(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """The last message that was made, and for whom it is good."""
+    """The last message, and the clients that it fits."""
 
     after: int
     limit: int
@@ -68,16 +68,16 @@ class EventLog:
         self.path = path
         self.lock = threading.RLock()
         self.beginnings = 0
-        """How often the file was begun; one more when it turns out to be another one."""
+        """How often the file was read from its start; counts up when it was replaced."""
         self.reset()
 
     def reset(self) -> None:
         self.beginnings += 1
         self.end = 0
-        """Bytes up to the end of the last whole line."""
+        """Position after the last complete line."""
         self.last_seq = 0
         self.last_start = 0
-        """Byte where the last event begins."""
+        """Position of the last event."""
         self.lines = 0
         self.marks: list[tuple[int, int]] = []
         self.recent_seqs: list[int] = []
@@ -85,7 +85,7 @@ class EventLog:
         self.recent_size = 0
         self.shared: Shared | None = None
         self.odd: set[int] = set()
-        """Where lines begin that are not told as they stand, or not at all."""
+        """Positions of lines that are sent changed, or not at all."""
 
     def keep(self) -> dict[str, Any]:
         with self.lock:
@@ -96,7 +96,7 @@ class EventLog:
             }
 
     def recall(self, kept: dict[str, Any]) -> bool:
-        """Go on from what was known; False where the file is another one by now."""
+        """Continue from saved state; False if the file was replaced."""
         with self.lock:
             last = self.line_at(kept["last_start"], kept["end"] - kept["last_start"])
             parsed = parse_event(last.partition(b"\n")[0]) if last else None
@@ -108,7 +108,7 @@ class EventLog:
             return True
 
     def refresh(self) -> list[Entry]:
-        """Events that were written since the last call; at most a few MiB of them a call."""
+        """Events since the last call; at most a few MiB."""
         with self.lock:
             try:
                 size = self.path.stat().st_size
@@ -155,7 +155,7 @@ class EventLog:
         return entries
 
     def look_closely(self, line: bytes, start: int) -> tuple[dict[str, Any] | None, bytes]:
-        """An event that no driver wrote so, and what is sent of it."""
+        """An event in another format than a driver's, and its text to send."""
         parsed = parse_event(line)
         if parsed is None:
             return None, line
@@ -172,7 +172,7 @@ class EventLog:
         del self.recent_seqs[:old], self.recent_lines[:old]
 
     def line_at(self, start: int, size: int) -> bytes:
-        """Bytes of the file; nothing where it cannot be read."""
+        """Bytes of the file; empty if unreadable."""
         try:
             with open_plain(self.path) as file:
                 file.seek(start)
@@ -194,15 +194,15 @@ class EventLog:
                 return []
 
     def recent_after(self, after: int, limit: int) -> slice | None:
-        """Which of the recent lines come after an event; None where older ones are wanted."""
+        """Recent lines after an event; None if older ones are needed."""
         if not self.recent_seqs or self.recent_seqs[0] > after + 1:
             return None
         begin = bisect_right(self.recent_seqs, after)
         return slice(begin, begin + limit)
 
     def read_message(self, after: int, limit: int) -> tuple[int, str] | None:
-        """The same as one text, events divided by commas, and the `seq` of the last of them; None
-        where there are none."""
+        """Like `read`, as one comma-separated text with its last `seq`; None if there are no
+        events."""
         with self.lock:
             shared = self.shared
             if shared is not None and shared[:3] == (after, limit, self.last_seq):
@@ -216,7 +216,7 @@ class EventLog:
             return last, text
 
     def read_places(self, places: Sequence[tuple[int, int]]) -> list[str]:
-        """Events by where their lines begin and how long they are, as JSON text."""
+        """Events at these positions and lengths, as JSON text."""
         texts = []
         try:
             with open_plain(self.path) as file:
@@ -230,8 +230,8 @@ class EventLog:
         return texts
 
     def first_of_step(self, step: int, near: int) -> int:
-        """`seq` of the first event of a step, or of the next one there is, not before `near`; one
-        more than the last where all steps are earlier."""
+        """`seq` of the first event of a step or of a later one, not before `near`; one more than
+        the last if all steps are earlier."""
         after = near - 1
         while events := self.read(after, MARK_EVERY):
             for seq, text in events:
@@ -262,7 +262,7 @@ class EventLog:
 
 
 def read_line(line: bytes, *, is_odd: bool) -> tuple[int, str] | None:
-    """(seq, JSON text) of a line that was parsed once already."""
+    """(seq, JSON text) of a line that was parsed before."""
     begin = None if is_odd else SEQ.match(line)
     if begin is not None:
         return int(begin[1]), line.decode("utf-8", "replace").strip()
@@ -271,8 +271,8 @@ def read_line(line: bytes, *, is_odd: bool) -> tuple[int, str] | None:
 
 
 def quick_event(line: bytes) -> dict[str, Any] | None:
-    """The event of a line as drivers write them, which can be sent as it stands; None for what has
-    to be looked at more closely. Numbers beyond a float are infinite in it."""
+    """The event of a line in a driver's format, which can be sent unchanged; None if it needs a
+    closer look. Numbers too large for a float become infinite."""
     try:
         event = from_json(line, allow_inf_nan=False)
     except ValueError:
@@ -291,7 +291,7 @@ def entry_of(event: dict[str, Any], start: int, size: int) -> Entry:
 
 
 def parse_event(line: bytes) -> tuple[int, str, dict[str, Any]] | None:
-    """(seq, JSON text, event) of a line; None for what is no event."""
+    """(seq, JSON text, event) of a line; None if it is no event."""
     event = plain_json(line)
     if not isinstance(event, dict) or not isinstance(event.get("type"), str):
         return None

@@ -21,14 +21,14 @@ from coloop_server.private import open_plain
 MAX_GAUGES_BYTES = 4 * 1024 * 1024
 MAX_TEXT_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 60
-"""Levels of what is read from a file and sent on."""
+"""Deepest nesting of JSON that is read from a file and sent."""
 DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 ODD = re.compile(r"\\u[dD][89a-fA-F]|[eE]\+?[0-9]{3}")
-"""Halves of surrogate pairs and numbers beyond a float: JSON that cannot be sent again."""
+"""Lone surrogates and numbers too large for a float, which cannot be sent."""
 
 
 class Stamp(NamedTuple):
-    """How a file stood when it was read: the same stamp, the same bytes."""
+    """State of a file: an equal stamp means equal content."""
 
     size: int
     mtime_ns: int
@@ -44,7 +44,7 @@ class RunFolder:
 
     @property
     def is_run(self) -> bool:
-        """Whether this is the folder of a run at all, not just any folder."""
+        """Whether this is the folder of a run."""
         try:
             return self.events.is_file() and (self.path / "spec.yaml").is_file()
         except OSError:
@@ -58,7 +58,7 @@ class RunFolder:
         return None if text is None else plain_json(text)
 
     def ask(self, request: ControlRequest) -> bool:
-        """Append a request for the driver; False while there is no folder to put it into."""
+        """Append a request for the driver; False if there is no folder yet."""
         if not self.path.is_dir():
             return False
         with open_plain(self.control, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
@@ -86,7 +86,7 @@ class RunFolder:
         return True
 
     def inside(self, relative: str) -> Path | None:
-        """A file of this folder by the path that an event names; None for anything outside."""
+        """A file in this folder by an event's relative path; None if it is outside."""
         try:
             path = (self.path / relative).resolve()
             is_ours = path.is_relative_to(self.path.resolve()) and path.is_file()
@@ -96,7 +96,7 @@ class RunFolder:
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """None for a file that is not there."""
+    """None if there is no file."""
     try:
         status = path.stat()
     except OSError:
@@ -114,8 +114,8 @@ def read_text(path: Path, limit: int = MAX_TEXT_BYTES) -> str | None:
 
 
 def plain_json(text: str | bytes) -> Any:
-    """Parse JSON in which numbers that are not finite count as null and halves of surrogate pairs
-    as `?`, so that the value can be sent on; None for what is no JSON."""
+    """Parse JSON; non-finite numbers become null and lone surrogates `?`, so that the value can be
+    sent. None if it is invalid."""
     try:
         whole = text.decode("utf-8") if isinstance(text, bytes) else text
         value = DECODER.decode(whole)
@@ -133,5 +133,5 @@ def finite(text: str) -> float | None:
 
 
 def is_shallow(value: Any) -> bool:
-    """Whether a value is nested no deeper than what can be sent on."""
+    """Whether a value is nested no deeper than what can be sent."""
     return not is_nested_deeper(value, MAX_DEPTH)

@@ -34,13 +34,13 @@ CHECKPOINTS = "checkpoints"
 MANIFEST = "manifest.json"
 MAX_MANIFEST_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 32
-"""Folders below each other in a checkpoint."""
+"""Deepest nesting of folders in a checkpoint."""
 OPENED = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def whole_checkpoints(folder: Path) -> dict[int, Path]:
-    """Step to folder of the checkpoints that were written to their end."""
+    """Folders of complete checkpoints, by step."""
     checkpoints = {}
     for path in (folder / CHECKPOINTS).glob("step-*"):
         number = path.name.removeprefix("step-")
@@ -64,7 +64,7 @@ def choose_checkpoint(folder: Path, step: int | None) -> Path:
 
 
 def prepare_fork(checkpoint: Path, target: Path, yaml: str, roots: Roots) -> None:
-    """Make the folder of the new run; on failure nothing of it is left."""
+    """Create the folder of the new run; a failure leaves nothing behind."""
     folder = checkpoint.parent
     if not roots.admits(folder):
         leads = f" is a link to {os.readlink(folder)}, and" if folder.is_symlink() else ""
@@ -87,7 +87,7 @@ def prepare_fork(checkpoint: Path, target: Path, yaml: str, roots: Roots) -> Non
 
 
 def copy_checkpoint(folder: Path, name: str, target: Path) -> None:
-    """What the manifest of a checkpoint names, and the manifest."""
+    """Copy the manifest of a checkpoint and the files that it names."""
     with ExitStack() as stack:
         all_of_run = stack.enter_context(opened_folder(str(folder), None, folder))
         source = stack.enter_context(opened_folder(name, all_of_run, folder / name))
@@ -113,7 +113,7 @@ def copy_file(
     sha256: Any,
     names: "Counter[tuple[int, int]]",
 ) -> None:
-    """One file of a checkpoint. `names` says under how many names each file is known in the run."""
+    """Copy a file of a checkpoint. `names`: number of names that each file has in the run."""
     parts = PurePosixPath(path).parts
     if not parts or PurePosixPath(path).is_absolute() or {"..", "."} & set(parts) or "\0" in path:
         raise not_forked(
@@ -134,7 +134,7 @@ def copy_file(
 
 
 def require_hash(file: BufferedReader, sha256: Any, shown: Path) -> None:
-    """Refuse a file with names outside of the run unless it is what the run has written."""
+    """Refuse a file with hard links outside of the run, unless its hash matches the manifest."""
     if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
         raise not_forked(
             f"{shown} is a hard link, and its SHA-256 is not that of the manifest; put the "
@@ -143,7 +143,7 @@ def require_hash(file: BufferedReader, sha256: Any, shown: Path) -> None:
 
 
 def link_file(name: str, folder: int, status: os.stat_result, target: Path) -> bool:
-    """Give a file a further name; False where it has to be copied."""
+    """Hard-link a file; False if it must be copied."""
     if status.st_uid != os.geteuid() or status.st_mode & OTHERS_MAY_WRITE:
         return False
     try:
@@ -171,7 +171,7 @@ def refuse_links(folder: int, shown: Path, depth: int = 0) -> None:
 
 
 def inodes_below(folder: int, depth: int = 0) -> Iterator[tuple[int, int]]:
-    """Device and number of every file, once for each of its names."""
+    """(device, inode) of every file, once per name."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_file(follow_symlinks=False):
@@ -184,7 +184,7 @@ def inodes_below(folder: int, depth: int = 0) -> Iterator[tuple[int, int]]:
 
 @contextmanager
 def opened_folder(name: str, within: int | None, shown: Path) -> Iterator[int]:
-    """A folder by its descriptor; a link in its place is refused."""
+    """Open a folder as a descriptor; links are refused."""
     descriptor = open_or_refuse(name, OPENED | os.O_DIRECTORY, within, shown)
     try:
         yield descriptor
@@ -194,7 +194,7 @@ def opened_folder(name: str, within: int | None, shown: Path) -> Iterator[int]:
 
 @contextmanager
 def plain_file(name: str, within: int, above: Path) -> Iterator[BufferedReader]:
-    """A file that is neither a link nor anything else than a file."""
+    """Open a regular file; links and anything else are refused."""
     shown = above / name
     descriptor = open_or_refuse(name, OPENED, within, shown)
     with open(descriptor, "rb") as file:
@@ -207,7 +207,7 @@ def plain_file(name: str, within: int, above: Path) -> Iterator[BufferedReader]:
 def file_below(
     folder: int, shown: Path, parts: Sequence[str]
 ) -> Iterator[tuple[int, BufferedReader]]:
-    """A plain file below a folder, and the folder that holds it; no link on the way is followed."""
+    """Open a regular file below a folder, with its own folder; no links are followed."""
     with ExitStack() as stack:
         for part in parts[:-1]:
             shown = shown / part

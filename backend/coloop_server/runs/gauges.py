@@ -1,8 +1,7 @@
-"""`gauges.jsonl`: how a run stood at the end of its steps.
+"""Reads `gauges.jsonl`: the state of a run at the end of its steps.
 
-Lines are in the order of `seq`, so the one that is wanted is found by halving the file, and nothing
-is kept of it. What is no such line is passed over.
-"""
+Lines are sorted by `seq`, so a line is found by bisection, and no index is kept. Invalid lines are
+skipped."""
 
 import json
 import os
@@ -18,7 +17,7 @@ MAX_LINE_BYTES = 1024 * 1024
 
 class GaugeLines(NamedTuple):
     texts: list[str]
-    """JSON of each line, in order."""
+    """JSON of each line."""
     has_more: bool
 
 
@@ -48,7 +47,7 @@ def read_gauges(path: Path, seq: int, limit: int) -> GaugeLines | None:
 
 
 def place_of(file: IO[bytes], seq: int) -> int:
-    """Where the newest line begins that is not after an event; 0 where all are."""
+    """Position of the newest line up to an event; 0 if all are later."""
     low, high = 0, file.seek(0, os.SEEK_END)
     while low < high:
         middle = (low + high) // 2
@@ -61,7 +60,7 @@ def place_of(file: IO[bytes], seq: int) -> int:
 
 
 def line_behind(file: IO[bytes], position: int) -> tuple[int, int] | None:
-    """Where the first line behind a place begins, and its `seq`; None where there is none."""
+    """Position and `seq` of the first line after a position; None if there is none."""
     file.seek(position)
     start = position + len(file.readline(MAX_LINE_BYTES))
     while start - position <= MAX_LINE_BYTES and (line := file.readline(MAX_LINE_BYTES)):
@@ -73,7 +72,7 @@ def line_behind(file: IO[bytes], position: int) -> tuple[int, int] | None:
 
 
 def text_of(line: bytes) -> str | None:
-    """A line as it is sent on; None for what holds no gauges."""
+    """The line's text; None if it is not a line of gauges."""
     kept: Any = plain_json(line)
     if not isinstance(kept, dict) or not isinstance(kept.get("gauges"), dict):
         return None

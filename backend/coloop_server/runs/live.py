@@ -184,7 +184,7 @@ class LiveRun:
 
     @property
     def patience(self) -> float:
-        """Seconds between two checks, twice as many after each check without an answer."""
+        """Seconds between two checks, doubled after each check without an answer."""
         return min(CHECK_SECONDS * 2.0**self.failures, MAX_CHECK_SECONDS)
 
     def inspect(self, launcher: Launcher, handle: Handle) -> Liveness:

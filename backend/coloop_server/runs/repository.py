@@ -34,7 +34,7 @@ from coloop_server.runs.folder import Stamp
 from coloop_server.runs.summary import Summary
 
 OUTLINE = defer(RunRow.yaml, raiseload=True)
-"""What lists and watchers need no text of a loop for."""
+"""Lists and watchers do not need the loop's text."""
 UNFINISHED = tuple(state.value for state in RunStateName if not state.is_final)
 
 
@@ -43,7 +43,6 @@ def get_run(session: Session, run_id: str) -> RunRow:
 
 
 def get_outline(session: Session, run_id: str) -> RunRow:
-    """The row without the loop's text."""
     return found(find_outline(session, run_id), run_id)
 
 
@@ -58,7 +57,7 @@ def found(row: RunRow | None, run_id: str) -> RunRow:
 
 
 def delete_run(session: Session, run_id: str) -> bool:
-    """Remove the row of an ended run; False when it goes on."""
+    """Remove the row of an ended run; False if it is in progress."""
     remove = delete(RunRow).where(RunRow.id == run_id, RunRow.state.not_in(UNFINISHED))
     result = session.execute(remove, execution_options={"synchronize_session": False})
     return isinstance(result, CursorResult) and result.rowcount == 1
@@ -83,14 +82,14 @@ def queue_ids(session: Session) -> Sequence[str]:
 
 
 def next_place(session: Session) -> int:
-    """Behind all that are queued."""
+    """The place after all queued runs."""
     query = select(func.max(RunRow.queue_place)).where(QUEUED)
     last = session.scalars(query).one()
     return 0 if last is None else last + 1
 
 
 def claim_queued(session: Session, count: int, launcher: str) -> list[RunRow]:
-    """Move the next queued runs to `starting`; one that was stopped meanwhile is not claimed."""
+    """Move the next queued runs to `starting`, without those stopped meanwhile."""
     query = select(RunRow.id).where(QUEUED).order_by(*QUEUE_ORDER).limit(count)
     claimed = []
     for run_id in session.scalars(query).all():
@@ -108,7 +107,7 @@ def claim_queued(session: Session, count: int, launcher: str) -> list[RunRow]:
 
 
 def unqueue(session: Session, run_id: str) -> bool:
-    """Stop a run that was never started; False when it is not queued any more."""
+    """Stop a queued run; False if it is no longer queued."""
     stop = update(RunRow).where(RunRow.id == run_id, QUEUED)
     return changed(
         session,
@@ -121,14 +120,14 @@ def unqueue(session: Session, run_id: str) -> bool:
 
 
 def mark_stopping(session: Session, run_id: str) -> bool:
-    """Note that a run was asked to stop; False when it has ended."""
+    """Note that a run was asked to stop; False if it has ended."""
     ask = update(RunRow).where(RunRow.id == run_id, RunRow.state.in_(UNFINISHED))
     asked_at = func.coalesce(RunRow.stop_asked_at, bindparam(None, datetime.now(UTC), UtcDateTime))
     return changed(session, ask.values(state=RunStateName.STOPPING.value, stop_asked_at=asked_at))
 
 
 def requeue(session: Session, run_id: str, *, attempt: int, forced: bool) -> bool:
-    """Queue an ended run for another attempt; False when it is not ended any more."""
+    """Queue an ended run for another attempt; False if it is no longer ended."""
     again = update(RunRow).where(RunRow.id == run_id, RunRow.state.not_in(UNFINISHED))
     return changed(
         session,
@@ -149,7 +148,7 @@ def requeue(session: Session, run_id: str, *, attempt: int, forced: bool) -> boo
 
 
 def changed(session: Session, statement: Update) -> bool:
-    """Whether an update that names the state it starts from found its row in it."""
+    """Whether an update with a condition on the row's state changed a row."""
     result = session.execute(statement, execution_options={"synchronize_session": "fetch"})
     return isinstance(result, CursorResult) and result.rowcount == 1
 
@@ -159,14 +158,14 @@ def find_in(session: Session, folder: str) -> RunRow | None:
 
 
 def list_stamps(session: Session) -> dict[str, Stamp]:
-    """Folder of each run to the stamp of its event file, as it was when it was last read."""
+    """Stamps of the event files when they were last read, by run folder."""
     query = select(RunRow.folder, RunLogRow.size, RunLogRow.mtime_ns)
     rows = session.execute(query.join(RunLogRow, RunLogRow.run_id == RunRow.id))
     return {folder: Stamp(size, mtime_ns) for folder, size, mtime_ns in rows}
 
 
 def get_kept(session: Session, run_id: str) -> dict[str, Any] | None:
-    """What the last reader of the run's event file kept."""
+    """Saved state of the last reader of the run's event file."""
     return session.scalars(select(RunLogRow.kept).where(RunLogRow.run_id == run_id)).one_or_none()
 
 
@@ -177,7 +176,7 @@ def put_kept(session: Session, run_id: str, stamp: Stamp, kept: dict[str, Any]) 
 def new_row(
     *, id: str, name: str, folder: str, yaml: str, created_at: datetime | None = None
 ) -> RunRow:
-    """A run that nothing is known of yet but its text."""
+    """A row with only the text of the loop."""
     return RunRow(
         id=id,
         name=name,
@@ -197,7 +196,7 @@ def new_row(
 
 
 def apply_summary(row: RunRow, summary: Summary, last_seq: int) -> None:
-    """Bring a row up to date with the run's own files."""
+    """Update a row from the run's own files."""
     row.last_seq = last_seq or row.last_seq
     row.heartbeat_at = summary.heartbeat_at or row.heartbeat_at
     if summary.attempt < row.attempt:
@@ -218,7 +217,7 @@ def apply_summary(row: RunRow, summary: Summary, last_seq: int) -> None:
 
 
 def end(row: RunRow, state: RunStateName, message: str, error: RunError | None = None) -> None:
-    """Close a run whose files cannot say how it ended."""
+    """Close a run whose files have no final event."""
     row.state = state.value
     row.message = message
     row.error = error.model_dump(exclude_none=True) if error is not None else None
@@ -242,7 +241,7 @@ class Sort(StrEnum):
         return self in (Sort.NAME, Sort.STATE)
 
     def key(self) -> ColumnElement[Any]:
-        """What is compared; never null. Runs that go on come before all that have ended."""
+        """The sort key, never null. Runs in progress come before ended ones."""
         match self:
             case Sort.CREATED:
                 return RunRow.created_at.expression
@@ -256,7 +255,7 @@ class Sort(StrEnum):
                 return func.coalesce(RunRow.step, -1)
 
     def read(self, given: Any) -> ColumnElement[Any]:
-        """A key as it stands in a cursor."""
+        """A key from a cursor."""
         if self in (Sort.CREATED, Sort.ENDED):
             return literal(datetime.fromisoformat(given), UtcDateTime())
         if self is Sort.STEP:
@@ -270,7 +269,7 @@ class Filter:
     loop_id: str | None = None
     tag: str | None = None
     search: str | None = None
-    """Words, each in the name, the id, the state or a tag."""
+    """Words, each in name, id, state or a tag."""
 
     def conditions(self) -> list[ColumnElement[bool]]:
         wanted: list[ColumnElement[bool]] = []
@@ -292,7 +291,7 @@ class Page:
     rows: Sequence[RunRow]
     total: int
     next: str | None
-    """Cursor of the next page; None where this is the last."""
+    """Cursor of the next page; None for the last page."""
 
 
 def list_page(
@@ -304,8 +303,8 @@ def list_page(
     sort: Sort = Sort.CREATED,
     cursor: str | None = None,
 ) -> Page:
-    """Runs without the texts of their loops. A page continues behind the last run of the page
-    before, by sort key and id: runs that come or go meanwhile move nothing."""
+    """Runs without the texts of their loops. A page starts after the last run of the previous page
+    by sort key and id, so that new and deleted runs shift nothing."""
     conditions = wanted.conditions()
     total = session.scalars(select(func.count()).select_from(RunRow).where(*conditions)).one()
     key = sort.key()
@@ -320,7 +319,7 @@ def list_page(
 
 
 def behind(sort: Sort, key: ColumnElement[Any], cursor: str) -> ColumnElement[bool]:
-    """Only what comes after the run that the cursor tells of."""
+    """Only runs after the one that the cursor describes."""
     try:
         told, given, run_id = json.loads(base64.urlsafe_b64decode(cursor.encode()))
         value = sort.read(given)

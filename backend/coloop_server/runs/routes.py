@@ -55,7 +55,7 @@ MAX_SEQ = 2**53
 TOTAL = "X-Total-Count"
 NEXT = "X-Next-Cursor"
 MAX_RUNS = 50
-"""Whose curves one request may ask for."""
+"""Most runs in one request for curves."""
 RUNS = TypeAdapter(list[Run])
 
 Metrics = Annotated[
@@ -66,11 +66,11 @@ First = Annotated[int, Query(alias="from", ge=0, lt=2**31, description="first st
 Last = Annotated[int, Query(alias="to", ge=0, lt=2**31, description="last step")]
 BucketCount = Annotated[int, Query(ge=2, le=2000, description="points of a curve, at most")]
 SCAN_PATIENCE_SECONDS = 1.0
-"""How long a list waits for run folders that are new; longer ones come with the next list."""
+"""How long a list waits for new run folders; later ones appear in the next list."""
 
 
 def watch_of(run_id: RunId, supervisor: SupervisorOf) -> Watch:
-    """The files of the run, read up to now; no transaction is open meanwhile."""
+    """The run's files, read to the end; no transaction is open meanwhile."""
     return supervisor.open(run_id)
 
 

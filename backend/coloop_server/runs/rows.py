@@ -21,36 +21,34 @@ Names = tuple[str | None, tuple[str, ...]]
 
 
 class Label(NamedTuple):
-    """Where the numbers of one kind of row go."""
+    """Destinations of the values of one kind of row."""
 
     keys: tuple[tuple[str, str], ...]
-    """Of curves."""
+    """Keys of curves."""
     paths: tuple[str, ...]
-    """Of lists."""
+    """Paths in lists."""
 
 
 @dataclass(slots=True)
 class Rows:
-    """What the events of a batch say that name the same metrics of the same node."""
+    """Values of events in a batch with equal node and metric names."""
 
     label: Label
     order: list[int] = field(default_factory=list)
-    """Places of the events in the batch."""
+    """Indices of the events in the batch."""
     steps: list[int] = field(default_factory=list)
     values: list[tuple[Any, ...]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class MetricRows:
-    """All metrics of a batch of one attempt."""
-
     groups: list[Rows]
-    """The one with the last event is the last."""
+    """In the order of their last events."""
     clock: list[tuple[int, float]]
-    """Step and time of each event, in seconds, where it tells one."""
+    """Step and time in seconds of each event that has a time."""
 
     def columns(self) -> Iterator[tuple[tuple[str, str], "array[int]", "array[float]"]]:
-        """By curve, its steps and values in the order of the events."""
+        """By curve, its steps and values in event order."""
         parts: dict[tuple[str, str], list[tuple[Rows, tuple[Any, ...]]]] = {}
         for group in self.groups:
             columns = zip(*group.values, strict=True)
@@ -67,12 +65,12 @@ class MetricRows:
 
 
 def parts_of(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
-    """A batch in parts of one attempt each."""
+    """Divide a batch by attempt."""
     return (list(part) for _, part in groupby(entries, attrgetter("attempt")))
 
 
 def rows_of(entries: Sequence[Entry], step: int) -> MetricRows:
-    """The metrics of a batch of one attempt as columns.
+    """Metrics of a batch of one attempt as columns.
 
     Args:
         step: the last one that an event before these has named.
@@ -85,7 +83,7 @@ def rows_of(entries: Sequence[Entry], step: int) -> MetricRows:
 
 
 def _grouped(entries: Sequence[Entry], step: int, *, is_odd: bool = False) -> MetricRows:
-    """`is_odd`: some values are no numbers, and are left out."""
+    """`is_odd`: some values are not numbers and are left out."""
     groups: dict[Names, Rows] = {}
     clock: list[tuple[int, float]] = []
     for index, (event, _, _, kind, _, own, _, at) in enumerate(entries):
@@ -122,7 +120,7 @@ def label_of(names: Names) -> Label:
 
 
 def column_of(values: Iterable[Any]) -> "array[float]":
-    """Values of a curve; NaN for what is no number that a float holds."""
+    """Values of a curve; NaN if a float cannot hold the value."""
     known = list(values)
     try:
         column = array("d", known)

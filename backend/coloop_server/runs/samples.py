@@ -24,11 +24,11 @@ class Place(NamedTuple):
 
 
 class SampleIndex:
-    """Step to the places that tell of it. Where a step was done twice the later attempt counts.
+    """By step, the positions of its sample events. If a step was repeated, the later attempt
+    counts.
 
-    Attempts follow one another in the file: the first sample of a later one undoes the samples of
-    its step and of all steps after it. Safe to use from several threads.
-    """
+    Attempts follow one another in the file: the first sample of a later one discards the samples of
+    its step and of all later steps. Thread-safe."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -77,7 +77,7 @@ class SampleIndex:
 
 
 class SampleReader:
-    """Reads rows of samples by what the index says."""
+    """Reads sample rows through the index."""
 
     def __init__(self, folder: RunFolder, log: EventLog, index: SampleIndex) -> None:
         self.folder = folder
@@ -85,7 +85,7 @@ class SampleReader:
         self.index = index
 
     def read(self, *, step: int | None, node: str | None, limit: int) -> list[SampleRow]:
-        """Rows of the newest steps first, each step's in their own order; `step` wants one only."""
+        """Rows of the newest steps first, in order within a step; `step` selects a single one."""
         steps: list[int | None] = [step]
         if step is None:
             steps = [*reversed(self.index.all_steps()), None]
@@ -106,7 +106,7 @@ class SampleReader:
                 yield parsed[2]
 
     def rows_in(self, event: dict[str, Any], step: int | None) -> list[SampleRow]:
-        """A row names its own writer where one event tells of several."""
+        """Rows of an event; each names its writer if there are several."""
         path = self.folder.inside(str(event.get("path", "")))
         rows = read_rows(path) if path is not None else event.get("rows")
         return [
@@ -118,7 +118,7 @@ class SampleReader:
         ]
 
     def tokens_of(self, step: int, row: str | None) -> list[SampleTokens]:
-        """What is kept of the tokens of one row, or of all of a step."""
+        """Kept tokens of one row, or of all rows of a step."""
         tokens = []
         for event in self.events_of(step):
             named = event.get("tokens")
@@ -131,13 +131,13 @@ class SampleReader:
 
 
 def writer_of(*told: dict[str, Any]) -> str | None:
-    """The first node that is named as a text."""
+    """The first node that is a text."""
     named = (source.get("node") for source in told)
     return next((node for node in named if isinstance(node, str) and node), None)
 
 
 def read_rows(path: Path) -> list[Any]:
-    """A list in JSON, or an object a line."""
+    """A JSON list, or one object per line."""
     text = read_text(path) or ""
     whole = plain_json(text)
     if isinstance(whole, list):

@@ -33,7 +33,7 @@ CLOCK_NS = 100_000_000
 
 
 class Scanner:
-    """Looks through the runs folder for new runs, and for ended ones that go on again."""
+    """Scans the runs folder for new runs, and for ended ones that were resumed."""
 
     def __init__(
         self,
@@ -46,14 +46,14 @@ class Scanner:
         self.settings = settings
         self.sessions = sessions
         self.is_live = is_live
-        """Whether a run, by its id, is watched already."""
+        """Whether a run is already watched, by id."""
         self.take = take
-        """Given the row of each run that goes on and is not watched yet."""
+        """Called with the row of each run in progress that is not watched yet."""
         self.stamps: dict[str, Stamp] | None = None
         self.folder_stamp: int | None = None
-        """When a folder had last come or gone before the last look; None where that is not sure."""
+        """Modification time before the last scan; None if uncertain."""
         self.asked = self.done = 0
-        """Looks that somebody waits for, and the last of them that was taken."""
+        """Requested scans, and completed ones."""
         self.changed = threading.Condition()
         self.is_ended = False
         self.thread = threading.Thread(target=self.run, name="scanner", daemon=True)
@@ -69,7 +69,7 @@ class Scanner:
             self.thread.join(timeout=30)
 
     def wait_for_look(self, seconds: float) -> None:
-        """Return when the folder was looked through once more, or has kept the scanner for long."""
+        """Wait for one complete scan, or at most this long."""
         with self.changed:
             self.asked += 1
             ticket = self.asked
@@ -77,13 +77,14 @@ class Scanner:
             self.changed.wait_for(lambda: self.is_ended or self.done >= ticket, timeout=seconds)
 
     def wait_for_new(self, seconds: float) -> None:
-        """As `wait_for_look`; at once where no folder came or went since the last look."""
+        """Like `wait_for_look`, but return at once if no folder was added or removed since the last
+        scan."""
         if self.folder_stamp is None or self.folder_stamp != self.stamp_of_folder():
             self.wait_for_look(seconds)
 
     def stamp_of_folder(self) -> int | None:
-        """When a folder last came or went. None where that was just now: the file system's clock
-        may be too coarse to tell what comes next from it."""
+        """Modification time of the runs folder. None if it is very recent, since a coarse clock of
+        the file system could hide further changes."""
         try:
             changed = self.settings.runs_dir.stat().st_mtime_ns
         except OSError:
@@ -133,7 +134,7 @@ class Scanner:
         return sorted(folders)[:MAX_FOLDERS]
 
     def look(self, path: Path) -> None:
-        """Bring the row of a folder up to date; hand it on where its run goes on."""
+        """Update the row of a folder; pass it on if its run is in progress."""
         if not RunFolder(path).is_run:
             return
         with self.sessions() as session:
@@ -155,7 +156,7 @@ class Scanner:
             self.take(row)
 
     def bring_up(self, row: RunRow, watch: Watch) -> bool:
-        """Write what the files say to the row; whether the run goes on."""
+        """Update the row from the files; returns whether the run is in progress."""
         summary = watch.summary
         if row.launcher is not None:
             if summary.attempt <= row.attempt:
@@ -176,14 +177,14 @@ class Scanner:
 
 
 def is_ours(row: RunRow) -> bool:
-    """Whether this server has the run in its own hands: queued, or started by it and not over."""
+    """Whether this server handles the run: it is queued, or started here and not over."""
     return row.state == RunStateName.QUEUED or (
         row.launcher is not None and not RunStateName(row.state).is_final
     )
 
 
 def take_up(session: Session, path: Path) -> RunRow | None:
-    """The row of a run folder, made where there is none yet; None where another has the id."""
+    """The row of a run folder, created if needed; None if another folder has the id."""
     folder = RunFolder(path)
     if not folder.is_run:
         return None

@@ -1,4 +1,4 @@
-"""What the routes of runs take and give, and the messages of the live stream."""
+"""Requests and responses of the run routes, and messages of the live stream."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -265,7 +265,7 @@ class SpecChanges(Output):
 
 
 def _number_or_none(value: object) -> object:
-    """Rows come from a file: what is no number counts as none."""
+    """Rows come from a file: a value that is no number becomes None."""
     return finite_or_none(value) if isinstance(value, int | float) and is_number(value) else None
 
 

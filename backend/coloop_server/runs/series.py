@@ -35,12 +35,12 @@ MAX_NAME = 300
 HEAD_BYTES = 4096
 MAX_STAGES = 200
 LEARN = ".learn"
-"""How a stage's name ends whose tokens are learned from."""
+"""Suffix of stages whose tokens are learned from."""
 EVALUATE = ".evaluate"
-"""How a stage's name ends that is an evaluation with all that ran for it."""
+"""Suffix of stages that are complete evaluations."""
 FORMAT = 1
 KEPT = ("attempt", "step", "began", "spent", "last_at", "stages")
-"""What a reader hands on to the next one beside the curves."""
+"""State that a reader passes to the next one, besides the curves."""
 
 Key = tuple[str, str]
 SECONDS: Key = ("", "seconds")
@@ -48,7 +48,7 @@ TOKENS: Key = ("", "tokens")
 
 
 class Points(NamedTuple):
-    """One curve: steps in order, each once, and the value of each; NaN where it is no number."""
+    """A curve: steps in order without repeats, and their values; NaN if not a number."""
 
     steps: "array[int]"
     values: "array[float]"
@@ -64,7 +64,7 @@ class Ends(NamedTuple):
 
 @dataclass(slots=True)
 class Curve:
-    """A curve in memory, or the place of one in the file."""
+    """A curve in memory, or its position in the file."""
 
     points: Points | None = field(default_factory=lambda: Points(array("i"), array("d")))
     place: int = 0
@@ -95,7 +95,7 @@ class Curve:
             self.add(step, value, attempt)
 
     def count_up(self, step: int, more: float, attempt: int) -> None:
-        """Add to the sum that the curve shows."""
+        """Add to the cumulative value of the curve."""
         steps, values = self.cut(step, attempt)
         if steps and step <= steps[-1]:
             values[-1] += more
@@ -104,7 +104,7 @@ class Curve:
             values.append(values[-1] + more if values else more)
 
     def cut(self, step: int, attempt: int) -> Points:
-        """What stands of the curve when an attempt comes to a step."""
+        """Points of the curve that remain when an attempt reaches a step."""
         assert self.points is not None
         if attempt > self.attempt:
             first = bisect_left(self.points.steps, step)
@@ -114,7 +114,7 @@ class Curve:
 
 
 class KeptFile:
-    """Curves that were kept. It stays this file when another one takes its name meanwhile."""
+    """Saved curves; it stays the same file if another one gets its name."""
 
     def __init__(self, path: Path) -> None:
         with open_plain(path) as file:
@@ -139,17 +139,16 @@ class SeriesIndex:
         self.file: KeptFile | None = None
         self.attempt = 0
         self.step = 0
-        """The last step that an event named; it counts for events without one."""
+        """Last step in an event; it applies to events without one."""
         self.began: float | None = None
-        """When the attempt began."""
+        """Start of the attempt."""
         self.spent = 0.0
-        """Seconds of earlier attempts."""
         self.last_at: str | None = None
         self.stages: dict[str, float] = {}
-        """Seconds that each stage was at work; what ran for an evaluation counts there only."""
+        """Seconds of work by stage; work for an evaluation counts only there."""
 
     def add_all(self, entries: Sequence[Entry], rows: MetricRows) -> None:
-        """Take in a batch of events of one attempt; parts of a wrong type are passed over."""
+        """Add a batch of events of one attempt; parts of a wrong type are ignored."""
         with self.lock:
             attempt = entries[0].attempt
             if attempt > self.attempt:
@@ -170,7 +169,7 @@ class SeriesIndex:
                 clock.extend(array("i", worked), array("d", worked.values()), attempt)
 
     def begin_attempt(self, attempt: int, at: Any) -> None:
-        """Seconds between two attempts are nobody's work."""
+        """Time between two attempts is not counted."""
         ended = read_time(self.last_at)
         if self.began is not None and ended is not None:
             self.spent += max(ended.timestamp() - self.began, 0.0)
@@ -179,7 +178,7 @@ class SeriesIndex:
         self.attempt = attempt
 
     def finish(self, event: dict[str, Any], attempt: int) -> None:
-        """A stage is done: its seconds, and the tokens of one that learned."""
+        """Add a finished stage's seconds, and tokens if it learned."""
         stage, seconds = str(event.get("stage")), event.get("seconds")
         if event.get("evaluation") and not stage.endswith(EVALUATE):
             return
@@ -193,7 +192,7 @@ class SeriesIndex:
             curve.count_up(self.step, tokens, attempt)
 
     def curve(self, key: Key) -> Curve | None:
-        """The curve of a name, in memory; None where there are too many already."""
+        """The curve of this name, in memory; None if there are too many."""
         curve = self.curves.get(key)
         if curve is not None and curve.points is not None:
             return curve
@@ -225,7 +224,7 @@ class SeriesIndex:
             return [key for key in self.curves if key not in (SECONDS, TOKENS)]
 
     def read(self, keys: Iterable[Key]) -> dict[Key, Points]:
-        """Copies that nobody changes, of curves that have points."""
+        """Copies of non-empty curves."""
         with self.lock:
             curves = {}
             for key in keys:
@@ -266,8 +265,8 @@ class SeriesIndex:
     # Keeping
 
     def keep(self, path: Path, end: int) -> bool:
-        """Write all curves as they are after the event file's byte `end`; False where that fails,
-        and the event file is read anew by the next reader."""
+        """Save all curves, as of byte `end` of the event file; False if that fails, and the next
+        reader starts over."""
         with self.lock:
             blocks, curves, start = [], [], 0
             for key, curve in self.curves.items():
@@ -290,7 +289,7 @@ class SeriesIndex:
         return True
 
     def recall(self, path: Path, end: int) -> bool:
-        """Go on from a file that was kept; False where it is another one, or none."""
+        """Continue from a saved file; False if it is missing or another one."""
         try:
             file = KeptFile(path)
             line = file.first_line()
@@ -313,13 +312,12 @@ class SeriesIndex:
 
 @dataclass
 class Buckets:
-    """A curve in parts; lists of the same length. Of a part without a finite value all four numbers
-    are None."""
+    """A curve in buckets, as lists of equal length. In a bucket without finite values all four
+    numbers are None."""
 
     step: list[int] = field(default_factory=list)
-    """The last step of each that has a value."""
+    """The last step with a value."""
     count: list[int] = field(default_factory=list)
-    """Finite values."""
     min: list[float | None] = field(default_factory=list)
     max: list[float | None] = field(default_factory=list)
     mean: list[float | None] = field(default_factory=list)
@@ -349,12 +347,12 @@ class Buckets:
 
 
 def within(points: Points, first: int, last: int) -> range:
-    """Positions of the points from one step to another, both counted in."""
+    """Indices of the points between two steps, inclusive."""
     return range(bisect_left(points.steps, first), bisect_right(points.steps, last))
 
 
 def cut_ends(points: Points, ends: Ends, first: int, last: int) -> Ends | None:
-    """The ends of what lies between two steps; None where nothing does."""
+    """Ends of the part between two steps; None if it is empty."""
     positions = within(points, first, last)
     if not positions:
         return None
@@ -365,8 +363,8 @@ def cut_ends(points: Points, ends: Ends, first: int, last: int) -> Ends | None:
 
 
 def width_for(curves: Sequence[Ends], buckets: int) -> int:
-    """Steps in a bucket, a power of two: 1 where every point can be told, else the narrowest that
-    gives no curve more than `buckets`, its two ends on their own."""
+    """Steps per bucket, a power of two: 1 if every point can be sent, else the smallest that gives
+    no curve more than `buckets`, with both ends separate."""
     if all(curve.points <= buckets for curve in curves):
         return 1
     begin = min(curve.first_step for curve in curves)
@@ -378,7 +376,7 @@ def width_for(curves: Sequence[Ends], buckets: int) -> int:
 
 
 def fold(points: Points, first: int, last: int, width: int) -> Buckets:
-    """The points of some steps in buckets of `width` steps; those at the ends stay as they are."""
+    """Points between two steps in buckets of `width` steps; the ends stay separate."""
     told = Buckets()
     positions = within(points, first, last)
     if not positions:
@@ -399,7 +397,7 @@ def fold(points: Points, first: int, last: int, width: int) -> Buckets:
 
 
 def values_at(points: Points | None, steps: Iterable[int]) -> list[float | None]:
-    """What a curve that only grows shows at some steps."""
+    """Values of a growing curve at these steps."""
     if points is None:
         return [None for _ in steps]
     positions = (bisect_right(points.steps, step) - 1 for step in steps)

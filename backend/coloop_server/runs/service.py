@@ -1,4 +1,4 @@
-"""What can be done with runs. Specs are checked here exactly as the command line checks them."""
+"""Operations on runs. Specs are checked like on the command line."""
 
 import re
 import secrets
@@ -42,8 +42,8 @@ def create(supervisor: Supervisor, settings: Settings, new: NewRun) -> Run:
 
 
 def queue(supervisor: Supervisor, settings: Settings, new: NewRun, checkpoint: Path | None) -> Run:
-    """Everything that takes its time comes before the transaction: no other request waits for a
-    loop that is checked or a checkpoint that is copied.
+    """Slow work is done before the transaction, so that no other request waits while a loop is
+    checked or a checkpoint is copied.
 
     Args:
         checkpoint: of the run `resume`, from which this one goes on.
@@ -91,7 +91,7 @@ def add(session: Session, row: RunRow, new: NewRun) -> Run:
 
 
 def shown(session: Session, rows: Sequence[RunRow]) -> list[Run]:
-    """Runs as routes give them: queued ones with their place in the queue."""
+    """Runs as in responses; queued ones with their place in the queue."""
     is_queued = any(row.state == RunStateName.QUEUED for row in rows)
     ids = repository.queue_ids(session) if is_queued else ()
     places = {run_id: number for number, run_id in enumerate(ids, start=1)}
@@ -117,7 +117,7 @@ def change(session: Session, run_id: str, changes: ChangeRun) -> RunRow:
 
 
 def move(session: Session, run_id: str, before: str | None) -> RunRow:
-    """Put a queued run before another one, or behind all; it takes the priority of that place."""
+    """Put a queued run before another, or last; it takes over the priority there."""
     queue = [row for row in repository.list_queue(session) if row.id != run_id]
     row = repository.get_outline(session, run_id)
     require_queued(row)
@@ -150,7 +150,7 @@ def acknowledge(session: Session, run_id: str, seq: int) -> RunRow:
 
 
 def text_of(session: Session, run_id: str) -> str:
-    """The loop of a run, as it was given it."""
+    """The loop that a run was started with."""
     row = repository.get_run(session, run_id)
     return RunFolder(Path(row.folder)).spec_text() or row.yaml
 
@@ -158,7 +158,7 @@ def text_of(session: Session, run_id: str) -> str:
 def compare_with(
     session: Session, run_id: str, *, run: str | None, loop: str | None, version: int | None
 ) -> list[SpecChange]:
-    """From the run's loop to that of another run, or to a loop as it stands."""
+    """Differences from the run's loop to that of another run, or to a saved loop."""
     if (run is None) == (loop is None):
         raise Invalid("run.compare", "name one of `run` and `loop` to compare with")
     if run is not None:
@@ -171,7 +171,7 @@ def compare_with(
 
 
 def compare_values(session: Session, run_id: str, values: Mapping[str, Any]) -> list[SpecChange]:
-    """From the run's loop to the same with other values; a value that does not fit is refused."""
+    """Differences from the run's loop to the same with other values; invalid ones are refused."""
     text = text_of(session, run_id)
     return compare(text, language.with_overrides(text, values))
 
@@ -181,7 +181,7 @@ def unique(tags: Sequence[str]) -> list[str]:
 
 
 def stop(session: Session, run_id: str) -> RunRow:
-    """Ask a run to write a checkpoint and stop. A queued one is taken out of the queue."""
+    """Ask a run to write a checkpoint and stop. A queued run leaves the queue."""
     row = repository.get_run(session, run_id)
     if RunStateName(row.state).is_final:
         raise Conflict("run.ended", f"the run is {row.state} already")
@@ -246,7 +246,7 @@ def require_steps_left(checkpoint: Path, overrides: Mapping[str, Any]) -> None:
 def edit(
     session: Session, settings: Settings, supervisor: Supervisor, run_id: str, change: EditRun
 ) -> RunRow:
-    """Change hot fields of a run that goes on; the run tells of it by an `edit` event."""
+    """Change hot fields of a run in progress, which reports them in an `edit` event."""
     row = repository.get_run(session, run_id)
     if RunStateName(row.state).is_final:
         raise Conflict("run.ended", f"the run is {row.state}; it can no longer be changed")
@@ -257,7 +257,7 @@ def edit(
 
 
 def require_no_writer(folder: Path) -> None:
-    """A run has one writer: nobody starts another beside it, or takes its folder away."""
+    """A run has only one writer: refuse to start another or to remove its folder."""
     if (by := holder(folder)) is not None:
         raise Conflict(
             "run.held",
@@ -287,9 +287,8 @@ DELETED = ".deleted-"
 
 
 def delete(session: Session, settings: Settings, supervisor: Supervisor, run_id: str) -> None:
-    """Remove an ended run with everything that belongs to it: its folder is renamed first, removed
-    after the commit and renamed back after a rollback. A folder outside of the runs folder stays,
-    as do files that the run put elsewhere (`run.storage`)."""
+    """Remove an ended run. Its folder is renamed first, removed after the commit and renamed back
+    after a rollback. Folders outside of the runs folder stay, and so do files in `run.storage`."""
     row = repository.get_outline(session, run_id)
     if not RunStateName(row.state).is_final or supervisor.is_live(run_id):
         raise Conflict("run.going_on", f"the run is {row.state}; stop it before it is deleted")
@@ -303,7 +302,7 @@ def delete(session: Session, settings: Settings, supervisor: Supervisor, run_id:
 
 
 def set_aside(settings: Settings, row: RunRow) -> Path | None:
-    """The run's folder under a name that no scan takes for a run."""
+    """The run's folder, renamed so that no scan finds it."""
     folder = Path(row.folder)
     if folder.parent != settings.runs_dir or not folder.exists():
         return None

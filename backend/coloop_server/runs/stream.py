@@ -41,7 +41,7 @@ CLOSE_SECONDS = 60.0
 
 
 class Stream:
-    """What one client has been sent of one run."""
+    """State of one client's stream of one run."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Stream:
         self.gauges_at = 0.0
 
     async def serve(self, hub: Hub) -> None:
-        """Send until the run is over, the client leaves or is too slow."""
+        """Send until the run is over, or the client leaves or is too slow."""
         with hub.listen(self.run_id) as news:
             leaving = asyncio.create_task(self.wait_until_left())
             try:
@@ -100,7 +100,8 @@ class Stream:
             await self.wait(news, leaving, due)
 
     async def greet(self, run: Run) -> None:
-        """Once at first, and again when the server knows what no event tells: why a run waits."""
+        """Send the run's state, at first and when it changes without an event, such as why a run
+        waits."""
         told = (run.state, run.message)
         if told != self.told and not (self.told and run.state.is_final):
             self.told = told
@@ -113,7 +114,7 @@ class Stream:
             self.cursor = last
 
     async def send_gauges(self) -> float | None:
-        """Send the gauges if they are new; seconds until that is due when it is too soon."""
+        """Send new gauges; if that is too soon, return the seconds until they are due."""
         if self.gauges_version == self.watch.gauges_version:
             return None
         wait = self.gauges_at + GAUGES_SECONDS - time.monotonic()
@@ -145,7 +146,7 @@ class Stream:
             await self.send(StreamPing(at=datetime.now(UTC)).model_dump_json())
 
     async def wait_until_left(self) -> None:
-        """Nothing is asked over the stream; what a client sends is read and passed over."""
+        """Clients send no requests over the stream; their messages are ignored."""
         with suppress(WebSocketDisconnect, RuntimeError):
             while (await self.socket.receive())["type"] != "websocket.disconnect":
                 pass
@@ -157,7 +158,7 @@ class Stream:
         await asyncio.wait_for(sending, self.send_seconds)
 
     async def cut_off(self) -> None:
-        """The close waits behind what was sent; a client that takes nothing never sees it."""
+        """Close hard: a regular close would queue behind data that the client never reads."""
         logger.warning(
             "%s: a client took nothing for %g s: cut off", self.run_id, self.send_seconds
         )

@@ -1,4 +1,4 @@
-"""What is left of a run's events for lists and badges: state, step, latest metrics."""
+"""Summary of a run's events for lists and badges: state, step, latest metrics."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MAX_METRICS = 400
 MAX_MESSAGE = 4000
 MAX_ALERTS = 100
 NO_NODE = "run"
-"""What stands for the node of a metric that belongs to the whole run."""
+"""Node name for metrics of the whole run."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Summary:
-    """Folded from events in order; the same events always give the same summary."""
+    """Built from events in order; equal events give an equal summary."""
 
     state: RunStateName | None = None
     attempt: int = 0
@@ -39,7 +39,7 @@ class Summary:
     ended_at: datetime | None = None
     heartbeat_at: datetime | None = None
     alerts: list[dict[str, Any]] = field(default_factory=list)
-    """Those that were raised, the last told of at the end: each code, node and metric once."""
+    """Active alerts, last updated at the end; one per code, node and metric."""
 
     def keep(self) -> dict[str, Any]:
         kept: dict[str, Any] = ADAPTER.dump_python(self, mode="json")
@@ -56,7 +56,7 @@ class Summary:
             self.show(dict(zip(group.label.paths, group.values[-1], strict=True)))
 
     def add(self, entry: Entry) -> None:
-        """Take in one event but for its metrics; parts of a wrong type are passed over."""
+        """Add an event, except its metrics; parts of a wrong type are ignored."""
         event, _, _, kind, _, step, attempt, at = entry
         if at is not None:
             self.beat(at)
@@ -88,7 +88,7 @@ class Summary:
                 latest[path] = finite_or_none(value)
 
     def alert(self, event: dict[str, Any]) -> None:
-        """What only informs asks for nothing; it ends what was raised before."""
+        """Add an alert. Informational ones are not shown; they end an earlier one."""
         told = {name: text_or_none(event.get(name)) for name in ("code", "node", "metric")}
         if told["code"] is None:
             return
@@ -117,7 +117,7 @@ class Summary:
         self.alerts = [*others, after][-MAX_ALERTS:]
 
     def gauge(self, gauges: dict[str, Any]) -> None:
-        """Gauges are fresher than events about how far the run is."""
+        """Gauges show progress earlier than events."""
         self.beat(read_time(gauges.get("at")))
         if (whole(gauges.get("attempt")) or 1) < self.attempt:
             return
@@ -135,8 +135,7 @@ ADAPTER = TypeAdapter(Summary)
 
 
 def outlasts(alert: dict[str, Any], step: int | None) -> bool:
-    """Whether an alert stands when an attempt begins at a step: what a metric showed before is not
-    said a second time."""
+    """Whether an alert survives the start of an attempt at a step; one from a metric does not."""
     if alert["metric"] is None or alert["step"] is None:
         return False
     return step is None or bool(alert["step"] < step)
@@ -163,12 +162,12 @@ def read_time(text: Any) -> datetime | None:
 
 
 def shown(text: str) -> str:
-    """As much of a text as a list shows; a database takes no zero byte."""
+    """A text shortened for lists, without zero bytes, which databases refuse."""
     return text.replace("\0", "")[:MAX_MESSAGE]
 
 
 def read_error(value: Any) -> dict[str, Any] | None:
-    """The error of a run as its own words say it; None for what is none."""
+    """The error of a run; None if invalid."""
     try:
         return RunError.model_validate(value).model_dump(mode="json")
     except ValidationError:
@@ -180,7 +179,7 @@ def is_number(value: Any) -> bool:
 
 
 def finite_or_none(value: float | None) -> float | None:
-    """The number; None where a float cannot hold it."""
+    """The number; None if it is not finite."""
     return value if value is not None and abs(value) <= sys.float_info.max else None
 
 

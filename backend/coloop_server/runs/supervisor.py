@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
 FIND_SECONDS = 3.0
-"""Between two tries to find a driver that the previous server may have started."""
+"""Interval of tries to find a driver that the previous server may have started."""
 IDLE_SECONDS = 5.0
 SAVE_SECONDS = 1.0
 OPEN_WATCHES = 64

@@ -1,5 +1,5 @@
-"""One run as its folder shows it: the event log, its summary, its curves, where its samples and its
-steps are told of, and the latest gauges, kept fresh."""
+"""One run as its folder shows it: event log, summary, curves, positions of samples and steps, and
+latest gauges."""
 
 import json
 import threading
@@ -28,8 +28,8 @@ RARE = frozenset({"run.state", "phase", "checkpoint", "edit", "alert", "diagnost
 
 
 class StepPlaces:
-    """Steps and the `seq` of the first event of each, in order. Where a step was done twice the
-    later attempt counts. Safe to use from several threads."""
+    """Steps and the `seq` of the first event of each, in order. If a step was repeated, the later
+    attempt counts. Thread-safe."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -37,7 +37,7 @@ class StepPlaces:
         self.seqs: list[int] = []
         self.attempt = 0
         self.newest = -1
-        """The greatest step of this attempt."""
+        """The largest step of this attempt."""
 
     def add_all(self, entries: Sequence[Entry]) -> None:
         for _, _, _, _, seq, step, attempt, _ in entries:
@@ -57,7 +57,7 @@ class StepPlaces:
             self.seqs.append(seq)
 
     def before(self, step: int) -> int:
-        """A `seq` from which on the first event of the step, or of the next one, is not far."""
+        """A `seq` shortly before the first event of the step or of the next one."""
         with self.lock:
             at = bisect_right(self.steps, step) - 1
             return self.seqs[at] if at >= 0 else 1
@@ -78,15 +78,13 @@ class StepPlaces:
 
 
 class RarePlace(NamedTuple):
-    """The line of one event."""
-
     seq: int
     start: int
     size: int
 
 
 class RareEvents:
-    """The newest of the events that every page wants. Safe to use from several threads."""
+    """The newest of the events that every page needs. Thread-safe."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -117,19 +115,19 @@ KEPT_VERSION = 3
 
 
 class Snapshot(NamedTuple):
-    """Curves of a run as they were after one event."""
+    """Curves of a run as of one event."""
 
     seq: int
     attempt: int
     ends: list[Ends]
     points: dict[Key, Points]
-    """Of those that were wanted, and of what counts up beside them."""
+    """Requested curves and related cumulative ones."""
     stages: dict[str, float]
-    """Seconds at work, by stage."""
+    """Seconds of work, by stage."""
 
 
 class Watch:
-    """Reads what is new when polled. Safe to use from several threads."""
+    """Reads new data when polled. Thread-safe."""
 
     summary: Summary
     series: SeriesIndex
@@ -140,7 +138,7 @@ class Watch:
     def __init__(
         self, path: Path, kept: dict[str, Any] | None = None, curves: Path | None = None
     ) -> None:
-        """`curves` is the file for what `kept` does not hold of them; None keeps none."""
+        """`curves`: file for the curves, which `kept` does not contain; None: not saved."""
         self.folder = RunFolder(path)
         self.curves = curves
         self.log = EventLog(self.folder.events)
@@ -154,7 +152,7 @@ class Watch:
             self.recall(kept)
 
     def poll(self) -> bool:
-        """Read everything that is new; whether there was anything."""
+        """Read everything new; returns whether there was anything."""
         with self.lock:
             is_changed = False
             if self.log.end and not self.log.path.exists():
@@ -198,7 +196,7 @@ class Watch:
         return [curve for curve in self.series.ends() if wanted(curve.key)]
 
     def snapshot(self, wanted: Callable[[Key], bool]) -> Snapshot:
-        """Curves with nothing in them that the last `seq` does not count in."""
+        """Curves without points after the last `seq`."""
         with self.lock:
             keys = [key for key in self.series.keys() if wanted(key)]  # noqa: SIM118
             return Snapshot(
@@ -210,10 +208,8 @@ class Watch:
             )
 
     def keep(self) -> tuple[Stamp | None, dict[str, Any]]:
-        """What was read so far: the stamp of a file that was read to its end, and the rest as JSON.
-
-        The stamp is taken before the last poll: what is written in between is read again.
-        """
+        """State to save: the stamp of a file that was read to its end, and the rest as JSON. The
+        stamp is taken before the last poll, so that later data is read again."""
         stamp = stamp_of(self.folder.events)
         self.poll()
         with self.lock:
@@ -229,7 +225,7 @@ class Watch:
             }
 
     def recall(self, kept: dict[str, Any]) -> None:
-        """Go on from what an earlier reader kept; what does not fit the file is read anew."""
+        """Restore saved state; what does not fit the file is read again."""
         if kept.get("version") != KEPT_VERSION or self.curves is None:
             return
         if not self.series.recall(self.curves, kept["log"]["end"]):
@@ -243,14 +239,14 @@ class Watch:
         self.rare.recall(kept["rare"])
 
     def forget(self) -> None:
-        """The folder was removed: what comes next is another story."""
+        """The folder was removed; a new one is read from the start."""
         self.log.reset()
         self.begin_anew()
         self.gauges = None
         self.gauges_stamp = None
 
     def begin_anew(self) -> None:
-        """The event file is another one than before."""
+        """The event file was replaced."""
         self.beginning = self.log.beginnings
         self.begin()
 

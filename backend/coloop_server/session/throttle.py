@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from coloop_server.errors import TooMany
 
 FREE = 10
-"""Wrong tokens from one address that are answered at once."""
+"""Wrong tokens per address that are answered at once."""
 FREE_OF_ALL = 100
 """The same for all addresses together."""
 FORGIVEN_PER_SECOND = 1 / 6
@@ -27,7 +27,7 @@ MAX_ADDRESSES = 1024
 
 @dataclass(slots=True)
 class Level:
-    """A leaky bucket that each wrong token fills a little."""
+    """A leaky bucket of wrong tokens."""
 
     filled: float = 0.0
     at: float = 0.0

@@ -24,27 +24,28 @@ LIFETIME_SECONDS = 30 * 24 * 3600
 PASS_SECONDS = 600.0
 MAX_TICKET = 200
 KIND = "ticket of an origin"
-"""Part of what is signed: what was signed as something else, as a cookie for one, is no ticket."""
+"""Part of the signed text, so that values signed for another use, such as a cookie, are not valid
+tickets."""
 
 
 class TicketOffice:
-    """Issues and checks tickets, and passes that are taken for the token once."""
+    """Issues and checks tickets and one-time passes."""
 
     def __init__(self, secret: str, signed_out: Path | None = None) -> None:
         self.secret = secret.encode()
         self.signed_out = signed_out
-        """File of tickets that were given back; None: they are forgotten with this process."""
+        """File of revoked tickets; None: they are forgotten with this process."""
         self.lock = threading.Lock()
         self.passes: dict[str, float] = {}
-        """Each with the moment until which it is good."""
+        """Each with its expiry time."""
         self.revoked = read_revoked(signed_out)
-        """Numbers of tickets that were given back, each with when it would have expired."""
+        """Numbers of revoked tickets, each with its expiry time."""
 
     def is_token(self, text: str) -> bool:
         return hmac.compare_digest(text.encode("utf-8", "replace"), self.secret)
 
     def new_pass(self) -> str:
-        """For an address that other users may see, such as a browser's command line."""
+        """For addresses that other users may see, such as a browser's command line."""
         made, now = secrets.token_urlsafe(PASS_BYTES), time.monotonic()
         with self.lock:
             self.passes = {name: until for name, until in self.passes.items() if until > now}

@@ -96,7 +96,7 @@ def _breakdown(
 
 
 def _rows(phase: PhasePlan, learner: Learner, spec: LoopSpec, rows: int) -> Iterator[BatchCount]:
-    """What leads to the rows that are learned."""
+    """The counts up to the rows that are learned."""
     stage = f"{learner.node}.generate"
     written = next((counted.rows for counted in phase.rows if counted.stage == stage), None)
     rollout = rollout_of(spec, learner.node)
@@ -138,8 +138,8 @@ def _uncertain(learner: Learner) -> Iterator[str]:
 def _micro_batches(
     plan: Plan, update: Update, resolved: Resolved, rows: float
 ) -> tuple[float | None, str]:
-    """Micro-batches of one optimizer step over so many rows, on all places of the pool, and what is
-    not certain about them; None where nobody knows."""
+    """Micro-batches per optimizer step over all processes of the pool, or None if unknown, and what
+    is uncertain about them."""
     sized = resolved.memory.updates.get(update.group)
     settings = resolved.updates.get(update.group)
     if sized is None or settings is None:

@@ -78,12 +78,12 @@ class Givers:
         self._walk = lineage.walk
         self._graph = lineage.spec.graph
         self.of_port = cache(self._of_port)
-        """The stages that fill an output (node, port)."""
+        """Stages that fill an output (node, port)."""
         self.calls = cache(self._calls)
-        """Nodes that a node calls by handles, and those that these call."""
+        """Nodes that a node calls by handles, directly or indirectly."""
 
     def of(self, edge: Edge) -> tuple[StageKey, ...]:
-        """The stages that fill the output from which an edge leads; none for a handle."""
+        """Stages that fill the source of an edge; none for a handle."""
         return self.of_port(edge.source.node, edge.source.port)
 
     def nodes_of(self, edge: Edge) -> tuple[str, ...]:
@@ -107,26 +107,26 @@ class Givers:
 
 
 Serves = Callable[[str, str], frozenset[str]]
-"""For a teaching port (node, port) the serving ports that its algorithm reads."""
+"""Maps a teaching port (node, port) to the serving ports that its algorithm reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goals:
-    """Why anything runs in a phase."""
+    """What a phase must produce."""
 
     teaching: frozenset[tuple[str, str]] = frozenset()
-    """Live (node, port)."""
+    """Live teaching ports (node, port)."""
     fills: frozenset[str] = frozenset()
     wanted: frozenset[tuple[str, str]] = frozenset()
-    """Ports (node, output) that something outside the step reads, e.g. a probe."""
+    """Outputs (node, port) that are read outside the step, e.g. by a probe."""
 
 
 @dataclass(slots=True)
 class Found:
     edges: dict[str, Edge] = field(default_factory=dict)
-    """What delivers to it, by the edges' keys."""
+    """Edges that deliver to the stage, by key."""
     demand: set[Level] | None = field(default_factory=set)
-    """Levels whose rows are wanted; None for all."""
+    """Levels whose rows are needed; None for all."""
     members: set[str] = field(default_factory=set)
     """Learn stages: the roles that share the update."""
 
@@ -142,9 +142,9 @@ class Closure:
     groups: Mapping[str, str]
     """The weights group of each node; a node without weights is its own."""
     halt: str | None = None
-    """A node at whose stages the walk ends: others stand in for what feeds it."""
+    """A node at which the walk stops, because other rows replace its inputs."""
     below: frozenset[str] = frozenset()
-    """Nodes of a slice; where their rows are put together with others, these stay away."""
+    """Nodes of a slice; where their rows are concatenated with others, the others are left out."""
     found: dict[StageKey, Found] = field(default_factory=dict, init=False)
     _waiting: list[StageKey] = field(default_factory=list, init=False)
 
@@ -192,7 +192,7 @@ class Closure:
             self._record((group, "sync"), None)
 
     def _credit(self, node: str) -> None:
-        """Scores become advantages: those of the node's own rows, and of what a buffer kept."""
+        """Credit the node's own rows and those from a buffer."""
         credit = self.found[node, "credit"]
         demand = set(self.lineage.levels(node, "rollouts"))
         for edge in self.live_edges(node, "rewards"):
@@ -205,22 +205,22 @@ class Closure:
     def _serve(
         self, entry: Found, node: str, port: str, demand: Levels, others: Levels = frozenset()
     ) -> None:
-        """What the algorithm of a teaching port reads beside what teaches; rows that others wrote
-        are held to no reference, but need values."""
+        """Bring what the algorithm of a teaching port reads besides the taught rows. Rows of other
+        writers get no reference scores, but they need values."""
         for serving in sorted(self.serves(node, port) & SERVING):
             wanted = demand | others if serving == "values" else demand
             self._bring(entry, self.live_edges(node, serving), lambda edge, of=wanted: of or None)  # type: ignore[misc]
 
     def _of_others(self, node: str) -> Levels:
-        """Levels of rows that others wrote and that the node learns from as well."""
+        """Levels of rows that other nodes wrote and this node learns from."""
         if off_policy_of(self.spec, node) is None:
             return frozenset()
         edges = [edge for edge in self.live_edges(node, "rewards") if not edge.aggregate]
         return frozenset().union(*(self.lineage.edge_levels(edge) for edge in edges))
 
     def _scored_for(self, node: str, edge: Edge) -> set[Level] | None:
-        """Levels whose scores this edge can bring to the learner's rows, or to rows that a buffer
-        keeps of it; None for all."""
+        """Levels whose scores this edge can bring to the learner's rows, or to its rows in a
+        buffer; None for all."""
         own = self.lineage.levels(node, "rollouts")
         related = {Relation.SAME, Relation.DOWN, Relation.UP}
         if self.lineage.attachment(edge).relation is Relation.SIDE:
@@ -233,7 +233,6 @@ class Closure:
         return wanted or None
 
     def _is_kept(self, level: Level) -> bool:
-        """Whether rows of this level come out of a buffer."""
         return self.spec.kind_of(level.node) == "buffer" or any(map(self._is_kept, level.parents))
 
     # ---- stages
@@ -266,7 +265,7 @@ class Closure:
             self._waiting.append(key)
 
     def _read(self, node: str, verb: str) -> None:
-        """Needs what a stage reads, for the rows that are wanted of it by now."""
+        """Add what a stage reads, for the rows that are needed of it so far."""
         if verb == "credit":
             self._credit(node)
             return
@@ -289,7 +288,7 @@ class Closure:
         entry.edges |= {key: edge for key, edge in known.items() if key not in entry.edges}
 
     def _stays_away(self, node: str, ports: Iterable[str]) -> frozenset[str]:
-        """Edges that bring other rows than those of the slice to where both are put together."""
+        """Edges whose rows are not from the slice and would be concatenated with its rows."""
         if node not in self.below:
             return frozenset()
         concat = [port for port in ports if self.is_concat(node, port)]
@@ -302,8 +301,8 @@ class Closure:
         return frozenset(edge.key for edge in others)
 
     def _wanted_of(self, edge: Edge, demand: set[Level] | None) -> Iterable[Level] | None:
-        """The demand as the giver of an edge sees it: where its rows stand on another branch, what
-        is wanted are these rows."""
+        """The demand in terms of the giver of an edge: rows of another branch are needed as they
+        are."""
         if self._reaches(edge, demand):
             return demand
         return self.lineage.edge_levels(edge) or None

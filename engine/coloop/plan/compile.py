@@ -152,7 +152,7 @@ class Compiler:
         return probes
 
     def _other_probes(self, overrides: Mapping[str, Any]) -> tuple[ProbePlan, ...]:
-        """Those that run otherwise than where nothing is overridden."""
+        """Probes that differ from those without overrides."""
         graph = self._spec.graph
         if graph.dead_edges(overrides) == graph.dead_edges():
             return ()
@@ -238,7 +238,7 @@ def check_stages(spec: LoopSpec, stages: Sequence[Stage], refills: Sequence[Refi
 
 
 def _givers(spec: LoopSpec, stage: Stage) -> set[str]:
-    """The stages that fill what this one's edges bring."""
+    """Stages that fill what this stage's edges deliver."""
     sources = [spec.graph.edge(key) for key in stage.edges]
     givers = set()
     for edge in sources:
@@ -253,7 +253,7 @@ def _givers(spec: LoopSpec, stage: Stage) -> set[str]:
 def _ends_of_slices(
     stage: Stage, givers: Iterable[str], refills: Sequence[Refill]
 ) -> Iterable[str]:
-    """Filters of slices that give rows to a stage outside of them."""
+    """Filters whose slices give rows to this stage from outside."""
     wanted = set(givers)
     inside = {name for r in refills if stage.name in r.stages for name in r.stages}
     for refill in refills:
@@ -278,11 +278,7 @@ def _check_slice(refill: Refill, names: Sequence[str]) -> None:
 
 
 def pools_of(spec: LoopSpec, machine: Machine) -> tuple[PoolPlan, ...]:
-    """The pools, in the order in which they are written; without any, one over all the hardware.
-
-    Args:
-        machine: as it was laid out for the loop.
-    """
+    """The pools in order; if the loop has none, one with all the hardware."""
     groups = weights_groups(spec)
     homes = {
         name: {holding_pool(spec, group), *writing_pools(spec, group)}

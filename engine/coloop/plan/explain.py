@@ -1,4 +1,4 @@
-"""The plan in words: what a person reads to know what will happen and why."""
+"""The plan in words, for users."""
 
 from collections.abc import Iterable, Iterator
 
@@ -21,7 +21,7 @@ def explain(plan: Plan) -> tuple[str, ...]:
 
 
 def stage_line(stages: Iterable[Stage], rows: Iterable[StageRows] = ()) -> str:
-    """Stages of a step in their order, each with its rows where they are known."""
+    """Stages of a step in order, with their rows if known."""
     counts = {
         counted.stage: f"({counted.rows.text}{' a pass' if counted.passes > 1 else ''})"
         for counted in rows
@@ -30,7 +30,7 @@ def stage_line(stages: Iterable[Stage], rows: Iterable[StageRows] = ()) -> str:
 
 
 def update_line(update: Update) -> str:
-    """Who trains in an update: together, or one after another."""
+    """Who trains in an update: jointly, or one after another."""
     learners = [_learner(learner) for learner in update.learners]
     if update.is_joint:
         return f"{update.stage}: one joint update of {' and '.join(learners)}"
@@ -38,7 +38,7 @@ def update_line(update: Update) -> str:
 
 
 def probe_line(probe: ProbePlan) -> str:
-    """What a reading loads, whom it lets write and how, and what runs for it."""
+    """What an evaluation loads, who generates and how, and which stages run."""
     often = "every step" if probe.every == 1 else f"every {probe.every} steps"
     parts = [f"probe {probe.node}, {often}"]
     loads = [stage for stage in probe.sources if stage.verb in ("load", "read")]
@@ -120,7 +120,7 @@ def _base(weights: WeightsPlan) -> str:
 
 
 def _writing_homes(weights: WeightsPlan) -> str:
-    """Which engines write with the weights, and in which pool where it is not theirs."""
+    """Engines that generate with the weights, and their pools if they differ."""
     engines = [
         engine.engine if engine.pool == weights.pool else f"{engine.engine} in pool {engine.pool}"
         for engine in weights.engines
@@ -129,7 +129,7 @@ def _writing_homes(weights: WeightsPlan) -> str:
 
 
 def _region(region: Rounds) -> str:
-    """Which stages go round, how often, and how conversations go on."""
+    """Stages of a region, the number of rounds, and how conversations continue."""
     nodes = ", ".join(dict.fromkeys(name.partition(".")[0] for name in region.stages))
     on = {
         "one": "each row continues one conversation",

@@ -23,18 +23,18 @@ WHOLE_PATH = "schedule"
 class FlatPhase:
     section: Phase
     path: str
-    """Where it is written, e.g. `schedule.phases.1`; `schedule` for one without phases."""
+    """Its path in the spec, e.g. `schedule.phases.1`; `schedule` for one without phases."""
     index: int
     rounds: int
     """How often the groups around it repeat it."""
     overrides: Mapping[str, Any]
-    """Paths and values of its own `set` and of the groups around it."""
+    """Paths and values from its `set` and those of the groups around it."""
     live: frozenset[tuple[str, str]]
-    """Connected teaching ports (node, port) that it makes live."""
+    """Live teaching ports (node, port) that are connected."""
     fired: int | None = None
-    """The trigger whose `set` is in force, by its number; `None`: none has fired."""
+    """Index of the trigger whose `set` is in force; None: none has fired."""
     is_sure: bool = True
-    """Whether the phase runs so once that trigger has fired: no other sets the same."""
+    """False if another trigger may set the same value."""
 
     @property
     def name(self) -> str:
@@ -42,12 +42,11 @@ class FlatPhase:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is a schedule without phases."""
         return self.path == WHOLE_PATH
 
     @property
     def fills(self) -> tuple[str, ...]:
-        """Buffers that it writes: those of `fill` and of `until`."""
+        """Buffers that it writes, from `fill` and `until`."""
         fill = as_tuple(self.section.fill)
         return tuple(dict.fromkeys((*fill, *buffers_until_full(self.section))))
 
@@ -67,14 +66,13 @@ class FlatPhase:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     index: int
-    """Of the phase in the flat list."""
+    """Index of the phase in the flat list."""
     round: int
     actions: tuple[PhaseActions, ...] = ()
-    """Of the groups that begin a round here, outermost first, then the phase's own."""
+    """Actions of groups that begin a round here, outermost first, then the phase's own."""
 
 
 def flat_phases(spec: LoopSpec) -> tuple[FlatPhase, ...]:
-    """Phases in the order in which they are written."""
     indices = count()
 
     def flatten(
@@ -105,7 +103,7 @@ def flat_phases(spec: LoopSpec) -> tuple[FlatPhase, ...]:
 
 
 def turns(spec: LoopSpec) -> Iterator[Turn]:
-    """Phases in the order in which they come, repeats written out."""
+    """Phases in execution order, with repeats expanded."""
     if not spec.schedule.phases:
         yield Turn(index=0, round=1)
         return
@@ -132,7 +130,7 @@ def _turns(
 
 
 def _live_ports(spec: LoopSpec, learn: Iterable[str]) -> frozenset[tuple[str, str]]:
-    """The teaching ports that `learn` names; a bare node stands for all of its connected ones."""
+    """Teaching ports that `learn` names; a bare node means all its connected ones."""
     live: set[tuple[str, str]] = set()
     for name in learn:
         node, _, port = name.partition(".")
@@ -146,7 +144,6 @@ def buffers_until_full(phase: Phase) -> tuple[str, ...]:
 
 
 def epochs_of(phase: Phase) -> tuple[float | None, str | None]:
-    """Passes and, where it is said, the source that is passed over."""
     match phase.epochs:
         case EpochsOf(of=node, count=count):
             return count, node

@@ -30,7 +30,7 @@ from coloop.spec.search import CompletionsByRate, RelativeProgress
 
 NOT_YET: Final = "not yet runnable: "
 UNUSED: Final = "no effect: "
-"""Start of the message that refuses a setting without effect in its loop."""
+"""Prefix of the refusal of a setting without effect."""
 LATER: Final = (
     "the loop can be drawn, validated and estimated, but this version cannot run this part"
 )
@@ -42,17 +42,17 @@ HANDLES: Final = {
     ),
     "tool": frozenset({("tool", "tools"), ("policy", "policy")}),
 }
-"""For each kind of node, the handles that it calls, as (source port, target port)."""
+"""Handles that each node kind calls, as (source port, target port)."""
 WRITER_HANDLES: Final = frozenset({("tool", "tools")})
-"""The same for all other kinds, those that generate text."""
+"""Handles of all other kinds, which generate text."""
 TREES: Final = ("puct", "and_or")
-"""Search methods that grow trees: of the beginnings of texts, or of states."""
+"""Search methods that grow trees of text prefixes or of states."""
 RULES: Final = {
     "binary_search": ("omega", "greedy"),
     "puct": ("puct", "greedy"),
     "and_or": ("puct", "greedy"),
 }
-"""For each search method, the values of `select.rule` that it supports."""
+"""Supported values of `select.rule` by search method."""
 ROW_BY_ROW: Final = frozenset({"rule", "discriminative", "generative", "formal"})
 """Verifier methods that score each row separately."""
 
@@ -60,23 +60,17 @@ ROW_BY_ROW: Final = frozenset({"rule", "discriminative", "generative", "formal"}
 def refusal(
     what: str, at: str, hint: str = LATER, *fixes: Fix, begins: str = NOT_YET
 ) -> Diagnostic:
-    """A part of a loop that `run` refuses.
-
-    Args:
-        what: what is refused, in words.
-        at: the full path of what is refused.
-        begins: start of the message: `NOT_YET`, or `UNUSED` for a setting without effect.
-    """
+    """A part of a loop that `run` refuses, by its full path. `begins`: prefix of the message,
+    `NOT_YET` or `UNUSED`."""
     return error("run.not_yet_runnable", at, f"{begins}{what}", hint, *fixes)
 
 
 def cause_of(message: str) -> str:
-    """What a refusal's message says after `NOT_YET` or `UNUSED`."""
     return message.removeprefix(NOT_YET).removeprefix(UNUSED)
 
 
 def check_parts(spec: LoopSpec) -> Iterator[Diagnostic]:
-    """Nodes, edges and settings that no run can carry out."""
+    """Nodes, edges and settings that no run supports."""
     lineage: Lineage | None = None
     for name, node in spec.nodes.items():
         yield from _check_node(spec, name, node)
@@ -130,8 +124,7 @@ def _check_node(spec: LoopSpec, name: str, node: Node) -> Iterator[Diagnostic]:
 
 
 def _check_verifier(spec: LoopSpec, name: str, node: VerifierNode) -> Iterator[Diagnostic]:
-    """What a verifier's method does not support: inputs that it cannot use, and scores of steps
-    that it cannot tell apart."""
+    """Inputs that a verifier's method cannot use, and step scores that it cannot tell apart."""
     at, read, who = f"nodes.{name}", node.read, f" (node `{name}`)"
     edges, by_step = spec.graph.edges_into, node.read.granularity != "sequence"
     if node.method == "generative":
@@ -204,8 +197,8 @@ def _check_algorithms(spec: LoopSpec, name: str) -> Iterator[Diagnostic]:
 
 
 def _check_choices(spec: LoopSpec, name: str, port: str) -> Iterator[Diagnostic]:
-    """`label_ce` at a port, where its labels are missing, differ from those that the scorer reads,
-    or are not asked for."""
+    """`label_ce` at a port where labels are missing, not requested, or different from those of the
+    scorer."""
     node, who = spec.nodes[name], f" (node `{name}`)"
     at, entries = f"nodes.{name}.algorithm.{port}", node_algorithms(spec, name)[port]
     words = label_words(spec, name) or ()
@@ -246,7 +239,7 @@ def _check_measured_ports(name: str, node: EvaluateNode) -> Iterator[Diagnostic]
 
 
 def _check_tool(spec: LoopSpec, name: str, node: ToolNode) -> Iterator[Diagnostic]:
-    """Calls of tools that are not supported, and tools that search rows which the loop produces."""
+    """Unsupported tool calls, and tools that search rows produced by the loop."""
     at, into = f"nodes.{name}", spec.graph.edges_into
     for edge in into(name, "policy"):
         policy = edge.source.node
@@ -277,7 +270,7 @@ def _check_tool(spec: LoopSpec, name: str, node: ToolNode) -> Iterator[Diagnosti
 def _check_search(
     spec: LoopSpec, name: str, node: SearchNode, lineage: Lineage
 ) -> Iterator[Diagnostic]:
-    """Values that the method of a search does not support, and rows that it cannot work on."""
+    """Values that a search's method does not support, and rows that it cannot search."""
     at, rules, method = f"nodes.{name}", RULES.get(node.method, ()), node.method
     rule = node.select.rule if node.select is not None else None
     by_progress = isinstance(node.labels, RelativeProgress)
@@ -310,7 +303,7 @@ def _check_search(
 
 
 def _check_callees(spec: LoopSpec, name: str, node: SearchNode) -> Iterator[Diagnostic]:
-    """Nodes that a search cannot call, and ports that it does not use."""
+    """Nodes that a search cannot call, and unused ports."""
     at, into = f"nodes.{name}", partial(spec.graph.edges_into, name)
     if len(into("policy")) > 1:
         what, hint = "several policies for one search", "give each its own search"
@@ -345,7 +338,7 @@ def _check_callees(spec: LoopSpec, name: str, node: SearchNode) -> Iterator[Diag
 
 
 def _scores_alone(spec: LoopSpec, name: str) -> bool:
-    """Whether a scorer can score a single row, without any others."""
+    """Whether a scorer can score a row by itself."""
     node, into = spec.nodes[name], spec.graph.edges_into
     if node.join not in ("align", "concat", "cross") or into(name, "scores"):
         return False

@@ -38,13 +38,8 @@ def rows_of(
     live: Ports,
     overrides: Mapping[str, Any],
 ) -> tuple[tuple[StageRows, ...], tuple[Update, ...]]:
-    """Rows of the stages that have any, in their order, with what each edge brings; and the
-    learners of the updates.
-
-    Args:
-        live: teaching ports (node, port) that learn in this step.
-        overrides: paths and values that the phase sets.
-    """
+    """Rows of the stages that have any, in order, and the learners of each update. `live`: teaching
+    ports (node, port) that learn in this step."""
     counting, ports = _Counting(spec, lineage, step, overrides), frozenset(live)
     learning = [stage for stage in step.stages if stage.verb == "learn"]
     updates = tuple(_update(stage, ports, spec, counting) for stage in learning)
@@ -52,7 +47,7 @@ def rows_of(
 
 
 class _Counting:
-    """Counts over the stages of one step, or of one reading of a probe."""
+    """Counts the rows of the stages of one step or of one evaluation."""
 
     def __init__(
         self,
@@ -105,7 +100,7 @@ class _Counting:
             )
 
     def taught(self, node: str, ports: Iterable[str]) -> Count:
-        """Rows that a learner's live ports bring to an update."""
+        """Rows that a learner's live ports give an update."""
         return add_up([self.counts.taught(node, port) for port in ports])
 
     def _of_stage(self, stage: Stage, live: frozenset[tuple[str, str]]) -> Count:
@@ -134,7 +129,7 @@ class _Counting:
         return max(counts, key=lambda count: count.rows or 0, default=NONE)
 
     def _written(self, stage: Stage) -> Count:
-        """Rows that come to a buffer; scores that come beside them bring none."""
+        """Rows that go into a buffer; scores that come with them add none."""
         edges = [self._edges[key] for key in stage.edges if key in self._delivering]
         rows = [edge for edge in edges if edge.target.port != "scores"] or edges
         return add_up([self.counts.of_edge(edge) for edge in rows])
@@ -143,7 +138,7 @@ class _Counting:
         return {f"{node}.{verb}" for node, verb in self._givers.of(edge)}
 
     def _nodes_at_hand(self, stand_ins: Iterable[str]) -> frozenset[str]:
-        """Nodes of the stages and of what delivers to them, with all above them."""
+        """Nodes of the stages and of everything upstream."""
         delivering = (self._edges[key].source.node for key in self._delivering)
         members = (node for stage in self._stages for node in (stage.node, *stage.members))
         return self._spec.graph.upstream({*members, *delivering, *stand_ins})
@@ -155,9 +150,9 @@ class _Counting:
         )
 
     def _passes_over(self) -> Callable[[Edge], int]:
-        """How often at most what an edge brings is repeated before its reader sees it: slices run
-        to their end before a stage outside of them; what a filter gives is whole already, and a
-        stage inside of a slice sees its own passes alone."""
+        """How often at most an edge's rows are repeated before its reader runs. Slices end before
+        stages outside them start; a filter's output is complete, and a stage inside a slice sees
+        one pass."""
         readers: dict[str, set[str]] = {}
         for stage in self._stages:
             for key in stage.edges:
@@ -174,7 +169,7 @@ class _Counting:
 
 
 def _runs(refills: Iterable[Refill]) -> int:
-    """How often at most a stage of these slices runs in a step; the first time is for all."""
+    """How often at most a stage of these slices runs in a step; all share the first run."""
     return 1 + sum(refill.max_rounds - 1 for refill in refills)
 
 
@@ -213,7 +208,7 @@ def _learner(
 
 
 def with_loads(probe: ProbePlan, spec: LoopSpec, lineage: Lineage) -> ProbePlan:
-    """An evaluation with the rows of its stages."""
+    """The evaluation with its row counts."""
     section = spec.nodes[probe.node]
     assert isinstance(section, EvaluateNode)
     is_greedy = section.greedy and bool(probe.stages)
@@ -238,7 +233,7 @@ def with_loads(probe: ProbePlan, spec: LoopSpec, lineage: Lineage) -> ProbePlan:
 
 
 def samples_of_probe(section: EvaluateNode) -> int | None:
-    """Completions of the writers for each row: as written, else what the metrics of k need."""
+    """Completions per row: as written, or else as many as its `@k` metrics need."""
     if section.samples is not None:
         return section.samples
     return max((k for name in section.metrics if (k := samples_of(name)) is not None), default=None)

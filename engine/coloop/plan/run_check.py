@@ -27,24 +27,24 @@ BEYOND_BACKENDS: Final[Mapping[str, tuple[object, ...]]] = {
     "gradient_checkpointing": ("selective", "offload"),
     "dtype": ("fp8", "float16"),
 }
-"""Values of `training` that no backend carries out: float16 would want its losses scaled."""
+"""Values of `training` that no backend supports; float16 would need loss scaling."""
 INSTEAD: Final = {"dtype": "leave it unset, or use `bfloat16`"}
-"""By field, what does run."""
+"""Supported alternatives, by field."""
 WITH_FILES: Final = ("pretrained", "scratch")
-"""Types of models that bring a tokenizer of their own."""
+"""Types of models that have their own tokenizer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCheck:
-    """The plan of a valid loop, and the reasons for which `run` would refuse it."""
+    """A plan and the reasons why `run` would refuse it."""
 
     plan: Plan
     refusals: tuple[Diagnostic, ...]
-    """Empty where a run would start."""
+    """Empty if the run would start."""
 
     @property
     def sentence(self) -> str | None:
-        """One line for a person, or nothing where a run would start."""
+        """One line for users; None if a run would start."""
         return f"valid, but {refused_words(self.refusals)}" if self.refusals else None
 
     def to_json(self) -> dict[str, Any]:
@@ -61,31 +61,26 @@ def check_run(
 
 
 def refused_words(refusals: Sequence[Diagnostic]) -> str:
-    """The reasons for a refusal in one sentence, the same everywhere. No flag overrides them."""
+    """The reasons for a refusal in one sentence. No flag overrides them."""
     return refused_because(*(refusal.message for refusal in refusals))
 
 
 def refused_because(*messages: str) -> str:
-    """Like `refused_words`, from the messages of the findings."""
+    """Like `refused_words`, from the findings' messages."""
     return f"`run` refuses it: {'; '.join(map(cause_of, messages))}"
 
 
 def check_runs(spec: LoopSpec, plan: Plan | None = None) -> list[Diagnostic]:
-    """What a run refuses.
-
-    Args:
-        plan: where the caller has it already; else the loop is compiled here.
-    """
+    """What a run refuses; compiles the loop if no plan is given."""
     return [*check_drawn(spec), *check_machine(spec, plan or compile_plan(spec))]
 
 
 def check_drawn(spec: LoopSpec) -> list[Diagnostic]:
-    """Parts of the loop that no run carries out, on whatever machine."""
     return [*check_parts(spec), *check_unused(spec)]
 
 
 def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
-    """Engines, backends, pools and settings of theirs that are not there."""
+    """Engines, backends, pools and their settings that are unavailable."""
     several = {pool.name: pool.workers for pool in plan.pools if pool.workers > 1}
     return [
         *(finding for weights in plan.weights for finding in _check_weights(spec, weights)),
@@ -125,11 +120,8 @@ def _check_weights(spec: LoopSpec, weights: WeightsPlan) -> Iterator[Diagnostic]
 
 
 def _check_ranks(weights: WeightsPlan, several: Mapping[str, int]) -> Iterator[Diagnostic]:
-    """What the processes of a pool cannot do together.
-
-    Args:
-        several: processes of the pools that have more than one.
-    """
+    """What the processes of a pool cannot do together. `several`: number of processes, for pools
+    with more than one."""
     update, ranks = weights.update, several.get(weights.pool)
     if update is not None and update.backend == "single" and ranks is not None:
         what = (
@@ -143,7 +135,7 @@ def _check_ranks(weights: WeightsPlan, several: Mapping[str, int]) -> Iterator[D
 
 
 def _elsewhere(spec: LoopSpec, weights: WeightsPlan, node: str) -> Iterator[Diagnostic]:
-    """What wants weights of a policy for which a service writes."""
+    """Nodes that need the weights of a policy whose text a service generates."""
     remote, at = "`rollout.engine: remote`", f"nodes.{node}"
     if weights.trains:
         what = f"{remote} of `{node}`, which learns: a service does not receive new weights"
@@ -173,7 +165,7 @@ def _elsewhere(spec: LoopSpec, weights: WeightsPlan, node: str) -> Iterator[Diag
 
 
 def _spread(home: EnginePlan, node: str, rollout: object) -> Iterator[Diagnostic]:
-    """An engine over several GPUs, which was decided because one has no room for the weights."""
+    """An engine that the compiler spread over several GPUs, because the weights fit on none."""
     if home.tensor_parallel > 1 and getattr(rollout, "tensor_parallel", None) is None:
         what = (
             f"an engine over {home.tensor_parallel} GPUs, which the weights of `{node}` need; each "
@@ -184,7 +176,7 @@ def _spread(home: EnginePlan, node: str, rollout: object) -> Iterator[Diagnostic
 
 
 def _check_tensor(spec: LoopSpec, name: str, degree: int) -> Iterator[Diagnostic]:
-    """Models whose layers cannot be shared."""
+    """Models whose layers cannot be split."""
     if degree == 1:
         return
     arch, _ = resolve_architecture(spec, name)
@@ -201,7 +193,7 @@ def _check_tensor(spec: LoopSpec, name: str, degree: int) -> Iterator[Diagnostic
 
 
 def _one_per_cause(spec: LoopSpec, findings: list[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Findings without those that follow from others; the same about several nodes is one."""
+    """Findings without consequences of others; equal findings about several nodes are merged."""
     kinds = {refused.node for refused in findings if refused.field == "kind"}
     alike: dict[str, list[Diagnostic]] = {}
     for finding in findings:

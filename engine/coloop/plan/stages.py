@@ -40,23 +40,23 @@ from coloop.spec.refills import Region, followers, regions_of
 # side by side, and each sees what it ran itself and that one first pass.
 
 REPEATED = ("load", "read", "generate", "score", "prepare")
-"""Verbs whose stages a slice may hold; a node has one of them at most."""
+"""Verbs of stages that a slice may hold; a node has at most one of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slices:
     regions: tuple[Region, ...] = ()
     waits: Mapping[str, frozenset[str]]
-    """By filter, the filters of the slices before its own."""
+    """By filter, the filters of earlier slices."""
 
     def piece(self, node: str, verb: str) -> str | None:
-        """The filter in whose slice a stage runs first; None where it stands alone, be it before
-        several slices that begin with it."""
+        """The filter in whose slice a stage first runs; None if it is outside, even before several
+        slices that share it."""
         own = self._own(node) if verb in REPEATED else []
         return own[0].filter if len(own) == 1 else None
 
     def filters_before(self, node: str, verb: str, giver: str) -> list[str]:
-        """Filters that a stage waits for because their slices hold what it reads of `giver`."""
+        """Filters that a stage waits for, because their slices hold what it reads of `giver`."""
         mine = [r for r in self.regions if verb in REPEATED and node in r.nodes]
         filters = []
         for region in self.regions:
@@ -73,7 +73,7 @@ class Slices:
     def refill(
         self, spec: LoopSpec, region: Region, stages: Sequence[Stage], once: tuple[str, ...]
     ) -> Refill:
-        """The slice of one region, over the stages in their order."""
+        """The slice of one region, over the stages in order."""
         section = spec.nodes[region.filter]
         assert isinstance(section, FilterNode)
         fill = section.fill
@@ -93,15 +93,14 @@ class Slices:
         )
 
     def _own(self, node: str) -> list[Region]:
-        """Of the regions that hold a node, those that stand after none of the others."""
+        """Regions that hold a node, without those after another of them."""
         holding = [region for region in self.regions if node in region.nodes]
         names = {region.filter for region in holding}
         return [region for region in holding if names.isdisjoint(self.waits[region.filter])]
 
 
 def slices_of(spec: LoopSpec, givers: NodeGivers, rounds: Iterable[frozenset[str]]) -> Slices:
-    """The slices among the nodes that give rows in this step; `rounds` are the nodes that go round
-    together."""
+    """Slices among the nodes that give rows in this step; `rounds`: nodes that repeat together."""
     regions = regions_of(spec, givers, (region & givers.keys() for region in rounds))
     return Slices(regions=regions, waits=followers(regions, givers))
 
@@ -128,14 +127,14 @@ def edges_of_first_pass(
 
 
 class Regions:
-    """Where the stages of one step stand among its regions."""
+    """Regions of the stages of one step."""
 
     def __init__(self, keys: Iterable[StageKey], slices: Slices, lineage: Lineage) -> None:
         self.rounds: list[RoundsRegion] = []
         self.problems: list[str] = []
-        """Regions that overlap without one holding the other."""
+        """Regions that overlap without nesting."""
         self.within: dict[StageKey, tuple[str, ...]] = {}
-        """By stage, the regions that hold it, outermost first."""
+        """Regions of each stage, outermost first."""
         repeated = [key for key in keys if key[1] in REPEATED]
         members: dict[str, set[StageKey]] = {}
         for key in repeated:
@@ -167,12 +166,7 @@ class Regions:
         edges: Iterable[Edge],
         is_concat: Callable[[str, str], bool],
     ) -> tuple[Rounds, ...]:
-        """The regions of rounds over the stages in their order.
-
-        Args:
-            edges: that deliver to stages which may be repeated.
-            is_concat: whether what comes to a port is put one after another.
-        """
+        """Rounds over the stages in order. `edges` deliver to stages that may be repeated."""
         delivering = list(edges)
         planned = []
         for region in self.rounds:
@@ -201,15 +195,14 @@ NO_SLICES: Final = Slices(waits={})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     stages: tuple[Stage, ...]
-    """In the order in which they run one after another."""
+    """In sequential order."""
     refills: tuple[Refill, ...] = ()
-    """The slices that filters repeat."""
     regions: tuple[Rounds, ...] = ()
-    """The parts that run for several rounds."""
+    """Parts with several rounds."""
 
     @classmethod
     def of(cls, phase: PhasePlan) -> "Step":
-        """A step of a phase in which no learner pauses."""
+        """The step of a phase without pausing learners."""
         return cls(stages=phase.stages, refills=phase.refills, regions=phase.regions)
 
 
@@ -219,15 +212,15 @@ class Unrolling:
 
     spec: LoopSpec
     lineage: Lineage
-    """Of the edges that live in the phase."""
+    """Of the live edges of the phase."""
     serves: Serves
-    """For a teaching port (node, port) the serving ports that its algorithm reads."""
+    """Maps a teaching port (node, port) to the serving ports that its algorithm reads."""
     pool_of: Callable[[str, str], str | None]
-    """Where a stage (node, verb) runs; None for the driver."""
+    """Pool of a stage (node, verb); None for the driver."""
     groups: Mapping[str, str]
     """The weights group of each node; a node without weights is its own."""
     problems: list[str] = field(default_factory=list)
-    """What stood against an order, in words."""
+    """Why stages cannot be ordered, in words."""
 
     def __post_init__(self) -> None:
         self._givers = Givers(self.lineage)
@@ -262,7 +255,7 @@ class Unrolling:
         )
 
     def stages(self, goals: Goals) -> tuple[Stage, ...]:
-        """Stages in the order in which they run, each once."""
+        """Stages in execution order, each once."""
         return self._ordered(self._closure().of(goals), NO_SLICES)[0]
 
     def slice_after(self, node: str, ports: Iterable[tuple[str, str]]) -> tuple[Step, Step]:
@@ -277,14 +270,13 @@ class Unrolling:
         return self._without_slices(kept, closure), self._without_slices(beside, closure)
 
     def _without_slices(self, entries: Mapping[StageKey, Found], closure: Closure) -> Step:
-        """A step in which nothing refills."""
         stages, regions = self._ordered(entries, NO_SLICES)
         planned = regions.planned(stages, _repeated_edges(entries), closure.is_concat)
         return Step(stages=stages, regions=planned)
 
     def below(self, node: str) -> frozenset[str]:
-        """The node and all that its rows reach in this step, in whatever round; what a buffer gives
-        are other rows."""
+        """The node and all nodes downstream in this step, over all rounds; a buffer's output is new
+        rows."""
 
         def onward(name: str) -> Iterator[str]:
             edges = [e for e in self.lineage.walk.out_of(name) if id(e) in self._forward]
@@ -299,7 +291,6 @@ class Unrolling:
         return frozenset(reach([node], onward))
 
     def _going_round(self, node: str) -> Iterable[str]:
-        """A node, and those with which it goes round."""
         region = self.lineage.region_of(node)
         return (node, *sorted(region.nodes if region is not None else ()))
 
@@ -341,7 +332,6 @@ class Unrolling:
     def _waits(
         self, entries: Mapping[StageKey, Found], slices: Slices
     ) -> dict[StageKey, set[StageKey]]:
-        """By stage, those that it stands after."""
         before: dict[StageKey, set[StageKey]] = {key: set() for key in entries}
         for key, entry in entries.items():
             for edge in entry.edges.values():
@@ -370,7 +360,7 @@ class Unrolling:
         return before
 
     def _learns_first(self, key: StageKey, learn: Found) -> bool:
-        """Whether a node scores by what it has learned in this step (`when: before_score`)."""
+        """Whether a node scores with weights updated in this step (`when: before_score`)."""
         node, verb = key
         rule = self.spec.schedule.learn.get(node)
         is_first = rule is not None and rule.when == "before_score"
@@ -398,7 +388,7 @@ class Unrolling:
         )
 
     def _givers_among(self, entries: Mapping[StageKey, Found]) -> Mapping[str, tuple[str, ...]]:
-        """By node whose stage may be repeated, the nodes whose rows it reads."""
+        """For nodes whose stage may be repeated, the nodes whose rows they read."""
         repeated = {node: entry for (node, verb), entry in entries.items() if verb in REPEATED}
         return {
             node: tuple(
@@ -414,7 +404,6 @@ class Unrolling:
 
 
 def _repeated_edges(entries: Mapping[StageKey, Found]) -> list[Edge]:
-    """What delivers to the stages that may be repeated."""
     return [e for key, entry in entries.items() if key[1] in REPEATED for e in entry.edges.values()]
 
 
@@ -426,8 +415,8 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Order(Generic[Key]):
-    """Keys, each after those before it and each region in one run; where either may come first,
-    the lower rank does. What waits for itself is cut at its lowest rank."""
+    """A topological order in which each region is contiguous and ties go to the lower rank. A cycle
+    is cut at its lowest rank."""
 
     def __init__(
         self,
@@ -435,15 +424,12 @@ class Order(Generic[Key]):
         within: Callable[[Key], Sequence[Hashable]],
         rank: Callable[[Key], int],
     ) -> None:
-        """
-        Args:
-            within: the regions that hold a key, outermost first.
-        """
+        """`within`: the regions that hold a key, outermost first."""
         self._before = {key: {w for w in waits if w in before} for key, waits in before.items()}
         self._within, self._rank = within, rank
         self.circles: list[tuple[Hashable, ...]] = []
-        """Keys (or regions, as `("region", name)`) that wait for each other; the first stands at
-        the end again. Each circle was cut somewhere."""
+        """Cycles of keys or regions (as `("region", name)`); the first is repeated at the end. Each
+        was cut."""
         self.keys = self._ordered(list(before), 0)
 
     def _ordered(self, keys: list[Key], depth: int) -> list[Key]:
@@ -468,7 +454,7 @@ class Order(Generic[Key]):
         return order
 
     def _sorted(self, before: Mapping[Any, set[Any]], rank: Mapping[Any, int]) -> list[Any]:
-        """Wave by wave: of those whose waits are over, the lowest rank first."""
+        """Repeatedly, the ready key of lowest rank."""
         waiting = {key: set(others) for key, others in before.items()}
         following: dict[Any, list[Any]] = {key: [] for key in before}
         for key, others in before.items():
@@ -498,7 +484,7 @@ class Order(Generic[Key]):
 def _circle(
     start: Any, waiting: Mapping[Any, set[Any]], rank: Mapping[Any, int]
 ) -> tuple[Hashable, ...]:
-    """Keys of which each stands before the next, and the last before the first."""
+    """A cycle of keys, in which the last comes before the first."""
     seen: dict[Any, None] = {}
     key = start
     while key not in seen:

@@ -13,7 +13,7 @@ from coloop.spec.dtypes import Dtypes
 
 
 class Stage(Planned):
-    """One part of a step: a node and what it does."""
+    """A node and its verb, as part of a step."""
 
     name: str
     """`node.verb`; for a joint update `group.learn`."""
@@ -21,20 +21,18 @@ class Stage(Planned):
     verb: str
     kind: str
     edges: tuple[str, ...] = ()
-    """Keys of the edges that deliver to this stage."""
+    """Edges that deliver to it, by key."""
     after: tuple[str, ...] = ()
-    """Names of the stages of its step that it waits for."""
+    """Stages of the step that it waits for, by name."""
     members: tuple[str, ...] = ()
-    """Learn stages: the roles that share the update."""
+    """Learn stages: nodes that share the update."""
     pool: str | None = None
-    """None: in the driver."""
     within: tuple[str, ...] = ()
-    """Slices (by their filter) and regions of rounds (by their name) that hold it, outermost
-    first."""
+    """Slices (named by filter) and regions of rounds that hold it, outermost first."""
     calls: tuple[str, ...] = ()
-    """Nodes that it calls by handles: what they do happens in this stage, under their names."""
+    """Nodes that it calls by handles; their work is part of this stage."""
     foresees: bool = False
-    """It scores before its node learns, for evaluations of the step's own tables alone."""
+    """It scores before its node learns, for evaluations of the step's own tables only."""
 
     @property
     def givers(self) -> tuple[str, ...]:
@@ -43,12 +41,12 @@ class Stage(Planned):
 
 
 class Rows(Planned):
-    """How many rows there are in one step, as far as the spec is certain of it."""
+    """Row counts of a step, as far as the spec determines them."""
 
     most: int | None = None
-    """None: nobody knows before the run."""
+    """None: unknown before the run."""
     least: int = 0
-    """So many come whatever the models write and the rules cut."""
+    """Guaranteed rows."""
     text: str
     """`32`, `at most 24`, `unknown`."""
     breakdown: str = Field(default="", validation_alias=AliasChoices("breakdown", "ladder"))
@@ -57,90 +55,83 @@ class Rows(Planned):
 
 
 class StageRows(Planned):
-    """The rows of one stage: what it loads, writes, scores, keeps, credits, learns or stores."""
-
     stage: str
     rows: Rows
     edges: dict[str, Rows] = Field({})
-    """What each edge brings to it, by the edge's key."""
     passes: int = 1
-    """How often at most refills and rounds repeat it; the rows are those of one pass."""
+    """Most runs by refills and rounds; the rows are those of one."""
 
 
 class Learner(Planned):
-    """One role of an update, and its rhythm."""
+    """A node of an update, and how often it learns."""
 
     node: str
     ports: tuple[str, ...]
-    """Its live teaching ports."""
+    """Live teaching ports."""
     rows: Rows
     every: int = 1
     after: int = 0
     updates: int = 1
     when: Literal["after_score", "before_score"] = "after_score"
     kept_until: int | None = None
-    """Rows are kept over steps until there are as many."""
+    """Rows are collected over steps until there are this many."""
 
 
 class Update(Planned):
-    """The learn stage of one weights group: who trains in it, and in which order."""
+    """The learn stage of one weights group."""
 
     stage: str
     group: str
     learners: tuple[Learner, ...]
-    """In the order of `schedule.order` where they take turns, else of the spec."""
+    """In the order of `schedule.order` if they take turns, or else of the spec."""
     is_joint: bool
-    """Several roles are one loss and one optimizer step; else each has steps of its own."""
+    """Several nodes share one loss and optimizer step; otherwise each has its own steps."""
 
 
 class Refill(Planned):
-    """A slice of stages that a filter with `fill` repeats until it has enough."""
+    """A slice of stages that a filter with `fill` repeats until it has enough rows."""
 
     filter: str
     sources: tuple[str, ...]
-    """The nodes from which the slice starts."""
+    """Nodes at the start of the slice."""
     stages: tuple[str, ...]
-    """Names, in order; the filter's own stage is the last."""
+    """Names, in order; the filter's own stage is last."""
     first_pass: tuple[str, ...]
-    """Those of them that run in the first pass; the others have run before the slice."""
+    """Those that run in the first pass; the others have run before the slice."""
     shared: tuple[str, ...] = ()
-    """Of the others, those with which several slices begin: each sees that one run of theirs, and
-    none of what the passes of another slice add."""
+    """Stages that several slices share. Each slice sees their single run, and no rows of other
+    slices' passes."""
     once: tuple[str, ...] = ()
-    """Keys of edges that deliver in the first pass alone."""
+    """Edges that deliver in the first pass only."""
     max_rounds: int
     only_lacking: bool = False
-    """`groups: all` from a node on: only rows that still lack a group go round again."""
+    """`groups: all` from a node on: only rows that lack a group are repeated."""
 
 
 class Rounds(Planned):
     """A region of stages that edges with `rounds` repeat within a step."""
 
     name: str
-    """After the first edge that closes it: `rounds of a.rollouts->b.rows`."""
+    """Named after the first closing edge: `rounds of a.rollouts->b.rows`."""
     edges: tuple[str, ...]
-    """Keys of the edges that close it: they deliver from the second round on."""
+    """Closing edges, which deliver from the second round on."""
     stages: tuple[str, ...]
-    """Names, in order."""
     once: tuple[str, ...] = ()
-    """Keys of edges that deliver in the first round alone."""
+    """Edges that deliver in the first round only."""
     rounds: int
     branch: Literal["one", "all", "lines"]
-    """How conversations go on."""
+    """How conversations continue."""
 
 
 class PhasePlan(Planned):
-    """One phase of the schedule."""
-
     name: str
     index: int
-    """Among the phases as written, groups counted through."""
+    """Among the phases as written, across groups."""
     rounds: int = 1
     """How often the groups around it repeat it."""
     learn: tuple[str, ...] = ()
     """Live teaching ports, `node.port`."""
     fill: tuple[str, ...] = ()
-    """Buffers that it writes."""
     steps: int | None = None
     """Where they are known before the run."""
     epochs: float | None = None
@@ -154,95 +145,86 @@ class PhasePlan(Planned):
     stages: tuple[Stage, ...]
     refills: tuple[Refill, ...] = ()
     regions: tuple[Rounds, ...] = ()
-    """Of the stages that run for several rounds."""
     rows: tuple[StageRows, ...] = ()
-    """Of the stages that have rows, in their order."""
     updates: tuple[Update, ...] = ()
-    """Of the learn stages, in their order."""
+    """In stage order."""
     probes: tuple["ProbePlan", ...] = ()
-    """Evaluations that run otherwise in this phase, because edges of theirs are dead or alive in it
-    alone."""
+    """Evaluations that differ in this phase because of edges that are live or dead only here."""
     overrides: dict[str, Any] = Field({})
-    """The values that the phase and its group `set`."""
+    """Values `set` by the phase and its group."""
     dead_edges: tuple[str, ...] = ()
     """Edges of weight 0 in this phase."""
 
 
 class ProbePlan(Planned):
-    """An evaluation: when it is due and what runs for it."""
+    """An evaluation: when it is due, and its stages."""
 
     node: str
     every: int
     instead_of: str | None = None
     of: tuple[str, ...] = ()
     stages: tuple[Stage, ...] = ()
-    """With `instead_of`: the slice that runs once more on the probe's rows."""
+    """With `instead_of`: the slice that runs on the probe's rows."""
     writers: tuple[str, ...] = ()
-    """The first actors of the slice: `greedy` and `samples` are set on these."""
+    """First generating nodes of the slice, to which `greedy` and `samples` apply."""
     sources: tuple[Stage, ...] = ()
-    """What loads the probe's own rows."""
+    """Stages that load the probe's rows."""
     regions: tuple[Rounds, ...] = ()
-    """Of its stages that run for several rounds."""
     of_stages: tuple[Stage, ...] = ()
-    """With `of`: scorers that must see the probe's rows."""
+    """With `of`: scorers that need the probe's rows."""
     greedy: bool = False
-    """The writers write one greedy text for each row."""
+    """One greedy completion per row."""
     samples: int | None = None
-    """Completions of the writers for each row, where the probe or a metric of it says so."""
+    """Completions per row, if the probe or one of its metrics sets it."""
     rows: tuple[StageRows, ...] = ()
-    """Of the stages that run for one reading; with `greedy`, of the greedy texts."""
+    """Rows of the stages of one evaluation; with `greedy`, of its completions."""
 
 
 class WeightsPlan(Planned):
-    """A set of weights, the roles that use it, and its homes."""
+    """A set of weights, the nodes that use it, and where it is held."""
 
     name: str
     members: tuple[str, ...]
     trains: bool
     source: str
-    """`scratch tiny-qwen3`, `copy of actor`, `snapshot of policy`, ..."""
     backend: str | None = None
-    """What trains them, or what spreads those that do not train over their pool; None: they are
-    whole in each process."""
+    """Trains them, or shards frozen weights over their pool; None: each process has all of them."""
     dtypes: Dtypes
-    """How they are held, computed with and written with."""
+    """For storage, computation and generation."""
     base: str | None = None
-    """Of an adapter: the group that brings the frozen weights that it stands on, maybe itself."""
+    """For an adapter, the group with the frozen base weights, maybe itself."""
     beside: str | None = None
-    """The group of the same pool that holds these for it; None: it holds them itself."""
+    """The group of the same pool that holds them for this one; None: itself."""
     pool: str
-    """Where they are held: the home of the trainer, or of weights that do not train."""
+    """Pool of the trainer, or of frozen weights."""
     update: UpdateSettings | None = None
-    """How they learn, where they train."""
+    """If they train."""
     engines: tuple[EnginePlan, ...] = ()
-    """Homes of rollout engines, one a pool in which members write."""
+    """One per pool in which members generate."""
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether a service has them, and nothing of them is here."""
         return bool(self.engines) and all(engine.engine == "remote" for engine in self.engines)
 
     @property
     def follows_adapter(self) -> bool:
-        """Whether it is a snapshot on the frozen weights of its source: the adapter is all that it
-        is given."""
+        """Whether it is a snapshot on the frozen weights of its source, so only the adapter is
+        copied."""
         return self.base is not None and not self.trains
 
 
 class PoolPlan(Planned):
-    """A part of the hardware and who lives there."""
+    """A part of the hardware and the groups on it."""
 
     name: str
     workers: int
     gpus: int
     threads_per_worker: int = 1
     groups: tuple[str, ...]
-    """Weights groups with a home here."""
+    """Weights groups held here."""
 
 
 class Plan(Planned):
-    """A whole compiled loop."""
-
     coloop: Literal[1] = 1
     name: str
     spec_hash: str

@@ -80,12 +80,8 @@ class Unrolled:
         return other
 
     def settings(self, root: Path | None = None, conditions: Conditions | None = None) -> Resolved:
-        """Values for the settings that the loop leaves open, chosen for these steps.
-
-        Args:
-            root: folder for relative model paths; without it no file is opened.
-            conditions: default: those of a run that starts on this machine.
-        """
+        """Values for open settings of these steps; by default for a run that starts on this
+        machine. Without `root` no file is opened."""
         conditions = conditions or conditions_here()
         if (root, conditions) not in self._settings:
             loads = [
@@ -103,12 +99,8 @@ class Unrolled:
         return self._settings[root, conditions]
 
     def expected_steps(self, phase: UnrolledPhase, root: Path | None = None) -> int:
-        """Steps to expect of a phase over the whole run: `UNKNOWN_STEPS` if their number is not
-        known, and at most that many if a trigger may end the phase early.
-
-        Args:
-            root: folder for relative paths of datasets; without it no file is opened.
-        """
+        """Expected steps of a phase over the whole run: `UNKNOWN_STEPS` if unknown, and at most
+        that many if a trigger may end it early. Without `root` no file is opened."""
         limits = [limit for limit in (phase.steps, self._steps_of_epochs(phase, root)) if limit]
         steps = min(limits, default=UNKNOWN_STEPS)
         for trigger in self.spec.schedule.triggers:
@@ -163,8 +155,7 @@ class Unrolled:
         )
 
     def _pool_of_stage(self, node: str, verb: str) -> str | None:
-        """The pool in which a stage runs; a sync involves two pools, and runs in the one that holds
-        the weights."""
+        """Pool of a stage; a sync involves two pools and runs in the one that holds the weights."""
         group = self._weights_groups.get(self._groups.get(node, node))
         if group is None or verb not in ("generate", "score", "learn", "sync"):
             return None
@@ -264,7 +255,6 @@ def _source(edge: Edge) -> Port:
 
 
 def _taught(node: EvaluateNode, unrolling: Unrolling) -> Iterable[Edge]:
-    """Edges into the teaching ports named in `of`."""
     for name in node.of or ():
         learner, _, port = name.partition(".")
         yield from unrolling.live_edges(learner, port)

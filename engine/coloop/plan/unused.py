@@ -292,10 +292,7 @@ def _unused_by(
 
 
 def _finding(at: str, what: str, hint: str = REMOVE, *, instead: float | None = None) -> Diagnostic:
-    """
-    Args:
-        instead: the value without effect, where removing the field would have an effect.
-    """
+    """`instead`: a value without effect, for fields whose removal would have an effect."""
     field = at.split(".", 2)[2]
     fix = Fix.remove(f"Remove `{field}`", at)
     if instead is not None:
@@ -304,7 +301,6 @@ def _finding(at: str, what: str, hint: str = REMOVE, *, instead: float | None = 
 
 
 def _written(value: Any) -> str:
-    """A value as it is written in YAML."""
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -11,11 +11,8 @@ GPU_BYTES = 1024 * MIB
 
 
 def weight_bucket_bytes(device: str) -> int:
-    """Maximum bucket size in bytes; a larger weight gets a bucket of its own.
-
-    Args:
-        device: type of the device that holds the weights, such as `cuda`.
-    """
+    """Maximum bucket size for weights on a device type such as `cuda`; a larger weight gets a
+    bucket of its own."""
     return GPU_BYTES if device == "cuda" else CPU_BYTES
 
 

@@ -23,8 +23,6 @@ from coloop.workers.worker_group import WorkerGroup
 
 @dataclass(eq=False)
 class Actions:
-    """Refreshes, copies, optimizer resets and buffer clears of a run."""
-
     groups: Mapping[str, str]
     """Weights group of each node that has weights."""
     weights: WorkerGroup
@@ -41,10 +39,7 @@ class Actions:
 
     def phase_starts(self, entry: Entry, updates: Mapping[str, int], context: Context) -> bool:
         """Do what refers to the start of this phase; returns whether a checkpoint is requested.
-
-        Args:
-            updates: by learner, the number of updates in the phase, if known.
-        """
+        `updates`: number of updates in the phase by learner, if known."""
         for role in self.roles.values():
             role.phase_starts(entry.plan, updates, context)
         self._start_copies(entry.plan, context.spec)
@@ -67,7 +62,7 @@ class Actions:
     def obey(
         self, actions: TriggerActions, timeline: Timeline, spec: LoopSpec
     ) -> tuple[bool, bool]:
-        """Carry out a trigger's actions; returns (the run must stop, a checkpoint is requested)."""
+        """Carry out a trigger's actions; returns (stop the run, write a checkpoint)."""
         wants_checkpoint = self._do(actions, spec)
         if actions.set:
             self.fields.set_by_trigger(actions.set)

@@ -30,8 +30,6 @@ something, such as a C++ destructor, would abort the process."""
 
 
 class Control:
-    """The requests to one run."""
-
     def __init__(self, folder: Path) -> None:
         self._path = folder / CONTROL_FILE
         self._offset = 0
@@ -65,7 +63,7 @@ class Control:
         return requests
 
     def turn_deaf(self) -> None:
-        """From now on an interrupt is ignored: only the last event is missing."""
+        """Ignore interrupts from now on, as only the last event is missing."""
         self._is_deaf = True
 
     @contextmanager
@@ -111,8 +109,3 @@ class Control:
                     yield CONTROL_ADAPTER.validate_json(line)
                 except ValidationError as error:
                     self.unreadable.append(f"{line[:200]!r}: {error.errors()[0]['msg']}")
-
-
-def request(folder: Path, what: ControlRequest) -> None:
-    with (folder / CONTROL_FILE).open("a", encoding="utf-8") as file:
-        file.write(what.model_dump_json() + "\n")

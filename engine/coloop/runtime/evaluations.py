@@ -26,7 +26,7 @@ from coloop.spec.graph import Edge
 from coloop.spec.nodes import EvaluateNode
 
 Grades = Callable[[str, int], None]
-"""Called with the key of each edge into a probe, and how many rows it brought."""
+"""Called with the key of each edge into a probe, and its number of rows."""
 
 
 class Probes:
@@ -185,7 +185,6 @@ def _section(node: str, context: Context) -> EvaluateNode:
 
 
 def _has_own_rows(probe: ProbePlan) -> bool:
-    """Otherwise it reads the tables of a step."""
     return bool(probe.instead_of or probe.of)
 
 
@@ -221,7 +220,7 @@ def _stand_in(probe: ProbePlan, start: Unrolled, context: Context, grades: Grade
 
 
 def _stand_in_as_taught(probe: ProbePlan, start: Unrolled, context: Context) -> None:
-    """References see the probe's rows where they would see those of the teaching port."""
+    """References use the probe's rows instead of those of the teaching port."""
     sources = [(edge.source.node, edge.source.port) for edge in _row_edges(probe, context)]
     own = [start.tables[source] for source in sources if source in start.tables]
     for name in probe.of if own else ():
@@ -231,7 +230,6 @@ def _stand_in_as_taught(probe: ProbePlan, start: Unrolled, context: Context) -> 
 
 
 def _row_edges(probe: ProbePlan, context: Context) -> list[Edge]:
-    """Edges that bring a probe's own rows."""
     edges = context.spec.graph.edges_into(probe.node)
     return [edge for edge in edges if edge.target.port in ("rows", "pairs")]
 
@@ -273,8 +271,6 @@ def unmeasured_hint(metric: str) -> str:
 
 @dataclass(eq=False)
 class Evaluations:
-    """Runs the probes that are due and passes on their readings."""
-
     probes: Probes
     timeline: Timeline
     moments: Moments
@@ -288,17 +284,15 @@ class Evaluations:
 
     @property
     def _phase(self) -> PhasePlan:
-        """The current phase, or the last one."""
         position = self.timeline.now()
         return position.phase if position else self.timeline.entries[-1].plan
 
     def watched(self, position: StepPosition, context: Context) -> frozenset[str]:
-        """Nodes whose scores before they learn an evaluation of this step's tables needs."""
+        """Nodes whose scores before learning are needed by an evaluation of this step's tables."""
         due = self.probes.of_tables(position.step, position.phase, context)
         return watched_by(context.spec, due)
 
     def read_due(self, scheduler: Scheduler, *, is_last: bool) -> None:
-        """Read the probes that are due now, or every probe at the end of the run."""
         step, phase = self.timeline.step, self._phase
         due = self.probes.due(step, phase, self.moments.now, is_last=is_last)
         if due:

@@ -42,8 +42,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(eq=False, kw_only=True)
 class Session(Steps):
-    """A run in progress: its steps, and what happens between two of them."""
-
     plan: Plan
 
     # --- called by `run_loop`
@@ -110,7 +108,6 @@ class Session(Steps):
         return self._begun > 0
 
     def evaluate(self, *, is_last: bool = False) -> None:
-        """Read the probes that are due at this step, or all of them at the end of the run."""
         try:
             self.evaluations.read_due(self.scheduler, is_last=is_last)
         except StopRequested:
@@ -172,7 +169,6 @@ class Session(Steps):
 
     @property
     def stage_at_work(self) -> Stage | None:
-        """The stage that failed, or that is running."""
         return self.failed_stage or self.event_reporter.stage
 
     # --- inside
@@ -203,7 +199,7 @@ class Session(Steps):
                 self.event_reporter.alert("info", "edit.made_again", message)
 
     def _edit(self, request: EditRequest) -> bool:
-        """Whether the change was made; otherwise an alert says why not."""
+        """Apply an edit; returns False, with an alert, if it is invalid."""
         try:
             self.fields.edit(request.changes)
         except SpecProblem as problem:

@@ -231,11 +231,8 @@ AT_ONCE = "interrupted immediately; a resumed run starts from the last checkpoin
 def last_event(
     session: Session | None, state: RunStateName, error: RunError | None, at_once: str | None
 ) -> RunStateEvent:
-    """How the run ended; after a failure with its node and step.
-
-    Args:
-        at_once: message of a run that was interrupted.
-    """
+    """How the run ended; after a failure with node and step. `at_once`: message of an interrupted
+    run."""
     if error is None:
         return RunStateEvent(
             state=state,

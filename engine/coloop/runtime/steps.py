@@ -37,16 +37,14 @@ from coloop.runtime.schedule.scheduler import Scheduler
 logger = logging.getLogger(__name__)
 
 GOALS = ("learn", "write")
-"""Verbs of the stages for whose sake a step runs."""
+"""Verbs of stages that make a step count as work done."""
 LONGEST_IDLE_STEPS = 20
 LONGEST_PRINTED = 4000
-"""Characters of what code printed in a stage that the log keeps."""
+"""Most characters of a stage's printed output in the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepState:
-    """What the run knows of a step in flight."""
-
     position: StepPosition
     arrivals: StepArrivals
     alerts: list[str] = field(default_factory=list)
@@ -75,7 +73,6 @@ class Steps:
     """Called after each step that is whole."""
     scheduler: Scheduler = field(init=False)
     idle_steps: int = field(default=0, init=False)
-    """Idle steps in a row so far."""
     failed_stage: Stage | None = field(default=None, init=False)
     edits: list[Edit] = field(default_factory=list, init=False)
     """Edits that are to be applied again."""
@@ -190,7 +187,6 @@ class Steps:
             self.event_reporter.record(event)
 
     def take_back_step(self, flight: StepInFlight) -> None:
-        """Undo a step, unless something was learned in it."""
         state: StepState = flight.about
         self._flights.remove(flight)
         if flight.has_learned or (flight.has_failed and self._has_changed_weights(flight)):
@@ -263,7 +259,6 @@ class Steps:
         return failure
 
     def _take_printed(self, work: Work, nodes: Sequence[str]) -> None:
-        """Report what code of these nodes printed and no outcome has reported."""
         for node in nodes:
             role = self.roles.get(node)
             if role is not None:
@@ -298,13 +293,12 @@ class Steps:
         return dict(waiting)
 
     def report_notices(self) -> None:
-        """Report what lanes have noticed since the last call."""
         while self.notices:
             node, code, message = self.notices.popleft()
             self.event_reporter.alert("warning", code, message, node=node)
 
     def _report_missing(self, work: Work, whats: Sequence[str], missing: Sequence[Missing]) -> None:
-        """Alert at once; raise if the rows have never come."""
+        """Report missing rows; raises if they have never arrived."""
         if work.task.step_context.turn > 1:
             return
         for rows in self.arrivals.note(work.stage, whats, missing):

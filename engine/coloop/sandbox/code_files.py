@@ -23,7 +23,7 @@ MOST_BYTES: Final = 4 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class CodeFile:
-    """What a limited process needs to run the file."""
+    """A Python file and the modules that it imports from its folder."""
 
     source: str
     modules: Mapping[str, str]
@@ -90,13 +90,11 @@ def text_of(path: Path, name: str) -> str:
 
 
 def file_of(name: str) -> str:
-    """The path of a module below the folder, such as `helpers/text.py`."""
     return f"{name.replace('.', '/')}.py"
 
 
 def needed_by(source: str, package: str = "") -> list[Import]:
-    """Modules without which a source does not run to its end: those that it tries to import, and
-    those for its annotations alone, are not among them.
+    """Modules that a source needs: imports without those in `try` blocks or only for annotations.
 
     Args:
         package: in which the source lies.
@@ -133,7 +131,6 @@ def _why_not_decoded(data: bytes, error: SyntaxError | UnicodeDecodeError) -> st
 
 
 def _absolute(name: str, package: str) -> str:
-    """A relative name as seen from a package."""
     level = len(name) - len(name.lstrip("."))
     if level == 0:
         return name
@@ -149,7 +146,6 @@ def _outermost_first(name: str) -> list[str]:
 
 
 def _read(folder: Path, name: str) -> Iterator[tuple[str, str]]:
-    """The module of this name, if it lies in the folder."""
     beside = folder.joinpath(*name.split("."))
     for path, module in (
         (beside / "__init__.py", f"{name}.__init__"),

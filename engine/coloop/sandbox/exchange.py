@@ -16,14 +16,14 @@ from typing import Any, Final
 
 LARGEST_REPLY: Final = 17 * 2**20
 HEAVIEST_REPLY: Final = 256 * 2**20
-"""Bytes of memory that the values of a reply may come to."""
+"""Largest memory for the values of a reply."""
 WEIGHTS: Final = {b"{": 250, b"[": 80, b",": 80, b":": 60}
-"""Bytes of memory for each of these characters, at most: a dict, a list, a value and its place, a
-key."""
+"""Upper bounds of the memory per character: a dict, a list, a value with its place, a key."""
 CHUNK: Final = 1 << 20
 TICK_SECONDS: Final = 0.1
 LONGEST_COUNTED: Final = 2 * TICK_SECONDS
-"""Most seconds that count between two looks at the clock, a tick apart: more is a pause."""
+"""Longest time between two looks at the clock that counts in full; the rest is a pause of the
+machine."""
 
 
 class Ended(Exception):
@@ -31,15 +31,15 @@ class Ended(Exception):
 
 
 class Late(Exception):
-    """The time of the exchange is over."""
+    """The exchange has timed out."""
 
 
 class TooLong(Exception):
-    """The reply is longer than any honest one, or its values would take too much memory."""
+    """The reply is too long, or its values need too much memory."""
 
 
 class Forged(Exception):
-    """The reply is none that the harness writes."""
+    """The reply is not in the harness's format."""
 
 
 class Ticked(Exception):
@@ -60,7 +60,7 @@ class Pipes:
         os.set_blocking(to_child, False)
 
     def begin(self, tick: Callable[[], None] | None, seconds: float) -> None:
-        """An exchange of so many seconds; `tick` is called a few times in each of them."""
+        """Begin an exchange with a time limit; `tick` is called a few times per second."""
         self.tick = tick
         self._given = self._left = seconds
         self._looked_at = time.monotonic()
@@ -101,7 +101,7 @@ class Pipes:
         return reply
 
     def has_answer(self) -> bool:
-        """Whether there is something to read though nothing was asked."""
+        """Whether there is data to read without a request."""
         poll = select.poll()
         poll.register(self.from_child, select.POLLIN)
         return bool(poll.poll(0))
@@ -117,7 +117,8 @@ class Pipes:
         return data
 
     def _wait(self, descriptor: int, event: int) -> None:
-        """Until a pipe is ready; `Late` when no time is left, `Ticked` where the tick raises."""
+        """Wait until a pipe is ready; raises `Late` after the time limit, and `Ticked` if the tick
+        raises."""
         poll = select.poll()
         poll.register(descriptor, event)
         while (left := self._look()) > 0:
@@ -126,7 +127,7 @@ class Pipes:
         raise Late
 
     def _look(self) -> float:
-        """At the clock; gives the seconds that are left, and ticks where it is time to."""
+        """Tick if that is due, and return the seconds left."""
         self._count()
         if self._looked_at >= self._next_tick:
             self._next_tick = self._looked_at + TICK_SECONDS

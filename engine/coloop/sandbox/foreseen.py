@@ -36,7 +36,7 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
         *("openai.AsyncOpenAI",),
     ),
 }
-"""By what there is none of, the calls that need it."""
+"""Calls that fail in the sandbox, by what is unavailable there."""
 NEEDS: Final = {name: what for what, names in CALLS.items() for name in names}
 
 
@@ -45,12 +45,11 @@ class ClosedCall:
     name: str
     line: int
     what: str
-    """What there is none of, in the words of `inside.closed`."""
+    """What is unavailable, in the words of `inside.closed`."""
 
 
 def closed_calls(source: str) -> Iterator[ClosedCall]:
-    """Calls of a source that its process will refuse, each name once, in the order of their
-    lines."""
+    """Calls in a source that the sandbox will refuse, each name once, in line order."""
     tree = tree_of(source)
     if tree is None:
         return
@@ -66,7 +65,7 @@ def closed_calls(source: str) -> Iterator[ClosedCall]:
 
 
 def _imported(tree: ast.Module) -> dict[str, str]:
-    """By the name that an import binds, what it stands for."""
+    """The full name that each imported name stands for."""
     bound: dict[str, str] = {}
     for node in ast.walk(tree):
         match node:
@@ -80,7 +79,7 @@ def _imported(tree: ast.Module) -> dict[str, str]:
 
 
 def _dotted(node: ast.expr, bound: Mapping[str, str]) -> str:
-    """The name of what is called, as its module calls it; empty where no import leads to it."""
+    """The full name of a called function; empty if it was not imported."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

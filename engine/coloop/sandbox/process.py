@@ -48,9 +48,9 @@ START_TIMEOUT_SECONDS: Final = 30.0
 LONGEST_PRINTED: Final = 65 * 1024
 LONGEST_MESSAGE: Final = 8 * 1024
 TURN_SECONDS: Final = 0.1
-"""After which a thread that waits for its turn ticks."""
+"""Interval of ticks for a thread that waits for its turn."""
 END_SECONDS: Final = 10.0
-"""After which a process that was told to end is taken with its whole group."""
+"""Time after which a process that was told to end is killed with its process group."""
 
 ENVIRONMENT: Final = {
     "PYTHONHASHSEED": "0",
@@ -59,19 +59,19 @@ ENVIRONMENT: Final = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
-"""All that the child sees of the environment. The fixed hash seed makes sets iterate alike."""
+"""The child's environment. A fixed hash seed makes sets iterate in the same order."""
 
 
 Scored = float | list[float | None] | None
-"""What a reward says of a row: a number, one number a step, or nothing."""
+"""A reward for one row: a number, one number per step, or None."""
 
 
 class _Slow(UserCodeError):
-    """No answer within the deadline."""
+    """The deadline passed without an answer."""
 
 
 class Sandbox:
-    """One user's code in a process of its own; starts on first use and again after a death."""
+    """User code in a process of its own, which starts on first use and again after it died."""
 
     def __init__(
         self,
@@ -104,15 +104,15 @@ class Sandbox:
         self.timeout_seconds = timeout_seconds
         self.memory_mib = memory_mib
         self.printed = ""
-        """What the last call printed, cut at 64 KiB."""
+        """Output of the last call, cut at 64 KiB."""
         self._untaken = ""
         self._of_untaken = threading.Lock()
         self.waited_seconds = 0.0
-        """Of all exchanges so far, pauses of the machine left out."""
+        """Time of all exchanges so far, without pauses of the machine."""
         self._turn = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._worker: int | None = None
-        """A descriptor of the process that runs the code, which is not its watcher."""
+        """Descriptor of the process that runs the code, not of its watcher."""
         self._pipes: Pipes | None = None
 
     @property
@@ -121,11 +121,8 @@ class Sandbox:
 
     @contextmanager
     def held(self, tick: Callable[[], None]) -> Iterator[Self]:
-        """By this thread alone, and with its tick; it waits while another one holds it.
-
-        Args:
-            tick: also called while it waits; what it raises ends the wait.
-        """
+        """Use by this thread only, with its own tick; waits while another thread holds it. What
+        `tick` raises ends the wait."""
         while not self._turn.acquire(timeout=TURN_SECONDS):
             tick()
         earlier, self.tick = self.tick, tick
@@ -138,15 +135,15 @@ class Sandbox:
     def score(
         self, columns: Mapping[str, Sequence[Any]], count: int, *, seed: int = 0
     ) -> list[Scored]:
-        """`reward(prompts, completions, **columns)` on rows given as columns of equal length."""
+        """`reward(prompts, completions, **columns)` for rows given as columns of equal length."""
         request = {"op": "score", "columns": columns, "count": count, "seed": seed}
         return self._call(request, is_score, count)
 
     def keep(
         self, rows: Sequence[Mapping[str, Any]], *, seeds: Sequence[int] | None = None
     ) -> list[bool]:
-        """`keep(**columns)` of each row, which draws by its own seed."""
-        return self._each("keep", rows, seeds, lambda one: isinstance(one, bool))
+        """`keep(**columns)` for each row, with its own seed."""
+        return self._each("keep", rows, seeds, lambda kept: isinstance(kept, bool))
 
     def write(
         self,
@@ -177,19 +174,19 @@ class Sandbox:
         return self._call(request, check, len(rows))
 
     def load(self) -> None:
-        """Start the child and run the code's top level; raises what is wrong with it."""
+        """Start the child and run the code's top level; raises its errors."""
         if self._process is None:
             self._start()
 
     def take_printed(self) -> str:
-        """What was printed since this was last asked, when the code was loaded as well; cut at
-        64 KiB. May be asked from any thread."""
+        """Output since the last call, including that of loading the code; cut at 64 KiB. Thread-
+        safe."""
         with self._of_untaken:
             printed, self._untaken = self._untaken, ""
         return printed
 
     def bare(self, error: UserCodeError) -> str:
-        """What an error of this code says, without node and first row before it."""
+        """The message of an error without node and first row."""
         return str(error).removeprefix(f"{self.node}, row 0: ").removeprefix(f"{self.node}: ")
 
     def close(self) -> None:
@@ -225,7 +222,7 @@ class Sandbox:
         raise self._error(f"did not return a list of {count} values of the expected type")
 
     def _start(self) -> None:
-        """With the chosen isolation and no weaker one."""
+        """Start with the chosen isolation, never a weaker one."""
         isolation = self.isolation
         if isolation is None:
             available = available_isolation()
@@ -263,7 +260,7 @@ class Sandbox:
         self._value(loaded)
 
     def _ensure_stands(self, isolation: Isolation, reply: Mapping[str, Any]) -> None:
-        """What code says here for itself it says to its own harm alone."""
+        """Check that the child has this isolation. Code that fakes the report harms only itself."""
         refused = _text(reply.get("refused"), LONGEST_MESSAGE)
         if refused:
             raise self._error(f"the sandbox `{isolation}` does not start here ({refused})")
@@ -318,7 +315,8 @@ class Sandbox:
         return UserCodeError(f"{self.node}{where}: {message}", self.node, row, trace)
 
     def _exchange(self, request: Mapping[str, Any] | None, seconds: float) -> dict[str, Any]:
-        """Send a request (None: only wait) and get the reply, or end the child and say why."""
+        """Send a request (None: only wait) and return the reply; on failure end the child and
+        raise."""
         assert self._pipes is not None
         pipes = self._pipes
         number = secrets.token_hex(8) if request is not None else None
@@ -357,7 +355,7 @@ class Sandbox:
         raise self._error(message)
 
     def _tell(self, number: signal.Signals) -> None:
-        """Between calls the code stands still, with all threads that it may have left."""
+        """Stop the code between calls, with all threads that it may have left."""
         if self._worker is not None:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._worker, number)
@@ -381,8 +379,8 @@ class Sandbox:
 
 
 def _end(process: subprocess.Popen[bytes], *, is_told: bool) -> None:
-    """Wait for the watcher, which ends as soon as it has buried its worker. Where nobody has told
-    the worker to end, or the watcher does not, all of their group are killed."""
+    """Wait for the watcher, which ends after its worker. If the worker was not told to end, or the
+    watcher does not end, kill their process group."""
     if process.poll() is not None:
         return
     if is_told:
@@ -395,13 +393,13 @@ def _end(process: subprocess.Popen[bytes], *, is_told: bool) -> None:
 
 
 def _text(value: Any, most: int) -> str:
-    """A text that can be written anywhere; nothing where it is none."""
+    """A text that can be encoded, cut at `most`; empty for other values."""
     kept = value[:most] if isinstance(value, str) else ""
     return kept.encode("utf-8", "replace").decode("utf-8")
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON lacks, as text: user code sees what it is, not the object."""
+    """Mappings as dicts, sets and tuples as lists, and other values that JSON lacks as text."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, set | frozenset | tuple):
@@ -412,14 +410,14 @@ def _plain(value: Any) -> Any:
 @dataclass(frozen=True, slots=True)
 class AvailableIsolation:
     isolation: Isolation
-    """The strongest that stood when it was tried."""
+    """The strongest isolation that worked when tried."""
     reason: str = ""
-    """Why stronger ones did not."""
+    """Why stronger ones failed."""
 
 
 @cache
 def available_isolation() -> AvailableIsolation:
-    """Tried once in each process, with code of our own.
+    """The isolation of this machine, tried once per process with our own code.
 
     Raises:
         UserCodeError: a machine too busy to tell; a weaker isolation is not taken for that.
@@ -440,7 +438,7 @@ def available_isolation() -> AvailableIsolation:
 
 @dataclass(frozen=True, slots=True)
 class IsolationWords:
-    """What an isolation prevents and what it leaves, for the person who runs coloop."""
+    """What an isolation prevents and what it allows, for users."""
 
     holds: str
     """What code of a loop cannot do."""

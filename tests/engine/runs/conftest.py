@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import torch
+from tests.engine.run_requests import request
 from torch import Tensor
 
 from coloop.models.folder import weights_in
 from coloop.runtime.checkpoints.checkpoint import list_checkpoints
 from coloop.runtime.checkpoints.run_folder import RunRequest
-from coloop.runtime.control import request
 from coloop.runtime.run_files.event_file import read_events
 from coloop.runtime.run_files.events import RunError, RunStateName, StopRequest
 from coloop.runtime.run_files.recorder import Sink

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engine.run_requests import request
 
 from coloop.errors import RunFolderExists
-from coloop.runtime.control import request
 from coloop.runtime.reporting import samples
 from coloop.runtime.run_files.events import CheckpointRequest, EditRequest, RunStateName
 from coloop.runtime.run_files.recorder import JsonlFiles

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engine.run_requests import request
 
-from coloop.runtime.control import request
 from coloop.runtime.run_files.events import Gauges, StopRequest
 from coloop.runtime.run_files.recorder import Recorder
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engine.run_requests import request
 from tests.engine.runs.conftest import Ended
 
-from coloop.runtime.control import request
 from coloop.runtime.run_files.events import EditRequest, RunStateName, StopRequest
 
 Run = Callable[..., Any]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engine.run_requests import request
 from tests.engine.web_service import Asked, Behaviour, WebService, serving
 
-from coloop.runtime.control import request
 from coloop.runtime.run_files.events import RunStateName, StopRequest
 
 Run = Callable[..., Any]

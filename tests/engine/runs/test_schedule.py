@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 from fsspec.implementations.memory import MemoryFileSystem
+from tests.engine.run_requests import request
 
-from coloop.runtime.control import request
 from coloop.runtime.run_files.events import EditRequest, RunStateName
 
 Run = Callable[..., Any]

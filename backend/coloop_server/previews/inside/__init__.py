@@ -1,1 +1,1 @@
-"""What runs in the processes of previews. They load the engine; the service does not."""
+"""Code of the preview processes, which load the engine; the service does not."""

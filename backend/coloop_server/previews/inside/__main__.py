@@ -71,7 +71,7 @@ def main(orders: socket.socket) -> None:
 
 
 def do(limits: Limits, job: int, answer: int) -> None:
-    """One job, in the child; never returns."""
+    """Run one job in the child; never returns."""
     code = 1
     try:
         die_with_parent()
@@ -98,7 +98,7 @@ def die_with_parent() -> None:
 
 
 def limit(limits: Limits) -> None:
-    """What a job may take: memory of its own, processor time, and bytes in any one file."""
+    """Limits of a job: its memory, CPU time, and the size of each file."""
     for which, most in (
         (resource.RLIMIT_DATA, limits.memory_bytes),
         (resource.RLIMIT_CPU, limits.cpu_seconds),
@@ -111,7 +111,7 @@ def limit(limits: Limits) -> None:
 
 
 def answer_to(given: bytes) -> bytes:
-    """What came of a job; what the user can cause is told, and not a fault."""
+    """The answer of a job; errors that the user can cause are part of it."""
     try:
         answer = answer_of(Job.model_validate_json(given))
         done = Done(answer=answer.model_dump(mode="json"))

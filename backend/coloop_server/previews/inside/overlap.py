@@ -14,13 +14,13 @@ from coloop_server.previews.inside.walk import NotHere
 from coloop_server.previews.schemas import MAX_MEASURED, AskOverlap, Job, Overlap, OverlapPair
 
 WORDS = 5
-"""Of a shingle."""
+"""Words per shingle."""
 LEAST_SHINGLES = 4
-"""Shorter texts are only held equal or not."""
+"""Shorter texts are only compared for equality."""
 NEAR = 0.8
-"""Share of shingles that are the same, from which on texts are nearly equal."""
+"""Share of common shingles from which texts are nearly equal."""
 COMMON = 64
-"""A shingle of more training rows says nothing."""
+"""Shingles in more training rows than this are ignored."""
 MOST_PAIRS = 50
 MOST_TEXT = 400
 DEFAULTS = ("prompt", "target", "chosen", "text", "question")
@@ -90,7 +90,7 @@ def compared(
 
 
 def normal(text: str) -> str:
-    """A text without what makes no difference: case, and how blanks are written."""
+    """A text with normalized case and blanks."""
     return " ".join(text.casefold().split())
 
 
@@ -101,8 +101,7 @@ def shingles(text: str) -> frozenset[tuple[str, ...]]:
 
 
 def nearly_equal(train: Sequence[str], test: Mapping[int, str]) -> list[tuple[int, int, float]]:
-    """(place in train, place in test, share of shingles that are the same), the closest row of
-    each."""
+    """(index in train, index in test, share of common shingles), with the closest row of each."""
     of_test = {
         row: runs for row, text in test.items() if len(runs := shingles(text)) >= LEAST_SHINGLES
     }

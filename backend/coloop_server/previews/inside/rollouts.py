@@ -1,5 +1,6 @@
-"""Rows that a loop's model writes now: one step of the loop, by the engine, in a folder that is
-thrown away. Small models on this machine's processors only."""
+"""Rows that a loop's model generates now: one step of the loop, in a temporary folder.
+
+Only for small models, on this machine's CPU."""
 
 import json
 import tempfile
@@ -18,13 +19,13 @@ from coloop_server.previews.inside.walk import NotHere
 from coloop_server.previews.schemas import Job, RolledOutRows
 
 MOST_PARAMETERS = 50_000_000
-"""Of all models of a loop together."""
+"""Over all models of a loop."""
 
 
 def rolled_out(
     job: Job, spec: LoopSpec, wanted: RolledOutRows, learner: str
 ) -> list[dict[str, Any]]:
-    """Samples of one step, as a run keeps them."""
+    """Samples of one step, in the format of a run."""
     root = Path(job.root)
     why = why_not(spec, root)
     if why is not None:
@@ -71,7 +72,7 @@ def why_not(spec: LoopSpec, root: Path) -> str | None:
 
 
 def _one_step(spec: LoopSpec, wanted: RolledOutRows, learner: str) -> LoopSpec:
-    """The loop for one step with few rows, without its evaluations."""
+    """The loop for one step with few rows and no evaluations."""
     gone = {name for name, node in spec.nodes.items() if isinstance(node, EvaluateNode)}
     rollout = rollout_of(spec, learner)
     each = (rollout.completions_per_prompt if rollout is not None else None) or 1

@@ -1,4 +1,4 @@
-"""Rows of a dataset as the loop sees them, and who reads which of their columns."""
+"""Rows of a dataset as the loop sees them, and which nodes read their columns."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,7 +25,7 @@ AT_PORTS: Mapping[str, Mapping[str, str]] = {
     },
     "labels": {"prompt": "what is judged", "target": "the text that is judged"},
 }
-"""By port, the columns that whoever learns or writes there reads."""
+"""By port, the columns that its node reads."""
 
 
 def page_of(job: Job, spec: LoopSpec) -> DatasetPage:
@@ -79,7 +79,7 @@ def _type(value: Any) -> str:
 
 
 def uses_of(spec: LoopSpec, dataset: str) -> dict[str, list[ColumnUse]]:
-    """By column, who reads it of the rows that come from a dataset."""
+    """By column, the readers of a dataset's rows."""
     uses: dict[str, list[ColumnUse]] = {}
     for node in _below(spec, dataset):
         for column, reads in _read_by(spec, node, spec.nodes[node]):

@@ -1,5 +1,5 @@
-"""The rewards of a learner on rows: the sources are asked by their roles, and put together as the
-learner's credit does it."""
+"""A learner's rewards on rows: sources are called through their roles, and combined like in the
+learner's credit."""
 
 import re
 import time
@@ -38,7 +38,7 @@ from coloop_server.previews.schemas import (
 
 PORT = "rewards"
 GOLD = ("completion", "target", "answer", "chosen")
-"""Columns of a dataset that may stand for what would be written, the first that is there."""
+"""Dataset columns that may replace a completion; the first that exists is used."""
 OWN = ("prompt", "completion", "target")
 LINE = re.compile(r'File "<[^"]*>", line (\d+)')
 NO_CODE_LINE = re.compile(r"\bline (\d+)\b")
@@ -47,11 +47,11 @@ NO_CODE_LINE = re.compile(r"\bline (\d+)\b")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
     rows: tuple[Row, ...]
-    """What the learner wrote."""
+    """Completions of the learner."""
     sources: Mapping[str, tuple[Row, ...]]
-    """Rows of datasets among their ancestors."""
+    """Dataset rows among their ancestors."""
     recorded: Sequence[Mapping[str, Any]] = ()
-    """What the run said of each of the rows."""
+    """Recorded values of each row."""
     note: str | None = None
 
 
@@ -99,8 +99,8 @@ def _edges_of(spec: LoopSpec, learner: str) -> list[Edge]:
 
 
 def _to_preview(spec: LoopSpec, edges: Sequence[Edge]) -> LoopSpec:
-    """The loop with all sources alive, and rows that fail left out one by one, whatever a run
-    does with them."""
+    """The loop with all sources alive, and with failing rows left out one by one, whatever a run
+    would do with them."""
     changes: dict[str, Any] = {
         f"edges.{spec.edges.index(edge)}.weight": 1.0 for edge in edges if edge.weight == 0
     }
@@ -161,7 +161,7 @@ def _of_dataset(wanted: DatasetRows, learner: str, spec: LoopSpec, walk: Walk) -
 
 
 def as_text(value: Any) -> str:
-    """What a column says; of a chat the last message."""
+    """A column's text; of a chat the last message."""
     if isinstance(value, list) and value and isinstance(value[-1], Mapping):
         return str(value[-1].get("content") or "")
     return value if isinstance(value, str) else str(value)
@@ -220,8 +220,8 @@ def _written(
 
 
 def _tokens(learner: str, text: str, walk: Walk, own: Mapping[str, Any]) -> Tokens | None:
-    """The tokens of a text by the learner's tokenizer, closed by its end where it has one; None
-    where it cannot be had, or the text not be written in it."""
+    """The tokens of a text by the learner's tokenizer, with an end token if it has one; None if
+    there is no tokenizer, or it cannot encode the text."""
     try:
         encoder = Encoder(walk.tokenizers.of(learner), node=learner, mark="-")
         ids = encoder.target(text) if own["finished"] else encoder.said(text)
@@ -241,8 +241,8 @@ def _tokens(learner: str, text: str, walk: Walk, own: Mapping[str, Any]) -> Toke
 
 
 def _scored(edge: Edge, walk: Walk, learner: str, given: Given) -> EdgeScores | None:
-    """What an edge brings to the learner's rows; of a source that cannot be asked here what it said
-    in the run. None where it said nothing."""
+    """Scores of an edge for the learner's rows, or recorded ones if the source cannot be called
+    here; None if there are none."""
     node = edge.source.node
     table = walk.tables.tables.get((node, edge.source.port))
     if table is not None:
@@ -270,7 +270,7 @@ def _totals(
     scored: Mapping[str, EdgeScores | None],
     rows: Sequence[Row],
 ) -> list[float | None]:
-    """What each row is paid, by the weights of the loop."""
+    """The reward of each row, with the weights of the loop."""
     parts = [
         replace(of_edge, weight=edge.weight)
         for edge in edges
@@ -322,7 +322,7 @@ def _source(
 
 
 def _problem(failure: RowFailure, preview: StagePreview, places: Mapping[str, int]) -> RowProblem:
-    """A failure at the place of its row among all; a source may have seen fewer."""
+    """A failure with the index of its row among all rows; a source may have seen fewer."""
     row = failure.row
     if preview.outcome is not None and "scores" in preview.outcome.outputs:
         seen = preview.outcome.outputs["scores"].rows
@@ -334,7 +334,7 @@ def _problem(failure: RowFailure, preview: StagePreview, places: Mapping[str, in
 
 
 def _line(trace: str | None, message: str | None) -> int | None:
-    """The line of the user's code that failed: the innermost of its own."""
+    """Line of the innermost frame in the user's code."""
     lines = LINE.findall(trace or "")
     if lines:
         return int(lines[-1])

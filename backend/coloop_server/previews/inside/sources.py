@@ -1,4 +1,4 @@
-"""Rows of dataset nodes and rows of runs, as tables of the loop."""
+"""Rows of dataset nodes and of runs, as tables of the loop."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ def opened(spec: LoopSpec, node: str, root: Path) -> Source:
 def rows_of(
     spec: LoopSpec, node: str, root: Path, *, offset: int, count: int, source: Source | None = None
 ) -> list[Row]:
-    """So many rows of a dataset from a place on, in the order of the source."""
+    """Rows of a dataset from an offset on, in source order."""
     section = dataset_of(spec, node)
     dataset = source if source is not None else opened(spec, node, root)
     rows = [
@@ -45,7 +45,7 @@ def rows_of(
 
 
 class EarlierRows:
-    """The rows of datasets from which a run's samples descend, by the samples' ids."""
+    """Dataset rows from which a run's samples descend, by the samples' ids."""
 
     def __init__(self, spec: LoopSpec, root: Path) -> None:
         self._spec = spec
@@ -56,7 +56,7 @@ class EarlierRows:
         self._place = re.compile(rf"(?:^|:)({either}):(\d+)\.(\d+)") if names else None
 
     def of(self, row_id: str) -> Row | None:
-        """The row of a dataset from which a sample descends; None where its id does not say."""
+        """The dataset row from which a sample descends; None if its id does not name one."""
         match = self._place.search(row_id) if self._place is not None else None
         if match is None:
             return None
@@ -76,7 +76,7 @@ class EarlierRows:
 
 
 def texts_of(row: Mapping[str, Any], columns: Sequence[str]) -> str:
-    """What these columns say, one after another; of a chat what its messages say."""
+    """Texts of these columns, one after another; of chats the texts of the messages."""
     return "\n".join(part for name in columns for part in _parts(row.get(name)))
 
 

@@ -1,5 +1,5 @@
-"""Rows of a dataset as the tokens that a model reads: by the loop's own templates and tokenizers,
-with the tokens that are learned from marked."""
+"""Rows of a dataset as a model's tokens, by the loop's templates and tokenizers, with learned
+tokens marked."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from coloop_server.previews.inside.walk import NotHere, Walk
 from coloop_server.previews.schemas import AskTokens, Job, Lengths, Token, TokenizedRows, TokenText
 
 MOST_SHOWN = 1500
-"""Tokens of one text."""
+"""Most tokens shown per text."""
 BINS = 24
 PROMPTS = "prompts"
 PAIRS = "pairs"
 READERS = (PROMPTS, "demonstrations", PAIRS, "labels")
-"""Ports at which rows are read by a model."""
+"""Ports at which a model reads rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Reader:
     node: str
     port: str
     source: tuple[str, str]
-    """Node and port that bring them."""
+    """Node and port that deliver the rows."""
 
     @property
     def name(self) -> str:
@@ -66,7 +66,7 @@ def tokens_of(job: Job, spec: LoopSpec) -> TokenizedRows:
 
 
 def readers_of(spec: LoopSpec, dataset: str) -> Iterator[Reader]:
-    """Models that read the rows of a dataset, directly or through nodes without a model."""
+    """Models that read a dataset's rows, directly or through nodes without a model."""
     seen, waiting = {dataset}, [dataset]
     names: set[str] = set()
     while waiting:
@@ -96,7 +96,7 @@ def _chosen(asked: AskTokens, readers: Sequence[Reader]) -> Reader:
 
 
 class _Encoding:
-    """Rows as one reader reads them."""
+    """Encodes rows for one reader."""
 
     def __init__(self, spec: LoopSpec, root: Path, reader: Reader) -> None:
         self._spec = spec
@@ -112,7 +112,7 @@ class _Encoding:
         ]
 
     def rows(self, dataset: str, rows: Sequence[Row]) -> Sequence[Row]:
-        """The rows as they come out of what lies between."""
+        """The rows after the nodes between dataset and reader."""
         node, port = self._reader.source
         if node == dataset or not rows:
             return rows
@@ -137,7 +137,7 @@ class _Encoding:
             return [nothing]
 
     def length(self, row: Row) -> int | None:
-        """Tokens of the row, of a pair of its longer side; None where it cannot be written."""
+        """Tokens of the row, of a pair those of the longer side; None if it cannot be encoded."""
         try:
             return max(len(sequence.token_ids) for _, sequence in self._sides(row))
         except ColoopError:
@@ -170,7 +170,7 @@ class _Encoding:
         )
 
     def _piece(self, token: int) -> str:
-        """What a token says; of a mark, which says nothing, its name."""
+        """Text of a token; for a special token, which has none, its name."""
         text = decode(self.tokenizer, [token])
         return text or str(self.tokenizer.convert_ids_to_tokens(token))
 
@@ -200,7 +200,7 @@ def _lengths(
 
 
 def _limit(spec: LoopSpec, reader: Reader, positions: int | None) -> tuple[int | None, str, str]:
-    """Most tokens of a row, where that comes from, and what becomes of longer ones."""
+    """The token limit of a row, its source, and what happens to longer rows."""
     if positions is None:
         return None, "the model names no limit", ""
     rollout = rollout_of(spec, reader.node)

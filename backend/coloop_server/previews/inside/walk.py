@@ -1,5 +1,4 @@
-"""The stages of a loop that need no weights, run on tables that are given: by the roles, the calls
-and the lineage that a run has."""
+"""Runs stages without weights on given tables, with the roles, calls and lineage of a run."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +28,7 @@ from coloop.workers.encoder import Encoder
 
 
 class NotHere(ColoopError):
-    """What a preview does not do, and why."""
+    """Something that a preview does not do, and why."""
 
     code = "preview.not_here"
 
@@ -42,7 +41,7 @@ class StagePreview:
     seconds: float = 0.0
     printed: str = ""
     is_left_out: bool = False
-    """It was not asked here; a run may have recorded what it said."""
+    """It was not run; its recorded result may be available."""
 
     @property
     def failures(self) -> Sequence[RowFailure]:
@@ -50,7 +49,7 @@ class StagePreview:
 
 
 class Tokenizers:
-    """The tokenizer of each weights group, and where texts of its writers have their steps."""
+    """The tokenizer of each weights group, and the step separators of its texts."""
 
     def __init__(self, spec: LoopSpec, root: Path) -> None:
         self._spec = spec
@@ -73,7 +72,7 @@ class Tokenizers:
         return self._known[owner]
 
     def _source(self, node: str) -> str:
-        """The node whose model section brings the files."""
+        """The node whose model section names the files."""
         seen: set[str] = set()
         while node not in seen and node in self._spec.nodes:
             seen.add(node)
@@ -108,9 +107,8 @@ class Walk:
     step: int = 0
     tables: Unrolled = field(default_factory=Unrolled)
     said: dict[str, StagePreview] = field(default_factory=dict)
-    """By node."""
     recorded: list[str] = field(default_factory=list)
-    """Nodes that were not asked, and of which it is known what they said before."""
+    """Nodes that were not run, and whose recorded results are used."""
     _roles: dict[str, Role] = field(default_factory=dict)
 
     @cached_property
@@ -131,7 +129,7 @@ class Walk:
 
     @cached_property
     def stages(self) -> Mapping[str, Stage]:
-        """Every stage of the loop by its name, in the order in which they run."""
+        """Every stage of the loop by name, in execution order."""
         stages: dict[str, Stage] = {}
         for phase in Steps(self.spec).phases:
             for stage in phase.step.stages:
@@ -142,8 +140,7 @@ class Walk:
         self.tables.tables[node, port] = table
 
     def run(self, nodes: Iterable[str]) -> None:
-        """Do what these nodes do with the rows that are there, each once; of one that cannot it is
-        noted why."""
+        """Run each of these nodes once on the given rows; note why one cannot run."""
         wanted = set(nodes)
         try:
             for stage in self.stages.values():
@@ -214,8 +211,7 @@ class Walk:
         return Calls(edges, self._roles, {}, lambda key, rows: None)
 
     def upstream(self, node: str, port: str) -> set[str]:
-        """Nodes whose rows or scores come into a port, however far away, up to those whose tables
-        are given."""
+        """Nodes upstream of a port, up to those with given tables."""
         given = {name for name, _ in self.tables.tables}
         names: set[str] = set()
         waiting = [edge.source.node for edge in self.spec.graph.edges_into(node, port)]
@@ -229,7 +225,7 @@ class Walk:
 
 
 def _heard(done: int = 0, total: int = 0) -> None:
-    """The process is ended from outside: nothing here has to be asked."""
+    """Nothing to check: the process is ended from outside."""
     del done, total
 
 
@@ -238,7 +234,7 @@ def _since(began: float) -> float:
 
 
 def as_json(value: Any) -> Any:
-    """A value as JSON; what JSON lacks as text."""
+    """A value as JSON; what JSON lacks becomes text."""
     match value:
         case float() if value != value or value in (float("inf"), float("-inf")):
             return None

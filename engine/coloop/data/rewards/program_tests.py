@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from coloop.errors import DataError
-from coloop.sandbox.inside.parsing import parse_code
+from coloop.sandbox.inside.parsing import parse_code, parse_expression
 
 FENCED: Final = re.compile(r"^[ \t]*```([^\n`]*)\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
 PYTHON: Final = frozenset({"", "python", "python3", "py"})
@@ -227,7 +227,7 @@ def entry_point_of(value: Any) -> str | None:
     if value is None:
         return None
     try:
-        return ast.unparse(ast.parse(value, mode="eval"))
+        return ast.unparse(parse_expression(value))
     except UNREADABLE:
         raise DataError(
             f"column `{ENTRY_POINT}` must be the name of the function that is tested, found "

@@ -61,7 +61,7 @@ def spans_of(
 
 
 PLACES_LISTED = 512
-"""GPUs of a pool that are listed one by one; all are alike."""
+"""GPUs listed per pool; the rest are equal."""
 MEMORY_BAND = (0.85, 1.3)
 TIME_BAND_GPU = (0.7, 1.4)
 TIME_BAND_CPU = (0.4, 2.5)
@@ -82,7 +82,7 @@ def estimate(
 def explain(
     spec: LoopSpec, unrolled: Unrolled | None = None, *, root: Path | None = None
 ) -> Explanation:
-    """The estimate with everything that it rests on."""
+    """The estimate and everything that it is based on."""
     unrolled = unrolled if unrolled is not None else Unrolled(spec)
     resolved = unrolled.settings(root)
     survey, memory = resolved.survey, resolved.memory
@@ -120,17 +120,15 @@ def explain(
 
 
 class _Times:
-    """Seconds of the stages, and of the steps that they make up."""
-
     def __init__(self, spec: LoopSpec, survey: Survey, memory: Memory) -> None:
         self.spec, self.survey, self.memory = spec, survey, memory
         self._clock = Clock(survey, memory)
         self.of_stages = {stage: self._clock.time(stage) for stage in survey.stages}
         self._missing = dict(_missing_times(survey, memory))
-        """By stage without a time, why."""
+        """Reasons for stages without a time."""
 
     def stage(self, name: str, load: PhaseLoad | None = None) -> StageEstimate:
-        """A stage, with the load of one phase or the most that any phase asks of it."""
+        """Time of a stage in one phase, or in the phase with the largest load."""
         learns = load is not None and name.endswith(".learn")
         time = self._clock.time(name, load) if learns else self.of_stages[name]
         is_known = name not in self._missing
@@ -150,7 +148,7 @@ class _Times:
             yield self.stage(name, load)
 
     def of_phase(self, phase: UnrolledPhase, load: PhaseLoad) -> tuple[PhaseEstimate, float]:
-        """A phase, and the seconds of its step as if all of it could run."""
+        """A phase, and the seconds of its step from the known stages alone."""
         stages = phase.step.stages
         seconds = {stage: time.seconds for stage, time in self.of_stages.items()}
         for stage in stages:
@@ -178,8 +176,8 @@ class _Times:
     def _spans(
         self, stages: Sequence[Stage], seconds: Mapping[str, float]
     ) -> tuple[SpanEstimate, ...]:
-        """When the stages of a step run. Where only a share of the rows is written ahead, the
-        others are written in turn with what waits for them; what takes longer counts."""
+        """When the stages of a step run. If only a share of the rows is generated ahead, the longer
+        of the two parts counts."""
         pools = {
             stage: pool.name
             for stage in self.survey.stages
@@ -225,7 +223,7 @@ def _estimate(spec: LoopSpec, times: _Times, main: PhaseEstimate | None) -> Esti
 
 
 def _unknown(spec: LoopSpec, survey: Survey) -> Iterator[UnknownModel]:
-    """One for each model, at the node that names it."""
+    """Each unknown model, at the node that names it."""
     by_origin: dict[str, list[str]] = {}
     for group in survey.unknown:
         by_origin.setdefault(origin_of(spec, group) or group, []).append(group)
@@ -275,7 +273,7 @@ def _gpus(survey: Survey, memory: Memory, held: PoolMemory) -> Iterator[GpuEstim
 
 
 def _parts(memory: PoolMemory, is_first: bool) -> Iterator[PartEstimate]:
-    """Claims of one node, part and set of stages as one entry, in the order they were made."""
+    """Claims with equal node, part and stages merged into one, in order."""
     sums: dict[tuple[str, Part, tuple[str, ...]], float] = {}
     for claim in memory.claims:
         if is_first or not claim.first_only:
@@ -348,7 +346,7 @@ def _to_be_faster(survey: Survey, memory: Memory, estimate: Estimate) -> Iterato
 
 
 def _missing_times(survey: Survey, memory: Memory) -> Iterator[tuple[str, str]]:
-    """Stages without a time, each with the reason in words."""
+    """Stages without a time, with the reason."""
     over: dict[str, str] = {}
     for pool in memory.pools:
         usable = survey.machine.usable_bytes(pool.pool)
@@ -372,13 +370,12 @@ def _missing_times(survey: Survey, memory: Memory) -> Iterator[tuple[str, str]]:
 
 
 def _is_starved(memory: Memory, engine: Engine) -> bool:
-    """Whether an engine's cache has no room for one text of full length: vLLM does not start."""
+    """Whether an engine's cache cannot hold one full-length text, so vLLM does not start."""
     serving = memory.servings.get(engine.writers[0])
     return serving is not None and serving.tokens < engine.length
 
 
 def _starved_words(memory: Memory, engine: Engine) -> str:
-    """What an engine that cannot start lacks."""
     serving = memory.servings[engine.writers[0]]
     return (
         f"the engine of `{engine.writers[0]}` has a cache of {serving.tokens:,} tokens, and a text "

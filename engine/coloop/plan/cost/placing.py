@@ -35,9 +35,9 @@ from coloop.spec.training import Backend
 MOST_TRIES = 160
 MOST_POOLS = 3
 LEAST_GAIN = 0.01
-"""Share of a step that another placement has to save to be suggested."""
+"""Share of a step that another placement must save to be suggested."""
 ENGINES = "writing"
-"""The pool of engines that have one of their own."""
+"""Name of the pool for engines apart from learners."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +65,13 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placing:
-    """A placement beside the loop's own."""
+    """The loop's own placement and the suggested one."""
 
     yours: Placement
     suggested: Placement | None
-    """None: nothing faster was found."""
+    """None if nothing faster was found."""
     changes: tuple[FitChange, ...]
-    """What makes the suggestion of the loop; a new value of None takes the old one away."""
+    """Turns the loop into the suggestion; a `new` of None removes a value."""
     reason: str
     tried: int
     seconds: float
@@ -83,11 +83,8 @@ def place(
     root: Path | None = None,
     refusal: Callable[[LoopSpec], str | None] = lambda spec: None,
 ) -> Placing:
-    """The fastest placement that was found.
-
-    Args:
-        refusal: why a run would not take a loop; asked of the best ones, in turn.
-    """
+    """The fastest placement found. `refusal`: why a run would refuse a loop; called for the best
+    ones in order."""
     start = perf_counter()
     unrolled = Unrolled(spec)
     now = explain(spec, unrolled, root=root)
@@ -141,7 +138,7 @@ def _why_none(now: Explanation, gpus: int, tried: int) -> str:
 def _candidates(
     spec: LoopSpec, groups: Sequence[WeightsGroup], gpus: int
 ) -> Iterator[dict[str, Any]]:
-    """Placements as changes of the loop: all in turn, then two pools, then more."""
+    """Placements as changes of the loop: one shared pool first, then two pools, then more."""
     if gpus < 1 or not groups:
         return
     units = _units(spec, groups)
@@ -162,14 +159,14 @@ def _candidates(
 def _engines_apart(
     spec: LoopSpec, groups: Sequence[WeightsGroup], gpus: int
 ) -> Iterator[dict[str, Any]]:
-    """All that learns in one pool, all that writes in another."""
+    """Learners in one pool, generators in another."""
     names = tuple(group.name for group in groups)
     for learning, writing in _splits(gpus, 2):
         yield _changes(spec, groups, {DEFAULT_POOL: (learning, names)}, {ENGINES: writing})
 
 
 def _units(spec: LoopSpec, groups: Sequence[WeightsGroup]) -> list[tuple[str, ...]]:
-    """Groups that move together: what follows another's weights stays beside it."""
+    """Groups that move together: weights that follow another's stay beside them."""
     units: dict[str, list[str]] = {}
     for group in groups:
         model = model_of(spec.nodes[group.name])
@@ -182,7 +179,7 @@ def _units(spec: LoopSpec, groups: Sequence[WeightsGroup]) -> list[tuple[str, ..
 def _partitions(
     units: Sequence[tuple[str, ...]], count: int
 ) -> Iterator[list[tuple[tuple[str, ...], ...]]]:
-    """Ways to divide units into so many blocks."""
+    """Ways to divide units into this many blocks."""
     if count == 1:
         yield [tuple(units)]
         return
@@ -198,7 +195,7 @@ def _partitions(
 
 
 def _splits(gpus: int, count: int) -> Iterator[tuple[int, ...]]:
-    """Ways to divide GPUs, in eighths of all where there are many, the most even first."""
+    """Ways to divide GPUs, in eighths of the total if there are many; the most even first."""
     step = max(gpus // 8, 1)
     splits = [
         (*(b - a for a, b in zip((0, *cuts), cuts, strict=False)), gpus - cuts[-1])
@@ -210,7 +207,6 @@ def _splits(gpus: int, count: int) -> Iterator[tuple[int, ...]]:
 def _pools(
     blocks: Sequence[tuple[tuple[str, ...], ...]], sizes: Sequence[int]
 ) -> dict[str, tuple[int, tuple[str, ...]]]:
-    """Pools by name, each called after the first who lives there."""
     return {
         block[0][0]: (size, tuple(name for unit in block for name in unit))
         for block, size in zip(blocks, sizes, strict=True)
@@ -223,7 +219,7 @@ def _changes(
     pools: Mapping[str, tuple[int, tuple[str, ...]]],
     engines: Mapping[str, int],
 ) -> dict[str, Any]:
-    """What makes a placement of a loop; without pools everything takes turns on all GPUs."""
+    """Changes that give the loop this placement; without pools all take turns on all GPUs."""
     sizes = {name: {"gpus": size} for name, (size, _) in pools.items()}
     sizes |= {name: {"gpus": size} for name, size in engines.items()}
     changes: dict[str, Any] = {"hardware.pools": sizes}
@@ -319,7 +315,7 @@ def _range(home: Home) -> str:
 
 
 def _reason(yours: Placement, suggested: Placement) -> str:
-    """What becomes faster and what slower."""
+    """What becomes faster and what becomes slower."""
     moved = {
         verb: suggested.verbs.get(verb, 0.0) - yours.verbs.get(verb, 0.0)
         for verb in dict.fromkeys((*yours.verbs, *suggested.verbs))
@@ -345,7 +341,7 @@ def _reason(yours: Placement, suggested: Placement) -> str:
 class BackendOption:
     backend: Backend
     step_seconds: float | None
-    """None: it cannot be priced here."""
+    """None if it has no estimate."""
     fits: bool
     problem: str | None
     """Why a run would not take it."""
@@ -353,11 +349,11 @@ class BackendOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendAdvice:
-    """What a learner runs its updates with, and what it is advised to."""
+    """A learner's backend and the recommended one."""
 
     node: str
     backend: Backend
-    """As the loop says, else as the compiler chooses."""
+    """As in the loop, or else as compiled."""
     is_said: bool
     advised: Backend
     reason: str
@@ -370,11 +366,7 @@ def advise_backends(
     root: Path | None = None,
     refusal: Callable[[LoopSpec], str | None] = lambda spec: None,
 ) -> tuple[BackendAdvice, ...]:
-    """Advice for every learner.
-
-    Args:
-        refusal: why a run would not take a loop.
-    """
+    """Advice for every learner. `refusal`: why a run would refuse a loop."""
     prices = Prices(spec, root)
     groups = [group.name for group in weights_groups(spec).values() if group.trainable]
     return tuple(_advice(spec, group, prices, refusal) for group in groups)

@@ -28,28 +28,27 @@ GIB = 2**30
 MOST_CHANGES = 64
 LEAST_GAIN_BYTES = 2**20
 LITTLE = 0.05
-"""Share of a step that a relaxation may cost without a look at what others cost."""
+"""Share of a step that a relaxation may cost before others are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitChange:
-    """One setting that is another under a budget."""
+    """One setting changed to fit a budget."""
 
     path: str
     old: Any
     new: Any
-    """None: left open."""
+    """None: left to the compiler."""
     reason: str
 
 
 class Prices:
-    """What variants of a loop cost that differ only in how they are carried out."""
+    """Estimates of variants of a loop that differ only in execution settings."""
 
     def __init__(self, spec: LoopSpec, root: Path | None = None) -> None:
         self.unrolled = Unrolled(spec)
         self.root = root
         self.asked = 0
-        """How many variants were priced."""
 
     def of(self, spec: LoopSpec) -> Explanation:
         self.asked += 1
@@ -57,18 +56,17 @@ class Prices:
         return explain(spec, self.unrolled if first else self.unrolled.again(spec), root=self.root)
 
     def refusals(self, spec: LoopSpec) -> tuple[Diagnostic, ...]:
-        """What stands against a run of one variant."""
+        """Why a run would refuse one variant."""
         unrolled = self.unrolled if spec is self.unrolled.spec else self.unrolled.again(spec)
         return check_run(spec, unrolled, root=self.root).refusals
 
     def refusals_of_answer(self, answer: LoopSpec) -> tuple[Diagnostic, ...]:
-        """The same of an answer: in the words of the loop that was asked about, where it is refused
-        as well."""
+        """The same for the answer; refusals that the original loop also has keep its wording."""
         refusals = self.refusals(answer)
         return (self.refusals(self.unrolled.spec) or refusals) if refusals else ()
 
     def runs_as_well(self, tried: LoopSpec, spec: LoopSpec) -> bool:
-        """Whether a run takes of one variant all that it takes of another."""
+        """Whether a run accepts everything in `tried` that it accepts in `spec`."""
         before = {(refusal.node, refusal.field) for refusal in self.refusals(spec)}
         return all((refusal.node, refusal.field) in before for refusal in self.refusals(tried))
 
@@ -76,8 +74,7 @@ class Prices:
 def relax(
     spec: LoopSpec, prices: Prices, locks: Collection[str] = ()
 ) -> tuple[LoopSpec, list[FitChange], Explanation]:
-    """Takes one relaxation after the other until everything fits or none helps; settings that are
-    locked stay."""
+    """Apply relaxations one by one until the loop fits or none helps; locked settings stay."""
     changes: list[FitChange] = []
     spec, current, pins = _on_one_gpu(spec, prices.of(spec), prices)
     for _ in range(MOST_CHANGES):
@@ -98,7 +95,7 @@ def relax(
 
 
 def with_changes(spec: LoopSpec, changes: Collection[FitChange]) -> LoopSpec | None:
-    """A loop with changes; None where the language has no such values."""
+    """The loop with the changes; None if they are invalid."""
     if not changes:
         return spec
     try:
@@ -108,12 +105,8 @@ def with_changes(spec: LoopSpec, changes: Collection[FitChange]) -> LoopSpec | N
 
 
 def is_carried_out(spec: LoopSpec, change: FitChange, explanation: Explanation) -> bool:
-    """Whether a run reads a setting that was changed, and takes its value.
-
-    Args:
-        spec: the loop with the change.
-        explanation: of the loop before it, for what is left open there.
-    """
+    """Whether a run of `spec`, the loop with the change, reads the setting and accepts its value.
+    `explanation` is that of the loop before."""
     _, node, section, name = change.path.split(".", 3)
     if section != "training" or change.new is None:
         return True
@@ -134,7 +127,7 @@ def is_carried_out(spec: LoopSpec, change: FitChange, explanation: Explanation) 
 def _on_one_gpu(
     spec: LoopSpec, current: Explanation, prices: Prices
 ) -> tuple[LoopSpec, Explanation, list[FitChange]]:
-    """Engines that would be spread over several GPUs, on one each: a run takes no others."""
+    """Put engines that would span several GPUs on one GPU each, since a run accepts no others."""
     reason = "each process has its own engine, on one GPU"
     pins = [
         FitChange(path=path, old=None, new=1, reason=reason)
@@ -148,12 +141,10 @@ def _on_one_gpu(
 
 
 def spread_engines(explanation: Explanation) -> Iterator[str]:
-    """Engines that the compiler spreads over several GPUs."""
     yield from (path for path, gpus in _gpus_of_engines(explanation) if gpus > 1)
 
 
 def _gpus_of_engines(explanation: Explanation) -> Iterator[tuple[str, int]]:
-    """How many GPUs the compiler gives each engine for which the loop does not say it."""
     for decision in explanation.decisions:
         if decision.path.endswith(".rollout.tensor_parallel"):
             yield decision.path, decision.value
@@ -162,9 +153,9 @@ def _gpus_of_engines(explanation: Explanation) -> Iterator[tuple[str, int]]:
 def as_it_is(
     spec: LoopSpec, before: Explanation, prices: Prices
 ) -> tuple[LoopSpec, list[FitChange], Explanation]:
-    """A loop for which nothing was found that a run would take: as it is, its engines on as many
-    GPUs as `before` under any budget. Else less memory, with more GPUs to an engine, would seem to
-    fit where more does not, or to be faster."""
+    """The loop as given, when no runnable variant was found, with its engines on as many GPUs as in
+    `before`. Otherwise a smaller budget could give an engine more GPUs and so seem to fit or be
+    faster."""
     after = prices.of(spec)
     had = dict(_gpus_of_engines(before))
     pins = [
@@ -183,8 +174,7 @@ def _next(
     prices: Prices,
     locks: Collection[str],
 ) -> tuple[FitChange, LoopSpec, Explanation] | None:
-    """The first relaxation that helps and costs little; where all that help are dear, the one that
-    costs least."""
+    """The first relaxation that helps and costs little, or else the cheapest."""
     dear: list[tuple[FitChange, LoopSpec, Explanation]] = []
     for path, new, reason in _values(spec, current, worst):
         old = value_at(spec, path)
@@ -211,7 +201,7 @@ def _is_better(outcome: Explanation, current: Explanation, worst: GpuEstimate) -
 
 
 def _distance(explanation: Explanation, pool: str) -> float:
-    """How far a pool is from fitting: bytes over, and what a starved engine lacks."""
+    """How far a pool is from fitting: excess bytes plus what an engine's cache lacks."""
     gpus = [gpu for gpu in explanation.estimate.gpus if gpu.pool == pool]
     over = max((over_of(gpu) for gpu in gpus), default=0)
     starved = any(not gpu.fits and over_of(gpu) == 0 for gpu in gpus)
@@ -220,7 +210,7 @@ def _distance(explanation: Explanation, pool: str) -> float:
 
 
 def worst_of(explanation: Explanation) -> GpuEstimate | None:
-    """The GPU that decides: the one over, else the fullest."""
+    """The GPU that decides: the one most over its limit, or else the fullest."""
     gpus = explanation.estimate.gpus
     return max(
         gpus,
@@ -230,28 +220,27 @@ def worst_of(explanation: Explanation) -> GpuEstimate | None:
 
 
 def over_of(gpu: GpuEstimate) -> int:
-    """Bytes that do not fit on a GPU; 0 where its peak is not known."""
+    """Excess bytes on a GPU; 0 if its peak is unknown."""
     return max((gpu.peak_bytes or 0) - gpu.usable_bytes, 0)
 
 
 def most_over(explanation: Explanation) -> int:
-    """Bytes that do not fit on the worst GPU."""
     return max((over_of(gpu) for gpu in explanation.estimate.gpus), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetResult:
-    """Settings that were found under a budget."""
+    """Settings found for a budget."""
 
     spec: LoopSpec
     changes: tuple[FitChange, ...]
-    """Nothing but the budget where nothing makes it fit."""
+    """Only the budget if nothing makes the loop fit."""
     before: Explanation
     after: Explanation
     least_over_bytes: int
-    """By how much the worst GPU is over with everything that may change; 0 where it fits."""
+    """Excess bytes on the worst GPU with all relaxations; 0 if it fits."""
     refusals: tuple[Diagnostic, ...]
-    """Why a run would not take what was found, whatever its memory."""
+    """Why a run would refuse the result, apart from memory."""
 
     @property
     def fits(self) -> bool:
@@ -259,21 +248,20 @@ class BudgetResult:
 
     @property
     def over_bytes(self) -> int:
-        """By how much the worst GPU is over; 0 where only an engine finds no room for a cache."""
+        """Excess bytes on the worst GPU; 0 if only an engine's cache does not fit."""
         return most_over(self.after)
 
     @property
     def binding(self) -> GpuEstimate | None:
-        """The GPU that decides: the one over, else the fullest."""
         return worst_of(self.after)
 
 
 Value = tuple[str, Any, str]
-"""A path, what may stand there instead, and why that helps."""
+"""Path, value to try, and why it helps."""
 
 
 def _values(spec: LoopSpec, explanation: Explanation, gpu: GpuEstimate) -> Iterator[Value]:
-    """What may help at the peak of a GPU, from cheap to dear."""
+    """What may lower the peak of a GPU, cheapest first."""
     node, _, verb = gpu.peak_stage.rpartition(".")
     decided = explanation.decided
     if verb == "learn":
@@ -340,14 +328,13 @@ def _lighter_states(spec: LoopSpec, path: str, gpus: int) -> Iterator[Value]:
 
 
 def _pool(spec: LoopSpec, node: str) -> str:
-    """The pool of a node's weights; the first one where the loop names none that there is."""
+    """The pool of a node's weights; the first pool if the named one does not exist."""
     pools, section = list(spec.hardware.pools), spec.nodes.get(owner_of(spec, node) or node)
     named = section.pool if section is not None else None
     return named if named in pools else next(iter(pools), DEFAULT_POOL)
 
 
 def value_at(spec: LoopSpec, path: str) -> Any:
-    """What a loop says at a path; None where there is nothing of the kind."""
     try:
         return get_value(spec, path)
     except SpecProblem:
@@ -355,7 +342,7 @@ def value_at(spec: LoopSpec, path: str) -> Any:
 
 
 def merged(changes: list[FitChange]) -> Iterator[FitChange]:
-    """Several changes of one path as one, from the first value to the last."""
+    """Several changes of one path merged, from the first old value to the last new one."""
     first: dict[str, FitChange] = {}
     for change in changes:
         if change.path in first:

@@ -17,7 +17,7 @@ from coloop.plan.settings.throughput import Bound
 from coloop.spec.presets import known_models
 
 KNOWN_EACH = 12
-"""Of the known ids every so many are named as examples."""
+"""Every so many known model ids, one is named as an example."""
 
 
 class PartEstimate(Planned):
@@ -106,7 +106,6 @@ class UnknownModel(Planned):
 
     @property
     def hint(self) -> str:
-        """How to make the model known."""
         near = " or ".join(self.suggestions)
         if self.field == "model.architecture":
             return f"did you mean {near}?" if near else "use one of the known architectures"
@@ -152,7 +151,6 @@ class Estimate(Planned):
 
     @property
     def fits(self) -> bool:
-        """Whether every GPU is known to fit."""
         return all(gpu.fits is True for gpu in self.gpus)
 
 
@@ -188,39 +186,35 @@ class PhaseEstimate(Planned):
 
 
 class Explanation(Planned):
-    """How an estimate came about and how far to trust it."""
+    """How an estimate was made and how reliable it is."""
 
     estimate: Estimate
-    """The numbers."""
     phases: tuple[PhaseEstimate, ...]
-    """Every phase."""
     main: str | None
-    """The phase that takes most of the run: the estimate's step is one of it."""
+    """The phase that takes most of the run; `estimate` is based on it."""
     total_seconds: float | None
-    """The whole run, where all steps and their times are known; a bound where triggers end
-    phases."""
+    """The whole run, if all steps and times are known; an upper bound if triggers end phases."""
     decisions: tuple[Decision, ...]
-    """Values that the loop leaves open."""
+    """Values chosen for settings that the loop leaves open."""
     notes: tuple[Note, ...]
-    """What was assumed and what is missing."""
+    """Assumptions and gaps."""
     memory_band: tuple[float, float]
-    """The measured peak is expected between these multiples of the estimated one."""
+    """Expected range of measured / estimated peak."""
     time_band: tuple[float, float]
-    """The same for times."""
+    """Expected range of measured / estimated time."""
     host_bytes: int
-    """What rests in the memory of the hosts, over all machines."""
+    """Host memory used, over all machines."""
     advice: tuple[str, ...]
-    """Cheapest ways to relieve the bottleneck or to fit."""
+    """Cheapest ways to speed up the bottleneck, or to fit."""
     stages_in: dict[str, tuple[StageEstimate, ...]] = Field(exclude=True)
-    """By phase what a step of it runs, each stage with what it does there, and evaluations;
-    `Estimate.stages` has each with the most that any phase asks."""
+    """By phase, the stages of a step with its own load, and evaluations. `Estimate.stages` has the
+    largest load of all phases instead."""
     step_of_parts: float = Field(exclude=True)
-    """Seconds of a step as if all that is known of it could run: to compare settings that do not
-    fit with one another, never to be shown."""
+    """Seconds of a step from the known stages alone. Only for comparing settings that do not fit;
+    never shown."""
     stage_of_parts: dict[str, float] = Field(exclude=True)
-    """The same of each stage."""
+    """The same by stage."""
 
     @cached_property
     def decided(self) -> dict[str, Any]:
-        """Values that the loop leaves open, by path."""
         return {decision.path: decision.value for decision in self.decisions}

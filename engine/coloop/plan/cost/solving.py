@@ -33,24 +33,24 @@ from coloop.spec.paths import apply_overrides
 from coloop.spec.solvable import is_solvable, solvable_values
 
 LEAST_GAIN = 0.002
-"""Share of a step that taking something back has to save."""
+"""Share of a step that undoing a change must save."""
 MOST_TRIES = 24
-"""Variants that are priced to be faster."""
+"""Variants priced while looking for faster ones."""
 MOST_ROUNDS = 3
 OPEN_AGAIN = "there is enough memory: if unset, the fastest value is chosen"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solved(FitChange):
-    """A change with what it costs."""
+    """A change and its cost."""
 
     old_value: Any
-    """What runs before: as the loop says, else as the compiler decides."""
+    """The value used before: the loop's, or else the compiler's."""
     new_value: Any
     seconds: float | None
-    """What it adds to a step; None: it is counted in the line above."""
+    """Seconds added to a step; None: counted in the line above."""
     is_written: bool
-    """Whether the loop says it; else the compiler decides it, and nothing is written."""
+    """Whether it is written into the loop; otherwise the compiler decides it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +67,8 @@ def solve(
     root: Path | None = None,
     locks: Collection[str] = (),
 ) -> Solution:
-    """Settings under a budget: GiB or a share of each GPU, else the loop's own.
-
-    Args:
-        locks: paths of settings that stay: as the loop says, or as they are decided now.
-    """
+    """Settings within a budget: GiB or a share of each GPU, or else the loop's own. `locks`: paths
+    of settings that keep their written or decided values."""
     prices = Prices(spec, root)
     before = prices.of(spec)
     budget = budget_change(spec, prices, budget_gib, budget_fraction)
@@ -105,7 +102,7 @@ def _with(spec: LoopSpec, changes: Collection[FitChange]) -> LoopSpec:
 
 
 def _kept(spec: LoopSpec, explanation: Explanation, locks: Collection[str]) -> Iterator[FitChange]:
-    """Open settings that are locked, written down as they are decided now."""
+    """Locked open settings, fixed at their current values."""
     for path in dict.fromkeys(locks):
         value = explanation.decided.get(path)
         if not is_solvable(path) or value is None or value_at(spec, path) is not None:
@@ -119,7 +116,7 @@ def _kept(spec: LoopSpec, explanation: Explanation, locks: Collection[str]) -> I
 def _take_back(
     spec: LoopSpec, current: Explanation, prices: Prices, locks: Collection[str]
 ) -> tuple[LoopSpec, list[FitChange], Explanation]:
-    """What makes a step faster and still fits, one after the other."""
+    """Undo, one by one, memory savings that slow the step and are not needed."""
     changes: list[FitChange] = []
     most = prices.asked + MOST_TRIES
     for _ in range(MOST_ROUNDS):
@@ -150,8 +147,9 @@ def _costed(
     after: Explanation,
     prices: Prices,
 ) -> Iterator[Solved]:
-    """Every change with what it adds to a step. They are taken one after the other under the larger
-    of both budgets, where nothing starves; what the budget itself changes comes with it."""
+    """Every change with the seconds that it adds to a step. Changes are applied one by one under
+    the larger of both budgets, where every engine can start; changes that the budget causes come
+    along."""
     steps = [*written]
     if budget is not None:
         steps.insert(0 if budget.new > budget.old else len(steps), budget)
@@ -178,7 +176,8 @@ def _costed(
 
 
 def _decided_otherwise(before: Explanation, after: Explanation) -> list[FitChange]:
-    """Open settings that are decided otherwise, what costs least by itself last."""
+    """Open settings that the compiler now decides differently; those that cost least alone come
+    last."""
     changes = [
         FitChange(path=decision.path, old=None, new=None, reason=decision.reason)
         for decision in after.decisions
@@ -191,8 +190,8 @@ def _decided_otherwise(before: Explanation, after: Explanation) -> list[FitChang
 def _shares(
     decided: list[FitChange], seconds: float, before: Explanation, after: Explanation
 ) -> dict[str, float | None]:
-    """Seconds of a step among what is decided otherwise, by what the stages behind each differ;
-    several settings of one stage are counted once."""
+    """Divide the seconds among the newly decided settings by the time differences of their stages;
+    settings of one stage are counted once."""
     was, now = before.stage_of_parts, after.stage_of_parts
     moved = {stage: now[stage] - was[stage] for stage in now if stage in was}
     shares: dict[str, float | None] = {}
@@ -216,7 +215,6 @@ def solved(
     *,
     is_written: bool,
 ) -> Solved:
-    """A change with what runs before and after it."""
     return Solved(
         path=change.path,
         old=change.old,
@@ -240,8 +238,8 @@ PINNED = (
     "max_num_seqs",
     "zero_stage",
 )
-"""Open settings that are written down once the loop fits; engines, backends and micro-batches by
-tokens stay open."""
+"""Open settings that are written once the loop fits; engines, backends and micro-batches by tokens
+stay open."""
 
 
 def fit(
@@ -252,11 +250,8 @@ def fit(
     root: Path | None = None,
     locks: Collection[str] = (),
 ) -> BudgetResult:
-    """Finds settings that fit into the budget: GiB or a share of each GPU, else the loop's own.
-
-    Args:
-        locks: paths of settings that stay as they are.
-    """
+    """Find settings that fit the budget: GiB or a share of each GPU, or else the loop's own.
+    `locks`: paths of settings that do not change."""
     prices = Prices(spec, root)
     before = prices.of(spec)
     budget = budget_change(spec, prices, budget_gib, budget_fraction)
@@ -286,7 +281,7 @@ def fit(
 def budget_change(
     spec: LoopSpec, prices: Prices, gib: float | None, fraction: float | None
 ) -> FitChange | None:
-    """What a budget changes in the loop, if anything."""
+    """The change that the budget makes in the loop, if any."""
     machine = prices.unrolled.settings(prices.root).survey.machine
     wanted = _fraction(machine, gib, fraction)
     if wanted is None or wanted == spec.hardware.memory_budget:
@@ -309,7 +304,7 @@ def _fraction(machine: Machine, gib: float | None, fraction: float | None) -> fl
 
 
 def _pins(spec: LoopSpec, explanation: Explanation, prices: Prices) -> Iterator[FitChange]:
-    """What is decided and a run takes as well where the loop says it."""
+    """Compiled values that a run also accepts when they are written."""
     for decision in explanation.decisions:
         path, value = decision.path, decision.value
         name = path.rpartition(".")[2]

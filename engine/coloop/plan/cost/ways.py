@@ -23,21 +23,20 @@ Touches = Literal["lock", "budget", "hardware", "learning"]
 MOST_HARDWARE = 4
 HALVINGS = 3
 MOST_CLOSER = 4
-"""Ways that are named where none fits."""
+"""How many ways are listed if none fits."""
 ADAPTER = "changes what is learned: its weights are frozen, and two small matrices a layer learn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
     touches: Touches
-    """What it asks of a person."""
+    """What a person would have to accept."""
     title: str
     reason: str
     unlocks: tuple[str, ...]
     changes: tuple[Solved, ...]
-    """Everything that changes in the loop, from what it says now."""
+    """All changes from the original loop."""
     solution: Solution
-    """What solving finds with it."""
     refusal: str | None = None
     """Why a run would not take what it leads to; None: it would."""
 
@@ -53,7 +52,7 @@ class Way:
 
 
 Refusal = Callable[[LoopSpec], str | None]
-"""Why a run would not take a loop; None: it would."""
+"""Returns why a run would refuse a loop, or None."""
 
 
 def ways_of(
@@ -117,7 +116,7 @@ def _way(
 
 
 class _Ways:
-    """Ways to make one loop fit, each with what solving finds on it."""
+    """Ways to make one loop fit, with their solutions."""
 
     def __init__(
         self, spec: LoopSpec, failed: Solution, locks: Collection[str], root: Path | None
@@ -132,7 +131,7 @@ class _Ways:
         budget: float | None = None,
         locks: Collection[str] | None = None,
     ) -> Solution | None:
-        """Settings for the loop with these changes; None where the language has no such values."""
+        """Solve the loop with these changes; None if they are invalid."""
         tried = with_changes(self._spec, asked)
         if tried is None:
             return None
@@ -144,7 +143,7 @@ class _Ways:
         )
 
     def without_locks(self) -> Iterator[Way]:
-        """One lock fewer; where no one is enough, none at all."""
+        """Remove one lock; if no single one suffices, remove all."""
         held = [path for path in dict.fromkeys(self._locks) if is_solvable(path)]
         is_enough = False
         for path in held:
@@ -160,7 +159,8 @@ class _Ways:
                 yield _way("lock", title, _changed(solution), solution, unlocks=tuple(held))
 
     def with_more_memory(self) -> Iterator[Way]:
-        """The least budget that fits, in percent: less memory never fits where more does not."""
+        """The smallest budget that fits, in percent: a smaller one never fits where a larger one
+        does not."""
         best: Solution | None = None
         too_little, enough = floor(self._budget * 100), 101
         while enough - too_little > 1:
@@ -178,11 +178,8 @@ class _Ways:
             yield _way("budget", f"Allow {enough}% of the memory", reason, best)
 
     def on_other_hardware(self, adapters: list[FitChange]) -> Iterator[Way]:
-        """The smallest hardware that has enough: larger GPUs, or more of the same.
-
-        Args:
-            adapters: what is trained there instead of all weights, where neither is enough alone.
-        """
+        """The smallest hardware that is enough: larger GPUs, or more of the same; together with
+        `adapters` if neither is enough alone."""
         hardware = self._spec.hardware
         name = hardware.preset_name
         if name is None:
@@ -206,7 +203,7 @@ class _Ways:
                 return
 
     def learning_otherwise(self) -> Iterator[Way]:
-        """What a person may decide to learn otherwise."""
+        """Changes of what is learned, which a person must choose."""
         for writer in self._failed.after.estimate.rollout:
             path = f"nodes.{writer}.rollout.max_new_tokens"
             tokens = value_at(self._spec, path)
@@ -228,7 +225,7 @@ class _Ways:
                 yield _way("learning", title, ADAPTER, solution, [asked])
 
     def adapters(self) -> Iterator[FitChange]:
-        """An adapter for each group that learns all its weights in the pool that is over."""
+        """An adapter for each fully trained group in the pool that does not fit."""
         binding = self._failed.binding
         there = set() if binding is None else {part.node for part in binding.parts}
         for name, group in weights_groups(self._spec).items():
@@ -240,8 +237,8 @@ class _Ways:
 
 
 def _larger(here: presets.HardwarePreset, *, fixed: bool) -> list[presets.HardwarePreset]:
-    """Presets with more memory, the least first: on each GPU, or where pools leave the number of
-    GPUs open also in all."""
+    """Presets with more memory, smallest first: per GPU, or in total if pools leave the number of
+    GPUs open."""
     larger = []
     for name in presets.list_hardware():
         other = presets.hardware(name)
@@ -256,8 +253,8 @@ def _larger(here: presets.HardwarePreset, *, fixed: bool) -> list[presets.Hardwa
 
 
 def _short(path: str) -> str:
-    """`micro batch of actor` of `nodes.actor.training.micro_batch`; what several sections of a node
-    have says in which it is: `tensor parallel, training, of actor`."""
+    """`micro batch of actor` for `nodes.actor.training.micro_batch`; a field that several sections
+    have also names its section: `tensor parallel, training, of actor`."""
     _, node, section, name = path.split(".", 3)
     field = SECTIONS[section].model_fields.get(name) if section in SECTIONS else None
     title = (field and field.title) or title_of(name)
@@ -266,7 +263,7 @@ def _short(path: str) -> str:
 
 
 def _changed(solution: Solution, path: str | None = None) -> str:
-    """What a solution writes at a path, else the first of what it writes."""
+    """The new value at a path, or the first new value."""
     moved = [
         change
         for change in solution.changes

@@ -30,15 +30,15 @@ MODEL_TYPES = frozenset(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixtureOfExperts:
     experts: int
-    """Routed experts of a layer."""
+    """Routed experts per layer."""
     active_experts: int
-    """Routed experts that one token uses."""
+    """Routed experts used per token."""
     shared_experts: int
-    """Experts that every token uses."""
+    """Experts used by every token."""
     ffn: int
     """Inner width of one expert."""
     dense_layers: int
-    """Layers at the start that have an ordinary feed-forward block."""
+    """Leading layers with an ordinary feed-forward block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class LatentAttention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """What decides the size and the work of a decoder."""
+    """What determines the size and the work of a decoder."""
 
     name: str
     model_type: str
@@ -77,13 +77,13 @@ class Architecture:
     latent: LatentAttention | None
     sliding_window: int | None
     sliding_layers: int
-    """Layers whose attention, and so their cache, ends at the window."""
+    """Layers with a sliding window, whose cache ends at it."""
     is_exact: bool
-    """Whether the count is that of the model which transformers builds."""
+    """Whether the count equals that of the model transformers builds."""
     attention_layers: int | None = None
-    """Layers that keep keys and values, where others keep a state; None: all."""
+    """Layers with a key-value cache, if others keep a state; None: all."""
     counted: "ParameterCount | None" = None
-    """Parameters, where they were counted and not computed."""
+    """Parameters counted on a built model."""
 
     @property
     def query_width(self) -> int:
@@ -91,12 +91,11 @@ class Architecture:
 
     @property
     def kv_width(self) -> int:
-        """Width of all key heads together; that of the values is equal."""
         return self.kv_heads * self.head_dim
 
 
 class UnknownArchitecture(ValueError):
-    """A config lacks a fact without which nothing can be counted."""
+    """A config lacks a required fact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,18 +104,18 @@ class ParameterCount:
 
     total: int
     active: int
-    """Parameters that one token passes through, the output matrix included."""
+    """Parameters used per token, including the output matrix."""
     embedding: int
     """One vocabulary matrix."""
     head: int
-    """The output matrix where it is one of its own; 0 where it is tied."""
+    """A separate output matrix; 0 if tied."""
     layer: int
     routed: int = 0
-    """Those of the experts among which a router chooses."""
+    """Parameters of routed experts."""
 
     @property
     def decoded(self) -> int:
-        """Parameters that are read to write one token: all active ones but the input embedding."""
+        """Parameters read to generate one token: all active ones except the input embedding."""
         return self.active - (self.embedding if self.head else 0)
 
 
@@ -157,8 +156,8 @@ def architecture_from_config(config: Mapping[str, Any], name: str = "") -> Archi
 
 
 def is_computed(config: Mapping[str, Any]) -> bool:
-    """Whether the formulas here give the count of a config exactly: a known type, none of its
-    numbers left to a default, and layers that are alike."""
+    """Whether the formulas here give the exact count: a known type, no number left to a default,
+    and equal layers."""
     if config.get("text_config") or str(config.get("model_type")) not in MODEL_TYPES:
         return False
     needed = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
@@ -168,8 +167,8 @@ def is_computed(config: Mapping[str, Any]) -> bool:
 
 
 def is_plain_decoder(config: Mapping[str, Any]) -> bool:
-    """Whether nothing in a config speaks of experts or of layers other than attention: such a one
-    may be taken for a Llama of the same numbers, as a guess."""
+    """Whether the config mentions no experts and only attention layers, so that a Llama of the same
+    size is a fair guess."""
     words = ("expert", "moe", "mamba", "ssm", "linear_", "conv", "kv_lora", "per_layer")
     return not config.get("text_config") and not any(
         word in str(key).lower() for key, value in config.items() if value for word in words
@@ -271,7 +270,7 @@ def _experts(facts: Mapping[str, Any], model_type: str) -> MixtureOfExperts | No
 
 
 def latent_attention(facts: Mapping[str, Any]) -> LatentAttention | None:
-    """Of a config that has it; raises `KeyError` for a width that is not there."""
+    """From a config that has it; raises `KeyError` for a missing width."""
     if not facts.get("kv_lora_rank"):
         return None
     return LatentAttention(
@@ -284,7 +283,7 @@ def latent_attention(facts: Mapping[str, Any]) -> LatentAttention | None:
 
 
 def _sliding(facts: Mapping[str, Any], model_type: str, layers: int) -> tuple[int | None, int]:
-    """The window and how many layers have it; every pattern-th layer sees everything."""
+    """The window, and how many layers have it; every pattern-th layer has full attention."""
     window = facts.get("sliding_window")
     if not window or facts.get("use_sliding_window") is False:
         return None, 0

@@ -13,7 +13,7 @@ from coloop.plan.settings.architecture import Architecture
 from coloop.spec.table_sizes import TableSize
 
 HALF_GAIN = 2.0
-"""How much faster products are in bfloat16, on a processor that has instructions for them."""
+"""Speed-up of products in bfloat16 on a CPU with instructions for it."""
 SLOWER_AROUND = 1.8
 """What lies around products, on a core without AVX-512: nine preset loops measured on one with
 AVX2, in seconds of the processor, took 0.42 to 2.31 times what is so predicted in 18 phases, nine
@@ -27,13 +27,13 @@ AROUND_SECONDS = 1.2e-6
 same for each unit of width."""
 AROUND_WIDTH_SECONDS = 2.1e-8
 LAYER_SECONDS = 2.0e-4
-"""Of a layer in a pass forward, however few its tokens are."""
+"""Per layer of a forward pass, independent of its tokens."""
 LEARNED_LAYER_SECONDS = 1.8e-3
-"""Of a layer in a pass forward and backward, however few its tokens are."""
+"""Per layer of a forward and backward pass, independent of its tokens."""
 UPDATE_SECONDS = 3.2e-3
-"""Of an optimizer step beside its passes and its parameters."""
+"""Per optimizer step, besides passes and parameters."""
 PARAMETER_SECONDS = 6.4e-9
-"""Of a parameter in an optimizer step: gradient, running means and weight are read, and written."""
+"""Per parameter of an optimizer step, which reads gradient, moments and weight and writes them."""
 WRITING_SHARE, PACKED_SHARE = 0.5, 0.75
 """What products of few rows reach of those of a pass: matrices as they are held, or laid out for
 them once."""
@@ -45,13 +45,13 @@ MEMORY_BYTES_PER_SECOND = 8.4e9
 AMD EPYC with AVX2, 530 MB of weights: 74, 188, 259 and 786 ms for 1, 8, 16 and 64 rows."""
 STREAMED_SHARE = 0.8
 PACKED_TOKENS = 32
-"""Texts of so many new tokens are worth laying matrices out for."""
+"""New tokens from which packing the matrices pays off."""
 PACKED_BYTES = 2**28
-"""Of weights that are laid out at most."""
+"""Largest size of weights that are packed."""
 WRITTEN_LAYER_SECONDS = 5.0e-4
-"""Of a layer while one token of each row is written, however few rows there are."""
+"""Per layer and generated token, independent of the number of rows."""
 WRITTEN_ROW_SECONDS = 1.0e-6
-"""Of a row in a layer while one token of it is written, and the same for each token before it."""
+"""Per row, layer and generated token; the same again for each token before it."""
 WRITTEN_CONTEXT_SECONDS = 1.0e-8
 SYNC_SECONDS = 8.0e-3
 """To bring new weights to an engine in the same process and prove that they are there; and the same
@@ -62,18 +62,18 @@ SYNC_PARAMETER_SECONDS = 6.0e-9
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
     flops: float
-    """Operations per second of products in float32, of one core."""
+    """float32 operations per second of one core."""
     threads: int
     is_half: bool
-    """Whether products are in bfloat16 and the processor has instructions for them."""
+    """Whether products run in bfloat16 with native instructions."""
     crowding: float
-    """How much longer it takes because processes share cores; 1: they do not."""
+    """Slow-down because processes share cores; 1: none."""
     around: float = 1.0
-    """How much longer what lies around products takes than on a core with AVX-512."""
+    """Slow-down of the work besides products, relative to a core with AVX-512."""
 
     @property
     def products(self) -> float:
-        """Operations per second of all its threads, each on a core by itself."""
+        """Operations per second of all threads, each on its own core."""
         gain = float(self.threads**THREADS_EXPONENT)
         return self.flops * gain * (HALF_GAIN if self.is_half else 1.0)
 
@@ -81,11 +81,7 @@ class Core:
 def pass_seconds(
     core: Core, arch: Architecture, active: float, tokens: float, length: float
 ) -> float:
-    """Tokens of texts of a mean length through a model, forward.
-
-    Args:
-        active: parameters that a token meets.
-    """
+    """Forward pass over texts of a mean length. `active`: parameters per token."""
     flops = 2 * active + 2 * arch.layers * arch.query_width * length
     around = arch.layers * (AROUND_SECONDS + AROUND_WIDTH_SECONDS * arch.hidden_size)
     around *= core.around
@@ -127,11 +123,8 @@ def written_seconds(
     is_packed: bool,
     held: float = 0.0,
 ) -> float:
-    """Texts that a process writes, a token of each at a time; the first comes of its prompt.
-
-    Args:
-        held: bytes of the matrices that each token wants.
-    """
+    """Generation in one process, one token of each text at a time; the first comes from the prompt.
+    `held`: bytes of the matrices read per token."""
     waves = max(texts.rows / at_once, 1.0)
     steps = waves * max(texts.written_max - 1, 0.0)
     busy = min(texts.written / max(texts.written_max, 1.0) * 1.2, 1.0)

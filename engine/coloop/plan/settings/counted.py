@@ -25,18 +25,18 @@ from coloop.plan.settings.architecture import (
 )
 
 USUAL_WIDTHS = {"qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128}
-"""Of latent attention, where a config does not give them."""
+"""Usual widths of latent attention, for configs without them."""
 COUNTED = (
     *("model_type", "vocab_size", "hidden_size", "layers", "heads", "kv_heads", "head_dim", "ffn"),
     *("qkv_bias", "qk_norm", "max_positions", "attention_layers"),
 )
-"""Fields of an architecture that the model itself says."""
+"""Architecture fields taken from the built model."""
 MOST_SECONDS = 300
-"""That building a model may take: transformers is loaded first."""
+"""Time limit for building a model, including loading transformers."""
 
 
 class _NotBuilt(Exception):
-    """The process did not come to an answer; it may the next time."""
+    """The process gave no answer; a retry may succeed."""
 
 
 def counted_architecture(config: Mapping[str, Any], name: str) -> Architecture:
@@ -105,7 +105,7 @@ def _counted(config: str) -> str:
 
 
 def _kept_at(config: str) -> Path | None:
-    """Where the counts of a config are kept, for this version of transformers."""
+    """Cache file for a config and this version of transformers."""
     try:
         build = version("transformers")
     except PackageNotFoundError:

@@ -31,13 +31,13 @@ class Engine:
     tensor_parallel: int
     max_sequences: int
     utilization: float | None
-    """Share of the GPU that it may hold; none: decided from what is left."""
+    """Share of the GPU; None: what is left over."""
     rows: float
-    """Most rows that one writer asks for in a step."""
+    """Most rows that one node generates per step."""
     length: int
     """Longest prompt and completion."""
     new: int
-    """Most tokens of a completion."""
+    """Most tokens per completion."""
     is_colocated: bool
     """Whether it takes turns with others in its pool."""
 
@@ -47,19 +47,18 @@ class Engine:
 
     @property
     def weight_bytes(self) -> float:
-        """Bytes of the weights on one GPU."""
         weights = self.weights
         return weights.precision.engine_bytes * weights.count.total / self.tensor_parallel
 
     @property
     def token_bytes(self) -> float:
-        """Bytes of cache for one token on one GPU."""
+        """Cache bytes per token and GPU."""
         compute = self.weights.precision.compute_bytes
         return kv_bytes_per_token(self.weights.arch, compute, self.tensor_parallel, self.length)
 
     @property
     def at_once(self) -> int:
-        """Sequences that it ever holds: torch makes no room for more than there are."""
+        """Sequences held at most: torch allocates for the actual number only."""
         if self.kind == "vllm" or not self.rows:
             return self.max_sequences
         return min(self.max_sequences, ceil(self.rows / self.copies))
@@ -69,11 +68,10 @@ class Engine:
 class Engines:
     outline: Outline
     weights: Mapping[str, Weights]
-    """Of the groups whose architecture is known."""
+    """By group, if the architecture is known."""
     counts: RowCounts
 
     def settle(self) -> Iterator[tuple[tuple[str, str], EnginePlan]]:
-        """By weights group and pool, how its members write there."""
         for owner, group in self.outline.groups.items():
             for name, writers in writing_pools(self.outline.spec, group).items():
                 pool = self.outline.machine.pool(name)
@@ -161,7 +159,7 @@ class Engines:
         return value
 
     def _channel(self, owner: str, pool: PoolShare, path: str) -> Channel:
-        """How new weights go from where a group is held to an engine in a pool."""
+        """How new weights get from their group to an engine in a pool."""
         home = self.outline.home_of(owner)
         if home.name == pool.name:
             return "local"
@@ -172,13 +170,12 @@ class Engines:
         return self.outline.decide(f"{path}.channel", value, reason)
 
     def _is_colocated(self, owner: str, pool: PoolShare) -> bool:
-        """Whether an engine takes turns with updates in its pool."""
         holding = self.weights[owner].pool.name
         others = [other for other in self.weights.values() if other.pool.name == pool.name]
         return holding == pool.name and any(other.trains for other in others)
 
     def _is_used(self, node: str) -> bool:
-        """Whether something reads what the node writes."""
+        """Whether anything reads what the node generates."""
         ports = ("rollouts", "policy", "scores", "step_scores", "check", "returns")
         graph = self.outline.spec.graph
         return any(edge.source.port in ports for edge in graph.edges_out_of(node)) or (

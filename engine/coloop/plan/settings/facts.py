@@ -103,7 +103,7 @@ def named_by(model: Any) -> tuple[str, str]:
 
 @lru_cache(maxsize=64)
 def _from_preset_loop(name: str, node: str) -> Architecture | None:
-    """What a preset loop trains at a node; None where no preset has that name."""
+    """The architecture of a preset loop's node; None if no preset has that name."""
     try:
         spec = parse(presets.load_loop_text(name)).spec
     except PresetNotFound:
@@ -112,7 +112,7 @@ def _from_preset_loop(name: str, node: str) -> Architecture | None:
 
 
 def origin_of(spec: LoopSpec, node: str) -> str | None:
-    """The node at the end of `with` and `of`: the one whose section names weights itself."""
+    """The node whose section names the weights, through `with` and `of`."""
     seen: set[str] = set()
     while node in spec.nodes and node not in seen:
         seen.add(node)
@@ -129,7 +129,7 @@ def origin_of(spec: LoopSpec, node: str) -> str | None:
 
 
 def adapter_parameters(arch: Architecture, lora: Lora) -> int:
-    """Parameters of an adapter: rank * (inputs + outputs) of each matrix that it stands on."""
+    """Parameters of an adapter: rank * (inputs + outputs) of each adapted matrix."""
     blocks = 1 if arch.moe is None else arch.moe.experts + arch.moe.shared_experts
     shapes = _adapted_shapes(arch, lora)
     times = {name: blocks if name in IN_EXPERTS else 1 for name in shapes}
@@ -137,7 +137,6 @@ def adapter_parameters(arch: Architecture, lora: Lora) -> int:
 
 
 def adapted_widths(arch: Architecture, lora: Lora) -> dict[str, int]:
-    """By matrix that an adapter stands on, the greatest rank that it can have."""
     return {name: min(shape) for name, shape in _adapted_shapes(arch, lora).items()}
 
 
@@ -145,7 +144,7 @@ IN_EXPERTS = ("gate_proj", "up_proj", "down_proj")
 
 
 def _adapted_shapes(arch: Architecture, lora: Lora) -> dict[str, tuple[int, int]]:
-    """Inputs and outputs of the matrices of a layer that an adapter stands on."""
+    """(inputs, outputs) of each adapted matrix of a layer."""
     h, q, k = arch.hidden_size, arch.query_width, arch.kv_width
     inner = arch.ffn if arch.moe is None else arch.moe.ffn
     shapes = {
@@ -192,7 +191,6 @@ def _from_folder(name: str, root: Path | None) -> Architecture | None:
 
 
 def config_in(name: str, root: Path | None) -> dict[str, Any] | None:
-    """The `config.json` of a model's folder; None where it is not there, or cannot be read."""
     try:
         return _read_config(name, root)
     except UnknownArchitecture:

@@ -16,20 +16,20 @@ from typing import Any
 from coloop.spec.base import load_yaml
 
 FAMILIES: dict[str, dict[str, Any]] = load_yaml(Path(__file__).with_suffix(".yaml"))
-"""By the reason for which they do not run: the `types`, and the `reason` in words."""
+"""By reason: the `types` that do not run, and the `reason` in words."""
 
 _MAPPING = re.compile(r"^MODEL_FOR_CAUSAL_LM_MAPPING_NAMES = .*?^\)", re.MULTILINE | re.DOTALL)
 _TYPE = re.compile(r'^\s+\("([\w.-]+)",\s*"', re.MULTILINE)
 
 
 _AT_RANDOM = ("dropout", "pdrop", "layerdrop", "jitter")
-"""Ends of the names of shares that are dropped or disturbed at random, before `_noise`."""
+"""Suffixes of config fields for dropout or noise, before `_noise`."""
 _OF_HEADS = ("classifier", "summary")
-"""Beginnings of those that a language model does not read."""
+"""Prefixes of fields that a language model does not read."""
 
 
 def dropout_in(config: Mapping[str, Any]) -> dict[str, float]:
-    """What a model of this config drops at random while it learns, by the names of the config."""
+    """Dropout and noise of this config during training, by field."""
     text = config.get("text_config")
     facts = text if isinstance(text, Mapping) else config
     return {
@@ -44,7 +44,7 @@ def dropout_in(config: Mapping[str, Any]) -> dict[str, float]:
 
 
 def refusal_of(config: Mapping[str, Any]) -> str | None:
-    """Why a model of this config does not run; None where it does, or nobody can tell."""
+    """Why a model of this config does not run; None if it does or nobody can tell."""
     kind = config.get("model_type")
     named = config.get("architectures") or ()
     is_scorer = any(str(name).endswith("ForSequenceClassification") for name in named)
@@ -72,8 +72,9 @@ def refusal_of(config: Mapping[str, Any]) -> str | None:
 
 @lru_cache(maxsize=1)
 def causal_types() -> frozenset[str]:
-    """Types for which the installed transformers has a causal language model; none where it is not
-    installed, or lists them otherwise. It is read, not imported, which would take seconds."""
+    """Types with a causal language model in the installed transformers; empty if it is not
+    installed or lists them otherwise. The list is parsed, not imported, which would take
+    seconds."""
     spec = find_spec("transformers")
     if spec is None or spec.origin is None:
         return frozenset()

@@ -29,31 +29,32 @@ from coloop.spec.training import Checkpointing
 Port = tuple[str, str]
 
 SPARE = 0.92
-"""Share of the room that decisions may use: an estimate is no measurement."""
+"""Share of the room that decisions may use, as an estimate is not a measurement."""
 DENSE_SHARE = 0.5
-"""From such a part of the tokens that fill a pass on, it is as fast as in pre-training."""
+"""Share of the tokens of a full pass from which it is as fast as in pre-training."""
 FEW_ROWS = 4
-"""Rows at once below which saving memory elsewhere is faster."""
+"""Rows at once below which another way to save memory is faster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """One learn stage of a group: what it learns and its settings."""
+    """A group's learn stage: its rows and its settings."""
 
     weights: Weights
     settings: UpdateSettings
     rows_at_once: int
-    """On one data-parallel place, all of them as long as the longest."""
+    """Per data-parallel rank, if all are as long as the longest."""
     work: "UpdateWork"
     peak: Instant
     host_bytes: float
-    """Inputs of layers that rest in the host's memory, for one GPU."""
+    """Layer inputs in host memory, per GPU."""
     is_dense: bool
-    """Full rows of one length, as in pre-training; rollouts are short and of all lengths."""
+    """Full rows of one length, as in pre-training; rollouts are short and vary in length."""
 
 
 def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
-    """The update of a group with `room` bytes beside what rests; none where nothing reaches it."""
+    """The update of a group with `room` bytes besides what is always resident; None if nothing
+    teaches it."""
     taught = _taught(survey, weights)
     if not taught:
         return None
@@ -71,7 +72,7 @@ def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
 
 
 def update_in(survey: Survey, update: Update, phase: PhaseLoad) -> Update:
-    """The update of a phase, which may teach less than the greatest does, with its settings."""
+    """The update in a phase, which may teach less than the largest one, with the same settings."""
     taught = _taught_in(survey, update.weights, phase)
     if not taught:
         return update
@@ -86,68 +87,56 @@ def _is_dense(survey: Survey, rows: int, work: "UpdateWork") -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Texts:
-    """The longest texts of a micro-batch."""
-
     prompt: float
-    """Tokens that each begins with."""
     rest: float
-    """Tokens of each that follow and are read."""
+    """Tokens after the prompt."""
     alike: float
-    """Texts that begin alike: what they begin with is read, and kept for the gradient, once for
-    those in a micro-batch together."""
+    """Texts with a common prompt, which a micro-batch reads and keeps for the gradient once."""
 
     def tokens(self, texts: float) -> float:
-        """Tokens that so many of them take."""
         return ceil(texts / self.alike) * self.prompt + texts * self.rest
 
 
 class UpdateWork:
-    """What an update learns in one run of its stage."""
-
     def __init__(self, survey: Survey, weights: Weights, taught: dict[Port, TableSize]) -> None:
         tables, training = list(taught.values()), weights.training
         rows = sum(table.rows for table in tables)
         self.sides = max(table.sides for table in tables)
-        """Texts of one row."""
         self.sequences = rows * self.sides
-        """Texts, repeats of epochs and updates apart."""
+        """Texts, without repeats by epochs and updates."""
         texts = sum(t.rows * t.sides for t in tables)
         self.length = sum(t.rows * t.sides * t.length for t in tables) / max(texts, 1.0)
-        """Their mean length in tokens."""
         self.length_max = max(max(table.length_max for table in tables), 1.0)
         self.longest = _longest(survey, weights, tables)
         self.read = _read(survey, weights, tables)
-        """Tokens that are read to learn each of them once."""
+        """Tokens read for one pass over the texts."""
         self.trained = sum(table.rows * table.sides * table.written for table in tables)
-        """Tokens with a loss of their own, each once: what a run counts."""
+        """Tokens with a loss, each counted once as in a run."""
         self.measured = _measured(survey, taught)
-        """Tokens that are read once before anything is learned from them, without a gradient."""
+        """Tokens read once without gradient before the update."""
         updates = updates_of(survey.spec, {node for node, _ in taught})
         self.passes = float(training.epochs * updates)
-        """How often each text is learned."""
         mini_batch = min(training.mini_batch or rows, rows) or 1.0
         self.mini_batches = max(rows / mini_batch, 1.0) * self.passes
-        """Optimizer steps."""
         self.per_place = max(ceil(mini_batch / weights.shards), 1)
-        """Rows of an optimizer step on each place."""
+        """Rows per optimizer step and rank."""
         self.is_even = all(port != "rewards" for _, port in taught)
-        """Whether no row was written by a model just now: those are of all lengths."""
+        """Whether no row was just generated by a model, as such rows vary in length."""
 
     @property
     def tokens(self) -> float:
-        """Tokens learned in one run of the stage."""
+        """Tokens learned in one run of the stage, with repeats."""
         return self.sequences * self.length * self.passes
 
 
 def _taught_in(survey: Survey, weights: Weights, phase: PhaseLoad) -> dict[Port, TableSize]:
-    """The tables that a phase teaches a group with, by its teaching ports."""
     ports = [port for port in phase.live if survey.owners.get(port[0]) == weights.name]
     tables = {port: _update_of(survey, *port) for port in ports}
     return {port: table for port, table in tables.items() if table.rows}
 
 
 def _taught(survey: Survey, weights: Weights) -> dict[Port, TableSize]:
-    """The greatest set of tables that one phase teaches the group with, by its teaching ports."""
+    """The largest set of tables with which one phase teaches the group, by teaching port."""
     each = (_taught_in(survey, weights, phase) for phase in survey.phases)
     return max(
         each,
@@ -157,8 +146,8 @@ def _taught(survey: Survey, weights: Weights) -> dict[Port, TableSize]:
 
 
 def _update_of(survey: Survey, node: str, port: str) -> TableSize:
-    """What an update learns at a port: rows of a step, or those that are kept until there are as
-    many."""
+    """Rows that an update learns from at a port: those of a step, or those kept until there are
+    enough."""
     table, rule = survey.counts.taught(node, port).mean, survey.spec.schedule.learn.get(node)
     if rule is None or rule.rows is None or not table.rows:
         return table
@@ -166,8 +155,8 @@ def _update_of(survey: Survey, node: str, port: str) -> TableSize:
 
 
 def _read(survey: Survey, weights: Weights, tables: Iterable[TableSize]) -> float:
-    """Tokens of all texts; where blocks can, what several begin with is read once, and nothing
-    behind the last trained token."""
+    """Tokens read of all texts; where possible, common prompts are read once, and nothing after the
+    last trained token."""
     is_shared = _reads_shared(survey, weights)
     return sum(
         t.rows * t.sides * (t.prompt / t.alike + max(t.written - 1, 0.0) if is_shared else t.length)
@@ -198,8 +187,8 @@ def _longest(survey: Survey, weights: Weights, tables: Sequence[TableSize]) -> _
 
 
 def _measured(survey: Survey, taught: dict[Port, TableSize]) -> float:
-    """Tokens of pairs, and of their answers under the prompts of other pairs, for who measures
-    both."""
+    """Tokens of pairs, and of their answers under the prompts of other pairs, for algorithms that
+    measure both."""
     return sum(
         2 * table.rows * table.sides * table.length
         for (node, port), table in taught.items()
@@ -210,8 +199,8 @@ def _measured(survey: Survey, taught: dict[Port, TableSize]) -> float:
 def _settle(
     survey: Survey, weights: Weights, work: UpdateWork, room: float
 ) -> tuple[UpdateSettings, int, Instant]:
-    """The fastest settings that fit, or the smallest where none does; with the rows at once and the
-    peak."""
+    """The fastest settings that fit, or the smallest if none does, with rows at once and peak
+    memory."""
     room *= SPARE
     fixed = weights.training.micro_batch
     filled, sides = survey.machine.tokens_at_once, work.sides
@@ -240,7 +229,7 @@ def _settle(
 
 
 def _rows_in(work: UpdateWork, tokens: int) -> int:
-    """Most rows of an optimizer step that take no more tokens than this; at least one."""
+    """Most rows of an optimizer step within this number of tokens; at least one."""
     most = work.per_place
     while most > 1 and work.longest.tokens(most * work.sides) > tokens:
         most = min(most - 1, max(int(most * tokens / work.longest.tokens(most * work.sides)), 1))
@@ -248,14 +237,14 @@ def _rows_in(work: UpdateWork, tokens: int) -> int:
 
 
 def held_beside(weights: Weights, peak: Instant) -> float:
-    """Bytes that the allocator holds on top of a group's peak while it learns."""
+    """Bytes that the allocator holds beyond a group's peak while it learns."""
     if weights.pool.gpus:
         return fragmentation_bytes(peak.total)
     return heap_bytes(peak.activations, has_adapter=not weights.trains_all)
 
 
 def _choices(weights: Weights, *, on_cpu: bool) -> list[tuple[Checkpointing, int]]:
-    """Gradient checkpointing and loss chunk, as the loop says or from fast to small."""
+    """(gradient checkpointing, loss chunk) as in the loop, or from fastest to smallest."""
     training = weights.training
     flags: tuple[Checkpointing, ...] = (False, True)
     if training.gradient_checkpointing is not None:
@@ -265,7 +254,7 @@ def _choices(weights: Weights, *, on_cpu: bool) -> list[tuple[Checkpointing, int
 
 
 def _step(weights: Weights, settings: UpdateSettings, work: UpdateWork, rows: int) -> TrainingStep:
-    """A group's update in the terms of the memory formulas."""
+    """Inputs of the memory formulas for a group's update."""
     casts = weights.trains_all and weights.precision.master_bytes != weights.precision.compute_bytes
     return TrainingStep(
         arch=weights.arch,

@@ -27,30 +27,28 @@ from coloop.spec.groups import (
 from coloop.spec.presets import HardwarePreset
 
 NODE_LINK_BYTES_PER_SECOND = 50e9
-"""Between machines, for each GPU: NDR400."""
+"""Between machines, per GPU: NDR400."""
 
 FEW_CORES = 4
-"""Each of so few is missed."""
+"""Up to here, one core more or less matters."""
 PROCESS_BYTES_PER_SECOND = 1.5e9
-"""Between processes of one machine, for each of them. Two that sum gradients of 1M, 5M and 20M
-parameters take 2.3, 9.5 and 87 ms of a processor each: 2.0, 2.2 and 1.0 GB/s."""
+"""Between processes of one machine, for each. Two processes that sum gradients of 1M, 5M and 20M
+parameters take 2.3, 9.5 and 87 ms of CPU time each: 2.0, 2.2 and 1.0 GB/s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolShare:
     name: str
     gpus: int
-    """0 on a CPU."""
     workers: int
-    """Processes of the pool; on GPUs one for each."""
+    """Processes of the pool; one per GPU."""
     share: float
-    """Its part of the machine's memory, where there is no GPU."""
+    """Its share of the machine's memory, without a GPU."""
     threads: int
-    """Of each of its processes."""
+    """Per process."""
 
     @property
     def places(self) -> int:
-        """GPUs, or processes on a CPU."""
         return self.gpus or self.workers
 
 
@@ -59,7 +57,7 @@ class Machine:
     preset: HardwarePreset
     pools: dict[str, PoolShare]
     budget: float
-    """Share of the usable memory that may be planned for."""
+    """Share of the usable memory that may be planned."""
     processor: Processor
     """Of the machine on which settings are decided."""
 
@@ -69,8 +67,8 @@ class Machine:
 
     @property
     def cores_for_pools(self) -> int:
-        """Of few cores all; of many all but one, so that the driver, the service and the page stay
-        quick beside pools that would wait for the core that they share with them."""
+        """All cores if there are few. Otherwise all but one, which keeps driver, service and page
+        responsive."""
         cores = self.processor.cores
         return cores if cores <= FEW_CORES else cores - 1
 
@@ -79,28 +77,28 @@ class Machine:
         return CPU_TOKENS_AT_ONCE if self.is_cpu else TOKENS_AT_ONCE
 
     def pool(self, name: str | None) -> PoolShare:
-        """The pool of a name; the first one where the name is none or unknown."""
+        """The pool of this name; the first one if there is none."""
         if name is not None and name in self.pools:
             return self.pools[name]
         return next(iter(self.pools.values()))
 
     def capacity_bytes(self, pool: PoolShare) -> int:
-        """Memory of one place of a pool."""
+        """Memory of one GPU or process of a pool."""
         return self._place_bytes(pool, self.preset.capacity_bytes)
 
     def visible_bytes(self, pool: PoolShare) -> int:
-        """What a process of the pool can see of it."""
+        """The part of it that a process can use."""
         return self._place_bytes(pool, self.preset.usable_bytes)
 
     def usable_bytes(self, pool: PoolShare) -> int:
-        """What may be planned for: the budget's share of it."""
+        """The part of it that the budget allows."""
         return int(self.budget * self.visible_bytes(pool))
 
     def _place_bytes(self, pool: PoolShare, total: int) -> int:
         return int(total * pool.share / pool.workers) if self.is_cpu else total
 
     def link(self, gpus: int) -> float:
-        """Bytes per second between neighbours of so many GPUs, or between processes on a CPU."""
+        """Bytes per second between neighbours of this many GPUs, or between processes on a CPU."""
         if self.is_cpu:
             return PROCESS_BYTES_PER_SECOND
         if self.preset.gpus_per_node and gpus > self.preset.gpus_per_node:
@@ -140,17 +138,14 @@ class Outline:
     def __init__(
         self, spec: LoopSpec, root: Path | None, conditions: Conditions, workers: int
     ) -> None:
-        """
-        Args:
-            root: folder for relative model paths; without it no file is opened.
-            workers: processes on a CPU where the loop names no pools.
-        """
+        """`root`: folder for relative model paths; without it no file is opened. `workers`:
+        processes on a CPU if the loop has no pools."""
         self.spec, self.root, self.conditions = spec, root, conditions
         self.notes: list[Note] = []
         self.decisions: dict[str, Decision] = {}
         owned = {node: owner_of(spec, node) for node in spec.nodes}
         self.owners = {node: owner for node, owner in owned.items() if owner is not None}
-        """Node to the owner of its weights."""
+        """Weights group of each node."""
         self.groups: dict[str, WeightsGroup] = weights_groups(spec)
         self.machine = self._lay_out(workers)
 
@@ -158,12 +153,12 @@ class Outline:
         return self.machine.pool(holding_pool(self.spec, self.groups[group]))
 
     def decide(self, path: str, value: Value, reason: str) -> Value:
-        """Notes a value that the loop left open, and gives it back."""
+        """Record a value for an open setting, and return it."""
         self.decisions.setdefault(path, Decision(path=path, value=value, reason=reason))
         return value
 
     def _lay_out(self, workers: int) -> Machine:
-        """A preset that does not exist is replaced by `cpu` and noted."""
+        """An unknown hardware preset is replaced by `cpu`, with a note."""
         hardware = self.spec.hardware
         try:
             preset = presets.hardware_of(hardware)
@@ -188,7 +183,7 @@ class Outline:
         return machine
 
     def _widths(self, machine: Machine) -> dict[str, float]:
-        """The widest model of each pool; nothing of a pool of which a model is not known."""
+        """Widest hidden size in each pool, without pools that have an unknown model."""
         widths: dict[str, float] = {}
         for name, group in self.groups.items():
             arch, _ = resolve_architecture(self.spec, name, self.root)
@@ -205,19 +200,16 @@ class Outline:
 # too short to be shared by many: further threads only wait.
 
 WIDTH_OF_THREAD = 256
-"""Hidden size for each thread that gains. Steps of GRPO with short texts and the models of
-`tests/bench/grpo`, on two cores that do nothing else: where it is 256, two threads take 0.254 to
-0.317 s and one 0.217 s; where it is 512, two take 0.605 s and one 0.661 s, as `cores` predicts."""
+"""Hidden size per thread from which another thread helps. GRPO steps with short texts and the
+models of `tests/bench/grpo`, on two idle cores: at 256, two threads take 0.254 to 0.317 s and
+one 0.217 s; at 512, two take 0.605 s and one 0.661 s, as `cores` predicts."""
 
 
 def _threads(
     machine: Machine, conditions: Conditions, pool: PoolShare, width: float
 ) -> tuple[int, str]:
-    """Threads of each of a pool's processes, and why.
-
-    Args:
-        width: columns of the widest model of the pool.
-    """
+    """Threads of each process of a pool, and why. `width`: hidden size of the widest model of the
+    pool."""
     cores = conditions.threads or machine.cores_for_pools
     each = max(1, cores // (len(machine.pools) * pool.workers))
     if conditions.threads is not None:

@@ -49,23 +49,21 @@ Part = Literal[
 GIB = 2**30
 MIB = 2**20
 LEAST_CACHE_BYTES = 64 * 2**20
-"""Cache on a CPU that is worth giving back: the memory of less is not handed to the system at
-once."""
+"""Smallest CPU cache worth freeing: smaller blocks are not returned to the system at once."""
 LEAST_WEIGHTS_SHARE = 0.05
-"""Of a GPU, that the torch engine's weights take where they are worth moving."""
+"""Share of a GPU from which moving the torch engine's weights is worthwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Bytes of one node on every place of a pool."""
+    """Bytes of one node on every GPU or process of a pool."""
 
     node: str
     part: Part
     bytes: float
     stages: tuple[str, ...]
-    """In which it is resident."""
     first_only: bool = False
-    """Only on the pool's first place."""
+    """Only on the pool's first rank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,25 +74,25 @@ class PoolMemory:
 
 
 class Memory:
-    """Everything resident, laid onto its pool."""
+    """What is resident in each pool."""
 
     def __init__(self, survey: Survey) -> None:
         self._survey = survey
         self.updates: dict[str, Update] = {}
         """By weights group."""
         self.servings: dict[str, Serving] = {}
-        """By the first writer of an engine."""
+        """By the first node that generates with an engine."""
         self.shares: dict[tuple[str, str], float] = {}
-        """Share of a GPU that vLLM holds, by weights group and pool."""
+        """Share of a GPU for vLLM, by weights group and pool."""
         self.sleeps: dict[tuple[str, str], Sleep | None] = {}
-        """What engines give back while others work, by weights group and pool."""
+        """What engines release while others work, by weights group and pool."""
         self._stages_of: dict[str, list[str]] = {name: [] for name in survey.machine.pools}
         for stage in survey.stages:
             if (pool := survey.pool_of(stage)) is not None:
                 self._stages_of[pool.name].append(stage)
         self.pools = tuple(self._pool(pool) for pool in survey.machine.pools.values())
         self.host_bytes = self._host_bytes()
-        """What rests in the memory of the host, over all places."""
+        """Host memory in use, over all ranks."""
 
     def _host_bytes(self) -> float:
         host = sum(
@@ -138,14 +136,14 @@ class Memory:
         return [w for w in self._survey.weights.values() if w.pool.name == pool.name]
 
     def _engines(self, pool: PoolShare) -> list[Engine]:
-        """Engines that hold weights here; a remote one holds its own elsewhere."""
+        """Engines with weights in this pool; a remote one holds them elsewhere."""
         engines = [e for e in self._survey.engines if e.kind != "remote"]
         return [engine for engine in engines if engine.pool.name == pool.name]
 
     # What rests
 
     def _process(self, pool: PoolShare, stages: tuple[str, ...]) -> Iterator[Claim]:
-        """The process itself: counted for the first node that lives in the pool."""
+        """The process itself, counted for the first node of the pool."""
         owners = [w.name for w in self._weights(pool)] or [
             e.writers[0] for e in self._engines(pool)
         ]
@@ -167,7 +165,8 @@ class Memory:
                 yield Claim(engine.writers[0], "weights", engine.weight_bytes, stages)
 
     def _is_scored_with(self, weights: Weights) -> bool:
-        """Whether a member uses the weights without writing: then they rest beside any engine's."""
+        """Whether a member uses the weights without generating, so that they rest beside any
+        engine's."""
         survey = self._survey
         return any(
             survey.engine_of(node) is None and not survey.writes_elsewhere(node)
@@ -177,7 +176,7 @@ class Memory:
     # Writing
 
     def _sleep(self, engine: Engine) -> Sleep | None:
-        """What an engine gives back while others work in its pool, where somebody learns there."""
+        """What an engine releases while others work in its pool, if a learner is there."""
         if not engine.is_colocated:
             return None
         survey = self._survey
@@ -239,13 +238,12 @@ class Memory:
     def _awake(
         self, engine: Engine, written: tuple[str, ...], stages: tuple[str, ...]
     ) -> tuple[str, ...]:
-        """Stages in which an engine has its weights: also when new ones come. The cache comes back
-        only after these, when the buckets in which they came are gone."""
+        """Stages in which an engine has its weights, including syncs. The cache returns only after
+        these, once the buckets of the sync are freed."""
         sync = f"{engine.weights.name}.sync"
         return (*written, sync) if sync in stages else written
 
     def _written_stages(self, engine: Engine, stages: tuple[str, ...]) -> tuple[str, ...]:
-        """Stages of the pool in which the engine writes."""
         survey = self._survey
         own = {f"{node}.{verb}" for node in engine.writers for verb in ("generate", "score")}
         for node, section in survey.spec.nodes.items():
@@ -256,8 +254,7 @@ class Memory:
         return tuple(stage for stage in stages if stage in own)
 
     def _engine_share(self, engine: Engine, rest: float, visible: int) -> float:
-        """Share of a GPU that vLLM may hold: as the loop says, else what it needs and the pool
-        leaves."""
+        """Share of a GPU for vLLM: as in the loop, or else what it needs and the pool leaves."""
         survey = self._survey
         if engine.utilization is not None:
             return engine.utilization
@@ -300,8 +297,8 @@ class Memory:
             yield Claim(weights.name, part, size, (stage,), first)
 
     def _handing_on(self, weights: Weights) -> Iterator[Claim]:
-        """What weights and running means need beside them while they are put together, portion by
-        portion: for engines, and for a checkpoint, which the first place brings to the host."""
+        """Memory to gather weights and moving averages bucket by bucket: for engines, and for a
+        checkpoint, which the first rank moves to the host."""
         if not weights.pool.gpus:
             return
         gathered = gathered_bytes(weights) if self._is_put_together(weights) else 0.0
@@ -321,7 +318,7 @@ class Memory:
         yield Claim(weights.name, "transfer", gathered, (saved,))
 
     def _is_put_together(self, weights: Weights) -> bool:
-        """Whether each place of a GPU pool holds a part of them."""
+        """Whether they are sharded over a GPU pool."""
         is_held = weights.trains or self._is_scored_with(weights)
         return (
             is_held
@@ -355,7 +352,7 @@ class Memory:
 
 
 def gathered_bytes(weights: Weights) -> float:
-    """What a GPU needs beside its part while a group's weights are put together."""
+    """GPU memory besides the shard while a group's weights are gathered."""
     held: float = (
         weights.precision.master_bytes if weights.trains_all else weights.precision.frozen_bytes
     )
@@ -365,14 +362,14 @@ def gathered_bytes(weights: Weights) -> float:
 
 
 def largest_weight(arch: Architecture) -> int:
-    """Numbers of the largest matrix: the embedding, or one of the feed-forward block, in which all
-    experts of a layer are one."""
+    """Elements of the largest matrix: the embedding, or one of the feed-forward block, where all
+    experts of a layer form one."""
     experts = 2 * arch.moe.experts * arch.moe.ffn if arch.moe is not None else 0
     return arch.hidden_size * max(arch.vocab_size, arch.ffn, experts)
 
 
 def packed_bytes(engine: Engine) -> float:
-    """Matrices that torch's engine lays out once more on a CPU where long texts are written."""
+    """Second copy of matrices that the torch engine packs on a CPU to generate long texts."""
     weights = engine.weights
     held = weights.precision.engine_bytes * weights.count.total
     is_worth = engine.kind == "torch" and not engine.pool.gpus and engine.new >= PACKED_TOKENS
@@ -397,7 +394,7 @@ def totals_of(
 
 
 def peak_of(memory: PoolMemory, *, is_first: bool) -> tuple[str, float]:
-    """The stage of a pool in which most is resident, and how much."""
+    """The stage with the most resident memory of a pool, and the amount."""
     totals = totals_of(memory.claims, memory.stages, is_first=is_first)
     stage = max(totals, key=lambda name: totals[name], default="")
     return stage, totals.get(stage, 0.0)

@@ -19,19 +19,19 @@ from coloop.errors import SettingInvalid
 from coloop.spec.model import ComputeDtype
 
 CORES = "COLOOP_CORES"
-"""Environment: cores that a loop may use."""
+"""Environment variable: cores that a loop may use."""
 INSTRUCTIONS = "ONEDNN_MAX_CPU_ISA"
-"""Environment: oneDNN's own name for the most that it may use."""
+"""Environment variable of oneDNN: its newest allowed instruction set."""
 BF16_FLAGS = frozenset(("avx512_bf16", "amx_bf16"))
-"""Of x86 processors, as Linux names them."""
+"""Names in Linux, for x86 CPUs."""
 WITHOUT_BF16 = frozenset(
     ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI")
 )
-"""Values of `ONEDNN_MAX_CPU_ISA` under which products in bfloat16 are put together from others."""
+"""Values of `ONEDNN_MAX_CPU_ISA` that exclude native bfloat16 products."""
 PRODUCT_SHARES = (("avx2", 0.3), ("avx", 0.15), ("asimd", 0.3), ("sse4_1", 0.08))
-"""By the widest instructions of a core: products in float32 over those of a core with AVX-512.
-Measured with AVX2 on an AMD EPYC: 27 to 30 GFLOPS of a core for matrices of 64 to 1,536 columns;
-the others by their width."""
+"""float32 products by the widest instruction set of a core, relative to AVX-512. AVX2 was measured
+on an AMD EPYC: 27 to 30 GFLOPS per core for matrices of 64 to 1,536 columns; others follow from
+their width."""
 CPU_INFO = Path("/proc/cpuinfo")
 GROUPS = Path("/sys/fs/cgroup")
 OWN_GROUPS = Path("/proc/self/cgroup")
@@ -41,15 +41,15 @@ OWN_GROUPS = Path("/proc/self/cgroup")
 class Processor:
     cores: int
     has_bf16: bool
-    """Whether it has instructions for products in bfloat16, and may use them."""
+    """Whether it has instructions for bfloat16 products that may be used."""
     reason: str
-    """What `has_bf16` rests on, in words."""
+    """Reason for `has_bf16`, in words."""
     product_share: float = 1.0
-    """Of the products in float32 that a core with AVX-512 makes."""
+    """float32 products relative to a core with AVX-512."""
 
 
 def processor_here() -> Processor:
-    """That of this process.
+    """The CPU as this process may use it.
 
     Raises:
         SettingInvalid: `COLOOP_CORES` is no number of cores.
@@ -78,7 +78,7 @@ def cores_here() -> int:
 
 
 def _quota(groups: Path) -> int | None:
-    """Whole cores that the control group of this process has; None where it has no limit."""
+    """Whole cores in the quota of this process's control group; None without a limit."""
     try:
         lines = OWN_GROUPS.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -129,7 +129,7 @@ def _bf16() -> tuple[bool, str]:
 
 
 def _product_share() -> float:
-    """What the widest instructions for products in float32 reach, as far as they may be used."""
+    """Speed of the widest allowed instructions for float32 products."""
     flags = _flags(CPU_INFO)
     allowed = os.environ.get(INSTRUCTIONS, "").upper()
     if not flags or (
@@ -141,7 +141,7 @@ def _product_share() -> float:
 
 @cache
 def _flags(file: Path) -> frozenset[str]:
-    """Instructions of the first core, as Linux lists them."""
+    """Instruction sets of the first core, as Linux lists them."""
     try:
         with file.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
@@ -154,31 +154,30 @@ def _flags(file: Path) -> frozenset[str]:
 
 
 GPU_DRIVER = Path("/dev/nvidiactl")
-"""There where a machine has an NVIDIA GPU and its driver."""
+"""Exists on machines with an NVIDIA GPU and driver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """What a run began with and its results rest on: it holds on where the loop leaves it open,
-    whatever the machine is now."""
+    """Conditions at the start of a run that affect its results. They stay in force on any machine
+    where the loop leaves the settings open."""
 
     dtypes: tuple[tuple[str, ComputeDtype], ...]
-    """By weights group, what it computes in."""
     workers: int | None = None
-    """Processes of a loop that names no pools."""
+    """Processes of a loop without pools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """Cores that a loop may use and bfloat16 support, on which open settings depend."""
+    """Cores and bfloat16 support that open settings depend on."""
 
     processor: Processor
     threads: int | None = None
-    """That were asked for, for all pools together."""
+    """Requested threads for all pools together."""
     begun: Begun | None = None
     lacks_vllm: bool = False
-    """Whether the machine has GPUs and no vLLM. One without GPUs says nothing of the machine that a
-    loop for GPUs would run on."""
+    """Whether the machine has GPUs but no vLLM. A machine without GPUs says nothing about the one
+    that would run a GPU loop."""
 
 
 def conditions_here() -> Conditions:

@@ -28,7 +28,7 @@ from coloop.spec.training import Training
 
 
 class Resolved:
-    """Every value that a loop leaves open, decided."""
+    """A value for every setting that the loop leaves open."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Resolved:
         survey, memory = self.survey, self.memory = settled.survey, settled.memory
         decided = {name: update.settings for name, update in memory.updates.items()}
         self.updates = survey.updates | decided
-        """Of the weights groups that train, by their names."""
+        """Of trained weights groups."""
         self.engines = {
             key: plan.model_copy(
                 update={
@@ -62,7 +62,6 @@ class Resolved:
             )
             for key, plan in survey.settings.items()
         }
-        """By weights group and pool."""
         self.decisions = (*self._decisions(), *([processes] if processes is not None else []))
 
     def _decisions(self) -> Iterator[Decision]:
@@ -81,7 +80,7 @@ class Resolved:
 
 
 def _unlimited(name: str, update: UpdateSettings, training: Training) -> Iterator[Decision]:
-    """What is decided for weights of which no size is known."""
+    """Decisions for weights of unknown size."""
     path = f"nodes.{name}.training"
     reason = "the fastest: how much memory it needs is not known here"
     if training.micro_batch is None:
@@ -93,7 +92,6 @@ def _unlimited(name: str, update: UpdateSettings, training: Training) -> Iterato
 
 
 def _types(spec: LoopSpec, dtypes: dict[str, Dtypes]) -> Iterator[Decision]:
-    """In which types weights are held and computed with, where the loop does not say."""
     for group in weights_groups(spec).values():
         owner, types = spec.nodes[group.name], dtypes[group.name]
         field = "training" if group.trainable else "model"
@@ -114,13 +112,13 @@ def _types(spec: LoopSpec, dtypes: dict[str, Dtypes]) -> Iterator[Decision]:
 # part of the time.
 
 START_SECONDS = 6.0
-"""Until further processes are at work; one by itself is a thread of the driver, or starts with it.
-Measured for two on two cores that do other things as well: 5.4 to 6.1 s of a processor for the one
-that loads what they compute with, and 0.2 s for each that begins as its copy."""
+"""Time until further processes are ready; a single one is a thread of the driver, or starts with
+it. Measured with two processes on two busy cores: 5.4 to 6.1 s of CPU time for loading, and 0.2
+s for each forked copy."""
 WORTH = 0.75
-"""What several processes may take of the time of fewer: a prediction is no measurement, and twice
-the memory wants more than a tenth of the time. On two cores, with texts of 128 tokens, they take
-0.6 of it; with texts of 4 and up to 20M parameters 0.85 and more."""
+"""Largest share of the time of fewer processes at which more are used. A prediction is not a
+measurement, and twice the memory must gain more than a tenth. On two cores, texts of 128 tokens
+give 0.6; texts of 4 tokens and up to 20M parameters 0.85 and more."""
 PATH = "hardware.pools"
 
 
@@ -138,7 +136,7 @@ class Trial:
 
     @cached_property
     def step_seconds(self) -> float:
-        """Mean of all steps that are known; priced only where somebody asks."""
+        """Mean of all known steps; computed on demand."""
         survey, clock = self.survey, Clock(self.survey, self.memory)
         seconds = {stage: clock.time(stage).seconds for stage in survey.stages}
         learning = [stage for stage in survey.stages if stage.endswith(".learn")]
@@ -160,7 +158,6 @@ class Trial:
 
     @property
     def seconds(self) -> float:
-        """Of the whole run, from its start."""
         return self.steps * self.step_seconds + (START_SECONDS if self.workers > 1 else 0.0)
 
     @property
@@ -175,11 +172,8 @@ class Trial:
 def settle(
     spec: LoopSpec, conditions: Conditions, survey_of: Callable[[int], Survey]
 ) -> tuple[Trial, Decision | None]:
-    """The number of processes of a loop that names no pools, and why.
-
-    Args:
-        survey_of: the loop over so many processes.
-    """
+    """The number of processes of a loop without pools, and why. `survey_of`: the loop on so many
+    processes."""
     alone = Trial(survey_of(1))
     if not alone.survey.machine.is_cpu or spec.hardware.pools:
         return alone, None
@@ -211,7 +205,7 @@ def _decision(workers: int, reason: str) -> Decision:
 
 
 def _numbers(alone: Trial) -> Sequence[int]:
-    """Processes that are tried: twice as many each time, and as many as there may be."""
+    """Numbers of processes to try: doubling, and the maximum."""
     machine = alone.survey.machine
     most = int(min(machine.cores_for_pools, machine.preset.workers, _shares(alone.survey)))
     doubled = [2**power for power in range(1, most.bit_length()) if 2**power < most]
@@ -219,7 +213,7 @@ def _numbers(alone: Trial) -> Sequence[int]:
 
 
 def _shares(survey: Survey) -> float:
-    """How many parts the work of a step has: prompts that are written to, rows of a mini-batch."""
+    """Parts into which a step's work can be divided: generated prompts, or rows of a mini-batch."""
     shares = inf
     for engine in survey.engines:
         for node in engine.writers:
@@ -234,7 +228,7 @@ def _shares(survey: Survey) -> float:
 
 
 def _against(alone: Trial, conditions: Conditions) -> str | None:
-    """Why a loop stays in one process, whatever it would gain by several."""
+    """Why a loop must stay in one process."""
     survey = alone.survey
     if conditions.threads is not None:
         return "it uses as many threads as were requested"

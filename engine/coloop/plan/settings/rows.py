@@ -29,25 +29,21 @@ from coloop.spec.table_sizes import CHARACTERS_PER_TOKEN, TableSize
 SAMPLE_BYTES = 2**16
 SAMPLE_ROWS = 256
 ANSWERS = ("target", "completion", "chosen", "rejected", "answer")
-"""Columns of texts that follow a prompt."""
+"""Columns with texts that follow a prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     prompts: tuple[int, ...]
     answers: tuple[int, ...]
-    """The longest of the texts that follow each prompt."""
+    """The longest text after each prompt."""
     rows: int
-    """Of the whole file; of one that is longer than what is read of it, about so many."""
+    """Rows of the file; an estimate if only its start is read."""
 
 
 def sample_file(source: FileSource, columns: Mapping[str, str], root: Path | None) -> Sample | None:
-    """The first rows of a file; None where they are not known here.
-
-    Args:
-        columns: name in the loop: name in the file.
-        root: folder for relative paths; without it no file is opened.
-    """
+    """First rows of a file, None if unavailable here. `columns`: name in the loop to name in the
+    file. Without `root` no file is opened."""
     form = source.written_as
     if root is None or form not in LINED:
         return None
@@ -93,7 +89,7 @@ def _read(
 
 
 def _characters(value: Any) -> int:
-    """Of a text, of a chat's messages, or of anything else as it is written."""
+    """Length of a text, of a chat's messages, or of the JSON of another value."""
     if isinstance(value, list):
         return sum(
             len(str(message.get("content", "")))
@@ -105,7 +101,7 @@ def _characters(value: Any) -> int:
 
 
 UNKNOWN_CHARACTERS = (800, 1600)
-"""Mean and greatest length of a text that nothing is known of."""
+"""Mean and maximum length of an unknown text."""
 UNKNOWN_CHARACTERS_TINY = (32, 64)
 """The same for a loop over characters."""
 
@@ -124,27 +120,21 @@ TASK_CHARACTERS: dict[str, tuple[str, int, int, int, int]] = {
     "two_halves": ("digits", 2, 4, 1, 2),
     "images": ("pixels", 0, 24, 0, 24),
 }
-"""Task: its size parameter, characters of a prompt for each unit and fixed, the same for the
-target.
-"""
+"""By task: its size parameter, then characters of a prompt per unit and fixed, and the same for the
+target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
     texts: TableSize
-    """Lengths in tokens; what is written is the longest text that follows a prompt."""
+    """Lengths in tokens; `written` is the longest text that follows a prompt."""
     reason: str = ""
-    """Where they come from; empty: the loop itself says it."""
+    """Where the lengths come from; empty if the loop states them."""
     is_assumed: bool = False
 
 
 def lengths_of(section: DatasetNode, root: Path | None, *, is_characters: bool) -> Lengths:
-    """How long the texts of a dataset are.
-
-    Args:
-        root: folder for relative paths; without it no file is opened.
-        is_characters: whether tokens are single characters.
-    """
+    """Text lengths of a dataset. Without `root` no file is opened."""
     source, scale = section.source, 1.0 if is_characters else 1 / CHARACTERS_PER_TOKEN
     if isinstance(source, InlineSource):
         return Lengths(texts=_measured(sample_rows(source.rows, section.columns), scale))
@@ -166,7 +156,7 @@ def lengths_of(section: DatasetNode, root: Path | None, *, is_characters: bool) 
 
 
 def rows_of(section: DatasetNode, root: Path | None) -> int | None:
-    """All rows of a dataset, of a large file about so many; None where that is not known here."""
+    """Rows of a dataset, an estimate for a large file; None if unknown here."""
     source = section.source
     if section.unfold is not None:
         return None
@@ -181,7 +171,7 @@ def rows_of(section: DatasetNode, root: Path | None) -> int | None:
 
 
 def steps_of_epochs(section: DatasetNode, epochs: float, root: Path | None) -> int | None:
-    """Steps that draw every row of a dataset so often; None where its rows are not known here."""
+    """Steps for this many passes over a dataset; None if its rows are unknown here."""
     rows = rows_of(section, root)
     if not rows:
         return None

@@ -17,31 +17,30 @@ from coloop.spec.table_sizes import TableSize
 
 GIB = 2**30
 BLOCK = 16
-"""Tokens in one block of vLLM's cache."""
 PREFILL_TOKENS = 8192
-"""Most tokens of prompts that an engine reads in one pass."""
+"""Most prompt tokens per pass."""
 DRAW_BYTES = 10.0
-"""Bytes per sequence and word of a draw of the torch engine: logits of 16 bits, in float32, and
-their log-probs."""
+"""Bytes per sequence and vocabulary entry while the torch engine samples: 16-bit logits, float32
+logits and log-probs."""
 SAMPLER_BYTES = 38.5
-"""Bytes per sequence and word that vLLM's sampler needs when all sequences sample at once."""
+"""Bytes per sequence and vocabulary entry in vLLM's sampler if all sequences sample at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """What an engine holds on one GPU while it writes."""
+    """Memory of an engine on one GPU while it generates."""
 
     weights: float
     workspace: float
     kv_cache: float
     tokens: int
-    """Tokens that the cache holds."""
+    """Capacity of the cache."""
     sequences: int
-    """Sequences of full length that run at once."""
+    """Full-length sequences at once."""
 
 
 def serve_from_budget(engine: Engine, budget: float) -> Serving:
-    """vLLM: the cache gets what weights, workspace and the library leave of `budget` bytes."""
+    """vLLM: the cache gets what weights, workspace and library leave of `budget` bytes."""
     weights, tensor = engine.weights, engine.tensor_parallel
     token = forward_bytes(
         weights.arch, compute_bytes=weights.precision.compute_bytes, tensor_parallel=tensor
@@ -60,8 +59,8 @@ def serve_from_budget(engine: Engine, budget: float) -> Serving:
 
 
 def serve_static(engine: Engine, *, prefill_tokens: int, has_graphs: bool) -> Serving:
-    """The torch engine: room for `at_once` sequences of full length, and one prefill at a time; the
-    CUDA graphs of its steps hold what one step computes beside that."""
+    """The torch engine: room for `at_once` full-length sequences and one prefill; CUDA graphs also
+    hold the workspace of one step."""
     arch, compute = engine.weights.arch, engine.weights.precision.compute_bytes
     tokens = engine.at_once * engine.length
     logits = DRAW_BYTES * engine.at_once * arch.vocab_size
@@ -76,12 +75,12 @@ def serve_static(engine: Engine, *, prefill_tokens: int, has_graphs: bool) -> Se
 
 
 def library_bytes(tensor_parallel: int) -> float:
-    """What vLLM's process holds outside of torch: more with communication between GPUs."""
+    """Memory of vLLM's process outside of torch, more with communication between GPUs."""
     return (0.14 if tensor_parallel == 1 else 0.54) * GIB
 
 
 def asleep_bytes(tensor_parallel: int) -> float:
-    """What stays on the GPU while vLLM sleeps."""
+    """GPU memory that vLLM keeps while it sleeps."""
     return (0.8 if tensor_parallel == 1 else 2.4) * GIB
 
 
@@ -94,28 +93,24 @@ def asleep_bytes(tensor_parallel: int) -> float:
 BANDWIDTH_SHARE = 0.85
 COMPUTE_SHARE = 0.40
 OVERLAP = 0.75
-"""Of the smaller of compute and bandwidth, this much is not hidden behind the larger."""
+"""Share of the smaller of compute and bandwidth time that is not hidden by the larger."""
 SINGLE_BANDWIDTH_SHARE = 0.73
-"""Reached by one row alone."""
+"""Share of the bandwidth that a single row reaches."""
 COLLECTIVE_SECONDS = 1.0e-5
-"""Least time of a sum over a tensor group."""
+"""Minimum time of a sum over a tensor-parallel group."""
 TOKEN_FLOOR_SECONDS = {"vllm": 0.0032, "torch": 0.008}
-"""Least time of one token of a row, whatever the model."""
+"""Minimum time per token of a row, for any model."""
 
 
 FP8_GAIN = 1.8
-"""How much faster products in fp8 are than in bfloat16, as engines reach it."""
+"""Speed-up of fp8 products over bfloat16 in engines."""
 
 
 def writing_seconds(
     engine: Engine, gpu: DeviceFacts, texts: TableSize, at_once: float
 ) -> tuple[float, Literal["compute", "bandwidth", "latency"]]:
-    """Time until every row is written, and what holds it back.
-
-    Args:
-        texts: what one copy of the engine writes.
-        at_once: rows of them that it writes at once.
-    """
+    """Duration until every row is generated, and what limits it. `texts` and `at_once`: rows of one
+    copy of the engine, in total and at once."""
     if not texts.rows:
         return 0.0, "latency"
     gpus, arch, count = engine.tensor_parallel, engine.weights.arch, engine.weights.count
@@ -143,7 +138,7 @@ def writing_seconds(
 
 
 def _read_parameters(engine: Engine, at_once: float) -> float:
-    """Parameters that one step reads: of sparse layers every expert that some row uses."""
+    """Parameters read per step: all experts that some row uses."""
     count, moe = engine.weights.count, engine.weights.arch.moe
     if moe is None:
         return count.decoded
@@ -152,7 +147,7 @@ def _read_parameters(engine: Engine, at_once: float) -> float:
 
 
 def _collective_seconds(engine: Engine, gpu: DeviceFacts, at_once: float) -> float:
-    """Two sums over the tensor group in every layer."""
+    """Two sums over the tensor-parallel group per layer."""
     if engine.tensor_parallel == 1:
         return 0.0
     arch = engine.weights.arch

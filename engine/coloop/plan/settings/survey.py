@@ -27,10 +27,10 @@ from coloop.spec.lineage.lineage import lineage_throughout
 from coloop.spec.nodes.dataset import USUAL_ROWS, DatasetNode
 
 CHARACTER_VOCABULARY = 1024
-"""Vocabularies up to this size are taken to be of characters."""
+"""Largest vocabulary that is assumed to be of characters."""
 
 READ_WHOLE = {("tool", "documents"), ("verifier", "library"), ("evaluate", "pairs")}
-"""Inputs (kind, port) for which it does not matter how many rows a step draws."""
+"""Inputs (kind, port) that are read completely, whatever a step draws."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +39,10 @@ class PhaseLoad:
     """Teaching ports (node, port)."""
     stages: tuple[str, ...]
     steps: int = 1
-    """That are to be expected of it over the whole run."""
+    """Expected steps over the whole run."""
 
 
 class Survey(Outline):
-    """Machine, weights, engines, stages and row counts of a loop."""
-
     def __init__(
         self,
         spec: LoopSpec,
@@ -54,10 +52,6 @@ class Survey(Outline):
         conditions: Conditions | None = None,
         workers: int = 1,
     ) -> None:
-        """
-        Args:
-            workers: processes on a CPU where the loop names no pools.
-        """
         conditions = conditions or conditions_here()
         super().__init__(spec, root, conditions, workers)
         self.phases = tuple(phases)
@@ -65,23 +59,23 @@ class Survey(Outline):
         self.settling = Updates(self)
         self.dtypes, self.bases = self.settling.dtypes, self.settling.bases
         self.updates: dict[str, UpdateSettings] = {}
-        """Of the groups that train; what depends on memory is not in it."""
+        """Of trained groups, without settings that depend on memory."""
         self.weights: dict[str, Weights] = {}
         self.unknown: dict[str, Note] = {}
-        """Of the groups whose model is not known, why."""
+        """For groups with an unknown model, why."""
         for owner in self.groups:
             self._weigh(owner)
         vocabularies = [weights.arch.vocab_size for weights in self.weights.values()]
         self.counts = self._count(min(vocabularies, default=None))
         engines = Engines(outline=self, weights=self.weights, counts=self.counts)
         self.settings = dict(engines.settle())
-        """By weights group and pool, of every engine that a group writes with."""
+        """By weights group and pool."""
         self.engines = tuple(engines.known(self.settings))
-        """Those of which memory and time are known."""
+        """Those with known memory and time."""
         self._engine_of = {node: engine for engine in self.engines for node in engine.writers}
 
     def _count(self, smallest_vocabulary: int | None) -> RowCounts:
-        """Rows of every table over the edges of all phases, with the lengths of their texts."""
+        """Rows and text lengths of every table, over the edges of all phases."""
         is_characters = (smallest_vocabulary or 10**9) <= CHARACTER_VOCABULARY
         lineage = lineage_throughout(self.spec)
         lengths = {}
@@ -109,7 +103,7 @@ class Survey(Outline):
             self.notes.append(Note(message=message, node=name, field="rows_per_step"))
 
     def _weigh(self, owner: str) -> None:
-        """A group of which nothing is known has settings only."""
+        """Add a group; one with an unknown model gets settings only."""
         arch, note = resolve_architecture(self.spec, owner, self.root)
         update = self.settling.settle(owner, arch)
         if self.groups[owner].trainable:
@@ -146,7 +140,7 @@ class Survey(Outline):
 
     @cached_property
     def stages(self) -> tuple[str, ...]:
-        """Every stage of every phase, and the evaluations."""
+        """All stages of all phases, and the evaluations."""
         named = dict.fromkeys(stage for phase in self.phases for stage in phase.stages)
         probes = [f"{n}.evaluate" for n, node in self.spec.nodes.items() if node.kind == "evaluate"]
         return (*named, *probes)
@@ -155,7 +149,7 @@ class Survey(Outline):
         return self.weights.get(self.owners.get(node, ""))
 
     def writes_elsewhere(self, node: str) -> bool:
-        """Whether a remote engine writes for the node, with weights of its own."""
+        """Whether a remote engine generates for the node, with weights of its own."""
         rollout = getattr(self.spec.nodes.get(node), "rollout", None)
         return rollout is not None and rollout.engine == "remote"
 
@@ -163,7 +157,7 @@ class Survey(Outline):
         return self._engine_of.get(node)
 
     def pool_of(self, stage: str) -> PoolShare | None:
-        """Where a stage runs; none for the driver's."""
+        """Where a stage runs; None for the driver."""
         node, verb = stage.rsplit(".", 1)
         engines, weights = self.engines_in(stage), self.weights_of(node)
         if engines:
@@ -203,7 +197,6 @@ class Survey(Outline):
         return tuple(engine for engine in engines if engine is not None)
 
     def search_engine(self, node: str) -> Engine | None:
-        """What writes for the policies that a search drives."""
         for edge in self.spec.graph.edges_into(node, "policy"):
             if (engine := self.engine_of(edge.source.node)) is not None:
                 return engine

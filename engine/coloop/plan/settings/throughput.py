@@ -36,21 +36,19 @@ from coloop.spec.training import Checkpointing
 Bound = Literal["compute", "bandwidth", "latency", "network", "driver", "service"]
 
 SMALL_BATCH_SHARE = 0.6
-"""Trainers of rollouts reach this much of what dense training does: short rows, padding, small
-batches.
-"""
+"""Share of dense training's speed that RL trainers reach, because of short rows, padding and small
+batches."""
 SYNC_LATENCY_SECONDS = 0.05
 HOST_BYTES_PER_SECOND = 20e9
-"""Over PCIe and through the host's memory, for states that rest there."""
+"""Over PCIe and host memory, for offloaded states."""
 
 CPU_SPREAD_SECONDS = 3.0e-2
-"""What a layer costs in each micro-batch where processes hold parts of it."""
+"""Per layer and micro-batch if processes hold shards of it."""
 CPU_CALL_SECONDS = 5.0e-3
-"""What work on rows costs for each process of a pool of several: its part of them on the way, and a
-wait for the last."""
+"""Per process of a pool and call on rows: sending its rows, and waiting for the last process."""
 
 RECOMPUTED: dict[Checkpointing, float] = {False: 0.0, True: 1.0, "selective": HALF, "offload": 1.0}
-"""Share of the layers whose activations are computed again."""
+"""Share of the layers whose activations are recomputed."""
 ROW_SECONDS = {
     "builtin": 2.0e-5,
     "python": 2.0e-4,
@@ -59,7 +57,7 @@ ROW_SECONDS = {
     "other": 1.0e-5,
 }
 STAGE_SECONDS = 1.0e-3
-"""Least time of any stage: calls and tables."""
+"""Minimum time of a stage, for calls and tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +73,7 @@ class Clock:
         self._survey, self._memory = survey, memory
 
     def time(self, stage: str, phase: PhaseLoad | None = None) -> StageTime:
-        """How long one run of a stage takes.
-
-        Args:
-            phase: in which it runs; None: of a learner, where it learns most.
-        """
+        """Duration of one run of a stage in a phase; None: of a learner, where it learns most."""
         alone, pool = self._time(stage, phase), self._survey.pool_of(stage)
         if pool is None or pool.gpus or pool.workers == 1 or stage.endswith(".sync"):
             return alone
@@ -179,7 +173,7 @@ class Clock:
         return self._gpu_pass(weights, tokens, length, forward_only=True)
 
     def _cpu_pass(self, weights: Weights, tokens: float, length: float) -> float:
-        """A pass forward in each process, over its part of the tokens."""
+        """A forward pass in each process, over its share of the tokens."""
         core, arch = self._core(weights, weights.pool), weights.arch
         each = tokens / weights.pool.places
         fixed = arch.layers * LAYER_SECONDS * core.crowding
@@ -231,7 +225,7 @@ class Clock:
         return seconds + steps, bound
 
     def _cpu_learning(self, update: Update) -> float:
-        """Of one process, which has its part of the rows."""
+        """Of one process with its share of the rows."""
         weights = update.weights
         core, ranks = self._core(weights, weights.pool), weights.pool.places
         tokens = update.work.read * update.work.passes / ranks
@@ -262,7 +256,7 @@ class Clock:
         recompute: float = 0.0,
         is_dense: bool = False,
     ) -> float:
-        """A pass over tokens on all places of the group's pool."""
+        """A pass over tokens on all ranks of the group's pool."""
         passes = 1 if forward_only else 3
         factor = 2 * passes if weights.trains_all or forward_only else 4
         attention = 2 * passes * weights.arch.layers * weights.arch.query_width * length
@@ -279,8 +273,8 @@ class Clock:
         return ranks * machine.preset.bf16_flops * share
 
     def _summed_seconds(self, update: Update) -> float:
-        """States of a layer's tokens are summed over a tensor group: twice forward, twice backward,
-        and twice more where they are computed again. Everything else waits for them."""
+        """Tensor parallelism: states of a layer's tokens are summed twice forward, twice backward,
+        and twice more if recomputed. Nothing overlaps."""
         weights = update.weights
         t = weights.update.tensor_parallel
         if t == 1:
@@ -291,8 +285,8 @@ class Clock:
         return moved / self._survey.machine.link(t)
 
     def _moved_seconds(self, update: Update) -> float:
-        """Weights gathered twice and gradients spread once for every micro-batch; of replicas the
-        gradients summed once for every optimizer step."""
+        """Weights gathered twice and gradients reduced once per micro-batch; for replicas,
+        gradients summed once per optimizer step."""
         weights, machine = update.weights, self._survey.machine
         n = weights.state_shards
         if n == 1 or weights.scheme in ("single", "zero0"):
@@ -325,7 +319,7 @@ class Clock:
         return _timed(seconds, 0.0, 0.0, "network")
 
     def _evaluating(self, node: str) -> StageTime:
-        """A probe with rows of its own runs the writers after the dataset once more on them."""
+        """A probe with its own rows runs the generating nodes after the dataset once more."""
         survey = self._survey
         section: Any = survey.spec.nodes[node]
         rows = survey.counts.arriving(node, "rows").mean.rows

@@ -29,18 +29,18 @@ from coloop.plan.settings.weights import WHOLE, ModelStates, Scheme
 Kernels = Literal["eager", "fused"]
 
 CROSS_ENTROPY_BYTES = 12.0
-"""Bytes per token and word of the vocabulary, all copies at the peak of Hugging Face's loss."""
+"""Peak bytes per token and vocabulary entry of Hugging Face's loss, all copies."""
 LOSS_BYTES = {2: 14.0, 4: 12.0}
-"""The same for coloop's own loss, by the bytes of a computed number: logits, their fp32 copy, and
-the gradients of the log-sum and of the chosen word."""
+"""The same for coloop's own loss, by bytes of the compute dtype: logits, their fp32 copy, and
+gradients of the log-sum and of the chosen token."""
 SCORE_BYTES = 8.0
-"""The same for a pass without gradient: 16-bit logits and one fp32 copy."""
+"""The same without gradient: 16-bit logits and one fp32 copy."""
 WORKSPACE = 1.2
-"""Peak of one layer's recomputation or backward pass over what the layer keeps."""
+"""Peak of a layer's recomputation or backward pass, relative to what it keeps."""
 
 
 def layer_bytes(arch: Architecture, compute_bytes: int, kernels: Kernels) -> float:
-    """Bytes that one layer keeps for one token without gradient checkpointing."""
+    """Bytes that one layer keeps per token without gradient checkpointing."""
     h, q, k, heads = arch.hidden_size, arch.query_width, arch.kv_width, arch.heads
     inner = _inner_width(arch)
     if kernels == "fused":
@@ -58,19 +58,19 @@ def layer_bytes(arch: Architecture, compute_bytes: int, kernels: Kernels) -> flo
 
 
 def forward_bytes(arch: Architecture, *, compute_bytes: int = 2, tensor_parallel: int = 1) -> float:
-    """Workspace of a forward pass for one token: the widest point of a layer and the residual."""
+    """Workspace of a forward pass per token: the widest point of a layer, and the residual."""
     return compute_bytes * (3 * arch.hidden_size + 3 * _inner_width(arch) / tensor_parallel)
 
 
 def _inner_width(arch: Architecture) -> int:
-    """Feed-forward width that one token passes through."""
+    """Feed-forward width per token."""
     if arch.moe is None:
         return arch.ffn
     return arch.moe.ffn * (arch.moe.active_experts + arch.moe.shared_experts)
 
 
 def _routing(arch: Architecture) -> float:
-    """Copies of a token for its experts and the fp32 scores of the router."""
+    """Copies of a token for its experts, and fp32 router scores."""
     if arch.moe is None:
         return 0.0
     return 4.0 * arch.hidden_size * arch.moe.active_experts + 4.0 * arch.moe.experts
@@ -86,11 +86,11 @@ GIB = 2**30
 CONTEXT_BYTES = 0.6 * GIB
 """CUDA context, libraries and their workspaces."""
 COMMUNICATION_BYTES = 0.6 * GIB
-"""Buffers of the communication library, in a pool of several GPUs."""
+"""Buffers of the communication library in a pool of several GPUs."""
 FRAGMENTATION = 0.10
-"""Share of what comes and goes that the allocator holds on top."""
+"""Share of temporary memory that the allocator holds on top."""
 CPU_PROCESS_BYTES = 0.4 * GIB
-"""A worker process with torch and transformers, measured; it takes the place of a GPU's context."""
+"""A worker process with torch and transformers, measured; on a CPU, in place of a GPU's context."""
 HEAP_SHARE, HEAP_SHARE_OF_ADAPTERS = 0.17, 0.75
 """Of the activations that a process on a CPU keeps, what its heap holds on top: intermediates leave
 holes between them, and with an adapter there is one more at every matrix. Measured on a Llama of
@@ -99,29 +99,29 @@ resident; with LoRA at every matrix 86 to 90."""
 
 
 def heap_bytes(activations: float, *, has_adapter: bool) -> float:
-    """What a process on a CPU holds beside the activations that it keeps for a backward pass."""
+    """What a CPU process holds besides the activations kept for a backward pass."""
     return activations * (HEAP_SHARE_OF_ADAPTERS if has_adapter else HEAP_SHARE)
 
 
 def process_bytes(*, gpus: int) -> float:
-    """What one process holds on its GPU before any tensor."""
+    """Memory of a process on its GPU before any tensor."""
     return CONTEXT_BYTES + (COMMUNICATION_BYTES if gpus > 1 else 0.0)
 
 
 def fragmentation_bytes(transient: float) -> float:
-    """What the allocator holds on top of bytes that come and go within a step."""
+    """Allocator overhead for memory that comes and goes within a step."""
     return FRAGMENTATION * transient
 
 
 OFFLOADED_AHEAD = 2
-"""Layers whose inputs are on the GPU while the others rest on the host."""
+"""Layers whose inputs are on the GPU while the others are offloaded."""
 HALF = 0.5
 """Share of the layers whose activations selective checkpointing keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStep:
-    """Everything that the memory of a step depends on."""
+    """Inputs of the memory formulas for an optimizer step."""
 
     arch: Architecture
     parameters: ParameterCount
@@ -129,28 +129,28 @@ class TrainingStep:
     scheme: Scheme
     shards: int
     tokens: int
-    """Tokens of one micro-batch on one GPU, padding included."""
+    """Tokens of a micro-batch on one GPU, with padding."""
     settings: UpdateSettings
     compute_bytes: int = 2
     has_logits: bool = True
-    """Critics and classifiers give one number a position: no vocabulary."""
+    """False for critics and classifiers, which give one number per position."""
     logits_bytes: float = CROSS_ENTROPY_BYTES
     kernels: Kernels = "eager"
     residual_bytes: int | None = None
     trains_all: bool = True
-    """False for adapters: no gradient of whole matrices."""
+    """False for adapters: whole matrices have no gradients."""
     accumulates: bool = False
-    """Whether gradients of earlier micro-batches are there from the start."""
+    """Whether gradients of earlier micro-batches are resident from the start."""
 
     @property
     def input_bytes(self) -> int:
-        """What one layer keeps for one token with full gradient checkpointing: its input."""
+        """Bytes per token that a layer keeps with full gradient checkpointing: its input."""
         return (self.residual_bytes or self.compute_bytes) * self.arch.hidden_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instant:
-    """What is alive at one instant of a step, the resting weights and optimizer states apart."""
+    """Temporary memory at one instant of a step, without weights and optimizer states."""
 
     name: str
     gradients: float = 0.0
@@ -165,7 +165,6 @@ class Instant:
 
 
 def peak_instant(step: TrainingStep) -> Instant:
-    """The instant at which the step needs most."""
     return max(step_instants(step), key=lambda instant: instant.total)
 
 
@@ -259,12 +258,12 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
 
 
 def offloaded_bytes(step: TrainingStep) -> float:
-    """Inputs of layers that rest in the host's memory, for one GPU."""
+    """Layer inputs in host memory, per GPU."""
     if step.settings.gradient_checkpointing != "offload":
         return 0.0
     return step.input_bytes * step.arch.layers * step.tokens / step.settings.context_parallel
 
 
 def _shared(parameters: float, routed: float, tensor: int, experts: int) -> float:
-    """What is left of parameters on one rank: experts over ranks of their own."""
+    """Parameters on one rank, with experts divided over ranks of their own."""
     return (parameters - routed) / tensor + routed / experts

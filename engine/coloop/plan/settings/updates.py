@@ -21,7 +21,7 @@ from coloop.spec.training import Backend, Offload
 GIB = 2**30
 FULL = Precision(compute_bytes=4, master_bytes=4, frozen_bytes=4, engine_bytes=4)
 ROOM_FOR_STATES = 0.5
-"""Of what a process may hold: engines and passes want the rest."""
+"""Share of the usable memory for model states; engines and passes need the rest."""
 
 
 class Updates:
@@ -29,7 +29,7 @@ class Updates:
         self.outline = outline
         learning = [name for name, group in outline.groups.items() if group.trainable]
         self.backends = {name: self._backend(name) for name in learning}
-        """Of the groups that learn, as are their states."""
+        """Of trained groups."""
         self.states = {name: self._states(name) for name in learning}
         held: dict[str, Backend] = {  # whole weights lie in a process as those of one by itself
             name: "single" if self.states[name] == "whole" else backend
@@ -41,9 +41,9 @@ class Updates:
             backends=held,
             usual=_usual_dtypes(outline) if outline.machine.is_cpu else None,
         )
-        """Of every weights group."""
+        """Of all weights groups."""
         self.bases = bases_of(outline.spec, self.dtypes, held)
-        """Of the groups that are adapters."""
+        """Of adapter groups."""
 
     def _backend(self, owner: str) -> Backend:
         named = training_of(self.outline.spec, owner).backend
@@ -57,7 +57,7 @@ class Updates:
         return self._decide(owner, "backend", "single", "one process")
 
     def _states(self, owner: str) -> States:
-        """Where the model states of a group that learns lie."""
+        """Whether the model states of a trained group are replicated or sharded."""
         backend, outline = self.backends[owner], self.outline
         if backend != "fsdp2":
             return "whole" if backend == "single" else "spread"
@@ -80,7 +80,7 @@ class Updates:
         return outline.decide(f"nodes.{owner}.states", value, reason)
 
     def _whole_bytes(self, owner: str) -> float:
-        """Model states of a group, all of them in one process, in float32; 0: not known."""
+        """Model states of a group in one process, in float32; 0: unknown."""
         spec = self.outline.spec
         arch, _ = resolve_architecture(spec, owner, self.outline.root)
         if arch is None:
@@ -97,11 +97,7 @@ class Updates:
         ).total
 
     def settle(self, owner: str, arch: Architecture | None) -> UpdateSettings:
-        """Backend and degrees of a group; of frozen weights, how they are spread over their pool.
-
-        Args:
-            arch: None: not known.
-        """
+        """Backend and degrees of a group; for frozen weights, how they are sharded."""
         training = training_of(self.outline.spec, owner)
         backend = self.backends.get(owner) or self.spreads_frozen(owner) or "single"
         frozen: States = "spread" if backend == "fsdp2" else "whole"
@@ -123,8 +119,8 @@ class Updates:
         )
 
     def spreads_frozen(self, owner: str) -> Backend | None:
-        """What spreads weights that do not learn over the GPUs of their pool; None: they are whole
-        in each process, as is what an adapter that does not learn stands on, whoever holds it."""
+        """Backend that shards frozen weights over the GPUs of their pool; None if each process has
+        all of them. An adapter that does not learn has its base weights complete."""
         carried = {base.beside for name, base in self.bases.items() if name not in self.backends}
         if owner in self.bases or owner in carried:
             return None
@@ -134,7 +130,7 @@ class Updates:
         return self.outline.decide(f"nodes.{owner}.training.{field}", value, reason)
 
     def _tensor(self, owner: str, backend: Backend) -> int:
-        """Ranks that share each layer while they learn; engines have whole copies beside them."""
+        """Tensor-parallel degree for training; engines have complete copies."""
         if owner not in self.backends:
             return 1
         written = training_of(self.outline.spec, owner).tensor_parallel
@@ -144,7 +140,7 @@ class Updates:
         return written or 1
 
     def _packing(self, owner: str, arch: Architecture | None) -> bool:
-        """Packing adds nothing to what padded rows need, so memory does not ask for it."""
+        """Packing needs no more memory than padded rows, so memory does not decide it."""
         written = training_of(self.outline.spec, owner).packing
         if written is not None or owner not in self.backends:
             return bool(written)
@@ -201,12 +197,12 @@ class Updates:
 # where the processor has instructions for them and products are what takes the time.
 
 LEAST_PARAMETERS = 200_000
-"""Of a model that gains by bfloat16 whatever its texts are like: with 0.2M an update and its
-writing take 0.68 to 0.86 of float32's processor time, with 0.1M 0.75 to 1.04 (tests/bench)."""
+"""Parameters from which bfloat16 always helps: with 0.2M an update and its generation take 0.68 to
+0.86 of the CPU time of float32, with 0.1M 0.75 to 1.04 (tests/bench)."""
 
 
 def _usual_dtypes(outline: Outline) -> dict[str, Usual]:
-    """By weights group, in what it computes on a CPU unless the loop says otherwise."""
+    """Default compute dtype on a CPU, by weights group."""
     conditions = outline.conditions
     begun = dict(conditions.begun.dtypes) if conditions.begun is not None else {}
     usual: dict[str, Usual] = {}
@@ -222,7 +218,7 @@ def _usual_dtypes(outline: Outline) -> dict[str, Usual]:
 
 
 def _against(outline: Outline, group: WeightsGroup) -> Iterator[str]:
-    """Why a group does not compute in bfloat16."""
+    """Reasons why a group does not compute in bfloat16."""
     arch, _ = resolve_architecture(outline.spec, group.name, outline.root)
     if arch is None:
         yield "the size of the model is not known here"

@@ -26,7 +26,7 @@ from coloop.spec.training import Backend, Offload
 
 Scheme = Literal["single", "replicas", "fsdp2", "zero0", "zero1", "zero2", "zero3", "megatron"]
 WHOLE: tuple[Scheme, ...] = ("single", "replicas")
-"""Schemes in which who learns has everything; with `replicas` each process does."""
+"""Schemes without shards; with `replicas` each process has everything."""
 
 OPTIMIZER_STATES = {
     "adamw": 2.0,
@@ -36,9 +36,7 @@ OPTIMIZER_STATES = {
     "sgd": 1.0,
     "rmsprop": 1.0,
 }
-"""Numbers of a parameter's own type that an optimizer keeps for it (8-bit: two bytes and block
-scales).
-"""
+"""States per parameter in its own dtype (8-bit: two bytes and block scales)."""
 
 QUANTIZED_BYTES = {"nf4": 0.53, "int8": 1.0, "fp8": 1.0, "mxfp4": 0.53}
 """Bytes of a quantized parameter with its scales; embeddings and heads stay 16-bit."""
@@ -47,27 +45,26 @@ QUANTIZED_BYTES = {"nf4": 0.53, "int8": 1.0, "fp8": 1.0, "mxfp4": 0.53}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
     compute_bytes: int
-    """Of weights and activations while they are used."""
+    """Of weights and activations in use."""
     master_bytes: int
     """Of the weights that the optimizer updates."""
     frozen_bytes: float
-    """Of weights that do not train."""
     engine_bytes: float
-    """Of the copy that a rollout engine writes with."""
+    """Of a rollout engine's copy."""
     has_fp8_products: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelStates:
-    """Bytes on one GPU that a trained group holds, activations apart."""
+    """Bytes per GPU of a trained group, without activations."""
 
     weights: float
     gradients: float
     optimizer: float
     step_temporary: float
-    """What the step itself adds: one more copy for AdamW, fp32 gradients for ZeRO."""
+    """Extra memory of the optimizer step: one more copy for AdamW, fp32 gradients for ZeRO."""
     host: float
-    """What rests in the host's memory instead, for this GPU."""
+    """Offloaded to host memory, per GPU."""
 
     @property
     def total(self) -> float:
@@ -80,7 +77,7 @@ def resting_bytes_per_parameter(
     quantization: str | None = None,
     embedding_bytes: int | None = None,
 ) -> float:
-    """Mean bytes of a parameter that does not train; embeddings may be held wider."""
+    """Mean bytes of a frozen parameter; embeddings may be wider."""
     if quantization is None:
         wider = (embedding_bytes or compute_bytes) - compute_bytes
         return compute_bytes + wider * count.embedding / count.total
@@ -144,7 +141,7 @@ def compute_states(
 
 
 def sum_states(parts: Iterable[ModelStates]) -> ModelStates:
-    """Of several blocks of one model on the same GPU."""
+    """Sum over several blocks of a model on the same GPU."""
     blocks = list(parts)
     names = [field.name for field in fields(ModelStates)]
     return ModelStates(**{name: sum(getattr(block, name) for block in blocks) for name in names})
@@ -158,7 +155,8 @@ def _zero(
     per_state: float,
     precision: Precision,
 ) -> tuple[float, float, float, float]:
-    """DeepSpeed: 16-bit weights and gradients, fp32 master, moments and gradients of the step."""
+    """DeepSpeed: 16-bit weights and gradients, fp32 master weights and moments, and gradients of
+    the step."""
     weights = 2 * trainable + precision.frozen_bytes * frozen
     gradients = 2 * trainable
     states = (4 + 4 * per_state) * trainable
@@ -180,20 +178,16 @@ def _zero(
 class Base:
     lora: Lora
     holder: str
-    """The group that brings it."""
+    """The group that has the frozen weights."""
     beside: str | None
-    """The group that has it in memory for this one; None: this one has."""
+    """The group that holds them in memory for this one; None: this one does."""
 
 
 def bases_of(
     spec: LoopSpec, dtypes: Mapping[str, Dtypes], backends: Mapping[str, Backend]
 ) -> dict[str, Base]:
-    """The base of each weights group that is an adapter.
-
-    Args:
-        dtypes: of every group.
-        backends: of those that train.
-    """
+    """The base of each adapter group, from the dtypes of all groups and the backends of trained
+    ones."""
     groups = weights_groups(spec)
     asked = {name: standing_of(spec, name) for name in groups}
     standings = {name: standing for name, standing in asked.items() if standing is not None}
@@ -215,7 +209,7 @@ def bases_of(
 
 
 class Weights:
-    """A weights group whose architecture is known."""
+    """A weights group with a known architecture."""
 
     def __init__(
         self,
@@ -239,16 +233,16 @@ class Weights:
         self.has_logits, self.count = has_logits, count
         total, trainable = _sizes(outline, owner, arch, count, has_logits, base)
         self.total = total
-        """All parameters, adapters and additional heads included."""
+        """All parameters, including adapters and additional heads."""
         self.trainable = trainable
-        """0 where it is frozen."""
+        """0 if frozen."""
         precision = _precision(outline, owner, count, dtypes, is_adapter=base is not None)
         scheme, pool = _scheme_of(update), outline.home_of(owner)
         self.precision, self.scheme, self.pool = precision, scheme, pool
         tensor, pipeline = update.tensor_parallel, update.pipeline_parallel
         places = max(pool.places // self.model_parallel, 1)
         self.shards = places if scheme != "single" else 1
-        """Places that have rows of their own."""
+        """Data-parallel ranks."""
         optimizer = training.optimizer
         is_elsewhere = base is not None and base.beside is not None
         beside = count.total - _own_head(count, has_logits) if is_elsewhere else 0
@@ -290,18 +284,18 @@ class Weights:
 
     @property
     def state_shards(self) -> int:
-        """Places over which states are spread: those that share a text hold parts of them too."""
+        """Ranks over which states are sharded, including context-parallel ones."""
         return self.shards * self.update.context_parallel
 
     @property
     def model_parallel(self) -> int:
-        """GPUs that share one copy of everything before it is sharded."""
+        """GPUs that share one copy before sharding."""
         update = self.update
         return update.tensor_parallel * update.pipeline_parallel * update.context_parallel
 
 
 def count_of(outline: Outline, owner: str, arch: Architecture) -> tuple[bool, ParameterCount]:
-    """Whether a group's model ends in words, and its parameters."""
+    """Whether a group's model has a language-model head, and its parameters."""
     has_logits = head_of_group(outline.spec, outline.groups[owner].members) == "words"
     return has_logits, count_parameters(arch, "language_model" if has_logits else "score")
 
@@ -314,7 +308,7 @@ def _sizes(
     has_logits: bool,
     base: Base | None,
 ) -> tuple[int, int]:
-    """All parameters of a group, and those that learn."""
+    """All parameters of a group, and trained ones."""
     group = outline.groups[owner]
     rows = sum(classes_of(outline.spec, node) for node in scorers_of(outline.spec, group.members))
     counted = 0 if has_logits else 1  # by `count`
@@ -346,12 +340,12 @@ def _precision(
 
 
 def _own_head(count: ParameterCount, has_logits: bool) -> int:
-    """Parameters of a score head, which no two groups share."""
+    """Parameters of a score head, which each group has for itself."""
     return 0 if has_logits else count.head
 
 
 def _scheme_of(update: UpdateSettings) -> Scheme:
-    """The backend in the terms of the memory formulas."""
+    """Scheme of the memory formulas for these settings."""
     if update.backend == "fsdp2" and update.states == "whole":
         return "replicas"
     if update.backend == "deepspeed":

@@ -63,11 +63,8 @@ class Checkpoint:
         return read_manifest(self.path)
 
     def damage(self, marks: Marks | None = None) -> str | None:
-        """What is wrong with it, or None.
-
-        Args:
-            marks: reads its files; None: only their names and sizes are checked.
-        """
+        """What is wrong with it, or None. Without `marks`, which read the files, only names and
+        sizes are checked."""
         try:
             return damage_of(self.path, self.manifest(), marks)
         except CheckpointError as error:
@@ -209,7 +206,7 @@ class Checkpoints:
         return f"it needs {needed} bytes ({likely}), {free} are free there; "
 
     def best(self) -> Checkpoint | None:
-        """The newest whole one that was the best when it was written."""
+        """The newest intact one that was the best when it was written."""
         for checkpoint in reversed(self.all()):
             if checkpoint.best and checkpoint.damage(self._marks) is None:
                 return checkpoint

@@ -25,8 +25,6 @@ SECONDS_BETWEEN = 600.0
 
 @dataclass(eq=False)
 class CheckpointManager:
-    """Writes the checkpoints of a run."""
-
     checkpoints: Checkpoints
     save: Save
     recorder: Recorder
@@ -42,7 +40,7 @@ class CheckpointManager:
 
     @property
     def has_best(self) -> bool:
-        """Whether the run is at its best, without a checkpoint of it yet."""
+        """Whether this step is the best so far and has no checkpoint yet."""
         return self._best is not None
 
     def is_due(self, step: int, every: int | None) -> bool:
@@ -52,23 +50,17 @@ class CheckpointManager:
         return step > 0 and step % every == 0
 
     def note_best(self, readings: Mapping[str, float]) -> None:
-        """These readings are the best so far: the next checkpoint is marked as the best."""
         self._best = dict(readings)
 
     def note_change(self) -> None:
-        """Something that a resume needs has changed since the last checkpoint."""
         self._is_changed = True
 
     def note_resumed(self, step: int) -> None:
-        """The run has resumed from the checkpoint of this step."""
         self._written_step, self._is_changed = step, False
 
     def write(self, step: int, *, once: bool = False) -> None:
-        """Write a checkpoint, unless the last one has everything that a resume needs.
-
-        Args:
-            once: nor if there is one of this step.
-        """
+        """Write a checkpoint, unless the last one has everything that a resume needs, or with
+        `once` if there is one of this step."""
         is_changed = self._is_changed and not once
         if self._written_step == step and not is_changed and not self.has_best:
             return

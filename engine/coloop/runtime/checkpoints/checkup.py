@@ -35,16 +35,14 @@ ALWAYS = (PLAN_FILE, MACHINE_FILE, ORIGIN_FILE)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something about a file of a run."""
-
     level: Literal["damaged", "note"]
     path: str
-    """In the run folder, or a URL."""
+    """Relative to the run folder, or a URL."""
     message: str
 
 
 def check_run(folder: Path) -> Iterator[Finding]:
-    """What is wrong with a run folder, and notes about it."""
+    """Problems of a run folder, and notes about it."""
     is_live = (writer := holder(folder)) is not None
     if writer is not None:
         message = f"it is being written by {writer.words}; files that change may look damaged"

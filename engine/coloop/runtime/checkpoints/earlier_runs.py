@@ -63,7 +63,6 @@ def with_folders(spec: LoopSpec, folders: Folders) -> LoopSpec:
 
 
 def note_folders(run: Path, folders: Folders) -> None:
-    """Keep in a run's folder what it began with, for a resume."""
     if folders and not (run / NOTE_FILE).exists():
         text = json.dumps({node: str(folder) for node, folder in folders.items()})
         write_whole(run / NOTE_FILE, text)

@@ -66,11 +66,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def damage_of(folder: Path, manifest: Mapping[str, Any], marks: Marks | None = None) -> str | None:
-    """What is wrong with the first file that is not as the manifest says, or None.
-
-    Args:
-        marks: reads the files; None: only names and sizes are checked.
-    """
+    """What is wrong with the first file that differs from the manifest, or None. Without `marks`,
+    which read the files, only names and sizes are checked."""
     hashes = manifest["hashes"]
     files = {
         name: Mark(size=size, sha256=hashes.get(name, ""))
@@ -80,11 +77,8 @@ def damage_of(folder: Path, manifest: Mapping[str, Any], marks: Marks | None = N
 
 
 def damage_in(folder: Path, written: Mapping[str, Mark], marks: Marks | None) -> str | None:
-    """As `damage_of`, before there is a manifest.
-
-    Args:
-        written: by path in the folder; files with an empty hash (version 2) are not read.
-    """
+    """As `damage_of`, before there is a manifest. Files with an empty hash (version 2) are not
+    read."""
     files = {folder / name: mark for name, mark in written.items()}
     try:
         for path, mark in files.items():

@@ -24,7 +24,6 @@ from coloop.workers.settings import gpus_here
 PLAN_FILE = "plan.json"
 MACHINE_FILE = "machine.json"
 DECIDED_ANEW = "plan.decided_anew"
-"""Code of the alert."""
 
 Machine = Mapping[str, int]
 
@@ -170,7 +169,7 @@ LEFT_OUT = "edit.left_out"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """What was changed, and after which step."""
+    """Changed values, and the step after which they were changed."""
 
     step: int
     request: EditRequest
@@ -182,11 +181,8 @@ class Edit:
 
 
 def edits_since(folder: Path, step: int) -> list[Edit]:
-    """Edits in the events that the checkpoint of this step lacks, in the order of their steps.
-
-    Args:
-        step: 0: the beginning of the run.
-    """
+    """Edits in the events that the checkpoint of this step lacks, in order; 0: the beginning of the
+    run."""
     edits: list[Edit] = []
     for event in events_of(folder / EVENT_FILE):
         is_checkpoint = event["type"] == "checkpoint" and event.get("step") == step
@@ -199,6 +195,6 @@ def edits_since(folder: Path, step: int) -> list[Edit]:
 
 
 def answered(folder: Path) -> int:
-    """How many requests for edits were applied or refused, according to the events."""
+    """How many edit requests were applied or refused, according to the events."""
     events = events_of(folder / EVENT_FILE)
     return sum(event["type"] == "edit" or event.get("code") == REFUSED for event in events)

@@ -27,15 +27,14 @@ from coloop.workers.worker_group import Replacements
 logger = logging.getLogger(__name__)
 
 MOST_RESTARTS = 3
-"""Restarts of pools in one run of the driver."""
+"""Most pool restarts in one run of the driver."""
 REPLACED = "cluster.pool_replaced"
-"""Code of the alert."""
 
 Dead = WorkerDied | StageStalled
 
 
 class Recovery(Replacements):
-    """Gives pools new processes; one for a run, used from any thread."""
+    """Gives pools new processes; one per run, thread-safe."""
 
     def __init__(self, cluster: Cluster, plan: Plan, spec: LoopSpec, tell: Tell) -> None:
         super().__init__()

@@ -35,7 +35,6 @@ class RunRequest:
     runs_dir: Path
     run_id: str | None = None
     resume: Path | None = None
-    """The folder of a run to resume."""
     checkpoint: int | None = None
     """Step of the checkpoint to resume from; None: the newest intact one."""
     cluster: Literal["local", "ray"] = "ray"

@@ -30,7 +30,6 @@ class _File:
     name: str
     mark: Mark
     rows: int
-    """Rows that were written to it."""
 
 
 Owner = str
@@ -39,7 +38,7 @@ Owner = str
 
 @dataclass(slots=True, kw_only=True)
 class _Shelf:
-    """The files of one checkpoint: by owner, which row is in which file."""
+    """Rows of one checkpoint by owner, each with its file."""
 
     folder: Path | None = None
     rows: dict[Owner, dict[int, _File]] = field(default_factory=dict)

@@ -25,13 +25,10 @@ ADDRESS = "://"
 
 
 def is_address(storage: str) -> bool:
-    """Whether `run.storage` names an address and not a folder of this machine."""
     return ADDRESS in storage
 
 
 class Storage:
-    """The copies of one run."""
-
     def __init__(self, url: str, run_id: str) -> None:
         """
         Raises:

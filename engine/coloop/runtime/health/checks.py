@@ -23,7 +23,7 @@ from coloop.spec.nodes import EvaluateNode, RewardNode, VerifierNode
 # on other rows by a checker without weights, else the checker's own mean score in the step.
 
 TRUTH: Final = "truth"
-"""The ground truth as a metric of the learner."""
+"""Metric of a learner for the ground truth."""
 CHECKERS: Final = frozenset({"task", "exact_match", "math_equal", "choice", "code_tests"})
 """Built-in rewards that check a text against a known answer or tests."""
 TURNING: Final = frozenset({"one_minus", "band", "margin"})
@@ -129,8 +129,6 @@ class _Case:
 
 
 class HealthChecks:
-    """Findings of a run, from the metrics of its steps and evaluations."""
-
     def __init__(self, truths: Mapping[str, Truth] | None = None) -> None:
         self._truths = truths or {}
         self._fresh: dict[str, float] = {}
@@ -144,12 +142,9 @@ class HealthChecks:
         self._best: dict[str, float] = {}
 
     def hear(self, node: str, metrics: Metrics, reasons: Mapping[str, str] | None = None) -> None:
-        """Record metrics of a node in the current step. Of several rounds the last value counts,
-        but of metrics that end in `/none` the smallest, as a last round may well yield nothing.
-
-        Args:
-            reasons: by metric, the cause of an abnormal value, for the message of a finding.
-        """
+        """Record metrics of a node in the current step, with causes of abnormal values for
+        messages. Of several rounds the last value counts, but of metrics that end in `/none` the
+        smallest, as a last round may well yield nothing."""
         known = self._reasons.get(node, {}).items()
         kept = {name: why for name, why in known if name not in metrics}
         self._reasons[node] = {**kept, **(reasons or {})}

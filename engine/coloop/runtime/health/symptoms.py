@@ -17,8 +17,6 @@ Level = Literal["warning", "error"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """The metrics of one node at one step."""
-
     now: Metrics
     start: Metrics
     """The very first readings in this phase, of the weights that it began with."""
@@ -27,7 +25,7 @@ class Look:
     recent: Metrics
     """Medians of the last readings."""
     best: Metrics
-    """The greatest of these medians in this phase."""
+    """The greatest of the `recent` medians in this phase."""
     reasons: Mapping[str, str]
     """Why readings are as they are, if the node knows."""
 
@@ -38,7 +36,7 @@ Words = Callable[[float, Look], str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Symptom:
-    """One thing that can be wrong."""
+    """A problem that metrics can show."""
 
     code: str
     metric: str
@@ -72,7 +70,6 @@ LIMITS: Mapping[str, Callable[[float, str], Words]] = {
 }
 
 ALL = 0.999
-"""Share of groups that counts as all of them."""
 NO_GRADIENT = 1e-12
 """A gradient norm up to this moves no weight: the epsilon of Adam is 1e-8."""
 MOST_GROUPS = 0.9

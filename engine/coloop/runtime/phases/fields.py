@@ -23,7 +23,7 @@ from coloop.spec.schedule import Anneal
 
 @dataclass(eq=False)
 class Fields:
-    """Overrides by source."""
+    """Override values by source."""
 
     spec: LoopSpec
     entries: Sequence[Entry]
@@ -147,8 +147,6 @@ def _phases_of(anneal: Anneal, entries: Sequence[Entry]) -> set[str]:
 
 
 class Moments:
-    """Builds the context of each step: its spec, and the lineage of its edges."""
-
     def __init__(self, start: Context, lineages: Lineages, fields: Fields) -> None:
         self._start = start
         self._lineages = lineages

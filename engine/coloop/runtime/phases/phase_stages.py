@@ -34,10 +34,7 @@ class PhaseStages:
     )
 
     def due(self, position: StepPosition, watched: frozenset[str] = frozenset()) -> Due:
-        """
-        Args:
-            watched: nodes whose scores before they learn an evaluation needs.
-        """
+        """`watched`: nodes whose scores before learning are needed by an evaluation."""
         phase = position.phase
         ports = [tuple(name.split(".")) for name in phase.learn]
         live = frozenset(

@@ -67,8 +67,6 @@ def _may_end_early(spec: LoopSpec, phase: PhasePlan) -> bool:
 
 @dataclass(eq=False)
 class Timeline:
-    """The cursor over the entries."""
-
     entries: Sequence[Entry]
     steps_for_epochs: Callable[[str, float], int]
     """Steps that serve every row of a dataset or buffer so many times."""

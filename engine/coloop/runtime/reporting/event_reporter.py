@@ -34,8 +34,6 @@ Level = Literal["info", "warning", "error"]
 
 
 class EventReporter:
-    """Reports events and gauges of a run."""
-
     def __init__(
         self,
         recorder: Recorder,
@@ -43,10 +41,7 @@ class EventReporter:
         pace: Pace,
         evaluations_ahead: Callable[[int, int], Mapping[str, int]],
     ) -> None:
-        """
-        Args:
-            evaluations_ahead: from steps done and total steps, how often each probe will be read.
-        """
+        """`evaluations_ahead`: from done and total steps, how often each probe will be read."""
         self._recorder = recorder
         self.record = recorder.record
         self._timeline = timeline
@@ -79,7 +74,6 @@ class EventReporter:
         metric: str | None = None,
         cleared: bool = False,
     ) -> None:
-        """Report something that a person may want to act on."""
         self.record(
             AlertEvent(
                 level=level,
@@ -179,10 +173,7 @@ class EventReporter:
         self.record(StageStarted(**self._about_evaluation(probe, phase)))
 
     def evaluation_finished(self, phase: str, seconds: float, rows: int) -> None:
-        """
-        Args:
-            seconds: time of the whole evaluation, with the stages that ran for it.
-        """
+        """`seconds`: time of the whole evaluation, with the stages that ran for it."""
         probe, self._probe = self._probe, None
         assert probe is not None
         about = self._about_evaluation(probe, phase)
@@ -200,10 +191,7 @@ class EventReporter:
         }
 
     def step_finished(self, step: int, seconds: float, idle_seconds: float) -> None:
-        """
-        Args:
-            idle_seconds: of these, how long no stage was running.
-        """
+        """`idle_seconds`: the part of the time during which no stage was running."""
         self.pace.step_finished(seconds)
         metrics: dict[str, float | None] = {
             "step/seconds": seconds,

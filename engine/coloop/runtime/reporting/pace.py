@@ -22,7 +22,7 @@ WRITES = ".generate"
 
 
 class _Work(NamedTuple):
-    """Of one stage; sums over its runs."""
+    """Totals of a stage over its runs."""
 
     seconds: float = 0.0
     samples: int = 0
@@ -65,7 +65,6 @@ class PhaseTimes:
 
     @property
     def bottleneck(self) -> str | None:
-        """The stage that took most of the time."""
         return _longest(self.window)
 
 
@@ -76,7 +75,7 @@ class _Evaluations:
     since: float
     """Start of the time over which they are spread."""
     passes: deque[tuple[float, _Window]] = field(default_factory=deque)
-    """Each with its end."""
+    """With their end times."""
 
     def add(self, end: float, window: _Window) -> None:
         self.passes.append((end, window))
@@ -93,11 +92,8 @@ class Pace:
         teaching: Collection[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """
-        Args:
-            readers: by the key of each edge, the node that reads it.
-            teaching: keys of edges into teaching ports.
-        """
+        """`readers`: the reading node of each edge, by key. `teaching`: keys of edges into teaching
+        ports."""
         self._clock = clock
         self._rows = dict.fromkeys(readers, 0)
         self._readers = readers
@@ -118,7 +114,7 @@ class Pace:
     # --- input
 
     def step_began(self, phase: str) -> None:
-        """Forgets the work of a step that did not end."""
+        """Begin a step, without the work of one that did not end."""
         self._start_clock()
         self._phase = phase
         self._step_sum = None
@@ -136,12 +132,12 @@ class Pace:
         self._current = _Window()
 
     def evaluation_began(self) -> None:
-        """Stages and edges work for a probe from here on."""
+        """From here on, stages and edges work for a probe."""
         self._start_clock()
         self._evaluation = _Window()
 
     def evaluation_finished(self, probe: str, stage: str, seconds: float, samples: int) -> None:
-        """Counts as one run of the probe's own stage, with all tokens generated for it."""
+        """Count an evaluation as one run of the probe's stage, with all tokens generated for it."""
         done, self._evaluation = self._evaluation, None
         assert done is not None
         assert self._began is not None
@@ -161,11 +157,7 @@ class Pace:
         starved: float = 0.0,
         blocked: float = 0.0,
     ) -> None:
-        """
-        Args:
-            starved: seconds for which it waited for its inputs.
-            blocked: seconds for which it waited for its lane.
-        """
+        """`starved`, `blocked`: seconds for which it waited for its inputs, and for its lane."""
         self._open.add_work(stage, _Work(seconds, samples, tokens, starved, blocked))
 
     def delivered(self, edge: str, rows: int) -> None:
@@ -177,7 +169,7 @@ class Pace:
         self._queues = rows
 
     def learned(self, node: str, staleness: float) -> None:
-        """`staleness`: versions by which a learner was ahead of its rows."""
+        """`staleness`: versions by which a learner is ahead of its rows."""
         self._staleness[node] = staleness
 
     @property
@@ -218,12 +210,10 @@ class Pace:
         return min(1.0, sum(shares))
 
     def stages(self) -> dict[str, StageGauge]:
-        """Stages of the phase, and those that only evaluations run."""
         return self._beside(self._step_window())
 
     @property
     def window_steps(self) -> int:
-        """How many steps `step_seconds` is the mean of."""
         return len(self._steps.get(self._phase, ())) or len(self._last_steps)
 
     @property
@@ -233,7 +223,7 @@ class Pace:
         return times.step_seconds if times else None
 
     def stages_of(self, phase: str) -> dict[str, StageGauge]:
-        """As `stages`, but over all steps of a phase."""
+        """Like `stages`, over all steps of a phase."""
         times = self.phases.get(phase)
         return self._beside(times.window if times else _Window())
 
@@ -268,7 +258,7 @@ class Pace:
         return nodes
 
     def edges(self) -> dict[str, EdgeGauge]:
-        """Every edge; those with rows in steps have no rates of evaluations."""
+        """All edges; those with rows in steps have no rates of evaluations."""
         steps, evaluations = self._step_window(), self._evaluation_windows()
         return {edge: self._edge(edge, steps, evaluations) for edge in self._rows}
 
@@ -288,7 +278,6 @@ class Pace:
         )
 
     def bottleneck(self) -> str | None:
-        """The stage that took most of the phase's last steps."""
         return _longest(self._step_window())
 
     def _beside(self, steps: _Window) -> dict[str, StageGauge]:
@@ -334,10 +323,7 @@ def _stage_gauges(window: _Window, *, evaluation: bool) -> dict[str, StageGauge]
 
 
 def _stage_gauge(work: _Work, seconds: float, *, evaluation: bool) -> StageGauge:
-    """
-    Args:
-        seconds: the whole time, with waits and other stages.
-    """
+    """`seconds`: the whole time, with waits and other stages."""
     return StageGauge(
         seconds=work.seconds / work.runs,
         share=_share(work.seconds, seconds),
@@ -356,12 +342,11 @@ def _share(seconds: float, whole: float) -> float:
 
 
 def _together(first: StageGauge, second: StageGauge) -> StageGauge:
-    """The sum of a stage that several probes use."""
+    """The sum for a stage that several probes use."""
     share = first.share + second.share
     part = first.share / share if share else 0.5
 
     def total(name: str, *weights: float) -> float | None:
-        """The weighted sum; None if neither is known."""
         values = (getattr(first, name), getattr(second, name))
         pairs = zip(values, weights, strict=True)
         known = [value * weight for value, weight in pairs if value is not None]

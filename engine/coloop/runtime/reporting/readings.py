@@ -80,8 +80,6 @@ LOSS = "loss/"
 
 
 class Readings:
-    """Latest and best metrics, fired triggers and health-check findings of a run."""
-
     def __init__(
         self,
         watch: TriggerWatch,
@@ -123,7 +121,7 @@ class Readings:
 
     @property
     def best_words(self) -> str | None:
-        """The best reading of the run, in words; None if there is none."""
+        """The best metrics of the run, in words; None if there are none."""
         if self.best is None:
             return None
         return f"best {self._best_metric()} {self.best:.4g}, at step {self.best_step}"
@@ -144,11 +142,7 @@ class Readings:
         return self._checks.step_finished(step, phase)
 
     def run_finished(self, step: int, ports: Iterable[str]) -> Sequence[Finding]:
-        """Findings at the end of the run.
-
-        Args:
-            ports: teaching ports that were live in some phase.
-        """
+        """Findings at the end of the run. `ports`: teaching ports that were live in some phase."""
         self._untaught = [_untaught(port, step) for port in sorted({*ports} - self._taught)]
         return [*self._checks.run_finished(step), *self._untaught]
 

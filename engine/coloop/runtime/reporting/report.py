@@ -22,7 +22,6 @@ REPORT_FILE = "report.json"
 def write_report(
     folder: Path, spec: LoopSpec, session: Session, state: RunStateName, root: Path
 ) -> str:
-    """Write the report of a run that ended, and return its text."""
     explained = explain_estimate(spec, root=root)
     predicted = explained.estimate
     measured = session.event_reporter.pace.phases

@@ -38,8 +38,6 @@ FLAGS = ("clipped",)
 
 @dataclass(eq=False)
 class Samples:
-    """Writes the samples folder of a run."""
-
     folder: Path
     storage: Storage | None = None
     _left_out: tuple[int, Unrolled, Sequence[LearnReply]] | None = field(default=None, init=False)
@@ -51,11 +49,8 @@ class Samples:
     def of_step(
         self, step: int, unrolled: Unrolled, replies: Sequence[LearnReply] = ()
     ) -> SampleEvent | None:
-        """The step's rows, unless the last ones were shown a moment ago.
-
-        Args:
-            replies: of the step's updates, with some rows as the losses saw them.
-        """
+        """The step's rows, unless others were shown a moment ago. `replies`: of the step's updates,
+        with some rows as the losses saw them."""
         is_soon = time.monotonic() - self._written_at < INTERVAL_SECONDS
         self._left_out = (step, unrolled, replies) if is_soon else None
         return None if is_soon else self._shown(step, unrolled, replies)
@@ -118,10 +113,7 @@ def _written(unrolled: Unrolled) -> _Written:
 
 
 def _rows(written: _Written, tables: Sequence[Table], told: set[str]) -> list[dict[str, Any]]:
-    """
-    Args:
-        told: ids of rows that have a line of tokens.
-    """
+    """`told`: ids of rows that have a line of tokens."""
     ids = {row.id for _, row in written}
     scores = _scores(ids, tables)
     rows = []

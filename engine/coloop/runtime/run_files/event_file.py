@@ -17,7 +17,6 @@ EVENT_FILE: Final = "events.jsonl"
 LARGEST: Final = 2**63 - 1
 """Largest `seq` or `attempt`: what a database can store."""
 DAMAGED: Final = "events.damaged"
-"""Code of the alert."""
 LOST: Final = f"{EVENT_FILE} is missing: earlier events of the run are lost"
 MOST_NAMED: Final = 20
 
@@ -34,7 +33,6 @@ class Numbering:
 
 
 def event_of(line: bytes) -> dict[str, Any] | None:
-    """The event of a line; None if it is invalid."""
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
@@ -45,12 +43,10 @@ def event_of(line: bytes) -> dict[str, Any] | None:
 
 
 def read_events(path: Path, after: int = 0) -> list[dict[str, Any]]:
-    """Valid events of a file with a `seq` above `after`."""
     return [event for event in events_of(path) if event["seq"] > after]
 
 
 def events_of(path: Path) -> Iterator[dict[str, Any]]:
-    """Valid events of a file, one at a time."""
     return (event for _, event in lines_of(path) if event is not None)
 
 
@@ -145,12 +141,8 @@ def has_line(step: int) -> bool:
 
 
 def cut_end(file: IO[bytes], last_seq: int) -> int:
-    """Cut an incomplete last line and lines of lost events; returns the last `seq` left, or 0.
-
-    Args:
-        file: open for reading and writing.
-        last_seq: of the newest readable event.
-    """
+    """Cut an incomplete last line and events after `last_seq` from a file open for reading and
+    writing; returns the last `seq` left, or 0."""
     return _seq_of(_cut_end(file, lambda line: line if 1 <= _seq_of(line) <= last_seq else b""))
 
 

@@ -181,7 +181,6 @@ class Recorder:
         self._tell("event", line)
 
     def gauges_are_due(self) -> bool:
-        """Whether enough time has passed since the last gauges."""
         return time.monotonic() - self._gauges_at >= GAUGE_INTERVAL_SECONDS
 
     def show(self, gauges: Gauges) -> None:

@@ -52,8 +52,6 @@ FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """The writer of a run folder."""
-
     host: str
     pid: int
     """0: unknown."""
@@ -64,7 +62,6 @@ class Holder:
     kernel: str = ""
     """Identifies a boot of a machine."""
     pids: str = ""
-    """The namespace of `pid`."""
 
     @property
     def words(self) -> str:
@@ -127,7 +124,7 @@ class RunLock:
         self._sign_later(file)
 
     def forget(self) -> None:
-        """In a forked child: the lock is the parent's."""
+        """Release the parent's lock in a forked child."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -164,7 +161,7 @@ def holder(folder: Path) -> Holder | None:
 
 
 def patient_holder(folder: Path, patience_seconds: float = PATIENCE_SECONDS) -> Holder | None:
-    """As `holder`, but ignores one that holds it only briefly."""
+    """Like `holder`, but ignores a lock that is held only briefly."""
     until = time.monotonic() + patience_seconds
     while (current := holder(folder)) is not None and time.monotonic() < until:
         time.sleep(TURN_SECONDS)
@@ -237,11 +234,8 @@ def _lock(file: int, how: int) -> bool:
 
 
 def _lives(named: Holder, file: int, is_locked: bool) -> bool:
-    """Whether the process that the file names may still write.
-
-    Args:
-        is_locked: by us, so that no process of this machine holds it.
-    """
+    """Whether the process that the file names may still write. If the file is locked by us, no
+    process of this machine holds it."""
     here = _own_name()
     if named.kernel == here.kernel:
         if is_locked:

@@ -19,7 +19,6 @@ class RunLog(logging.FileHandler):
 
 
 def log_into(path: Path) -> logging.Handler:
-    """Append this process's log to a file from now on."""
     handler = RunLog(path, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.getLogger("coloop").addHandler(handler)

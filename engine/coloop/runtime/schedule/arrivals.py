@@ -19,7 +19,7 @@ from coloop.spec.graph import Edge
 
 CODE = "rows.missing"
 Key = tuple[str, str | None, str]
-"""Stage, edge and what the rows have not done."""
+"""Stage, edge, and one of `Missing.what`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Missing:
     edge: str | None
     """The edge that brought nothing; None if all edges have rows, which do not match."""
     what: str
-    """What the rows have not done: `came`, `met`, `reached` or `referenced`."""
+    """What the rows failed to do: `came`, `met`, `reached` or `referenced`."""
     message: str
     hint: str
     may_come: bool = False
@@ -43,20 +43,20 @@ class Missing:
 
 
 class Arrivals:
-    """What was missing so far, over the steps of a run."""
+    """Missing rows so far, over all steps."""
 
     def __init__(self, edges: Iterable[Edge]) -> None:
         self._edges = {edge.key: edge for edge in edges}
         self._missed: set[Key] = set()
-        """Reported, and not arrived since."""
+        """Reported and still missing."""
         self._known: dict[str, None] = {}
-        """`phase/stage` that have run before: an error would now end a run that works."""
+        """`phase/stage` that have run. Missing rows there are no error, as the run works."""
 
     def of_step(self, expected: Sequence[StageRows]) -> "StepArrivals":
         return StepArrivals(self._edges, expected)
 
     def note(self, stage: Stage, whats: Sequence[str], missing: Sequence[Missing]) -> list[Missing]:
-        """Those that were not missing in the stage's last run."""
+        """Those that did not miss rows in the stage's last run."""
         fresh = [rows for rows in missing if rows.key not in self._missed]
         still = {rows.key for rows in missing}
         self._missed = {
@@ -74,7 +74,6 @@ class Arrivals:
                 raise RowsMissing(rows.message, rows.node, rows.stage, rows.hint)
 
     def step_finished(self, phase: str, step: "StepArrivals") -> None:
-        """The stages of the step are no longer new to their phase."""
         self._known.update(dict.fromkeys(f"{phase}/{stage}" for stage in step.stages))
 
     def state(self) -> dict[str, Any]:
@@ -91,8 +90,6 @@ AT_END = ("met", "reached", "referenced")
 
 
 class StepArrivals:
-    """Rows of one step, by port."""
-
     def __init__(self, edges: Mapping[str, Edge], expected: Sequence[StageRows]) -> None:
         self._edges = edges
         self._expected = {rows.stage: rows for rows in expected}
@@ -103,7 +100,7 @@ class StepArrivals:
         return self._expected
 
     def stage_starts(self, stage: Stage, step_context: StepContext) -> list[Missing]:
-        """Edges over which nothing came."""
+        """Edges that delivered no rows."""
         expected = self._expecting(stage, step_context)
         if expected is None:
             return []

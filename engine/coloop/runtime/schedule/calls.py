@@ -22,7 +22,7 @@ Tables = dict[tuple[str, str], Table]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepContext:
-    """Shared by all stages in one pass over a list."""
+    """Shared by all stages in one pass over a list of stages."""
 
     step: int
     phase: str
@@ -49,8 +49,6 @@ class StepContext:
 
 @dataclass(slots=True)
 class Unrolled:
-    """The results of stages."""
-
     tables: Tables = field(default_factory=dict)
     """By (node, port); of all passes and rounds."""
     taken: dict[Take, Tables] = field(default_factory=lambda: {"last": {}, "ends": {}})
@@ -62,7 +60,7 @@ class Unrolled:
     past: list[Mapping[str, Row]] = field(default_factory=list)
     """For each finished round, the rows that continued, by id."""
     is_round: bool = False
-    """These are the tables of one round."""
+    """Whether these are the tables of one round."""
     items: dict[tuple[str, str], tuple[Unit, ...]] = field(default_factory=dict)
     """Prepared by credit stages for the update, by (node, port)."""
     delivered: set[str] = field(default_factory=set)
@@ -121,8 +119,6 @@ class Unrolled:
 
 @dataclass(eq=False)
 class Calls:
-    """Makes calls for the roles of one loop."""
-
     edges: Mapping[str, Edge]
     """By key, as the spec has them."""
     roles: Mapping[str, Role]
@@ -160,7 +156,6 @@ class Calls:
         return name, self.roles[name]
 
     def of(self, stage: Stage, step_context: StepContext, unrolled: Unrolled, tick: Tick) -> Call:
-        """The call of a stage on these tables."""
         current = step_context.context.spec.edges  # with the edge weights of this step, same order
         inputs: dict[tuple[str, str], dict[Edge, Table]] = {}
         for key in self._delivering(stage, step_context, unrolled):

@@ -40,7 +40,7 @@ class StepInFlight:
     ready_at: dict[tuple[str, int], float] = field(default_factory=dict)
     ended: "list[Work]" = field(default_factory=list)
     early: dict[tuple[str, int], "Early"] = field(default_factory=dict)
-    """Stages that may begin, or have begun, before their turn; by name and run."""
+    """Stages that may begin, or have begun, before their turn; by name and number of the run."""
     begun: set[str] = field(default_factory=set)
     """Names of stages that have begun with all their rows."""
     begun_parts: set[str] = field(default_factory=set)
@@ -52,11 +52,9 @@ class StepInFlight:
 
     @property
     def in_order(self) -> "list[Work]":
-        """Finished stages, in the order of the plan."""
         return sorted(self.ended, key=lambda work: work.task.place)
 
     def note_ready(self, task: Task) -> None:
-        """Note when the inputs of a stage were first ready."""
         self.ready_at.setdefault(task.key, time.monotonic())
 
     def take_back(self) -> None:
@@ -68,8 +66,6 @@ class StepInFlight:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Work:
-    """A running stage."""
-
     task: Task
     flight: StepInFlight
     role: Role
@@ -81,15 +77,14 @@ class Work:
     """Seconds for which its inputs were ready and its lane was not free."""
     has_begun: bool = False
     begun: list[Any] = field(default_factory=list)
-    """Results of the role for rows that came before the others."""
+    """The role's results for the first rows."""
     is_part: bool = False
-    """It is working on such rows now."""
+    """Whether it is working on the first rows now."""
     has_all_rows: bool = False
-    """These rows are the first of a complete table."""
+    """Whether the first rows are complete."""
     worked: float = 0.0
-    """Seconds for which its role worked on them."""
+    """Seconds of work on the first rows."""
     poll: Poll | None = None
-    """Its last progress."""
     rank_seconds: list[float] = field(default_factory=list)
     """How long each rank of its pool had work, if there are several."""
     held_bytes: int = 0

@@ -21,8 +21,6 @@ from coloop.spec.lineage.walk import Take
 
 
 class Region(Repeated):
-    """A region of stages that edges with `rounds` repeat."""
-
     def __init__(self, rounds: Rounds, spot: Spot) -> None:
         super().__init__(rounds.stages, spot)
         self.waits = frozenset(n for stage in self.stages for n in stage.after) - self.names
@@ -103,7 +101,6 @@ class Region(Repeated):
 
 Branch = Literal["one", "all", "lines"]
 Rows = Mapping[str, Row]
-"""By their ids."""
 OUTPUT = "rollouts"
 
 
@@ -112,9 +109,8 @@ class RoundTables:
     tables: Tables
     """Of the region's nodes."""
     closing: Rows
-    """Rows that reached its end."""
     going_on: Rows = field(default_factory=dict)
-    """Those of them that go into the next round."""
+    """Those that go into the next round."""
 
 
 def selected(
@@ -139,8 +135,6 @@ def selected(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Written:
-    """Ids of the rows that a node generated in a round."""
-
     all: frozenset[str]
     sampled: frozenset[str]
     """Without greedy extras."""
@@ -152,7 +146,7 @@ class _Written:
         return cls(all=frozenset(row.id for row in own), sampled=sampled)
 
     def leads_to(self, row: Row) -> bool:
-        """Whether a row descends from none of these, or from a sample."""
+        """Whether a row descends from a sample, or from none of these rows."""
         mine = self.all.intersection(row.trail)
         return not mine or not mine.isdisjoint(self.sampled)
 
@@ -196,8 +190,6 @@ def taken(key: tuple[str, str], rounds: Sequence[RoundTables]) -> dict[Take, Tab
 
 
 class _Kin:
-    """Some rows with their ancestors and descendants."""
-
     def __init__(self, rows: Rows) -> None:
         self._ids = rows.keys()
         self._above = frozenset().union(*(row.trail for row in rows.values()))

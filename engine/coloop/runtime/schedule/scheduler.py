@@ -43,8 +43,6 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class Scheduler:
-    """Runs the stages of one loop."""
-
     calls: Calls
     lanes: "Lanes"
     watcher: "Steps"
@@ -161,7 +159,7 @@ class Scheduler:
 
     @contextmanager
     def _watched(self, flight: StepInFlight | None = None) -> Iterator[None]:
-        """Note an exception, which ends the flight and those after it, but not those before."""
+        """Record an exception, which ends the flight and later ones, but not earlier ones."""
         try:
             yield
         except Exception as error:
@@ -337,7 +335,7 @@ class Lanes:
         return self._threads[lane].submit(work)
 
     wait = staticmethod(partial(wait, return_when=FIRST_COMPLETED))
-    """Wait for the first of some futures, at most so many seconds; returns (done, not done)."""
+    """Wait for the first of the futures with a timeout; returns (done, not done)."""
 
     def close(self) -> None:
         """Wait for running work, then end the threads."""

@@ -27,13 +27,13 @@ UnitsOf = Callable[[Sequence[Stage], StepContext, Unrolled, Place, Ended], "Toge
 
 
 class Unit(ABC):
-    """A part of a step: one stage, or stages that repeat."""
+    """A part of a step: one stage, or repeated stages."""
 
     stages: tuple[Stage, ...]
     names: frozenset[str]
     """Names of the stages that have run once it has ended."""
     members: frozenset[str]
-    """Those, and the stages that it repeats although they first run before it."""
+    """`names`, and stages that it repeats although they first run before it."""
     waits: frozenset[str]
     """Names of the stages that must run before it."""
     is_done = False
@@ -50,8 +50,6 @@ class Unit(ABC):
 
 @dataclass(slots=True)
 class Begun:
-    """What has run so far in a step."""
-
     shared: frozenset[str]
     """Names of the stages with which several slices begin."""
     runs: dict[str, int] = field(default_factory=dict)
@@ -69,14 +67,12 @@ class Begun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """What all units of one step share."""
+    """Shared by all units of a step."""
 
     stages: Mapping[str, Stage]
-    """By name."""
     refills: Mapping[str, Refill]
-    """By the name of their filter."""
+    """By name of their filter."""
     regions: Mapping[str, Rounds]
-    """By name."""
     calls: Calls
     begun: Begun
     notices: list[Notice]
@@ -84,7 +80,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """Where a unit is in its step."""
+    """Position of a unit in its step."""
 
     step_context: StepContext
     place: Place
@@ -108,11 +104,10 @@ class Task(Unit):
         self.waits = frozenset(stage.after) - self.names
         self._begun = spot.tree.begun
         self.is_waiting = True
-        """It has not started, or must start again."""
+        """Whether it has not started, or must start again."""
 
     @property
     def key(self) -> tuple[str, int]:
-        """Identifies it in the step: the name of the stage, and the number of this run of it."""
         return self.stage.name, self.step_context.turn
 
     def ready(self) -> "list[Task]":
@@ -185,10 +180,6 @@ class Repeated(Unit):
     """Stages of a list that run repeatedly, each time on tables of their own."""
 
     def __init__(self, names: Sequence[str], spot: Spot) -> None:
-        """
-        Args:
-            names: of the stages.
-        """
         self.stages = tuple(spot.tree.stages[name] for name in names)
         self.names = self.members = frozenset(names)
         self._spot = spot
@@ -223,12 +214,8 @@ class Repeated(Unit):
 def step_context_of(
     stage: Stage, around: StepContext, begun: Begun, *, is_refilled: bool
 ) -> StepContext:
-    """The context of one run of a stage in a list: numbered within the step and, in a refill, with
-    new random draws if the stage has run before in this step, even for another slice.
-
-    Args:
-        is_refilled: the list is a pass of a refill, or is inside one.
-    """
+    """The context of one run of a stage in a list: numbered within the step. Inside a refill it has
+    new random draws if the stage has run before in this step, even for another slice."""
     number = begun.runs.get(stage.name, 0) + 1
     salt = f"{around.salt}refill-{number}" if is_refilled and number > 1 else around.salt
     return replace(around, salt=salt, turn=number)

@@ -69,7 +69,7 @@ class Window:
         return not any(waits(stage, other) for step in before for other in step.units.open_stages())
 
     def meets(self, stage: Stage, at_work: Iterable[Stage]) -> bool:
-        """Whether a stage is a sync of weights that a running search uses, or the reverse."""
+        """Whether one is a sync of weights that the other, a running search, uses."""
         return any(
             self._changes_under(stage, other) or self._changes_under(other, stage)
             for other in at_work
@@ -108,14 +108,13 @@ class Window:
         return self.groups.get(sync.node) in {self.groups.get(node, node) for node in caller.calls}
 
     def is_in_turn(self, stage: Stage) -> bool:
-        """Whether it waits until earlier steps have ended."""
+        """Whether it waits for the end of earlier steps."""
         group = self.groups.get(stage.node)
         if stage.verb in IN_TURN or (stage.verb == "score" and group in self.changing):
             return True
         return not self.scorers.isdisjoint(stage.calls)
 
     def waits_for(self, stage: Stage, earlier: Stage) -> bool:
-        """Whether a stage waits for one of an earlier step."""
         if self.is_in_turn(stage):
             return True
         is_beside = stage.verb in BESIDE_LEARNING
@@ -168,14 +167,11 @@ class _Waits:
                     yield before, earlier
 
     def _is_short(self, index: int, stage: Stage) -> bool:
-        """Whether only a share of its rows may be processed beside the earlier steps."""
         return self.window.share(stage, index) < 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Rows with which a stage can begin."""
-
     work: Work
     tables: Unrolled
     share: float = 1.0
@@ -194,13 +190,12 @@ class EarlyStages:
     calls: Calls
     window: Window
     work_of: Callable[[Task, StepInFlight], Work]
-    """Creates the work of a stage in a flight."""
     has_room: Callable[[str | None], bool]
     """Whether a lane can take one more stage."""
     _handed_on: deque[tuple[Work, Table]] = field(default_factory=deque, init=False)
     """Rows that generators passed on early."""
     bell: Future[None] = field(default_factory=Future, init=False)
-    """Done when there are some."""
+    """Done when rows were passed on."""
 
     def hand_on(self, work: Work, table: Table) -> None:
         """Called in the lane of a generator with rows that it passes on early."""

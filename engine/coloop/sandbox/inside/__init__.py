@@ -1,1 +1,2 @@
-"""What runs in the limited process. Standard library alone: it closes the door behind itself."""
+"""The side inside the sandbox process. Imports only the standard library, as no other file can be
+read there later."""

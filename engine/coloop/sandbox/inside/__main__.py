@@ -30,7 +30,8 @@ from coloop.sandbox.inside.isolation import (
 from coloop.sandbox.inside.modules import import_named
 
 UNHEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
-"""Whoever stops a run may tell all of its processes: the run hears it, and ends its code itself."""
+"""Signals that may reach all processes of a run at once. The run handles them and ends its sandbox
+itself."""
 
 
 def main() -> None:
@@ -66,7 +67,7 @@ def say(replies: int, message: dict[str, object]) -> None:
 def work(
     requests: int, replies: int, limits: tuple[int, int], isolation: Isolation, libraries: list[str]
 ) -> None:
-    """Read the code, shut the door, run it; `limits`: bytes of memory, threads."""
+    """Read the code, shut the sandbox, and run it; `limits`: bytes of memory, threads."""
     reading, writing = os.fdopen(requests, "rb"), os.fdopen(replies, "wb")
     first = harness.receive(reading)
     if first is None:
@@ -105,7 +106,7 @@ def watch(worker: int, requests: int, starter: int | None) -> None:
 
 
 def end_as(status: int) -> None:
-    """End as the worker did, so that who waits for this process learns how."""
+    """End with the worker's exit status or signal, for the process that waits for this one."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number != signal.SIGKILL:

@@ -36,7 +36,7 @@ ARGUMENTS: Final = 16
 
 ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 X32: Final = 0x40000000
-"""Numbers from here on are calls of another architecture within this one."""
+"""Call numbers from here on belong to another architecture."""
 
 PLAIN: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "read": (0, 63),
@@ -92,7 +92,7 @@ PLAIN: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "alarm": (37, None),
     "pause": (34, None),
 }
-"""By name, the number on x86-64 and on aarch64; those made most often first."""
+"""Number of each call on x86-64 and on aarch64, most frequent calls first."""
 
 READING: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "stat": (4, None),
@@ -107,7 +107,7 @@ READING: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "getdents64": (217, 61),
     "getcwd": (79, 17),
 }
-"""Calls about paths, for a process whose file system is its own."""
+"""Calls about paths, for a process with its own file system."""
 
 LEAVING_ROOT: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "setgroups": (116, 159),
@@ -117,30 +117,30 @@ LEAVING_ROOT: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "capset": (126, 91),
     "seccomp": (317, 277),
 }
-"""Calls that only take away from one who may do nothing else."""
+"""Calls that only drop privileges."""
 
 THREAD_FLAG: Final = 0x00010000
 REFUSED_CLONES: Final = 0x7E823080
-"""Namespaces, tracing, descriptors of processes."""
+"""Flags of `clone` for namespaces, tracing and process descriptors."""
 PROT_WRITE: Final = 2
 PROT_EXEC: Final = 4
 MAP_ANONYMOUS: Final = 0x20
 SCARCE_MEMORY: Final = 0x2000 | 0x40000
-"""Flags of `mmap`: never paged out, taken from the machine's large pages."""
+"""Flags of `mmap` for locked memory and huge pages."""
 ADVICE: Final = (0, 1, 2, 3, 4, 8, 14, 15, 16, 17)
-"""On memory of its own: how it is read, that it is not needed, large pages, core dumps. Not that it
-be merged with other processes' memory, poisoned or kept from a fork."""
+"""Advice for the process's own memory: access pattern, discarding, huge pages, core dumps. Not
+merging with other processes' memory, poisoning, or hiding from a fork."""
 FUTEX_ALONE: Final = (0, 1, 3, 4, 5, 9, 10)
-"""Wait, wake and move on. Not those that lend priority: they take another process's number and tell
-whether it is there."""
+"""Wait, wake and requeue. Not priority inheritance, which takes a process number and reveals
+whether the process exists."""
 FUTEX_PRIVATE: Final = 128
 FUTEX_REALTIME: Final = 256
 GO_ON: Final = 18
-"""SIGCONT: sent by a thread in time it would undo the stop between calls."""
+"""SIGCONT, which a thread could send in time to undo the stop between calls."""
 OTHERS_CLOCK: Final = 0x80000000
-"""Clocks of negative number are those of any process or thread, by its number."""
+"""Negative clock numbers address clocks of other processes or threads."""
 WRITING: Final = 0x3 | 0x40 | 0x200 | 0x400
-"""Modes and flags of `open` that write, create, cut or append."""
+"""Modes and flags of `open` that write, create, truncate or append."""
 TMPFILE: Final = 0x400000
 TERMINAL_QUESTIONS: Final = (0x5401, 0x5451, 0x5450)
 DESCRIPTOR_QUESTIONS: Final = (0, 1, 2, 3, 1030)
@@ -150,11 +150,10 @@ class Reach(Enum):
     """What a process may do besides computing."""
 
     COMPUTES = "computes"
-    """Nothing."""
     READS = "reads"
     """Read its own file system."""
     PREPARES = "prepares"
-    """Read what its user may, then give up more."""
+    """Read what its user can read, then drop more privileges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +170,14 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A call that is allowed where all of its tests hold."""
+    """A call that is allowed if all of its tests hold."""
 
     numbers: tuple[int | None, int | None]
     tests: tuple[Test, ...]
 
 
 def rules_of(process_id: int, reach: Reach) -> list[Rule]:
-    """Calls that are allowed with some arguments only."""
+    """Calls that are allowed with certain arguments only."""
     itself = Test(0, "one of", (process_id,))
     nothing = (Test(2, "one of", (0,)), Test(2, "one of", (0,), is_high=True))
     one_clock = (Test(0, "none of", (OTHERS_CLOCK,)),)
@@ -216,7 +215,7 @@ def rules_of(process_id: int, reach: Reach) -> list[Rule]:
 
 
 def program(machine: str, process_id: int, reach: Reach) -> bytes:
-    """The filter for a process of this number.
+    """The filter for the process with this number.
 
     Args:
         machine: as `platform.machine()` says it, `x86_64` or `aarch64`.
@@ -251,7 +250,7 @@ def program(machine: str, process_id: int, reach: Reach) -> bytes:
 
 
 def _body(tests: Iterable[Test]) -> list[bytes]:
-    """Steps that allow the call where all tests hold, and else go on with its number loaded."""
+    """Instructions that allow the call if all tests hold, else continue with its number loaded."""
     checks: list[list[bytes]] = []
     for test in tests:
         at = ARGUMENTS + 8 * test.argument + (4 if test.is_high else 0)
@@ -267,7 +266,7 @@ def _body(tests: Iterable[Test]) -> list[bytes]:
 
 
 def _condition(test: Test) -> list[bytes]:
-    """Steps that jump over the next one after them where the test holds."""
+    """Instructions that skip the next one if the test holds."""
     match test.kind:
         case "one of":
             count = len(test.values)

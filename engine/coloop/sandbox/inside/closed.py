@@ -1,5 +1,5 @@
-"""Why something is closed to the user's code, and what to use instead: told by the module that
-stumbled over it, for what the kernel says of it is `[Errno 1] Operation not permitted`."""
+"""Explains why user code cannot do something, and what to use instead. The module that needed it is
+named, because the kernel only reports `[Errno 1] Operation not permitted`."""
 
 import errno
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ INSTEAD: Final = {
     ),
     PROCESSES: "use a loop, or threads (`concurrent.futures.ThreadPoolExecutor`)",
 }
-"""What a reward uses instead."""
+"""Alternatives for rewards."""
 
 MODULES: Final = {
     "subprocess": PROGRAMS,
@@ -46,7 +46,7 @@ MODULES: Final = {
     "aiohttp": NETWORK,
     "openai": NETWORK,
 }
-"""By module, with all that is in it, what there is none of."""
+"""What each module needs, including its submodules."""
 
 EVENTS: Final = {
     "socket.": NETWORK,
@@ -59,10 +59,10 @@ EVENTS: Final = {
     "os.fork": PROCESSES,
     "ctypes.": "no foreign code",
 }
-"""By the beginning of an audit event."""
+"""What is unavailable, by prefix of the audit event."""
 
 CLOSED: Final = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EROFS, errno.EFBIG})
-"""What the kernel says of a call that is not allowed here."""
+"""Error numbers of calls that the sandbox forbids."""
 
 
 def sentence(what: str) -> str:
@@ -70,12 +70,11 @@ def sentence(what: str) -> str:
 
 
 def of_event(event: str) -> str:
-    """What there is none of for what raised an audit event."""
     return next((why for start, why in EVENTS.items() if event.startswith(start)), FILES)
 
 
 def why_closed(error: BaseException, *, is_reward: bool) -> str | None:
-    """The sentence about what is closed; None for any other error.
+    """A sentence about what is unavailable; None for other errors.
 
     Args:
         is_reward: the code is a reward, which is told what to use instead.
@@ -96,9 +95,9 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _reason(error: BaseException) -> tuple[str, str] | None:
-    """What is told of it, and what there is none of: by what the audit hook said, else by the
-    outermost module that is known to need what is closed. Such a module may itself not be there:
-    with `Isolation.CALLS` no part of one is imported while the code works."""
+    """What failed, and what is unavailable: from the audit hook, or else from the outermost module
+    known to need it. Such a module may itself be missing: with `Isolation.CALLS` none of its
+    parts can be imported while the code runs."""
     words = str(error)
     if words.startswith(LIMITED):
         return words, next((what for what in INSTEAD if sentence(what) in words), "")
@@ -113,7 +112,8 @@ def _reason(error: BaseException) -> tuple[str, str] | None:
 
 
 def _modules_on(error: BaseException) -> Iterator[str]:
-    """Modules on the way to what the kernel refused, outermost first; of other errors none."""
+    """Modules on the stack of a call that the kernel refused, outermost first; none for other
+    errors."""
     here = error.__traceback__ if _is_closed(error) else None
     while here is not None:
         yield here.tb_frame.f_globals.get("__name__", "")

@@ -47,7 +47,7 @@ LISTING = frozenset({"os.listdir", "os.scandir"})
 
 
 class Kept(io.TextIOBase):
-    """What was printed, up to a limit; the rest is counted."""
+    """Printed output up to a limit; the rest is only counted."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -71,7 +71,7 @@ class Kept(io.TextIOBase):
 def forbid(
     roots: frozenset[str], refused: tuple[str, ...]
 ) -> Callable[[str, tuple[Any, ...]], None]:
-    """Refuse everything that reaches out of this process; imports may read the roots."""
+    """An audit hook that refuses all access outside the process; imports may read `roots`."""
 
     starts = tuple(root + os.sep for root in roots)
 
@@ -100,7 +100,7 @@ def forbid(
 
 
 def refuse_fork_exec() -> None:
-    """The one way to start a program that raises no audit event."""
+    """Refuse the only way to start a program without an audit event."""
 
     def fork_exec(*args: object, **kwargs: object) -> None:
         raise PermissionError(sentence(PROGRAMS))
@@ -109,7 +109,7 @@ def refuse_fork_exec() -> None:
 
 
 def receive(pipe: BinaryIO) -> Any:
-    """The next request, or None when the parent is gone."""
+    """The next request; None when the parent is gone."""
     header = pipe.read(8)
     if len(header) < 8:
         return None
@@ -117,7 +117,7 @@ def receive(pipe: BinaryIO) -> Any:
 
 
 def send(pipe: BinaryIO, message: Mapping[str, Any]) -> None:
-    """One reply; one that is too large is replaced by the complaint about it."""
+    """Send a reply, or an error if it is too large."""
     payload = json.dumps(message).encode()
     if len(payload) > LARGEST_REPLY:
         mib = LARGEST_REPLY // 2**20
@@ -133,7 +133,7 @@ def complaint(message: str, row: int | None = None, trace: str | None = None) ->
 
 
 class Bad(Exception):
-    """A returned value that is not what the caller wants."""
+    """A return value of a wrong type."""
 
     def __init__(self, message: str, row: int | None = None) -> None:
         super().__init__(message)
@@ -147,7 +147,7 @@ TEXTS = (
 
 
 def is_of_messages(error: BaseException) -> bool:
-    """Whether a text was read as a message: `completion[0]["content"]`."""
+    """Whether code indexed a text like a message: `completion[0]["content"]`."""
     words = str(error)
     return (
         isinstance(error, TypeError) and words.startswith("string indices must be integers")
@@ -159,10 +159,10 @@ def is_of_messages(error: BaseException) -> bool:
 
 @dataclass(frozen=True)
 class Frame:
-    """A line of the user's own, on the way to what went wrong."""
+    """A traceback line in the user's code."""
 
     file: str
-    """Of a module beside the user's file; empty of that file itself."""
+    """A module beside the user's file; empty for that file."""
     line: int
     text: str
 
@@ -188,7 +188,7 @@ def own_frames(error: BaseException, sources: Mapping[str, str]) -> Iterator[Fra
 
 
 def place_of(own: Sequence[Frame]) -> str:
-    """The line of the user's file, and behind it where in a module beside it."""
+    """The line in the user's file, followed by the line in a module beside it."""
     places = [frame.place for frame in own if not frame.file][-1:]
     places += [frame.place for frame in own[-1:] if frame.file]
     return f" ({'; '.join(places)})" if places else ""
@@ -224,7 +224,7 @@ def told(
 
 
 def is_of_memory(error: BaseException) -> bool:
-    """Whether there was too little memory, for Python or for a library."""
+    """Whether Python or a library ran out of memory."""
     words = str(error)
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and ("bad_alloc" in words or "allocate memory" in words)
@@ -232,7 +232,7 @@ def is_of_memory(error: BaseException) -> bool:
 
 
 def most_memory(*, is_reward: bool) -> str:
-    """The limit of this process, and the field that sets it."""
+    """The memory limit, and the field that sets it."""
     mib = resource.getrlimit(resource.RLIMIT_AS)[0] // 2**20
     if is_reward:
         return f"`memory_mib` allows ({mib} MiB)"
@@ -240,7 +240,7 @@ def most_memory(*, is_reward: bool) -> str:
 
 
 def late_import() -> str:
-    """Why a module may be missing that is there; nothing where files can be read."""
+    """Why an existing module may be missing; empty if files can be read."""
     can_read = any(os.path.isdir(path) for path in sys.path)
     return "" if can_read else ", or imported too late: import it at the top"
 
@@ -255,7 +255,7 @@ MODULE = "user_code"
 
 
 class Module:
-    """The user's code after it ran once, and its function."""
+    """The user's code after its top level ran, and its function."""
 
     def __init__(self, source: str, function: str, name: str) -> None:
         self.source = source
@@ -274,7 +274,7 @@ class Module:
         self.function = function
         code = getattr(self.call, "__code__", None)
         self.named: frozenset[str] | None = None
-        """What the function takes; None: anything."""
+        """Names of the function's parameters; None: any."""
         self.required: tuple[str, ...] = ()
         if code is not None:
             names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -287,7 +287,7 @@ class Module:
                 self.named = frozenset(names)
 
     def value(self, given: Mapping[str, Any]) -> Any:
-        """What the function gives; what a coroutine function gives is awaited."""
+        """The result of the function; a coroutine is awaited."""
         value = self.call(**given)
         if not hasattr(value, "__await__"):
             return value
@@ -308,8 +308,8 @@ class Module:
 
 
 class Reply(str):
-    """A completion whose prompt is a chat. It is a text; `completion[0]["content"]` and
-    `completion[-1]["content"]`, which is how TRL hands over chats, read it as well."""
+    """A completion of a chat prompt. It is a text, but also supports `completion[0]["content"]` and
+    `completion[-1]["content"]`, like TRL's chats."""
 
     def __getitem__(self, key: Any) -> str:
         part = super().__getitem__(key)
@@ -338,14 +338,12 @@ class Message(str):
 
 
 class NoReply(Reply):
-    """An empty completion of a chat."""
-
     def __getitem__(self, key: Any) -> str:
         return Message("", "") if key in (0, -1) else super().__getitem__(key)
 
 
 def replies(columns: Mapping[str, Any]) -> list[Any]:
-    """The completions, those of chats as `Reply`."""
+    """The completions, as `Reply` for chats."""
     prompts, completions = columns.get("prompts") or [], columns.get("completions") or []
     return [
         (Reply(text) if text else NoReply(text))
@@ -356,7 +354,7 @@ def replies(columns: Mapping[str, Any]) -> list[Any]:
 
 
 def as_score(value: Any, row: int, *, may_be_steps: bool = True) -> Any:
-    """A number, None, or a list of those (one a step)."""
+    """A number, None, or a list of both with one entry per step."""
     if value is None:
         return None
     if isinstance(value, (list, tuple)) and may_be_steps:
@@ -422,13 +420,13 @@ def write_row(module: Module, columns: Mapping[str, Any]) -> dict[str, Any] | No
 
 
 class TooMuchComputing(BaseException):
-    """A row took more than its computing time."""
+    """A row exceeded its CPU time."""
 
 
 @contextmanager
 def at_most(cpu_seconds: float | None) -> Iterator[None]:
-    """Raise TooMuchComputing where what is inside computes for longer; what it waits for does not
-    count, so that a busy machine changes nothing. Told again and again until it is heard."""
+    """Raise TooMuchComputing when the block exceeds its CPU time; waiting does not count, so a busy
+    machine makes no difference. It is raised repeatedly, in case the code catches it."""
     if cpu_seconds is None:
         yield
         return
@@ -451,8 +449,8 @@ def each_row(
     seeds: Sequence[int],
     cpu_seconds: float | None,
 ) -> list[Any]:
-    """A function of one row on each row, with the number of the row that fails. Each row has draws
-    of its own, whatever other rows there are."""
+    """A function of one row on each row; an error names the row. Each row has its own seed, so its
+    draws do not depend on other rows."""
     values = []
     for row, (columns, seed) in enumerate(zip(rows, seeds, strict=True)):
         seed_draws(seed)
@@ -487,14 +485,15 @@ def answer(module: Module, request: Mapping[str, Any]) -> list[Any]:
 
 
 def prepare(source: str, modules: Mapping[str, str]) -> None:
-    """What the code may import besides the libraries, and event loops where it has coroutines."""
+    """Make importable what the code may import besides libraries, and set up event loops if it has
+    coroutines."""
     install_beside(modules)
     if has_coroutines({**modules, MODULE: source}):
         install_loop()
 
 
 def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one request; whatever happens becomes a reply."""
+    """Run one request; every exception becomes a reply."""
     printed: Any = state["printed"]
     sys.stdout = sys.stderr = printed
     try:
@@ -522,7 +521,8 @@ def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any
 
 
 def serve(requests: BinaryIO, replies: BinaryIO, first: Mapping[str, Any]) -> None:
-    """Answer until the other side is gone; `first` is the load request, read already."""
+    """Answer requests until the other side is gone; `first` is the load request, which was already
+    read."""
     state: dict[str, Any] = {"printed": Kept()}
     request: Any = first
     while request is not None:
@@ -531,7 +531,7 @@ def serve(requests: BinaryIO, replies: BinaryIO, first: Mapping[str, Any]) -> No
 
 
 def fence(libraries: Sequence[str], *, is_alone: bool) -> None:
-    """Refuse by name what the kernel refuses by number.
+    """Refuse with a clear message what the kernel refuses with an error number.
 
     Args:
         is_alone: nothing else isolates the code, so foreign code is refused as well.

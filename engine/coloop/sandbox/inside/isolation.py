@@ -25,23 +25,23 @@ from coloop.sandbox.inside.calls import Reach
 
 NOBODY: Final = 65534
 FIRST_OWN_USER: Final = 0x70000000
-"""From here on, below 2^31, no system gives numbers to users."""
+"""Systems assign no user numbers from here to 2^31."""
 
 OWN_THREADS: Final = 64
 SHARED_THREADS: Final = 1024
-"""Most threads of a worker; where its user has other processes, with room for more of those."""
+"""Most threads of a worker; if its user has other processes, on top of theirs."""
 
 SYSTEM_LIBRARIES: Final = (
     *("/lib", "/lib64", "/lib32", "/libx32", "/usr/lib", "/usr/lib64", "/usr/local/lib"),
     "/etc/ld.so.cache",
 )
-"""Where the loader looks for what compiled modules are linked with."""
+"""Folders of shared libraries for the loader."""
 
 DEVICES: Final = ("/dev/urandom", "/dev/random")
-"""Random numbers: libraries read them from there when they are imported, torch among others."""
+"""Random numbers, which libraries such as torch read when they are imported."""
 
 PLACES: Final = ("/tmp", "/run", "/mnt", "/home", "/var")
-"""Where a new root can be put together, the first that is there; nothing of it is left there."""
+"""Places to build a new root in; the first that exists is used, and nothing is left there."""
 
 
 class Isolation(StrEnum):
@@ -51,7 +51,7 @@ class Isolation(StrEnum):
 
 
 def enter(isolation: Isolation, libraries: Sequence[str]) -> int:
-    """Take the first half of an isolation: what the process that will run the code is forked into.
+    """Begin an isolation, in the process from which the code's process is forked.
 
     Args:
         libraries: folders that Python imports from.
@@ -79,7 +79,6 @@ def enter(isolation: Isolation, libraries: Sequence[str]) -> int:
 
 
 def threads_of(user: int) -> int:
-    """How many threads a user has, as far as /proc tells."""
     count = 0
     for process in Path("/proc").iterdir() if os.path.isdir("/proc") else ():
         if not process.name.isdecimal():
@@ -111,7 +110,7 @@ def _separate(libraries: Sequence[str]) -> None:
 
 
 def _own_root(libraries: Sequence[str]) -> None:
-    """A root with the libraries alone, at the paths that they have outside."""
+    """A root with only the libraries, at their usual paths."""
     followed = [os.path.realpath(path) for path in libraries]
     shown = _outermost([*libraries, *followed, *SYSTEM_LIBRARIES])
     links = {path: os.readlink(path) for path in shown if os.path.islink(path)}
@@ -144,7 +143,7 @@ def _own_root(libraries: Sequence[str]) -> None:
 
 
 def _show_devices() -> None:
-    """Where the machine has them and its kernel lends them."""
+    """Mount the devices if the machine has them and its kernel allows it."""
     os.makedirs("/dev", 0o755, exist_ok=True)
     for path in DEVICES:
         source = f"/outside{path}"
@@ -161,7 +160,7 @@ def _show_devices() -> None:
 
 
 def _outermost(paths: Sequence[str]) -> list[str]:
-    """Those that are there, without the ones that lie in another, links first."""
+    """Existing paths, without those inside another one, links first."""
     there = dict.fromkeys(os.path.abspath(path) for path in paths if os.path.exists(path))
     kept = [
         path
@@ -172,8 +171,8 @@ def _outermost(paths: Sequence[str]) -> list[str]:
 
 
 def become_nobody() -> None:
-    """Give up root for good, for a user that has no other process; where such a number cannot be
-    had (a container that maps few), for the one that owns nothing."""
+    """Drop root permanently for a user without other processes, or if there is no such number (a
+    container that maps few) for the one that owns nothing."""
     own = FIRST_OWN_USER + int.from_bytes(os.urandom(3), "big")
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
@@ -190,7 +189,7 @@ def shut(
     most_threads: int,
     prepare: Callable[[], None],
 ) -> None:
-    """The last steps, in the process that runs the code: nothing of them can be undone.
+    """Finish the isolation in the process that runs the code; none of it can be undone.
 
     Args:
         memory_bytes: most address space that it may take.
@@ -242,6 +241,6 @@ def limit(memory_bytes: int, most_threads: int) -> None:
 
 
 def die_with_parent() -> None:
-    """The kernel ends this process as soon as the one that forked it is gone."""
+    """The kernel kills this process as soon as its parent is gone."""
     if sys.platform == "linux":
         kernel.prctl(kernel.PR_SET_PDEATHSIG, 9)

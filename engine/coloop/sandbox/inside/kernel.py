@@ -33,7 +33,7 @@ MS_REC: Final = 0x4000
 MS_PRIVATE: Final = 0x40000
 MNT_DETACH: Final = 2
 LOCKED_FLAGS: Final = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | 0x400 | 0x800
-"""Flags of a mount that a user namespace may not take off: statvfs names them by the same bits."""
+"""Mount flags that a user namespace may not remove; statvfs uses the same bits."""
 
 PR_SET_PDEATHSIG: Final = 1
 PR_SET_DUMPABLE: Final = 4
@@ -56,7 +56,7 @@ _CAPABILITY_VERSION: Final = 0x20080522
 _SECCOMP_FILTER: Final = 1
 _ALL_THREADS: Final = 1
 _SPEC_ALLOW: Final = 4
-"""Leaves speculation as it is: the filter limits calls, and branch prediction stays fast."""
+"""Leave CPU speculation enabled: the filter limits calls, and branch prediction stays fast."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
@@ -93,7 +93,7 @@ def keep_private() -> None:
 
 
 def counts_in_namespaces() -> bool:
-    """Whether a user namespace of its own has limits of its own: Linux 5.14 and later."""
+    """Whether a user namespace has limits of its own: Linux 5.14 and later."""
     numbers = platform.release().split(".")
     try:
         return (int(numbers[0]), int(numbers[1].partition("-")[0])) >= (5, 14)
@@ -118,8 +118,8 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, data: s
 
 
 def make_read_only(target: str, *, is_device: bool = False) -> None:
-    """A mount and all below it: nothing is written, no set-user-id, no device but the one that it
-    is."""
+    """Make a mount and everything below it read-only, without set-user-id and without devices other
+    than itself."""
     closed = MS_RDONLY | MS_NOSUID | (0 if is_device else MS_NODEV)
     attributes = struct.pack("QQQQ", closed, 0, 0, 0)
     try:
@@ -143,7 +143,7 @@ def pivot_root(new: str, old: str) -> None:
 
 
 def drop_capabilities() -> None:
-    """All of them, from the bounding set as well where that is allowed."""
+    """Drop all capabilities, if allowed also from the bounding set."""
     for number in range(64):
         try:
             prctl(PR_CAPBSET_DROP, number)
@@ -154,7 +154,7 @@ def drop_capabilities() -> None:
 
 
 def holds(capability: int) -> bool:
-    """Whether this process may use a capability of the first 32."""
+    """Whether this process has a capability among the first 32."""
     header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
     sets = ctypes.create_string_buffer(24)
     number = ctypes.c_long(_CAPGET[MACHINE])
@@ -163,7 +163,6 @@ def holds(capability: int) -> bool:
 
 
 def landlock_version() -> int:
-    """Of the kernel's Landlock; 0 where it has none."""
     try:
         return _call("landlock", _LANDLOCK_CREATE, None, 0, 1)
     except OSError:
@@ -171,7 +170,7 @@ def landlock_version() -> int:
 
 
 def landlock(readable: list[str]) -> None:
-    """From now on these folders can be read, and no other file, network or process reached."""
+    """From now on only these folders can be read, and no other file, network or process reached."""
     version = landlock_version()
     if version == 0:
         raise OSError(38, "this kernel has no Landlock")
@@ -198,7 +197,7 @@ def landlock(readable: list[str]) -> None:
 
 
 def seccomp(program: bytes) -> None:
-    """Filter the calls of this process, of every thread that it has or will have, by a BPF program.
+    """Filter the system calls of this process and all of its threads with a BPF program.
 
     Raises:
         OSError: also where a thread is there that the filter cannot be laid upon.

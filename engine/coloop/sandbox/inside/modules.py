@@ -21,13 +21,11 @@ LATE: Final = (
     "encodings.utf_16",
     "concurrent.futures.thread",
 )
-"""Imported by functions of the standard library when they are first called."""
+"""Modules that functions of the standard library import on their first call."""
 FOR_COROUTINES: Final = ("asyncio", "concurrent.futures.thread")
-"""Modules that `install_loop` imports."""
 
 
 def tree_of(source: str) -> ast.Module | None:
-    """None of what cannot be parsed."""
     try:
         return parse_code(source)
     except SyntaxError:
@@ -35,8 +33,7 @@ def tree_of(source: str) -> ast.Module | None:
 
 
 def imports_of(source: str) -> list[str]:
-    """Every module that an import statement anywhere in the source may mean; relative ones begin
-    with their dots."""
+    """All modules that import statements in the source may mean; relative names keep their dots."""
     names: list[str] = []
     for node in ast.walk(tree) if (tree := tree_of(source)) is not None else ():
         if isinstance(node, ast.Import):
@@ -49,7 +46,8 @@ def imports_of(source: str) -> list[str]:
 
 
 def import_named(sources: Mapping[str, str]) -> None:
-    """Import what these modules name, where it can be; what cannot is told where they import it."""
+    """Import what these modules name, if possible; failures are reported where the code imports
+    them."""
     named = [name for source in sources.values() for name in imports_of(source)]
     needed = FOR_COROUTINES if has_coroutines(sources) else ()
     for name in dict.fromkeys((*LATE, *needed, *named)):
@@ -60,8 +58,8 @@ def import_named(sources: Mapping[str, str]) -> None:
 
 
 class Beside(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds modules among sources by their dotted name; `pkg.__init__` makes `pkg` a package, and
-    so does a name that others begin with."""
+    """Finds modules among sources by dotted name. `pkg.__init__` makes `pkg` a package, and so does
+    a name that others start with."""
 
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = dict(sources)
@@ -83,13 +81,14 @@ class Beside(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def file_of(name: str, sources: Mapping[str, str]) -> str:
-    """The path of a module as an error names it, such as `<helpers/text.py>`."""
+    """Path of a module in error messages, such as `<helpers/text.py>`."""
     inner = f"{name}.__init__"
     return f"<{(inner if inner in sources else name).replace('.', '/')}.py>"
 
 
 def install_beside(sources: Mapping[str, str]) -> None:
-    """Before all else but the standard library, as the folder of a script."""
+    """Make these modules importable, after the standard library but before all others, like a
+    script's folder."""
     if sources:
         sys.meta_path.insert(0, Beside(sources))
 
@@ -107,7 +106,7 @@ def install_loop() -> None:
     import threading
 
     class Waiting(selectors.BaseSelector):
-        """Waits for `wake`, or until the time is over."""
+        """Waits for `wake` or a timeout."""
 
         def __init__(self) -> None:
             self._woken = threading.Event()
@@ -130,7 +129,7 @@ def install_loop() -> None:
             return {}
 
     class ClosedLoop(asyncio.SelectorEventLoop):
-        """An event loop for tasks, timers and threads; not for sockets or programs."""
+        """An event loop for tasks, timers and threads, without sockets or subprocesses."""
 
         def __init__(self) -> None:
             self._waiting = Waiting()

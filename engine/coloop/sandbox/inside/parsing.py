@@ -1,8 +1,10 @@
 """The user's Python as a syntax tree; nothing is run. Standard library alone."""
 
 import ast
-from contextlib import suppress
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+T = TypeVar("T")
 
 ATTEMPTS: Final = 3
 
@@ -19,19 +21,31 @@ def parse_code(code: str, *, is_compiled: bool = False) -> ast.Module:
     Raises:
         SyntaxError: it is not valid Python, is nested too deeply, or is not text in UTF-8.
     """
-    for _ in range(ATTEMPTS - 1):
-        with suppress(SystemError):
-            return _parsed(code, is_compiled)
-    return _parsed(code, is_compiled)
 
-
-def _parsed(code: str, is_compiled: bool) -> ast.Module:
-    try:
+    def parse() -> ast.Module:
         tree = ast.parse(code)
         if is_compiled:
             compile(tree, "<loop>", "exec")
-    except (RecursionError, MemoryError):
-        raise SyntaxError("it is nested too deeply") from None
-    except ValueError as error:
-        raise SyntaxError(f"it cannot be read: {error}") from None
-    return tree
+        return tree
+
+    return _guarded(parse)
+
+
+def parse_expression(code: str) -> ast.Expression:
+    """As `parse_code`, for a single expression."""
+    return _guarded(lambda: ast.parse(code, mode="eval"))
+
+
+def _guarded(parse: Callable[[], T]) -> T:
+    attempt = 1
+    while True:
+        try:
+            return parse()
+        except SystemError:
+            if attempt == ATTEMPTS:
+                raise
+            attempt += 1
+        except (RecursionError, MemoryError):
+            raise SyntaxError("it is nested too deeply") from None
+        except ValueError as error:
+            raise SyntaxError(f"it cannot be read: {error}") from None

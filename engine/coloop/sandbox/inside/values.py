@@ -10,14 +10,13 @@ from typing import Any, Final
 
 LARGEST_INTEGER: Final = 2**1023
 LARGEST_SCORE: Final = 1e19
-"""Spreads and errors are squares of scores: of a greater one they are no number in single
-precision."""
+"""Variances and errors square the scores; larger ones overflow in single precision."""
 DEEPEST: Final = 32
 LONGEST_NAME: Final = 200
 
 
 def is_written(value: Any) -> bool:
-    """Whether these are columns by name, or None where the row is cut."""
+    """Whether this is a dict of valid columns, or None for a removed row."""
     return value is None or (
         isinstance(value, dict)
         and all(
@@ -27,7 +26,7 @@ def is_written(value: Any) -> bool:
 
 
 def why_not_name(name: Any) -> str | None:
-    """Why this is no name of a column. A dot stands between a node and its column."""
+    """Why this is not a valid column name; None if it is. A dot separates node and column."""
     if not isinstance(name, str):
         return "no text"
     if not 0 < len(name) <= LONGEST_NAME:
@@ -38,7 +37,7 @@ def why_not_name(name: Any) -> str | None:
 
 
 def why_not(value: Any, depth: int = 0) -> str | None:
-    """Why a column cannot hold this value; None where it can."""
+    """Why a column cannot hold this value; None if it can."""
     if depth > DEEPEST:
         return f"values more than {DEEPEST} deep"
     match value:
@@ -75,7 +74,7 @@ def _is_writable(text: str) -> bool:
 
 
 def is_score(value: Any) -> bool:
-    """Whether this is what the harness makes of a score: one number, or one a step."""
+    """Whether this is a score as the harness returns it: one number, or one per step."""
     if isinstance(value, list):
         return all(step is None or _is_number(step) for step in value)
     return value is None or _is_number(value)
@@ -86,7 +85,7 @@ def _is_number(value: Any) -> bool:
 
 
 def why_no_score(number: float) -> str | None:
-    """Why nothing can be learned from a number, and what to do about it; None where it can."""
+    """Why a number cannot be used as a score, and the fix; None if it can."""
     if math.isnan(number):
         return "a finite number is expected: return None if a row cannot be scored"
     if abs(number) > LARGEST_SCORE:
