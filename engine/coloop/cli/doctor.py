@@ -59,7 +59,6 @@ def doctor_command(as_json: Json = False) -> int:
 
 
 def examine() -> dict[str, Any]:
-    """The whole report as plain data."""
     libraries = [_library(module, extra) for module, extra in LIBRARIES]
     gpus, memory, shm = _gpus(), _memory_bytes(), _shm_bytes()
     processor, python = _processor(), platform.python_version()

@@ -33,7 +33,6 @@ PARTS = (
 DOES_NOT_FIT = 1
 UNKNOWN = "unknown"
 VERDICTS = {True: "[green]fits[/]", False: "[bold red]too much[/]", None: "[yellow]unknown[/]"}
-"""Labels for `GpuEstimate.fits`."""
 
 
 def estimate_command(

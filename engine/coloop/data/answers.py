@@ -14,15 +14,12 @@ THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 
 def last_line(text: str) -> str:
-    """The last line that is not empty, without blanks around it."""
+    """The last non-blank line, stripped."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def says(completion: str, gold: str) -> bool:
-    """Whether a completion is the answer, or ends with it on a line of its own.
-
-    Earlier lines are reasoning and count for nothing.
-    """
+    """Whether a completion is the answer, or ends with it on a line of its own."""
     wanted = without_thousands(gold.strip())
     whole = without_thousands(completion.strip())
     return whole == wanted or ("\n" not in wanted and without_thousands(last_line(whole)) == wanted)
@@ -34,7 +31,7 @@ def without_thousands(text: str) -> str:
 
 
 def in_tags(text: str, tag: str) -> Iterator[str]:
-    """What stands between two tags, each time; of tags in each other the inner one."""
+    """The contents of each pair of tags; of nested pairs the inner one."""
     opening, closing = f"<{tag}>", f"</{tag}>"
     start = text.find(opening)
     while start >= 0:
@@ -47,7 +44,7 @@ def in_tags(text: str, tag: str) -> Iterator[str]:
 
 
 def as_text(value: Any) -> str | None:
-    """A column's value as the text it stands for: numbers lose a needless `.0`, True is 1."""
+    """A column value as text: numbers lose a trailing `.0`, True is 1."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -58,7 +55,7 @@ def as_text(value: Any) -> str | None:
 
 
 def number_in(text: str, scale: tuple[float, float] | None) -> float | None:
-    """The finite number that a text is, with a scale brought onto 0 to 1; None where it is none."""
+    """The finite number that a text is, mapped from `scale` to 0 to 1; None if it is none."""
     try:
         number = float(text)
     except ValueError:

@@ -29,14 +29,14 @@ def ids_of(values: ArrayLike) -> Ids:
 
 
 def mask_of(values: ArrayLike) -> Mask:
-    """One truth a token."""
+    """One flag per token."""
     if _is_held(values, _MASK):
         return values  # type: ignore[return-value]
     return _read_only(np.asarray(values, dtype=_MASK))
 
 
 def numbers_of(values: ArrayLike) -> Numbers:
-    """One number a token, in the precision in which they come; numbers of Python have 64 bits."""
+    """One number per token, in the given precision; Python numbers become float64."""
     if _is_held(values, _SINGLE):
         return values  # type: ignore[return-value]
     is_single = isinstance(values, np.ndarray) and values.dtype == np.float32
@@ -44,22 +44,21 @@ def numbers_of(values: ArrayLike) -> Numbers:
 
 
 def fresh(values: Sequence[float], dtype: type[np.int32] | type[np.float32]) -> NDArray[Any]:
-    """Numbers of Python as an array of its own, read-only."""
+    """A new read-only array of Python numbers."""
     array = np.array(values, dtype=dtype)
     array.flags.writeable = False
     return array
 
 
 def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """The parts one after another, read-only."""
+    """The parts concatenated, read-only."""
     whole = np.concatenate(parts)
     whole.flags.writeable = False  # its own memory, so no view of it is needed
     return whole
 
 
 def owned(array: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers in memory of their own, for what outlives the message that it came with: a
-    view would hold all of it."""
+    """A copy of the numbers, because a view would keep the whole message in memory."""
     base = array.base
     if base is None or (isinstance(base, np.ndarray) and base.base is None):
         is_whole = base is None or base.nbytes == array.nbytes
@@ -68,8 +67,7 @@ def owned(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def are_equal(value: object, other: object) -> bool:
-    """Whether two dataclass values of one type hold the same; arrays are compared by what they
-    hold, whatever their precision."""
+    """Whether two dataclass values of one type are equal; arrays by value, in any precision."""
     if type(value) is not type(other):
         return False
     return all(
@@ -89,7 +87,7 @@ def _same(value: object, other: object) -> bool:
 
 
 def _is_held(values: ArrayLike, dtype: np.dtype[Any]) -> bool:
-    """Whether they are such an array already: the arrays of a row go through here several times."""
+    """Whether it is such an array already: a row's arrays pass here several times."""
     return (
         type(values) is np.ndarray
         and values.dtype == dtype

@@ -26,7 +26,7 @@ def _is_message(value: Any) -> bool:
 
 
 def chat_problem(value: Any) -> str | None:
-    """What is wrong with a chat whose parts are joined, or nothing."""
+    """What is wrong with a chat whose parts are joined; None if nothing is."""
     if not isinstance(value, list):
         return "must be a text or a list of messages"
     if not value:
@@ -86,24 +86,21 @@ def has_answer(chat: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def plain_answer(value: Any) -> Any:
-    """The text of a chat that is one answer of the assistant; anything else as it is."""
+    """The text of a chat that is a single assistant message; anything else unchanged."""
     if is_chat(value) and len(value) == 1 and not value[0].get("tool_calls"):
         return value[0].get("content")
     return value
 
 
 def shared_messages(chat: Sequence[Any], other: Sequence[Any]) -> int:
-    """How many messages two chats begin with together; each keeps one of its own."""
+    """Length of the common prefix of two chats; each keeps at least one message of its own."""
     same = takewhile(bool, map(eq, chat[:-1], other[:-1]))
     return sum(same)
 
 
 def without_nulls(value: Any) -> Any:
-    """Messages or tools without the keys that are null, at any depth: Arrow gives all structs of a
-    column the same fields, so that a row has those of the others.
-
-    A null `content` beside `tool_calls` is kept, which templates ask for.
-    """
+    """Messages or tools without null keys, at any depth: Arrow gives all structs of a column the
+    same fields. A null `content` beside `tool_calls` stays, because templates ask for it."""
     if isinstance(value, Mapping):
         is_call = value.get("tool_calls") is not None
         return {
@@ -117,7 +114,6 @@ def without_nulls(value: Any) -> Any:
 
 
 def has_nulls(value: Any) -> bool:
-    """Whether `without_nulls` leaves anything out."""
     if isinstance(value, Mapping):
         is_call = value.get("tool_calls") is not None
         return any(

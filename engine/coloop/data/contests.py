@@ -63,7 +63,7 @@ def elo_ratings(games: Sequence[Game]) -> dict[str, float]:
 
 
 def _wins(games: Sequence[Game]) -> Mapping[str, Mapping[str, float]]:
-    """By player and opponent the games won."""
+    """Games won, by player and opponent."""
     won: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for game in games:
         won[game.first][game.second] += game.result
@@ -83,8 +83,8 @@ def _strength(
 
 
 def winner(answers: Sequence[str | None], weights: Sequence[float]) -> int | None:
-    """Index of the first voter for the answer that has the most weight; of equal ones the first
-    seen counts. Who says nothing has no vote; None where nobody says anything."""
+    """Index of the first voter for the answer with the most weight; ties go to the first seen.
+    None if nobody votes."""
     total: defaultdict[str, float] = defaultdict(float)
     first: dict[str, int] = {}
     for voter, (answer, weight) in enumerate(zip(answers, weights, strict=False)):

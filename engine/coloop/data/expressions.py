@@ -17,28 +17,26 @@ from typing import Final
 
 PI: Final = Fraction(314159265358979323846, 10**20)
 ROOT_DIGITS: Final = 10**20
-"""Roots that are no fractions are cut after this many steps of one."""
+"""Irrational roots are cut to multiples of 1 / this."""
 
 
 class NotArithmetic(ValueError):
-    """The text is no arithmetic expression, or one beyond the bounds."""
+    """The text is not an arithmetic expression, or exceeds the limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grammar:
-    """Signs, words and limits of expressions."""
-
     token: re.Pattern[str]
-    """One number (its first group), or one sign or word (its second)."""
+    """A number (first group), or a sign or word (second group)."""
     same: Mapping[str, str] = field(default_factory=dict)
     """Signs that mean another one."""
     longest: int = 500
     """Characters of a text."""
     deepest: int = 40
-    """Brackets and signs within each other."""
+    """Maximum nesting of brackets and signs."""
     largest_power: int = 64
     largest_bits: int = 4096
-    """Of a numerator or denominator on the way."""
+    """Maximum bits of an intermediate numerator or denominator."""
 
 
 PLAIN: Final = Grammar(token=re.compile(r"\s*(?:(\d+\.\d+|\.\d+|\d+)|(\*\*|[-+*/^()]))"))
@@ -57,7 +55,7 @@ class Expression:
 
 
 def read_expression(text: str, grammar: Grammar = PLAIN) -> Expression:
-    """Value of an expression; NotArithmetic where it is none, and on division by zero."""
+    """Value of an expression; raises NotArithmetic, also on division by zero."""
     if len(text) > grammar.longest:
         raise NotArithmetic(f"the expression is longer than {grammar.longest} characters")
     reader = _Reader(list(_tokens(text, grammar)), grammar)

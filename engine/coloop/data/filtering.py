@@ -38,15 +38,14 @@ class FilterRow:
     columns: Mapping[str, Any] = field(default_factory=dict)
     score: Score = None
     by: Mapping[str, Score] = field(default_factory=dict)
-    """Scores at port `by`, by scorer node."""
     group: Hashable = None
-    """The row's group for rules that do not say how to group."""
+    """The row's group for rules without `group_by`."""
     seed: int = 0
     """Seed of random decisions about this row."""
 
 
 GroupOf = Callable[[FilterRow, tuple[str, ...]], Hashable]
-"""Gives a row's group for the names in a rule (columns, nodes, `role`, `round`, `prompt`)."""
+"""The row's group for the names in a rule (columns, nodes, `role`, `round`, `prompt`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +216,7 @@ def picked(
 
 def _pick(rows: Sequence[FilterRow], members: list[int], section: PerGroup) -> list[int]:
     def rank(index: int) -> float:
-        """The lowest are picked, of equal ones the first."""
+        """Rows with the lowest rank are picked, the first of equal ones."""
         row = rows[index]
         match section.pick:
             case "first":
@@ -236,7 +235,7 @@ def _pick(rows: Sequence[FilterRow], members: list[int], section: PerGroup) -> l
 
 
 def spare_wanted(*, kept: int, received: int, up_to: int | None) -> int:
-    """How many rows at port `spare` the filter takes to make up for rows it cut, each once."""
+    """Number of rows to take from port `spare` to make up for rows that were cut."""
     return max(0, (received if up_to is None else up_to) - kept)
 
 

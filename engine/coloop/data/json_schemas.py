@@ -28,16 +28,16 @@ NOTES = {
 }
 """Keywords that restrict nothing, or that another one reads."""
 NAMED = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
-"""Keywords whose value has schemas by names."""
+"""Keywords whose value maps names to schemas."""
 DATA = {"enum", "const", "default", "examples", "example", "required", "dependentRequired"}
 CHECKED = FormatChecker(["date", "email", "idn-email", "ipv4", "ipv6", "regex", "uuid"])
-"""Formats that are checked: what they need is always there."""
+"""Formats that are checked without optional dependencies."""
 FORMATS = {
     *(*CHECKED.checkers, "date-time", "time", "duration", "hostname", "idn-hostname", "uri"),
     *("uri-reference", "uri-template", "iri", "iri-reference", "json-pointer"),
     *("relative-json-pointer", "int32", "int64", "float", "double", "byte", "binary", "password"),
 }
-"""Those of the drafts from 4 on, and of OpenAPI."""
+"""Formats of the drafts from 4 on, and of OpenAPI."""
 DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
@@ -52,7 +52,7 @@ CHECKED.checks("date-time", raises=ValueError)(_is_date_time)
 
 
 def judge(schema: Any, text: str) -> dict[str, Any]:
-    """1 where the text fits, else 0; or what is wrong with the schema."""
+    """1 if the text fits, else 0; or what is wrong with the schema."""
     try:
         problem = schema_problem(schema)
         if problem is not None:
@@ -77,12 +77,11 @@ def judge(schema: Any, text: str) -> dict[str, Any]:
 
 
 def dialect_of(schema: Any) -> Any:
-    """The validator class of a schema's draft."""
     return validator_for(schema, default=Draft202012Validator)
 
 
 def schema_problem(schema: Any) -> str | None:
-    """What is wrong with a schema, or nothing."""
+    """What is wrong with a schema; None if nothing is."""
     kind = dialect_of(schema)
     try:
         kind.check_schema(schema)
@@ -94,7 +93,7 @@ def schema_problem(schema: Any) -> str | None:
 
 
 def _unknown(schema: Any, kind: Any, at: str = "$") -> Iterator[str]:
-    """Keywords that neither restrict nor note anything, and formats that are none."""
+    """Unknown keywords and formats."""
     if isinstance(schema, list):
         for index, inner in enumerate(schema):
             yield from _unknown(inner, kind, f"{at}[{index}]")

@@ -25,24 +25,23 @@ class Group:
 
     scores: Scores = ()
     answers: Sequence[str] = ()
-    """What each sample answers, for votes."""
+    """Final answer of each sample, for votes."""
     selectors: Scores = ()
-    """What a verifier says of each sample, to choose by."""
+    """A verifier's score of each sample, for choosing one."""
     labels: Scores = ()
-    """The truth to compare scores with."""
+    """Ground truth of the scores."""
     lengths: Sequence[int] = ()
-    """Tokens of each sample."""
     leads: Sequence[float] = ()
-    """Of judged pairs: how far each score speaks for `chosen`, less than 0 for `rejected`."""
+    """Of judged pairs: score difference in favour of `chosen`."""
     orders: Sequence[tuple[float, float]] = ()
-    """Of pairs judged in both orders: how far it does so in the one and in the other."""
+    """Of pairs judged in both orders: the difference in each order."""
     steps: Sequence[tuple[Steps, Steps]] = ()
-    """Of texts judged by the step: what is said of their steps, and the truth."""
+    """Of texts judged step by step: predicted and true labels."""
     games: Sequence[Game] = ()
 
 
 def mean_of(values: Sequence[float]) -> float | None:
-    """Mean, or None of nothing."""
+    """Mean; None for no values."""
     return fmean(values) if values else None
 
 
@@ -51,13 +50,12 @@ def _graded(scores: Scores) -> list[float]:
 
 
 def accuracy(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
-    """Share of graded samples with a score from `right_at` on."""
+    """Share of graded samples that score at least `right_at`."""
     scores = [score for group in groups for score in _graded(group.scores)]
     return mean_of([float(score >= right_at) for score in scores])
 
 
 def score(groups: Sequence[Group]) -> float | None:
-    """Mean score of the graded samples."""
     return mean_of([score for group in groups for score in _graded(group.scores)])
 
 
@@ -103,7 +101,7 @@ def majority_at_k(groups: Sequence[Group], k: int, *, right_at: float = 1.0) -> 
 def weighted_majority_at_k(
     groups: Sequence[Group], k: int, *, right_at: float = 1.0
 ) -> float | None:
-    """The same with each vote weighing as its selector says; None weighs nothing."""
+    """The same with votes weighted by selector scores; None weighs nothing."""
 
     def choose(group: Group, n: int) -> int | None:
         return winner(group.answers, [weight or 0.0 for weight in group.selectors[:n]])
@@ -142,13 +140,12 @@ def _agree(difference: float, truth: float) -> float:
 
 
 def preferred(values: Scores, *, middle: float = 0.5) -> float | None:
-    """Share of pairs whose score speaks for `chosen`; in the middle: half."""
+    """Share of pairs whose score favours `chosen`; a score in the middle counts half."""
     return mean_of([_agree(value - middle, 1.0) for value in _graded(values)])
 
 
 def swap_consistency(groups: Sequence[Group]) -> float | None:
-    """Share of the pairs judged in both orders that are judged the same way in both; a tie is a way
-    of its own."""
+    """Share of pairs judged alike in both orders; a tie is a verdict of its own."""
     orders = [order for group in groups for order in group.orders]
     return mean_of([float(_side(lead) == _side(swapped)) for lead, swapped in orders])
 
@@ -158,8 +155,7 @@ def _side(lead: float) -> int:
 
 
 def step_f1(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
-    """F1 of finding wrong steps: 2 found / (2 found + falsely found + missed). A step of which
-    nothing is said is not found wrong."""
+    """F1 of finding wrong steps; a step without a verdict counts as not found."""
     hits = falsely = missed = 0
     for judged, truth in (steps for group in groups for steps in group.steps):
         for step, label in truth.items():
@@ -194,7 +190,7 @@ def brier(groups: Sequence[Group]) -> float | None:
 
 
 def _as_chances(groups: Sequence[Group]) -> list[tuple[float, float]]:
-    """Scores with their labels; none at all where one of them lies outside of 0 to 1."""
+    """Scores with their labels; empty if a score is not between 0 and 1."""
     pairs = _labelled(groups)
     return pairs if all(0 <= s <= 1 for s, _ in pairs) else []
 
@@ -231,7 +227,7 @@ def false_negative_rate(groups: Sequence[Group], *, right_at: float = 1.0) -> fl
 
 
 def agreement(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
-    """Share of samples of which scores and labels say the same, right or wrong."""
+    """Share of samples for which score and label agree."""
     pairs = _labelled(groups)
     return mean_of([float((s >= right_at) is (label >= right_at)) for s, label in pairs])
 
@@ -246,7 +242,7 @@ def rank_correlation(groups: Sequence[Group]) -> float | None:
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
-    """Ranks from 1; equal values share the mean of theirs."""
+    """Ranks from 1; ties share their mean rank."""
     first: dict[float, int] = {}
     for rank, value in enumerate(sorted(values), start=1):
         first.setdefault(value, rank)
@@ -285,7 +281,6 @@ WITH_RIGHT_AT: Final[Mapping[str, Callable[..., float | None]]] = {
 }
 
 Parts = dict[str, float]
-"""Values by class or player."""
 
 BY_RIGHT_AT: Final[Mapping[str, Callable[..., float | Parts | None]]] = {
     "accuracy": accuracy,
@@ -311,7 +306,7 @@ OF_GROUPS: Final[Mapping[str, Callable[[Sequence[Group]], float | Parts | None]]
 }
 
 LOWEST: Final = frozenset({"class_recall"})
-"""Metrics of several parts whose lowest stands under their own name; of others the first does."""
+"""Metrics of several parts whose minimum is the main value; for others it is the first part."""
 
 
 def _games(groups: Sequence[Group]) -> list[Game]:

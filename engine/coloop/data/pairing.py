@@ -31,7 +31,7 @@ class Pair:
     margin: float | None = None
     """Difference of the scores."""
     probability: float | None = None
-    """That `chosen` is the better one, where preferences are kept soft."""
+    """Probability that `chosen` is better, for soft preferences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ def _score(row: PairRow) -> float:
 
 
 def _probability(difference: float | None, soft: bool | SoftLabels) -> float | None:
-    """sigmoid(scale * difference), where preferences are kept soft."""
+    """sigmoid(scale * difference), for soft preferences."""
     if difference is None or soft is False:
         return None
     scale = soft.scale if isinstance(soft, SoftLabels) else 1.0
@@ -121,8 +121,7 @@ def sigmoid(x: float) -> float:
 
 
 def side_of(columns: Mapping[str, Any], name: str | None) -> str | list[Any]:
-    """The text or chat that a row brings to a pair: a named column, else `completion`, else
-    `target`."""
+    """A row's text or chat in a pair: the named column, else `completion`, else `target`."""
     names = [name] if name is not None else ["completion", "target"]
     for column in names:
         value = columns.get(column)
@@ -144,8 +143,7 @@ def pair_directly(
     sides: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
     columns: SideColumns | None = None,
 ) -> tuple[list[int], int]:
-    """Of (chosen, rejected) columns joined by the caller: places with different texts, and the
-    number of those left out."""
+    """Indices of (chosen, rejected) columns with different texts, and the number of the others."""
     names = columns or SideColumns()
     kept = [
         index

@@ -15,12 +15,12 @@ import regex  # type: ignore[import-untyped]
 from coloop.spec.regexes import why_too_large
 
 TIMEOUT_SECONDS: Final = 2.0
-"""Longest time for one pattern on one text."""
+"""Time limit of one pattern on one text."""
 LONGEST_SHOWN: Final = 200
 
 
 class PatternProblem(ValueError):
-    """A pattern that is no regular expression."""
+    """A pattern that is not a regular expression."""
 
 
 class PatternTimeout(ValueError):
@@ -29,15 +29,13 @@ class PatternTimeout(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What a group of a pattern says of a text."""
+    """Text of one group of a match."""
 
     text: str
     start: int
 
 
 class Pattern:
-    """A compiled pattern whose every use has a deadline."""
-
     def __init__(self, source: str) -> None:
         self.source = source
         try:
@@ -56,11 +54,11 @@ class Pattern:
         return next(self._found(text), None) is not None
 
     def matches(self, text: str) -> list[str]:
-        """What each match says: its first group that took part, or all of it."""
+        """Each match: its first group that took part, else the whole match."""
         return [parts[0].text for parts in self.parts(text)]
 
     def parts(self, text: str) -> list[tuple[Part, ...]]:
-        """Of each match the groups that took part, or all of it where there are none."""
+        """Of each match the groups that took part, else the whole match."""
         return [_parts(match) for match in self._found(text)]
 
     def last(self, text: str) -> str | None:
@@ -68,7 +66,7 @@ class Pattern:
         return None if match is None else _parts(match)[0].text
 
     def last_match(self, text: str) -> Any:
-        """The last match, as `regex` gives it; None where there is none."""
+        """The last `regex` match; None if there is none."""
         return next(iter(deque(self._found(text), maxlen=1)), None)
 
     def _found(self, text: str) -> Iterator[Any]:
@@ -92,5 +90,5 @@ def _parts(match: Any) -> tuple[Part, ...]:
 
 @lru_cache(maxsize=256)
 def pattern(source: str) -> Pattern:
-    """A pattern by its source, compiled once."""
+    """Compile a pattern; cached."""
     return Pattern(source)

@@ -26,7 +26,7 @@ class PromptProgram:
 
     @classmethod
     def from_template(cls, template: PromptTemplate, *, node: str) -> Self:
-        """Compile its texts; UserCodeError names the field that does not."""
+        """Compile its texts; a UserCodeError names the invalid field."""
         program = cls(node=node, template=template)
         check_texts(node, ((field_name, source) for field_name, _, source in program._texts()))
         return program
@@ -44,11 +44,11 @@ class PromptProgram:
         library: Sequence[TemplateRow] | None = None,
         columns: Mapping[str, Any] | None = None,
     ) -> str | list[dict[str, Any]]:
-        """The text or chat about one of the rows.
+        """The prompt text or chat for one row.
 
         Args:
             library: rows that `others` draws from instead of the other rows.
-            columns: what the row has besides, such as the sides of a pair.
+            columns: extra columns, such as the sides of a pair.
         """
         row = rows[index]
         names = names_of({**row.columns, **(columns or {})}, row.scoped, row.scores)
@@ -60,7 +60,7 @@ class PromptProgram:
         return chat if self.template.text is None else chat[0]["content"]
 
     def _texts(self) -> list[tuple[str, str, str]]:
-        """Each text with its field, and who says it."""
+        """Each text with its field and role."""
         if self.template.text is not None:
             return [("template.text", "user", self.template.text)]
         return [
@@ -79,14 +79,14 @@ class PromptProgram:
 # said here. Steps and things are counted from 1 in texts, and from 0 here.
 
 PARTS_OF_TWO: Final = 2
-"""Groups of a pattern that says of which step or thing it speaks, and what it says of it."""
+"""Groups of a pattern for numbered verdicts: step number and verdict."""
 MOST_DIGITS: Final = 9
-"""Of the number of a thing."""
+"""Maximum digits of a step number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """The words that were found, and where in the text each begins."""
+    """Verdict words and their offsets in the text."""
 
     whole: Part | None = None
     steps: Mapping[int, Part] = field(default_factory=dict)
@@ -104,11 +104,8 @@ class ParsedVerdict:
 
 
 def words_in(text: str, read: Read, steps: int | None = None) -> Words:
-    """The verdict words of a text; those that mean nothing are passed over.
-
-    Args:
-        steps: of what was judged; words about others are passed over. None: not known.
-    """
+    """The verdict words of a text, without unknown words and those about other steps than the
+    `steps` that were judged (None: not known)."""
     known = set(read.labels or ()) if read.score == "probability" else set(read.values or ())
     verdict = read.verdict or _of_labels(read)
     wholes = [] if verdict is None else pattern(verdict).parts(text)
@@ -122,11 +119,7 @@ def words_in(text: str, read: Read, steps: int | None = None) -> Words:
 
 
 def numbers_in(text: str, read: Read, steps: int | None = None) -> ParsedVerdict:
-    """What a text says in numbers, and in words that are worth some.
-
-    Args:
-        steps: of what was judged, as in `words_in`.
-    """
+    """The verdict of a text as numbers; `steps` as in `words_in`."""
     words, values = words_in(text, read, steps), read.values or {}
     whole = None if words.whole is None else float(values[words.whole.text])
     if read.number is not None and whole is None:
@@ -147,7 +140,7 @@ def numbers_in(text: str, read: Read, steps: int | None = None) -> ParsedVerdict
 
 
 def _of_labels(read: Read) -> str | None:
-    """Where nothing says where the verdict stands, it is the last label of the text."""
+    """Without a pattern, the verdict is the last label in the text."""
     if read.score != "probability" or read.step_verdicts is not None or not read.labels:
         return None
     longest_first: Sequence[str] = sorted(read.labels, key=len, reverse=True)
@@ -155,7 +148,7 @@ def _of_labels(read: Read) -> str | None:
 
 
 def _numbered(text: str, source: str | None) -> list[tuple[int, Part]]:
-    """Each match of a pattern of two groups: of which thing it speaks, from 0, and what it says."""
+    """Each match of a pattern with two groups: step index from 0, and verdict."""
     if source is None:
         return []
     pairs = [parts for parts in pattern(source).parts(text) if len(parts) == PARTS_OF_TWO]

@@ -26,7 +26,7 @@ from coloop.spec.data import LINED, FileSource, HubSource, InlineSource, unknown
 from coloop.spec.nodes import DatasetNode
 
 CHECKED_BYTES: Final = 64 * 2**20
-"""Files up to this size are checked row by row when they are opened."""
+"""Files up to this size are checked row by row when opened."""
 
 CHECKED_ROWS: Final = 1000
 """Rows of a larger source that are checked when it is opened."""
@@ -34,12 +34,10 @@ CHECKED_ROWS: Final = 1000
 
 MARKED_PARTS: Final = 64
 MARKED_BYTES: Final = 2**20
-"""Of a file larger than `CHECKED_BYTES`: in so many places, so much is read to know it again."""
+"""Bytes of each part of a larger file that are hashed."""
 
 
 class ListedRows:
-    """Rows that are in memory already."""
-
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self.rows = rows
         self.size_bytes = 0
@@ -55,8 +53,8 @@ class ListedRows:
 
 
 def mark_of(source: object, root: Path) -> str | None:
-    """What the rows of a file are known by: its SHA-256; of a large file that of its size and of
-    parts all over it. None where no file says what they are."""
+    """Fingerprint of a file's rows: its SHA-256; for a large file that of its size and of samples.
+    None for sources without a file."""
     if not isinstance(source, FileSource):
         return None
     path = root / os.path.expanduser(source.path)
@@ -90,8 +88,8 @@ class Source:
     ) -> None:
         """
         Args:
-            line: what the number of a row counts.
-            unfold: a column whose entries become rows; it holds lists, whatever its name.
+            line: unit of row numbers in messages.
+            unfold: a list column whose entries become rows.
         """
         self._unfold = unfold
         self._raw = raw
@@ -109,13 +107,13 @@ class Source:
             seen.update(dict.fromkeys(self.row(index)))
         self.columns = tuple(seen)
         self.nulls = tuple(sorted(self._nulls))
-        """Columns of chats and tools of which keys that are null were left out."""
+        """Columns of chats and tools from which null keys were dropped."""
 
     def __len__(self) -> int:
         return len(self._raw)
 
     def row(self, index: int) -> dict[str, Any]:
-        """The source's columns under their own names, the mapped ones under the loop's too."""
+        """The source's columns, with the mapped ones also under the loop's names."""
         line = self._raw.line_of(index)
         try:
             raw = self._raw.row(index)
@@ -153,7 +151,7 @@ def _problem(node: str, field: str, message: str) -> DataError:
 
 
 def open_source(node: DatasetNode, *, node_id: str, root: Path) -> Source:
-    """The rows of a dataset node; relative paths begin at `root`, the folder of the loop."""
+    """The rows of a dataset node; relative paths start at `root`, the folder of the loop."""
     raw, where, field = _open_raw(node, node_id, root)
     is_lined = isinstance(node.source, FileSource) and node.source.written_as in LINED
     return Source(
@@ -250,7 +248,7 @@ def _open_hub(source: HubSource, node_id: str) -> RawRows:
 
 
 def unfolded(row: Mapping[str, Any], column: str, *, node: str) -> list[dict[str, Any]]:
-    """`unfold`: the columns of each child of a row, one for each entry of a list column."""
+    """`unfold`: the columns of each child of a row, one per entry of a list column."""
     entries = row.get(column)
     if not isinstance(entries, list):
         problem = "has no such column" if column not in row else f"found {repr(entries)[:80]}"
@@ -269,11 +267,11 @@ def unfolded(row: Mapping[str, Any], column: str, *, node: str) -> list[dict[str
 class Draw:
     index: int
     epoch: int
-    """The pass that it belongs to, counted from 0. (epoch, index) never comes twice."""
+    """Pass over the source, from 0; (epoch, index) is unique."""
 
 
 class DataCursor:
-    """A place in the endless sequence of passes over a source."""
+    """A position in the endless sequence of passes over a source."""
 
     def __init__(self, *, rows: int, seed: int, shuffle: bool = True) -> None:
         if rows < 1:
@@ -282,20 +280,19 @@ class DataCursor:
         self.seed = seed
         self.shuffle = shuffle
         self.drawn = 0
-        """Rows drawn since the start, over all passes."""
 
     @property
     def epoch(self) -> int:
-        """Passes that are over."""
+        """Completed passes."""
         return self.drawn // self.rows
 
     @property
     def position(self) -> int:
-        """Rows drawn in the pass that has begun."""
+        """Rows drawn in the current pass."""
         return self.drawn % self.rows
 
     def take(self, count: int | None = None) -> list[Draw]:
-        """The next rows; None takes as many as the source has."""
+        """The next rows; None: one whole pass."""
         wanted = self.rows if count is None else count
         draws = [self._at(number) for number in range(self.drawn, self.drawn + wanted)]
         self.drawn += wanted
@@ -317,7 +314,7 @@ class DataCursor:
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on where `state` was taken, from a source of as many rows."""
+        """Continue from `state`, with a source of the same size."""
         if state["rows"] != self.rows:
             raise CheckpointError(
                 f"the checkpoint was taken with a dataset of {state['rows']:,} rows, now it has "
@@ -328,14 +325,13 @@ class DataCursor:
         self.drawn = int(state["drawn"])
 
     def resized(self, rows: int) -> "DataCursor":
-        """A cursor over other rows (a source parameter changed) that keeps count of the passes;
-        one that has begun counts as over, so no order comes twice."""
+        """A cursor over other rows after a source parameter changed; a begun pass counts as
+        completed, so that no order is repeated."""
         cursor = DataCursor(rows=rows, seed=self.seed, shuffle=self.shuffle)
         cursor.drawn = (self.epoch + (self.position > 0)) * rows
         return cursor
 
 
 def steps_for(*, epochs: int, rows: int, rows_per_step: int | None) -> int:
-    """Steps that it takes to draw every row so many times."""
     per_step = rows if rows_per_step is None else rows_per_step
     return -(-epochs * rows // per_step)

@@ -27,23 +27,21 @@ from coloop.spec.shaping import ParseJson, ParseRegex, ParseTag
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateRow:
     columns: Mapping[str, Any]
-    """Bare names: the nearest values."""
     scoped: Mapping[str, Any] = field(default_factory=dict)
-    """Exact names, `node.column`."""
     scores: Mapping[str, Any] = field(default_factory=dict)
     earlier: Iterable[Mapping[str, Any]] = ()
-    """Columns of the earlier rounds, the oldest first: what `past` lists."""
+    """Columns of earlier rounds, oldest first, for `past`."""
     seed: int = 0
-    """From run seed, node, salt, step and row id: decides what `others` and the code draw."""
+    """Seed of `others` and the code, from run seed, node, salt, step and row id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     columns: Mapping[str, Any]
     absent: frozenset[str] = frozenset()
-    """Bare names that end here: dropped, or looked for and not found."""
+    """Bare names that were dropped, or looked for and not found."""
     elements: tuple["Written", ...] | None = None
-    """With `each`: what was made of each element; these are the rows then, children of the row."""
+    """With `each`: one result per element; these become child rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +51,7 @@ class TemplateProgram:
 
     @classmethod
     def from_section(cls, section: TemplateNode, *, node: str) -> Self:
-        """Compile every text of the section; UserCodeError names the field that does not."""
+        """Compile every text of the section; a UserCodeError names the invalid field."""
         program = cls(node=node, section=section)
         check_texts(node, program.texts())
         return program
@@ -75,11 +73,11 @@ class TemplateProgram:
         library: Sequence[TemplateRow] | None = None,
         runner: Sandbox | None = None,
     ) -> list[Written | None]:
-        """What becomes of each row; None where the code cut it.
+        """The result for each row; None if the code dropped it.
 
         Args:
             library: rows that `others` draws from instead of the other rows of the step.
-            runner: runs the section's `code`; wanted where there is some.
+            runner: sandbox for the section's `code`; required if there is some.
         """
         starts = [self._read(row, index) for index, row in enumerate(rows)]
         coded = self._run_code(rows, starts, runner)
@@ -89,7 +87,7 @@ class TemplateProgram:
         ]
 
     def _read(self, row: TemplateRow, index: int) -> tuple[dict[str, Any], frozenset[str]]:
-        """Columns by `parse` and `default`, and the names that were looked for and not found."""
+        """Columns by `parse` and `default`, and the names that were not found."""
         text = row.columns.get("completion")
         if not isinstance(text, str):
             text = row.columns.get("prompt")
@@ -163,7 +161,7 @@ class TemplateProgram:
         absent: frozenset[str],
         functions: Mapping[str, Any],
     ) -> Written:
-        """The Jinja fields on what is known of the row now."""
+        """Render the Jinja fields."""
         columns = {
             name: value for name, value in {**row.columns, **new}.items() if name not in absent
         }
@@ -192,7 +190,7 @@ class TemplateProgram:
 
 
 def check_texts(node: str, texts: Iterable[tuple[str, str]]) -> None:
-    """Compile the texts of a node, each with its field; UserCodeError names one that does not."""
+    """Compile a node's texts, given with their fields; a UserCodeError names the invalid one."""
     for field_name, source in texts:
         try:
             compiled(source)
@@ -201,7 +199,7 @@ def check_texts(node: str, texts: Iterable[tuple[str, str]]) -> None:
 
 
 def rendered(node: str, index: int, field_name: str, source: str, names: Mapping[str, Any]) -> str:
-    """A text of a node for the row of this index; UserCodeError names node, row and field."""
+    """A rendered text; a UserCodeError names node, row and field."""
     try:
         return render_text(source, names)
     except RenderProblem as problem:
@@ -215,18 +213,18 @@ def text_error(node: str, index: int, field_name: str, problem: object) -> UserC
 def row_functions(
     index: int, rows: Sequence[TemplateRow], library: Sequence[TemplateRow] | None
 ) -> dict[str, Callable[..., list[Any]]]:
-    """The functions `others` and `past`, as the texts of one row call them."""
+    """The functions `others` and `past` for the texts of one row."""
     own = rows[index]
 
     def others(column: str, k: int) -> list[Any]:
-        """Up to k values of a column, drawn from different rows without replacement."""
+        """Up to k values of a column, from different rows."""
         pool = library if library is not None else [*rows[:index], *rows[index + 1 :]]
         values = [value for row in pool if (value := _value(row, column)) is not None]
         rng = random.Random(stable_hash(f"others {own.seed} {column}"))
         return rng.sample(values, min(max(0, k), len(values)))
 
     def past(column: str) -> list[Any]:
-        """A column's values in the earlier rounds, the oldest first."""
+        """A column's values in earlier rounds, oldest first."""
         return [value for row in own.earlier if (value := row.get(column)) is not None]
 
     return {"others": others, "past": past}
@@ -244,7 +242,7 @@ def _value(row: TemplateRow, column: str) -> Any:
 # which is not the same as empty.
 
 MOST_JSON_STARTS: Final = 200
-"""Places in a text where the reading of JSON is tried."""
+"""Maximum positions in a text at which JSON is tried."""
 
 DECODER: Final = json.JSONDecoder()
 
@@ -264,7 +262,7 @@ def parsed(text: str, rule: str | ParseRegex | ParseJson | ParseTag) -> list[Any
 
 
 def column_of(text: str, rule: str | ParseRegex | ParseJson | ParseTag) -> Any:
-    """What a rule gives: the last match, a list with `all`, None where nothing matches."""
+    """The last match of a rule, a list with `all`; None without a match."""
     values = parsed(text, rule)
     if not values:
         return None
@@ -272,7 +270,7 @@ def column_of(text: str, rule: str | ParseRegex | ParseJson | ParseTag) -> Any:
 
 
 def json_values(text: str) -> Iterator[Any]:
-    """Objects and lists of JSON that stand in a text, none inside another."""
+    """Outermost JSON objects and lists in a text."""
     position = 0
     for _ in range(MOST_JSON_STARTS):
         starts = [at for at in (text.find("{", position), text.find("[", position)) if at >= 0]

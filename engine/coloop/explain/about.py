@@ -105,7 +105,7 @@ class Traits(FrozenRecord):
 
 @cache
 def _written() -> dict[str, dict[str, Any]]:
-    """What is written of each preset, with what it takes from another."""
+    """Texts of each preset, with inherited ones."""
     path = presets.presets_root() / "about.yaml"
     if not path.exists():
         return {}
@@ -114,7 +114,7 @@ def _written() -> dict[str, dict[str, Any]]:
 
 
 def tags_of(name: str) -> tuple[str, ...]:
-    """Words by which a preset is found; none of a loop of which nothing is written."""
+    """Search words of a preset; empty if it has no texts."""
     return tuple(_written().get(name, {}).get("tags", ()))
 
 
@@ -126,7 +126,7 @@ def _own(name: str) -> dict[str, Any]:
 
 @cache
 def about(name: str) -> About:
-    """All that is said of a preset; raises `PresetNotFound`."""
+    """The description of a preset; raises `PresetNotFound`."""
     preset = presets.load_loop(name)
     own, spec = _own(preset.name), _spec_of(preset.name)
     texts = own.get("nodes", {})
@@ -147,7 +147,7 @@ def about(name: str) -> About:
 
 
 def traits_of(name: str, spec: LoopSpec, found: Explanation) -> Traits:
-    """What the gallery says of a preset beside its title; `found`: the estimate of it."""
+    """Facts for the gallery; `found` is the preset's estimate."""
     own, cost = _own(name), _cost(spec, found)
     return Traits(
         lesson=own["lesson"],
@@ -200,7 +200,7 @@ def _cost(spec: LoopSpec, found: Explanation) -> Cost:
 
 
 def _paper(name: str) -> str | None:
-    """The first paper that the head of the preset names."""
+    """The first paper in the header comment of the preset."""
     head = presets.load_loop_text(name).partition("coloop:")[0]
     found = re.search(r"arXiv (\d{4}\.\d{5})", head)
     return f"https://arxiv.org/abs/{found[1]}" if found else None
@@ -334,7 +334,7 @@ def _learns(spec: LoopSpec, name: str) -> Iterator[str]:
 
 
 def _read_from(spec: LoopSpec, name: str) -> str:
-    """Whose texts it looks at, else whose scores."""
+    """Nodes whose texts, else scores, it reads."""
     texts = _sources(spec, name, ("rollouts", "rows", "pairs", "comparisons"))
     return texts or _sources(spec, name, ("scores",)) or "rows"
 

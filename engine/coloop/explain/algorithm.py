@@ -43,7 +43,7 @@ class Curve(FrozenRecord):
 
 
 def curves_of(entry: Algorithm) -> list[Curve]:
-    """The curves of one algorithm, the most important first."""
+    """The curves of one algorithm, most important first."""
     is_scored = isinstance(entry, RewardsAlgorithm)
     advice = OTHERWISE if is_scored else OTHERWISE | OTHERWISE_WITHOUT_SCORES
     return [
@@ -148,11 +148,7 @@ LETTERS = (
 def explain_algorithm(
     settings: Mapping[str, Any], *, max_new_tokens: int | None = None
 ) -> AlgorithmHelp:
-    """The help of an algorithm as it is written in a loop; raises what pydantic says of it.
-
-    Args:
-        settings: with a `name`, as at `algorithm.rewards`.
-    """
+    """The help of an algorithm with these settings (`name` included); raises pydantic's errors."""
     entry = ANY_ALGORITHM.validate_python(settings)
     record = texts_of(entry.name)
     return AlgorithmHelp(
@@ -188,5 +184,4 @@ def _shown(formula: Formula) -> FormulaText:
 
 
 def algorithm_names() -> tuple[str, ...]:
-    """All algorithms, presets of other frameworks included."""
     return tuple(ALGORITHMS)

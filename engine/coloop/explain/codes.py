@@ -22,7 +22,7 @@ from coloop.spec.text.emit import to_yaml
 from coloop.spec.text.reader import data_of
 
 PAGES = Path(__file__).parent / "pages"
-"""One file a family of codes; `failures.yaml` has the families without a file of their own."""
+"""One file per family of codes; `failures.yaml` has the small families."""
 
 
 class Repeated(FrozenRecord, extra="forbid"):
@@ -77,13 +77,11 @@ class Page(FrozenRecord, extra="forbid"):
 
 @cache
 def _pages() -> dict[str, Page]:
-    """Every page by its code, in the order of the files."""
     files = (load_yaml(path) for path in sorted(PAGES.glob("*.yaml")))
     return {code: Page.model_validate(page) for pages in files for code, page in pages.items()}
 
 
 def page_of(code: str) -> Page | None:
-    """The page of a code; None where there is none."""
     return _pages().get(code)
 
 
@@ -96,16 +94,15 @@ def _fixes_of(code: str, page: Page) -> tuple[str, ...]:
 
 
 def all_codes() -> tuple[str, ...]:
-    """Every code that has a page, in the order of the files."""
     return tuple(_pages())
 
 
 LOOPS = Path(__file__).parent / "loops"
-"""Loops to explain with."""
+"""Loops for examples."""
 
 Edit = Sequence[Any]
-"""A change as a page writes it: `[set, path, value]`, `[del, path]`, `[add, edge]`, `[cut, edge]`,
-`[edge, edge, options]`; an option that is null is taken away."""
+"""A change in a page: `[set, path, value]`, `[del, path]`, `[add, edge]`, `[cut, edge]`,
+`[edge, edge, options]`; a null option is removed."""
 Document = dict[str, Any]
 
 
@@ -116,7 +113,7 @@ def _load(name: str) -> Document:
 
 
 def changed(loop: str, *edits: Edit) -> Document:
-    """A loop of `loops/` with changes."""
+    """A loop of `loops/` after changes."""
     document = copy.deepcopy(_load(loop))
     for what, where, *rest in edits:
         value = rest[0] if rest else None
@@ -138,13 +135,13 @@ def changed(loop: str, *edits: Edit) -> Document:
 
 
 def ends(edge: Any) -> str:
-    """An edge without its options, `node.port -> node.port`."""
+    """An edge as `node.port -> node.port`."""
     edge = as_edge(edge)
     return f"{edge['from']} -> {edge['to']}" if isinstance(edge, dict) else str(edge)
 
 
 def touched_edges(edits: Iterable[Edit]) -> tuple[str, ...]:
-    """Ends of the edges that changes name, as they were and as they are."""
+    """Edges named by the changes, in old and new form."""
     names: list[str] = []
     for what, where, *rest in edits:
         if what in ("add", "cut", "edge"):
@@ -167,7 +164,7 @@ class Example(FrozenRecord):
 
 
 def example_of(page: Page) -> Example | None:
-    """The example of a page; None for what no loop shows, such as a worker that died."""
+    """The example of a page; None if no loop shows it, such as a lost worker."""
     if page.loop is not None:
         wrong = _of_loop(page, page.wrong, _files(page))
         right = _of_loop(page, page.right, page.right_files)
@@ -206,7 +203,7 @@ def _of_loop(page: Page, edits: tuple[Edit, ...], files: Mapping[str, str]) -> s
 
 
 def _values(document: Document, paths: Iterable[str]) -> Document:
-    """The touched values with the kind of their node, and the keys above them."""
+    """The changed values with their node's kind and the keys above."""
     kept: Document = {}
     for path in paths:
         parts = split_path(path)
@@ -264,7 +261,6 @@ class CodeEntry(FrozenRecord):
 
 
 def explain(code: str) -> Explanation | None:
-    """The help of a code; None where there is none."""
     page = page_of(code)
     if page is None:
         return None
@@ -285,7 +281,7 @@ def list_codes() -> list[CodeEntry]:
 
 
 def near(word: str) -> list[str]:
-    """Codes that look like a word, or that end with it."""
+    """Codes similar to a word, or ending with it."""
     codes = all_codes()
     ending = [code for code in codes if code.partition(".")[2] == word.rpartition(".")[2]]
     return list(dict.fromkeys([*ending, *closest(word, codes)]))[:3]

@@ -159,7 +159,7 @@ def _bound(value: float | None, otherwise: str) -> str:
 
 
 def _loss(settings: ResolvedRewards) -> Formula:
-    """The loss of one token or, under a ratio of the text, of one text."""
+    """The loss of one token, or with a sequence ratio of one text."""
     fields: tuple[str, ...] = ()
     match settings.loss:
         case "policy_gradient":
@@ -334,11 +334,11 @@ def _mean(settings: ResolvedRewards, body: str) -> tuple[str, str]:
 
 MEAN_LOG_PROB = r"\frac{1}{L} \sum_t \log \pi_t"
 _BY_SIDE = ("kto", "nca", "bco", "sppo", "apo", "aot")
-"""Losses that look at each side alone."""
+"""Losses that treat each side separately."""
 
 
 def pair_formulas(settings: ResolvedPreference) -> list[Formula]:
-    """Of a preference loss, from the log-probs of a side to the loss of an optimizer step."""
+    """Formulas of a preference loss, from the log-probs of a side to an optimizer step."""
     latex, note = _pair(settings)
     fields = ["loss", "beta"]
     if settings.label_smoothing:
@@ -432,7 +432,7 @@ def _pair(settings: ResolvedPreference) -> tuple[str, str]:
 
 
 def _smoothed(lead: str, back: str, wrong: float) -> str:
-    """−log σ(lead); with label smoothing, a part `wrong` of it the other way round."""
+    """−log σ(lead); with label smoothing, a share `wrong` of −log σ(back)."""
     if not wrong:
         return f"-{log_sigmoid(lead)}"
     return f"-{number(1 - wrong)} {log_sigmoid(lead)} - {number(wrong)} {log_sigmoid(back)}"
@@ -456,7 +456,7 @@ def _weighted(latex: str, weight: float, note: str, fields: tuple[str, ...] = ()
 
 
 def supervised_formulas(entry: Algorithm) -> list[Formula]:
-    """Of every other loss, with its mean."""
+    """Formulas of all other losses."""
     match entry:
         case BradleyTerry():
             steps = _bradley_terry(entry)

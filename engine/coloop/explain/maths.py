@@ -48,19 +48,19 @@ class MathElement(FrozenRecord):
 
 
 class Formula(NamedTuple):
-    """A step of what an algorithm computes."""
+    """One step of a computation."""
 
     name: str
-    """What it makes, e.g. `Advantage`."""
+    """Its result, e.g. `Advantage`."""
     latex: str
     note: str = ""
     """How to read it."""
     settings: tuple[str, ...] = ()
-    """Fields of the algorithm from which its numbers are."""
+    """Fields of the algorithm that its numbers come from."""
 
 
 def number(value: float) -> str:
-    """0.001 as it is, smaller ones as powers of ten: 3·10⁻⁴."""
+    """Small numbers as powers of ten: 3·10⁻⁴."""
     if value == 0 or abs(value) >= 1e-3:
         return f"{value:.6g}"
     mantissa, _, exponent = f"{value:.6e}".partition("e")
@@ -69,7 +69,7 @@ def number(value: float) -> str:
 
 
 def word(name: str) -> str:
-    """A letter as it is, a word upright, without what LaTeX reads as commands."""
+    """A letter unchanged, a word upright and escaped."""
     plain = re.sub(r"[\\{}$]", " ", name)
     return plain if len(plain) == 1 else rf"\text{{{plain}}}"
 
@@ -87,7 +87,7 @@ def log_sigmoid(of: str) -> str:
 
 
 def cases(*rows: tuple[str, str]) -> str:
-    """One of several expressions, each with its condition in words."""
+    """A case distinction: expressions with conditions in words."""
     body = r" \\ ".join(rf"{value} & \text{{{condition}}}" for value, condition in rows)
     return rf"\begin{{cases}} {body} \end{{cases}}"
 
@@ -153,7 +153,7 @@ def _element(source: Element) -> MathElement:
 
 
 def _bracketed(elements: list[MathElement]) -> list[MathElement]:
-    """Brackets with what is in them as rows of their own, so that they are as high as that."""
+    """Brackets and their contents as separate rows, so that brackets have the right height."""
     levels: list[list[MathElement]] = [[]]
     for element in elements:
         end = element.children[0] if element.tag == "msup" else element
@@ -197,7 +197,7 @@ def _line(element: MathElement) -> str:
 
 
 def _row(elements: list[MathElement], parts: list[str]) -> str:
-    """Parts with blanks between them, except inside brackets and after the name of a function."""
+    """Parts separated by blanks, except in brackets and after function names."""
     line, is_function = "", False
     for element, part in zip(elements, parts, strict=True):
         if part == "{":

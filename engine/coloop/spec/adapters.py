@@ -21,22 +21,22 @@ from coloop.spec.nodes import model_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """A group that is an adapter on frozen weights."""
+    """An adapter and the frozen weights under it."""
 
     lora: Lora
     holder: str
-    """The group that brings the frozen weights; itself where nobody else has them."""
+    """The group that loads the frozen weights; the adapter's own group if no other does."""
     steps: int = 0
-    """Along the way from the group to the holder."""
+    """Number of `with` and `of` links from the group to the holder."""
 
 
 def standing_of(spec: LoopSpec, group: str) -> Standing | None:
-    """Adapter and base of a weights group; None where it is weights as they are."""
+    """Adapter and base of a weights group; None for weights without an adapter."""
     return _standing(spec, group, frozenset())
 
 
 def source_of(model: Model | None) -> str | None:
-    """The node whose weights those of a section start from, or stand on."""
+    """The node whose weights a model section starts from or builds on."""
     match model:
         case CopyModel() | SnapshotModel():
             return model.of
@@ -46,8 +46,7 @@ def source_of(model: Model | None) -> str | None:
 
 
 def stays(spec: LoopSpec, group: str) -> bool:
-    """Whether a group is, or stands on, what it was when the run started, but for what it
-    learns."""
+    """Whether a group is, or builds on, weights that only learning changes during the run."""
     model = model_of(spec.nodes[group])
     if not isinstance(model, CopyModel):
         return True
@@ -79,8 +78,7 @@ def _standing(spec: LoopSpec, group: str, seen: frozenset[str]) -> Standing | No
 
 
 def _holder(spec: LoopSpec, group: str, seen: frozenset[str]) -> tuple[str, int] | None:
-    """Who holds the frozen weights of a group, and how many steps away; None where it has none
-    that stay."""
+    """Who holds the frozen weights of a group, and how many links away; None if they may change."""
     if not stays(spec, group):
         return None
     standing = _standing(spec, group, seen)
@@ -95,7 +93,7 @@ def _owner(spec: LoopSpec, node: str) -> str | None:
 
 
 def refreshed(spec: LoopSpec) -> set[str]:
-    """Nodes that somebody orders to follow others."""
+    """Nodes that a phase or trigger refreshes."""
     doers = [item.do for _, item in spec.schedule.items()]
     doers += [trigger.do for trigger in spec.schedule.triggers]
     return {order.node for do in doers if do is not None for order in as_tuple(do.refresh)}

@@ -400,7 +400,6 @@ PORTS_OF: dict[type[Section], tuple[str, ...]] = {
 """Which teaching ports an algorithm may serve."""
 
 NEEDS_GROUP = advantages_that_need("group")
-"""Advantages that compare the rows of a group."""
 _NULL_COUNTS = frozenset(
     {
         *("clip_low", "clip_high", "dual_clip", "ratio_min", "ratio_max"),
@@ -463,17 +462,15 @@ class ResolvedRewards:
 
     @property
     def needs_reference(self) -> bool:
-        """Whether it reads log-probs of a reference."""
         return self.kl is not None
 
     @property
     def needs_values(self) -> bool:
-        """Whether it reads values of a critic."""
         return ADVANTAGES[self.advantage].needs == "values"
 
     @property
     def needs_greedy(self) -> bool:
-        """Whether it wants one greedy row a prompt."""
+        """Whether it needs one greedy row for each prompt."""
         return ADVANTAGES[self.advantage].needs == "greedy"
 
     @property
@@ -502,14 +499,13 @@ class ResolvedPreference:
 
     @property
     def needs_reference(self) -> bool:
-        """Whether it reads log-probs of a reference."""
         return ALGORITHMS[self.family].needs_reference
 
 
 def resolve_rewards_algorithm(
     entry: RewardsAlgorithm, *, max_new_tokens: int | None = None
 ) -> ResolvedRewards:
-    """Complete an algorithm of port `rewards`; `max_new_tokens` fills the constant divisor."""
+    """Fill every field of a `rewards` algorithm; `max_new_tokens` is the default divisor."""
     preset = {**REWARDS_BASE, **PRESETS[entry.name]}
     values = {**preset, **_written(entry, except_for=("name", "kl", "correction", "off_policy"))}
     kl, off_policy = _merged(entry, "kl", preset), _merged(entry, "off_policy", preset)
@@ -530,7 +526,7 @@ def resolve_rewards_algorithm(
 def resolve_pairs_algorithm(
     entry: PreferenceAlgorithm | BradleyTerry | LabelCrossEntropy,
 ) -> ResolvedPreference | BradleyTerry | LabelCrossEntropy:
-    """Complete an algorithm of port `pairs`; scorers' algorithms are complete as they are."""
+    """Fill every field of a `pairs` algorithm; those of scorers are already complete."""
     if not isinstance(entry, PreferenceAlgorithm):
         return entry
     values = {**PREFERENCE_BASE, **PRESETS[entry.name]}
@@ -540,7 +536,7 @@ def resolve_pairs_algorithm(
 
 
 def resolve_algorithm(entry: Algorithm, *, max_new_tokens: int | None = None) -> Any:
-    """Complete any algorithm; those without presets are complete as they are."""
+    """Fill every field of an algorithm; those without presets are already complete."""
     match entry:
         case RewardsAlgorithm():
             return resolve_rewards_algorithm(entry, max_new_tokens=max_new_tokens)
@@ -561,7 +557,7 @@ def reads(entry: Algorithm) -> frozenset[str]:
 
 
 def measures_others(entry: Algorithm) -> bool:
-    """Whether an algorithm of port `pairs` measures answers under the prompts of other pairs."""
+    """Whether a `pairs` algorithm scores answers under the prompts of other pairs."""
     return isinstance(entry, PreferenceAlgorithm) and resolve_algorithm(entry).loss == "kto"
 
 
@@ -593,7 +589,7 @@ def algorithm_paths(spec: LoopSpec, node: str) -> Iterator[tuple[str, str, Algor
 
 
 def off_policy_of(spec: LoopSpec, node: str) -> OffPolicy | None:
-    """How a node takes rows that others wrote, by its first algorithm that does."""
+    """The `off_policy` section of a node's first algorithm that has one."""
     entries = node_algorithms(spec, node).get("rewards", ())
     sections = (resolve_algorithm(entry).off_policy for entry in entries)
     return next((section for section in sections if section is not None), None)
@@ -609,14 +605,13 @@ def compares_groups(spec: LoopSpec, node: str) -> bool:
 
 
 def lambda_of(spec: LoopSpec, critic: str) -> float | None:
-    """How far the returns look ahead that a critic learns; None: as its actor's advantages."""
+    """`gae_lambda` of a critic's returns; None: that of its actor's advantages."""
     entries = node_algorithms(spec, critic).get("returns", ())
     return next((entry.gae_lambda for entry in entries if isinstance(entry, ValueLoss)), None)
 
 
 def asks_of_others(spec: LoopSpec, reference: str) -> bool:
-    """Whether somebody learns from the pairs of a reference who measures answers under the prompts
-    of other pairs."""
+    """Whether a learner scores answers of this reference under the prompts of other pairs."""
     learners = {edge.target.node for edge in spec.graph.edges_out_of(reference, "log_probs")}
     return any(
         measures_others(entry)
@@ -626,7 +621,7 @@ def asks_of_others(spec: LoopSpec, reference: str) -> bool:
 
 
 def _written(entry: Section, except_for: tuple[str, ...]) -> dict[str, Any]:
-    """The fields that say something: set, and `null` only where that means "none"."""
+    """The fields that are set; `null` counts only where it means "none"."""
     return {
         name: getattr(entry, name)
         for name in type(entry).model_fields
@@ -639,7 +634,7 @@ def _written(entry: Section, except_for: tuple[str, ...]) -> dict[str, Any]:
 def _merged(
     entry: RewardsAlgorithm, field: str, preset: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """A nested section as written; what it leaves open is the preset's."""
+    """A nested section as written; fields left out take the preset's values."""
     section = getattr(entry, field)
     base: Mapping[str, Any] = preset[field] or {}
     if field not in entry.model_fields_set:
@@ -653,7 +648,6 @@ def _merged(
 
 
 def deviation_of(advantage: str) -> str:
-    """Which deviation scales an advantage where the loop does not say."""
     return ADVANTAGES[advantage].deviation
 
 

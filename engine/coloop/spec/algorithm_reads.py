@@ -21,11 +21,11 @@ from coloop.spec.base import Section
 
 
 class Reader(NamedTuple):
-    """A field is read where another has one of these values."""
+    """A field is read if another field has one of these values."""
 
     by: str
     values: frozenset[Any]
-    """Empty: where it has any."""
+    """Empty: any value."""
 
     def is_met(self, value: Any) -> bool:
         return value in self.values if self.values else value is not None
@@ -73,35 +73,30 @@ READ_WHERE: Final[Mapping[type[Section], Mapping[str, tuple[Reader, ...]]]] = {
     },
     BradleyTerry: {"label_smoothing": (_where("soft", False),)},
 }
-"""By section, the fields that something else decides whether anybody reads; all of its readers must
-be there."""
+"""By section: fields that are read only if all of their readers apply."""
 
 OF_PRESETS: Final[Mapping[type[Section], Mapping[str, float]]] = {
     PreferenceAlgorithm: {"label_smoothing": 0.0, "gamma": 0.0}
 }
-"""Fields that are not ignored even where the preset alone has them, and the value of each that says
-nothing: their recipes have no loss with another."""
+"""Fields that count as ignored even if only the preset sets them, with the value that turns
+each off: their recipes have no loss with another value."""
 
 
 class Unread(NamedTuple):
-    """A field that is written, says something else than what happens anyway, and is not read."""
+    """A field that is set to something with an effect of its own, but is not read."""
 
     field: str
     value: Any
     reader: Reader
-    """What would read it."""
+    """The condition under which it would be read."""
     instead: Any
-    """What the field that decides says."""
+    """The value of the deciding field."""
     nothing: float | None = None
-    """What says nothing, where the preset has another value; None: leaving the field out does."""
+    """The value that turns it off where the preset has another; None: leave the field out."""
 
 
 def unread_fields(entry: Algorithm, *, also_read: frozenset[str] = frozenset()) -> list[Unread]:
-    """Fields of an algorithm that nothing reads with its other settings.
-
-    Args:
-        also_read: fields that the node reads for itself.
-    """
+    """Fields that an algorithm's other settings leave unread; the node itself reads `also_read`."""
     full = resolve_algorithm(entry)
     nothing = OF_PRESETS.get(type(entry), {})
     found = []
@@ -136,7 +131,7 @@ def _is_written(entry: Section, field: str) -> bool:
 
 
 def _without(entry: Algorithm, field: str) -> Any:
-    """The settings that were in force had nobody written the field."""
+    """The settings that would apply without the field."""
     first, _, rest = field.partition(".")
     left_out: Any = {first: {rest}} if rest else {first}
     written = entry.model_dump(by_alias=True, exclude_unset=True, exclude=left_out)

@@ -89,7 +89,7 @@ MOST = 2**53 - 1
 
 
 class _Carried:
-    """An upper bound that gives way to a field's own; a second `le` would take its place."""
+    """A default upper bound: a field's own `le` replaces it instead of being added."""
 
     def __get_pydantic_core_schema__(
         self, source: type[Any], handler: GetCoreSchemaHandler

@@ -33,7 +33,6 @@ LanguageCode = Literal[
     "pl", "uk", "nl", "id", "fa", "th", "sv", "cs", "el", "he", "hu", "ro", "fi", "da", "no",
     "ta", "te", "ur", "sw", "ms", "bg", "hr", "sk", "sl", "lt", "lv", "et", "ca", "sr", "tl",
 ]  # fmt: skip
-"""Languages that a text can be told to be in."""
 
 
 class TaskReward(Builtin):
@@ -346,7 +345,6 @@ _OWN: tuple[type[Builtin], ...] = get_args(get_args(BuiltinSource)[0])
 PLUGINS: dict[str, RewardPlugin] = records(
     "coloop.rewards", RewardPlugin, [only_word(reward, "name") for reward in _OWN]
 )
-"""Rewards of installed packages."""
 
 if not TYPE_CHECKING and PLUGINS:
     _options = (plugin.options for plugin in PLUGINS.values())
@@ -363,4 +361,3 @@ SCORE_TO_SCORE: frozenset[str] = frozenset(
         *(name for name, plugin in PLUGINS.items() if plugin.needs == "scores"),
     }
 )
-"""Built-ins that read scores, not texts."""

@@ -114,7 +114,7 @@ LEARNS_BY = {
 
 
 def _schema_beside_parts() -> dict[str, Any]:
-    """What the loop says of itself: no part that has a schema or a place of its own."""
+    """Schema of the loop's own fields, without parts that are listed separately."""
     schema = section_schema(LoopSpec)
     schema["properties"] = {name: schema["properties"][name] for name in ("mode", "description")}
     return {name: schema[name] for name in ("type", "title", "description", "properties")}
@@ -171,7 +171,7 @@ def _kind_in(mode: Mode, kind: str) -> dict[str, Any]:
 
 
 def _serves_only_hidden(mode: Mode, kind: str, section: type[Section]) -> bool:
-    """Whether no teaching port that is offered of a kind takes this algorithm."""
+    """Whether none of the kind's offered teaching ports takes this algorithm."""
     ports = set(PORTS_OF[section]) & set(PORTS[kind].teaching)
     return all(mode.hides_port(kind, port) for port in ports)
 
@@ -270,7 +270,6 @@ EDGE_PATTERN = r"^\s*[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*\s*->\s*[a-z][a-z0-9_]*\.[a
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema of a whole loop document."""
     return copy.deepcopy(_loop_schema())
 
 
@@ -293,7 +292,7 @@ def section_schema(section: type[Section]) -> dict[str, Any]:
 
 
 def _mark_readers(parts: dict[str, Any]) -> None:
-    """Say by which of its siblings a field is read, and at which of their values; none: at any."""
+    """Mark each field with the siblings and values under which it is read; none: always read."""
     for section, fields in READ_WHERE.items():
         for field, readers in fields.items():
             if section.__name__ not in parts:

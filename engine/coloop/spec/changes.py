@@ -64,7 +64,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def apply_changes(document: dict[str, Any], changes: Sequence[Change]) -> dict[str, Any]:
-    """The document after these changes; the one given stays as it is."""
+    """A copy of the document with these changes."""
     for change in changes:
         document = apply_change(document, change)
     return document
@@ -178,7 +178,7 @@ def _renames(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _list_differences(old: list[Any], new: list[Any], path: Parts) -> Iterable[Change]:
-    """Changes from the end to the front, so that positions stay true."""
+    """Changes from the end to the front, so that earlier indices stay valid."""
     matcher = SequenceMatcher(None, _texts(old), _texts(new), autojunk=False)
     for op, a, b, c, d in reversed(matcher.get_opcodes()):
         if op == "equal":

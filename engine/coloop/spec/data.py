@@ -40,7 +40,6 @@ COMPRESSIONS: Final = (".gz", ".bz2", ".xz", ".zst")
 
 
 def compression_of(path: PurePath | str) -> str | None:
-    """The suffix by which a file is compressed."""
     suffix = PurePath(path).suffix.lower()
     return suffix if suffix in COMPRESSIONS else None
 
@@ -58,7 +57,7 @@ class FileSource(Section):
 
     @property
     def written_as(self) -> FileFormat | None:
-        """How it is written; None: neither the section nor a suffix says it."""
+        """The format of the file; None if neither the section nor a suffix gives it."""
         path = PurePath(self.path)
         if compression_of(path) is not None:
             path = path.with_suffix("")
@@ -69,7 +68,7 @@ class FileSource(Section):
 
 
 def unknown_format(source: FileSource) -> str:
-    """Of a source whose format is not known: what was found, and what to say or do."""
+    """Message for a source of unknown format: what was found and how to fix it."""
     path = PurePath(source.path)
     if (suffix := compression_of(path)) is not None:
         inner = source.format or path.with_suffix("").suffix

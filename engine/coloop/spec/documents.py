@@ -33,7 +33,7 @@ def split_path(path: str) -> tuple[str, ...]:
 
 
 def holds_paths(parts: Parts) -> bool:
-    """Whether the keys of the mapping at a place are paths themselves."""
+    """Whether the keys of the mapping at this path are paths themselves."""
     return parts[:1] == ("schedule",) and parts[-1] == "set"
 
 
@@ -65,15 +65,13 @@ def edge_names(item: Any) -> tuple[str, ...]:
 
 
 def position_of(items: Sequence[Any], word: str) -> int | None:
-    """Where the item of a list stands that a word of a path names: by its position, the names of an
-    edge, or its `name`; None: nothing has this name."""
+    """Index of the list item that a word names (by index, edge or `name`); None: no such item."""
     if word.isdigit():
         return int(word)
     return next((i for i, item in enumerate(items) if word in names_of(item)), None)
 
 
 def names_of(item: Any) -> tuple[str, ...]:
-    """The names of an item of a list: of an edge, or its `name`."""
     name = look(item, "name")
     return (*edge_names(item), name) if isinstance(name, str) else edge_names(item)
 
@@ -141,7 +139,6 @@ def look_along(data: Any, parts: Parts) -> Any:
 
 
 def holds(holder: Any, part: str | int) -> bool:
-    """Whether plain data has a value below a key or position."""
     if isinstance(holder, Mapping):
         return part in holder
     return isinstance(holder, (list, tuple)) and isinstance(part, int) and 0 <= part < len(holder)
@@ -164,7 +161,7 @@ VERSION = 1
 
 
 def migrate(document: dict[str, Any]) -> tuple[dict[str, Any], Diagnostic | None]:
-    """The document in the present version, or why it cannot be had."""
+    """The document in the current version, or why it cannot be migrated."""
     problem = check_version(document)
     if problem is not None:
         return document, problem
@@ -197,8 +194,7 @@ def check_version(document: dict[str, Any]) -> Diagnostic | None:
 
 
 def _from_0(document: dict[str, Any]) -> dict[str, Any]:
-    """0, the draft of the language, to 1: `type` of a node is `kind`, `rollout.group_size` is
-    `completions_per_prompt`."""
+    """From 0, the draft: a node's `type` becomes `kind`, `group_size` `completions_per_prompt`."""
     nodes = document.get("nodes")
     renamed = {
         name: _node_from_0(node) if isinstance(node, dict) else node

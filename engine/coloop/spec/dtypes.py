@@ -23,26 +23,24 @@ DTYPE_BYTES: dict[ComputeDtype, int] = {"float32": 4, "bfloat16": 2, "float16": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dtypes:
-    """Types of one weights group."""
-
     matrices: ComputeDtype
-    """Of the weights of linear layers, as they are held."""
+    """Stored linear weights."""
     rest: Dtype
-    """Of embeddings, norms and whatever else is held."""
+    """Stored embeddings, norms and all other weights."""
     compute: ComputeDtype
-    """Of the matrix products."""
+    """Matrix products."""
     engine: ComputeDtype
-    """Of the rollout engine's copy."""
+    """The rollout engine's copy."""
     reason: str
 
     @property
     def casts(self) -> bool:
-        """Whether products are computed in another type than something is held in."""
+        """Whether products are computed in another type than weights are stored in."""
         return {self.matrices, self.rest} != {self.compute}
 
     @property
     def activations(self) -> Dtype:
-        """Of what stands between the products."""
+        """Activations between the matrix products."""
         return beside(self.compute)
 
 
@@ -57,7 +55,7 @@ def uniform(dtype: ComputeDtype, reason: str) -> Dtypes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usual:
-    """What weights compute in where nothing is said."""
+    """Default compute type where the loop sets none."""
 
     dtype: ComputeDtype
     reason: str
@@ -75,14 +73,12 @@ def trained_dtypes(
     is_alone: bool = True,
     base: Dtype | None = None,
 ) -> Dtypes:
-    """Of weights that train: master weights in float32 unless the spec forbids them.
+    """Types of weights that train: master weights in float32 unless the spec forbids them.
 
     Args:
-        usual: where `training` does not say in what it computes.
-        is_adapter: the weights are frozen, and something beside them trains.
-        base: what `model.dtype` says of frozen weights that an adapter stands on; those in float32
-            are held so whatever their products are in.
-        is_alone: they lie in one process; else whole models are computed in one type.
+        is_adapter: the weights are frozen and an adapter trains.
+        is_alone: they are held by one process; else whole models are computed in one type.
+        base: `model.dtype` of an adapter's frozen weights; float32 stays whatever products use.
     """
     compute = training.dtype or usual.dtype
     why = "as set in `training`" if training.dtype else usual.reason
@@ -184,7 +180,7 @@ def _is_alone(spec: LoopSpec, group: str, gpus: int, backends: Mapping[str, Back
 
 
 def _partner(spec: LoopSpec, group: WeightsGroup, trained: dict[str, Dtypes]) -> str | None:
-    """The learner whose numbers the frozen weights' numbers meet, else the one they come from."""
+    """The learner whose log-probs the frozen weights are compared with, else the source."""
     given = (edge for member in group.members for edge in spec.graph.edges_out_of(member))
     for edge in sorted(given, key=spec.graph.place_of):
         learner = owner_of(spec, edge.target.node) if edge.target.node in spec.nodes else None

@@ -29,7 +29,6 @@ class Type:
 
     @property
     def section(self) -> type[Section] | None:
-        """The section class, where it is one."""
         is_section = isinstance(self.base, type) and issubclass(self.base, Section)
         return self.base if is_section and not self.options else None
 
@@ -72,7 +71,6 @@ def fields_by_key(section: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def branch(found: Type, tag: Any) -> Type | None:
-    """The branch of a union that a tag names."""
     for option in found.options:
         if tag in _tags_of(option, found.discriminator):
             return type_of(option)
@@ -91,7 +89,7 @@ def _tags_of(option: Any, discriminator: Any) -> tuple[Any, ...]:
 
 
 def tags(found: Type) -> tuple[Any, ...]:
-    """The words by which the branches of a union are told apart."""
+    """Values of the discriminator that select the branches of a union."""
     if not isinstance(found.discriminator, str):
         return ()
     seen: dict[Any, None] = {}
@@ -101,7 +99,7 @@ def tags(found: Type) -> tuple[Any, ...]:
 
 
 def narrow(found: Type, value: Any) -> Type:
-    """Choose branches by the value at this place, as far as it tells."""
+    """Select union branches by the value, as far as it decides them."""
     while found.options and found.discriminator is not None:
         if callable(found.discriminator):
             chosen = branch(found, found.discriminator(value))
@@ -115,7 +113,7 @@ def narrow(found: Type, value: Any) -> Type:
 
 
 def inside(found: Type, part: str | int) -> tuple[Type | None, FieldInfo | None]:
-    """One step down: the type below a key or position, and its field where it has one."""
+    """One step down: the type below a key or index, and its field if there is one."""
     if found.section is not None:
         info = fields_by_key(found.section).get(str(part))
         return (field_type(info), info) if info is not None else (None, None)
@@ -133,7 +131,7 @@ def inside(found: Type, part: str | int) -> tuple[Type | None, FieldInfo | None]
 def plain_path(
     root: type[Section], loc: tuple[str | int, ...]
 ) -> tuple[tuple[str | int, ...], bool]:
-    """A pydantic place without the names of union branches; whether it is about a key."""
+    """A pydantic location without union branch names, and whether it is about a key."""
     path: list[str | int] = []
     found: Type | None = Type(root)
     for part in loc:
@@ -185,7 +183,6 @@ TYPE_WORDS: dict[Any, str] = {
 
 
 def describe_type(found: Type) -> str:
-    """What is expected at a place, in words."""
     if found.options:
         words = [describe_type(type_of(option)) for option in found.options]
         unique = list(dict.fromkeys(words))

@@ -142,7 +142,6 @@ class LoopSpec(Section):
         return Graph(self)
 
     def kind_of(self, node: str) -> str | None:
-        """The kind of a node, or nothing."""
         found = self.nodes.get(node)
         return None if found is None else found.kind
 
@@ -168,12 +167,10 @@ class Graph:
         return tuple(e for e in self._out.get(node, ()) if port is None or e.source.port == port)
 
     def in_port(self, target: PortRef) -> InPort | None:
-        """The input that an edge names, or nothing."""
         kind = self.spec.kind_of(target.node)
         return PORTS[kind].inputs.get(target.port) if kind else None
 
     def out_port(self, source: PortRef) -> OutPort | None:
-        """The output that an edge names, or nothing."""
         kind = self.spec.kind_of(source.node)
         return PORTS[kind].outputs.get(source.port) if kind else None
 
@@ -242,12 +239,12 @@ class Graph:
         return any(_one_spelling(path) in paths for path in self.moved_paths)
 
     def place_of(self, edge: Edge) -> int:
-        """Where one of the spec's own edges stands among them."""
+        """Index of an edge in the spec."""
         return self._places[id(edge)]
 
     @cached_property
     def _named(self) -> dict[str, Edge]:
-        """Edges by each of their names; of two with one name the first."""
+        """Edges by each of their names; the first wins."""
         found: dict[str, Edge] = {}
         for edge in self.spec.edges:
             for name in (edge.id, edge.key, edge.label):
@@ -257,7 +254,7 @@ class Graph:
 
     @cached_property
     def _places(self) -> dict[int, int]:
-        """Places of the spec's own edge objects, which the spec keeps alive."""
+        """Indices by object identity; the spec keeps its edges alive."""
         return {id(edge): index for index, edge in enumerate(self.spec.edges)}
 
     @cached_property
@@ -279,7 +276,7 @@ class Graph:
         return self._reached("down", frozenset(nodes))
 
     def _reached(self, way: Literal["up", "down"], start: frozenset[str]) -> frozenset[str]:
-        """Walks from the same nodes are asked for again and again, so each is kept."""
+        """Cached, because walks from the same nodes are requested repeatedly."""
         known = self._walks.get((way, start))
         if known is None:
             known = self._walks[way, start] = frozenset(reached(start, self._neighbours[way]))

@@ -31,7 +31,7 @@ class WeightsGroup:
 
 
 def owner_of(spec: LoopSpec, node: str) -> str | None:
-    """The node that owns a node's weights; nothing where it has none."""
+    """The node that owns a node's weights; None without weights."""
     seen: set[str] = set()
     while node in spec.nodes and node not in seen:
         seen.add(node)
@@ -69,7 +69,7 @@ def _group(spec: LoopSpec, owner: str, members: list[str]) -> WeightsGroup:
 
 
 def group_of(spec: LoopSpec, node: str) -> WeightsGroup | None:
-    """The group of a node; nothing where it has no weights."""
+    """The group of a node; None without weights."""
     owner = owner_of(spec, node)
     return None if owner is None else weights_groups(spec)[owner]
 
@@ -91,13 +91,13 @@ def training_of(spec: LoopSpec, node: str) -> Training:
 
 
 def updates_by_member(spec: LoopSpec, members: Iterable[str]) -> dict[str, int]:
-    """How often members of a group say that their learn stage is repeated, where they do."""
+    """By group member, its own `updates`, where set."""
     rules = {node: spec.schedule.learn[node] for node in members if node in spec.schedule.learn}
     return {n: rule.updates for n, rule in rules.items() if "updates" in rule.model_fields_set}
 
 
 def updates_of(spec: LoopSpec, members: Iterable[str]) -> int:
-    """How often the one learn stage of members that learn together is repeated."""
+    """How often the joint learn stage of these members is repeated."""
     return max(updates_by_member(spec, members).values(), default=1)
 
 
@@ -107,7 +107,6 @@ DEFAULT_POOL = "main"
 
 
 def pool_of(spec: LoopSpec, node: str) -> str:
-    """The pool that a node's weights are given to; a group's is its owner's."""
     owner = owner_of(spec, node) or node
     named = spec.nodes[owner].pool
     if named is not None:
@@ -116,7 +115,7 @@ def pool_of(spec: LoopSpec, node: str) -> str:
 
 
 def writing_pools(spec: LoopSpec, group: WeightsGroup) -> dict[str, tuple[str, ...]]:
-    """The pools in which members of a group write, each with its writers."""
+    """By pool in which members of a group generate, those members."""
     found: dict[str, tuple[str, ...]] = {}
     for member in group.members:
         rollout = rollout_of(spec, member)
@@ -127,8 +126,7 @@ def writing_pools(spec: LoopSpec, group: WeightsGroup) -> dict[str, tuple[str, .
 
 
 def holding_pool(spec: LoopSpec, group: WeightsGroup) -> str:
-    """The pool that holds a group's weights: where they train or score, and of frozen weights that
-    only write where they do."""
+    """The pool of a group's weights: where they train or score, else where they generate."""
     pools = writing_pools(spec, group)
     only_write = all(rollout_of(spec, member) is not None for member in group.members)
     if not group.trainable and only_write and len(pools) == 1:
@@ -137,19 +135,18 @@ def holding_pool(spec: LoopSpec, group: WeightsGroup) -> str:
 
 
 def rollout_of(spec: LoopSpec, node: str) -> Rollout | None:
-    """How a node writes; nothing of one that does not."""
     rollout: Rollout | None = getattr(spec.nodes[node], "rollout", None)
     return rollout
 
 
 ANSWER_TOKENS = 256.0
-"""Most tokens of an answer of a tool, where the loop does not say it."""
+"""Assumed maximum length of a tool's answer."""
 SUM_TOKENS = 16.0
-"""The same of a calculator's."""
+"""Assumed maximum length of a calculator's answer."""
 
 
 def turns_of(spec: LoopSpec, node: str) -> Turns | None:
-    """How a writer takes turns with tools; nothing of one to which nobody speaks."""
+    """The `turns` of a generating node; None if nothing answers it."""
     rollout = rollout_of(spec, node)
     if rollout is None:
         return None
@@ -158,7 +155,7 @@ def turns_of(spec: LoopSpec, node: str) -> Turns | None:
 
 
 def observed_tokens(spec: LoopSpec, node: str) -> float:
-    """Most tokens that tools say in a text of a writer."""
+    """Maximum tokens that tools add to one text of a generating node."""
     turns = turns_of(spec, node)
     if turns is None:
         return 0.0

@@ -42,12 +42,11 @@ LEARNED_FROM: Final[Mapping[type[Section], frozenset[Reading]]] = {
     Outcome: _NUMBERS,
     ValueLoss: frozenset({"values"}),
 }
-"""What of a model each algorithm can teach: the recipes ask for just that."""
+"""The readings that each algorithm can train, which are exactly those its recipe requests."""
 OF_CLASSES: Final = (LabelCrossEntropy,)
-"""Algorithms that teach a head its several classes; the others want one score a text of it."""
+"""Algorithms that train a head of several classes; the others want one score per text."""
 
 SCORERS = ("critic", "reward")
-"""Kinds whose model gives one number a position."""
 
 
 def head_of(node: Node) -> Head:
@@ -70,17 +69,17 @@ def label_words(spec: LoopSpec, node: str) -> tuple[str, ...] | None:
 
 
 def classes_of(spec: LoopSpec, node: str) -> int:
-    """Numbers that a node's score head says; of several nodes on one model each has its own."""
+    """Outputs of a node's score head; nodes that share a model have separate outputs."""
     return len(label_words(spec, node) or ("",))
 
 
 def scorers_of(spec: LoopSpec, members: Iterable[str]) -> list[str]:
-    """Those of the nodes on one model that read a score head."""
+    """Members that read a score head."""
     return [node for node in members if head_of(spec.nodes[node]) == "score"]
 
 
 def scored_at(node: Node) -> Reading:
-    """What of a scorer's model is its score, and learns labels."""
+    """The reading that is a scorer's score and that its labels train."""
     if node.kind == "critic":
         return "values"
     if head_of(node) == "words":
@@ -101,11 +100,7 @@ def taught_at(node: Node, port: str) -> frozenset[Reading]:
 
 
 def can_learn(node: Node, port: str, algorithm: type[Section], *, classes: int) -> bool:
-    """Whether an algorithm finds in a node's model what it teaches.
-
-    Args:
-        classes: numbers that the model's score head says of a text.
-    """
+    """Whether an algorithm can train a node's model, whose head has `classes` outputs."""
     found = LEARNED_FROM[algorithm] & taught_at(node, port)
     if found == {"scores"} and classes > 1:
         return issubclass(algorithm, OF_CLASSES)
@@ -120,10 +115,9 @@ def learns_steps(node: Node) -> bool:
 
 
 def heads_of_group(spec: LoopSpec, members: Iterable[str]) -> frozenset[Head]:
-    """The heads of a model that all these nodes share."""
     return frozenset(head_of(spec.nodes[node]) for node in members)
 
 
 def head_of_group(spec: LoopSpec, members: Iterable[str]) -> Head:
-    """The head of a model that all these nodes share; a score where none of them reads words."""
+    """The shared head of a group; `score` if no member reads words."""
     return "words" if "words" in heads_of_group(spec, members) else "score"

@@ -52,9 +52,9 @@ class Installed:
 
 
 LOADED: Final[list[Installed]] = []
-"""What is there, in the order in which it was found."""
+"""Usable records, in the order of discovery."""
 PROBLEMS: Final[list[Installed]] = []
-"""What is not there, and why."""
+"""Unusable records, each with its reason."""
 
 
 def records(
@@ -63,10 +63,10 @@ def records(
     own_names: Collection[str],
     refusal: Callable[[RecordType], str | None] = lambda record: None,
 ) -> dict[str, RecordType]:
-    """The records of one group, by name.
+    """The records of one entry point group, by name.
 
     Args:
-        own_names: of coloop itself; a package cannot have one of them.
+        own_names: reserved for coloop itself.
         refusal: why a record cannot be used, or None.
     """
     found: dict[str, RecordType] = {}
@@ -106,8 +106,8 @@ class WithPlugins(Mapping[str, Value]):
     ) -> None:
         """
         Args:
-            places: of objects of packages, `package.module:object`, by name.
-            made: an entry of the registry, of a name and the object.
+            places: `package.module:object` of each plugin, by name.
+            made: makes the registry's entry from a name and the imported object.
         """
         self._own = dict(own)
         self._places = dict(places)
@@ -126,11 +126,7 @@ class WithPlugins(Mapping[str, Value]):
 
 
 def load(place: str, name: str) -> Any:
-    """An object of an installed package.
-
-    Raises:
-        BackendMissing: it cannot be imported.
-    """
+    """An object of an installed package; raises `BackendMissing` if it cannot be imported."""
     module, _, attribute = place.partition(":")
     try:
         return getattr(import_module(module), attribute)
@@ -181,8 +177,7 @@ def _by_package(group: str) -> dict[str, list[EntryPoint]]:
 def _packages() -> dict[str, list[EntryPoint]]:
     """Packages that have entry points of coloop, sorted by name.
 
-    Files are looked through for the name of a group first: where there is none, nothing else of the
-    packages is read, and `importlib.metadata` is not imported for it.
+    The files are searched as text first, so that `importlib.metadata` is only imported if needed.
     """
     if os.environ.get("COLOOP_PLUGINS", "") == OFF:
         return {}

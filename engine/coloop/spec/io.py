@@ -46,14 +46,12 @@ _FOR_PEOPLE: dict[type[Section], frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """What a text or document gave."""
-
     spec: LoopSpec | None
     diagnostics: tuple[Diagnostic, ...] = ()
     document: dict[str, Any] | None = None
-    """The plain data as written, migrated; there even where the spec is not."""
+    """The plain data as written, migrated; set even if there is no spec."""
     reading: Reading | None = None
-    """Places in the text, where there was one."""
+    """Positions in the text, if it was read from text."""
 
     @property
     def report(self) -> Report:
@@ -80,8 +78,7 @@ def parse(text: str) -> Parsed:
 
 
 def read_document(text: str) -> Parsed:
-    """Read a loop from YAML text as plain data: as `parse`, with no look at its fields and no
-    spec."""
+    """Read a loop from YAML text as plain data, without a spec."""
     reading = read(text)
     if reading.diagnostics:
         return Parsed(spec=None, diagnostics=reading.diagnostics)
@@ -114,7 +111,7 @@ def _read_file(path: Path) -> str:
 
 
 def _document_of(data: Any, reading: Reading | None) -> Parsed:
-    """The migrated data, no spec; diagnostics where it can give none."""
+    """The migrated document without a spec, or diagnostics."""
     locate = reading.find if reading is not None else None
     if not isinstance(data, dict):
         what = "a list" if isinstance(data, (list, tuple)) else "a single value"
@@ -133,7 +130,7 @@ def _document_of(data: Any, reading: Reading | None) -> Parsed:
 
 
 def _with_spec(parsed: Parsed) -> Parsed:
-    """The same with the spec that its document gives, or with what is wrong in it."""
+    """The same with its spec, or with diagnostics."""
     if parsed.document is None or parsed.diagnostics:
         return parsed
     try:
@@ -145,12 +142,14 @@ def _with_spec(parsed: Parsed) -> Parsed:
 
 
 SURROGATE = re.compile("[\ud800-\udfff]")
-"""Half of a character: it cannot be written as UTF-8."""
+"""A lone surrogate, which UTF-8 cannot encode."""
 
 
 def find_unfit(data: Any) -> tuple[tuple[str | int, ...], str, str] | None:
-    """The first value of plain data that breaks a limit that holds for text as well: its place, a
-    code, a message. The walk uses a list, not the stack of Python."""
+    """The first value that breaks a limit of the text format: path, code, message.
+
+    Iterative, so that deep data cannot exhaust Python's stack.
+    """
     waiting: list[tuple[Any, tuple[str | int, ...]]] = [([data], ())]
     seen = 0
     while waiting:
@@ -194,9 +193,9 @@ _FIRST = ("kind", "type", "task", "method", "rule", "name", "from", "to")
 
 
 def to_dict(section: Section, *, is_bare: bool = False) -> dict[str, Any]:
-    """The sparse document of a section: what is set, in the order of the language.
+    """The sparse document of a section: only what is set, in the order of the language.
 
-    `is_bare`: only what means something to a run, without values that say what silence would say.
+    `is_bare` also leaves out notes and explicit defaults, as the hash needs it.
     """
     plain: dict[str, Any] = {}
     written, may_go = section.model_fields_set, is_bare and not section.unset_is_preset
@@ -215,7 +214,7 @@ def to_dict(section: Section, *, is_bare: bool = False) -> dict[str, Any]:
 
 @cache
 def _fields(section: type[Section]) -> tuple[tuple[str, str, bool, Any], ...]:
-    """Of every field: its name, its key in a document, whether it must be there, its default."""
+    """Name, document key, whether required, and default of every field."""
     return tuple(
         (name, info.alias or name, info.is_required(), info.get_default(call_default_factory=True))
         for name, info in section.model_fields.items()

@@ -36,7 +36,6 @@ class Relation(StrEnum):
 
 
 LevelsByPort = Iterable[tuple[str, "Levels"]]
-"""Levels of the outputs of a node."""
 NEARNESS: Final = {relation: distance for distance, relation in enumerate(Relation)}
 """Nearer relations have smaller numbers."""
 
@@ -53,7 +52,7 @@ class Level:
     """A child of all its parents, made by a join and not by a node."""
     _hash: int = field(init=False, repr=False, compare=False)
     _key: tuple[Any, ...] = field(init=False, repr=False, compare=False)
-    """By which levels are put in an order that is the same in every run."""
+    """Sort key that is the same in every run."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash((self.node, self.parents, self.joined)))
@@ -75,7 +74,7 @@ class Level:
 
 
 Levels = frozenset[Level]
-"""The levels of one table; more than one where a node puts tables together (concat, `spare`)."""
+"""The levels of one table; several if a node concatenates tables."""
 
 NO_LEVELS: Final[Levels] = frozenset()
 
@@ -86,7 +85,6 @@ def _make(node: str, parents: tuple[Level, ...], is_joined: bool) -> Level:
 
 
 def born(node: str, *parents: Level) -> Level:
-    """The level of rows that `node` writes, from these parents."""
     return _make(node, parents, False)
 
 
@@ -155,7 +153,7 @@ def match(receiver: Level, scored: Levels) -> tuple[Relation, Levels]:
 
 
 def common_ancestor(a: Level, b: Level) -> Level | None:
-    """The nearest level from which both descend; one of the two, where it is above the other."""
+    """The nearest level from which both descend; possibly one of the two."""
     from_a, from_b = ancestors(a), ancestors(b)
     shared = [level for level in from_a if level in from_b]
     if not shared:
@@ -240,10 +238,8 @@ def ordered(levels: Iterable[Level]) -> tuple[Level, ...]:
 
 @lru_cache(maxsize=4096)
 def births(level: Level) -> frozenset[str]:
-    """The nodes in which rows of the level and their ancestors are born, as their ids say."""
     return frozenset(map(birth, ancestors(level)))
 
 
 def birth(level: Level) -> str:
-    """The node in which rows of the level are born, as their ids say."""
     return JOINED if level.joined else level.node

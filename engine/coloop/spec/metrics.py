@@ -31,20 +31,19 @@ METRICS: dict[str, Metric] = _metrics("metrics")
 PROBE_METRICS: dict[str, Metric] = _metrics("probe_metrics")
 """What evaluations report; `@k` stands for a number of samples."""
 OTHERWISE: dict[str, str] = _advice("otherwise")
-"""What to do where a curve looks different, for metrics that no health check watches, or of which
-there is more to say."""
+"""What to do if a curve looks different, beyond what the health checks say."""
 OTHERWISE_WITHOUT_SCORES: dict[str, str] = _advice("otherwise_without_scores")
-"""The same for learners that no scores teach, where that differs."""
+"""The same for learners without scores, where it differs."""
 
 OF_KIND: dict[str, tuple[str, ...]] = {
     kind: tuple(name for pattern in node.about.metrics for name in fnmatch.filter(METRICS, pattern))
     for kind, node in NODE_CLASSES.items()
     if node.about.metrics
 }
-"""What nodes report that do not learn."""
+"""Metrics of node kinds that do not learn."""
 
 CHART_ORDER: tuple[str, ...] = tuple(_TEXTS["chart_order"])
-"""What one looks at first when a run goes well or badly; the rest follows by name."""
+"""The most telling metrics first; the others follow by name."""
 
 _PLACEHOLDER = re.compile(r"<[a-z]+>")
 _AT_K = re.compile(r"@[1-9][0-9]{0,5}$")
@@ -71,6 +70,6 @@ def metric_of(name: str) -> Metric | None:
 
 
 def samples_of(name: str) -> int | None:
-    """k of `pass@k`; nothing for other metrics."""
+    """k of `pass@k`; None for other metrics."""
     found = _AT_K.search(name)
     return int(found[0][1:]) if found else None

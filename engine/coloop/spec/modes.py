@@ -26,23 +26,18 @@ from coloop.spec.ports import PORTS, PortType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
-    """What such a loop is for, and what it does without."""
-
     name: ModeName
     title: str
     help: str
-    """One sentence."""
     kinds: Sequence[str]
     """Node kinds that are offered, in the order in which such a loop is drawn."""
     algorithms: Sequence[str] = ()
-    """Families of algorithms that are not offered though their port is."""
+    """Families of algorithms that are not offered although their port is."""
 
     def of(self, kind: str) -> InMode:
-        """What is different for a kind in such loops."""
         return NODE_CLASSES[kind].about.modes.get(self.name, InMode())
 
     def hides_port(self, kind: str, port: str) -> bool:
-        """Whether an input of a kind is not offered."""
         return port in self.of(kind).ports
 
     def hidden_fields(self, kind: str) -> tuple[str, ...]:
@@ -87,7 +82,7 @@ def _shown_mode(spec: LoopSpec) -> ModeName:
 
 
 def _learns_live(spec: LoopSpec, policy: str) -> bool:
-    """Whether a policy learns from scores of its texts, or from texts written while it learns."""
+    """Whether a policy learns from scores of its texts, or from texts generated meanwhile."""
     for edge in spec.graph.edges_into(policy):
         if not spec.graph.teaches(edge) or spec.graph.is_dead_throughout(edge):
             continue
@@ -97,7 +92,7 @@ def _learns_live(spec: LoopSpec, policy: str) -> bool:
 
 
 def _is_written_meanwhile(spec: LoopSpec, edge: Edge) -> bool:
-    """Whether rows of the edge go back to a node that writes in the steps that learn them."""
+    """Whether a node generates rows of this edge in the same steps that learn from them."""
     kept = _kept_rows(spec)
     seen, waiting = {edge.source.node}, [edge]
     while waiting:
@@ -121,7 +116,7 @@ def _rows_into(spec: LoopSpec, node: str) -> Iterator[Edge]:
 
 
 def _kept_rows(spec: LoopSpec) -> frozenset[str]:
-    """Buffers that are not filled in a phase that learns: their rows are there before."""
+    """Buffers that are not filled in a phase that learns."""
     buffers = {node for node in spec.nodes if spec.kind_of(node) == "buffer"}
     return frozenset(buffers.difference(_filled_while_learning(spec)))
 

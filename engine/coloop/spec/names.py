@@ -21,12 +21,10 @@ ANY: Final = None
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where a bare name is found."""
-
     distance: int
-    """Births between the row and the row that has the value."""
+    """Number of births between the row and the row that has the value."""
     rows: frozenset[Level]
-    """The rows that have it at that distance; more than one: ambiguous."""
+    """The rows that have it at that distance; ambiguous if there are several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +37,7 @@ class Names:
     scores: frozenset[str] = frozenset()
     """Scorers whose scores came along."""
     is_open: bool = False
-    """There may be columns that nobody knows yet."""
+    """There may be further, unknown columns."""
     hidden: frozenset[str] = frozenset()
     """Dropped names: gone even where the rest is open."""
 
@@ -52,7 +50,6 @@ class Names:
         return name in self.bare or name in self.scores or self._may_have(name)
 
     def gives_column(self, name: str) -> bool:
-        """The same for bare columns alone."""
         return name in self.bare or self._may_have(name)
 
     def is_ambiguous(self, name: str) -> bool:
@@ -103,12 +100,10 @@ ANYTHING: Final = Names(is_open=True)
 NamesOf = dict[Level, Names]
 """Names of a table's rows, level by level."""
 NamesByPort = Iterable[tuple[str, NamesOf]]
-"""Names of the outputs of a node."""
 
 
 def merged(parts: Sequence[Names]) -> Names:
-    """Names of a row that several parts describe, each already seen from that row: the nearest
-    wins."""
+    """Names of a row with several sources, all seen from that row: the nearest wins."""
     if len(parts) == 1:
         return parts[0]
     bare: dict[str, Found] = {}
@@ -130,7 +125,7 @@ def merged(parts: Sequence[Names]) -> Names:
 
 
 def shared(parts: Sequence[Names]) -> Names:
-    """Names that every part of a table can give; where a part knows a name nearer, that counts."""
+    """Names that every part of a table can give, at the smallest distance."""
     if len(parts) == 1:
         return parts[0]
     names = {name for part in parts for name in part.bare}
@@ -155,7 +150,7 @@ def shared(parts: Sequence[Names]) -> Names:
 
 
 def rooted(names: Names, node: str, level: Level) -> Names:
-    """Names of rows that a buffer gives: what they had, as columns of rows without parents."""
+    """Names of rows that a buffer gives: the old ones, as columns of rows without parents."""
     here = Found(0, frozenset({level}))
     clear = [name for name, found in names.bare.items() if len(found.rows) == 1]
     own: frozenset[str] | None = ANY if names.is_open else frozenset(clear)

@@ -65,7 +65,7 @@ class Hardware(Section):
 
     @property
     def preset_name(self) -> str | None:
-        """The preset in force: the named one, `cpu` where nothing is said, else none."""
+        """The preset that applies: the named one, `cpu` for an empty section, else None."""
         return self.preset or (None if self.gpu is not None else "cpu")
 
 

@@ -63,7 +63,6 @@ class AlgorithmRecord:
     formula: str = ""
     """On one line, for the catalog."""
     paper: str = ""
-    """Address of where it comes from."""
     fields: Fields = "own"
     """Which settings it has: those of `RewardsAlgorithm`, those of `PreferenceAlgorithm`, or those
     of a section whose only name it is."""
@@ -130,7 +129,7 @@ class RewardPlugin:
     options: type[Builtin]
     """Its section; `name` is a `Literal` of its name alone. The docstring is its help."""
     score: str
-    """Of a function `(rows: Sequence[ScoringRow], options) -> Sequence[Score]`."""
+    """`module:function`, `(rows: Sequence[ScoringRow], options) -> Sequence[Score]`."""
     needs: Literal["rollouts", "rows", "scores"] = "rows"
     """`rollouts` counts tokens, `rows` reads columns, `scores` reads what other scorers said."""
 
@@ -146,9 +145,8 @@ class TaskPlugin:
     parameters: type[Task]
     """Its section; `task` is a `Literal` of its name alone. The docstring is its help."""
     task: str
-    """Of a `coloop.data.tasks.base.Task`."""
+    """`module:object` of a `coloop.data.tasks.base.Task`."""
     columns: tuple[str, ...]
-    """Of every row."""
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Columns of further tables, by the name that `part` takes."""
 
@@ -179,11 +177,11 @@ class ToolPlugin:
 
     name: str
     tool: str
-    """Of a function `(ToolNode) -> Tool` (`coloop.data.tools.protocol`)."""
+    """`module:function`, `(ToolNode) -> Tool` (`coloop.data.tools.protocol`)."""
     call: str
     """Regular expression of a call; it has a group named `argument`."""
     argument: str = "text"
-    """What a call says."""
+    """Name of the call's argument."""
 
 
 def only_word(section: type[Section], field_name: str) -> str:

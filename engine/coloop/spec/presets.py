@@ -22,7 +22,7 @@ from coloop.spec.text.reader import data_of
 GIB = 2**30
 GPU_TABLE = "gpus"
 PAPER = re.compile(r"\s*\(arXiv [\d.]+\)")
-"""A paper in the head of a loop; it is not part of the title."""
+"""An arXiv id in the first line of a loop, which is not part of the title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,6 @@ def presets_root() -> Path:
 
 
 def list_loops() -> tuple[LoopPreset, ...]:
-    """All loop presets, sorted by name."""
     return tuple(_read_loop(name, path) for name, path in sorted(_index("loops").items()))
 
 
@@ -248,11 +247,7 @@ def hardware(name: str) -> HardwarePreset:
 
 
 def hardware_of(section: Hardware) -> HardwarePreset:
-    """The machine that a loop's `hardware` describes.
-
-    Raises:
-        PresetNotFound: no preset or GPU has that name.
-    """
+    """The machine that a loop's `hardware` describes; raises `PresetNotFound` for unknown names."""
     if section.gpu is not None:
         nodes, each = section.nodes or 1, section.gpus_per_node or 1
         return custom_hardware(nodes=nodes, gpus_per_node=each, gpu=section.gpu)
@@ -281,8 +276,7 @@ def known_models() -> tuple[str, ...]:
 
 
 def like_models(name: str, limit: int = 3) -> tuple[str, ...]:
-    """Known models whose names look like this one, the nearest first: by the whole of it, then by
-    what follows the owner's name."""
+    """Known models with similar names, the nearest first: by full name, then without the owner."""
     known = known_models()
     whole = {model.lower(): model for model in reversed(known)}
     tails = {model.rpartition("/")[2].lower(): model for model in reversed(known)}

@@ -118,7 +118,7 @@ _OF_A_LOOP = {
         "write `schedule: {steps: 100}`, or phases",
     ),
 }
-"""What a loop cannot do without, and how it is written."""
+"""Required top-level keys, each with an example."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +156,6 @@ class _Error:
         return at(path, code, message, hint, place=place, fixes=fixes)
 
     def section(self) -> type[Section] | None:
-        """The section that holds the field."""
         found = type_at(self.root, self.path[:-1], self.data)
         return None if found is None else narrow(found, None).section
 

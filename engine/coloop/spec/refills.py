@@ -22,8 +22,6 @@ SOURCES = frozenset({"dataset", "buffer"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """What one filter runs again."""
-
     filter: str
     sources: tuple[str, ...]
     """Where a pass starts: `from`, else every dataset and buffer that feeds the filter."""
@@ -34,12 +32,10 @@ class Region:
 def regions_of(
     spec: LoopSpec, givers: Givers, rounds: Iterable[frozenset[str]] = ()
 ) -> tuple[Region, ...]:
-    """The regions of all filters with `fill` among the nodes that have givers, in the order in
-    which they are written; a filter whose rows do not come from its `from` has none.
+    """The regions of filters with `fill`, in spec order, if `from` leads to the filter.
 
     Args:
-        rounds: nodes that go round together; a region takes them whole, unless its filter is one
-            of them.
+        rounds: nodes of each rounds region; a refill takes them whole, unless its filter is inside.
     """
     found = (
         _region(spec, name, node.fill.from_, givers)
@@ -51,8 +47,7 @@ def regions_of(
 
 
 def followers(regions: Sequence[Region], givers: Givers) -> Mapping[str, frozenset[str]]:
-    """By filter, the filters whose regions it stands after: it works on their rows without running
-    them itself."""
+    """By filter, the earlier filters whose rows it works on without running them again."""
     direct = {
         region.filter: {other.filter for other in regions if _follows(region, other, givers)}
         for region in regions

@@ -15,14 +15,13 @@ MOST_DIGITS: Final = 9
 COUNT: Final = re.compile(r"(.?)\{\s*(\d+)", re.DOTALL)
 """A repeat, and what stands before it."""
 BEHIND_GROUPS: Final = ")}?*+"
-"""What a repeat may stand behind that repeats a whole group."""
+"""Characters after which a repeat applies to a whole group."""
 
 
 def why_too_large(pattern: str) -> str | None:
-    """Why a pattern cannot be read; None where it can.
+    """Why a pattern is too large to be compiled; None if it is not.
 
-    Counted from above, so that no bracket, comment or escape hides a repeat: repeats of groups
-    multiply everything, whatever they stand around.
+    An upper bound: repeats of groups multiply everything, so that nothing can hide one.
     """
     parts, times = len(pattern), 1
     for before, digits in COUNT.findall(pattern):
@@ -46,14 +45,13 @@ what `re` warns of."""
 NO_DIGIT: Final = frozenset(
     {op.CATEGORY_NOT_DIGIT, op.CATEGORY_SPACE, op.CATEGORY_NOT_WORD, op.CATEGORY_LINEBREAK}
 )
-"""Kinds of characters that no digit is of."""
+"""Character categories without digits."""
 
 
 def says_no_number(pattern: str) -> bool:
-    """Whether a pattern has groups and no text of any has a digit, so that none is a number.
+    """Whether a pattern has groups and none of them can match a digit.
 
-    False too where that cannot be told, and where a match in which no group takes part, which
-    stands for itself, may have a digit.
+    False if that cannot be decided, or if a match without any group may contain a digit.
     """
     if READ_OTHERWISE.search(pattern):
         return False
@@ -68,7 +66,7 @@ def says_no_number(pattern: str) -> bool:
 
 
 def _groups(items: Iterable[Any]) -> Iterator[list[Any]]:
-    """What stands in each group, those in others and in looks around too."""
+    """Contents of every group, nested ones and lookarounds included."""
     for kind, value in items:
         if kind is op.SUBPATTERN and value[0] is not None:
             yield [*value[-1]]
@@ -93,7 +91,7 @@ def _is_with_group(kind: Any, value: Any) -> bool:
 
 
 def _parts(kind: Any, value: Any) -> list[Any]:
-    """Parts of a piece of a pattern that texts go through."""
+    """Subpatterns of a parsed piece that consume text."""
     if kind is op.SUBPATTERN or kind in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
         return [value[-1]] if kind is op.SUBPATTERN or value[1] else []
     if kind is op.ATOMIC_GROUP:

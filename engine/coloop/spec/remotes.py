@@ -34,14 +34,14 @@ CLOSED: Final = tuple(
         ("192.0.0.0/24", "64:ff9b:1::/48", "fec0::/10", "3fff::/20", "5f00::/16"),
     )
 )
-"""Networks without a service of the open network that not every `ipaddress` knows as such."""
+"""Private networks that some versions of `ipaddress` report as public."""
 CLOUDS: Final = frozenset(
     map(
         ipaddress.ip_address,
         ("168.63.129.16", "192.0.0.192", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254"),
     )
 )
-"""Where clouds answer for their machines, besides link-local addresses."""
+"""Metadata addresses of clouds, besides link-local ones."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -51,16 +51,15 @@ class AllowedRemotes:
     """The hosts that the owner of this machine or server named."""
 
     hosts: tuple[str, ...] = ()
-    """Names, `*.` and an ending, or addresses; each may end in a port."""
+    """Names, wildcard suffixes (`*.`) or addresses, each with an optional port."""
 
     @classmethod
     def from_environment(cls) -> Self:
-        """What COLOOP_ALLOWED_REMOTES says."""
+        """The hosts of COLOOP_ALLOWED_REMOTES."""
         parts = os.environ.get(SETTING, "").split(",")
         return cls(hosts=tuple(part.strip().lower() for part in parts if part.strip()))
 
     def holds(self, host: str, port: int) -> bool:
-        """Whether a host, written as in an address, is listed."""
         plain = host.lower().rstrip(".").strip("[]")
         for name, wanted in map(_parted, self.hosts):
             is_ending = name.startswith("*.") and plain.endswith(name[1:])
@@ -69,8 +68,8 @@ class AllowedRemotes:
         return False
 
     def names(self, host: str, port: int) -> bool:
-        """Whether a host is listed as it stands with its port, or is a name of the own network that
-        is listed as it stands: what it leads to is meant, private or not."""
+        """Whether a host is listed literally, so that it may resolve to a private address; the port
+        must be listed too, unless it is a local name."""
         plain = host.lower().rstrip(".")
         return any(
             plain == name and (wanted == port or (wanted is None and _is_local_name(plain)))
@@ -141,10 +140,9 @@ def _listing(host: str, port: int | None) -> str:
 def refusal_of_address(
     host: str, port: int, address: Address, allowed: AllowedRemotes
 ) -> Refused | None:
-    """Why a run may not connect to an address that a listed host leads to; None where it may.
+    """Why a run may not connect to an address that a listed host resolves to; None if it may.
 
-    Addresses that no service has (those where clouds answer for their machines, and those of
-    groups) are reached only where they are listed themselves.
+    Cloud metadata and multicast addresses must be listed themselves.
     """
     if is_public(address) or allowed.holds(str(address), port):
         return None
@@ -166,7 +164,7 @@ def secret_variable(name: str) -> str:
 
 
 def secret_value(name: str) -> str | None:
-    """A secret, from the environment or from its file; None where there is none of this name."""
+    """A secret from the environment or its file; None if there is none."""
     variable, folder = secret_variable(name), os.environ.get(SECRETS_SETTING, "").strip()
     value = os.environ.get(variable, "").strip()
     if not value and folder:
@@ -176,8 +174,7 @@ def secret_value(name: str) -> str | None:
 
 
 def refusal_of_secret(url: str) -> Refused | None:
-    """Why no secret goes to an address: anyone on the way could read it. Within this machine nobody
-    is on the way."""
+    """Why no secret may be sent to an address: it would travel unencrypted over a network."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     address = literal_address(host)
@@ -191,8 +188,8 @@ def refusal_of_secret(url: str) -> Refused | None:
 
 
 def literal_address(host: str) -> Address | None:
-    """The address that a host is, in any form that a resolver takes for one: `127.1`, `0x7f000001`,
-    `017700000001`, `[::ffff:127.0.0.1]`; None for a name."""
+    """The address that a host denotes, in any notation that a resolver accepts: `127.1`,
+    `0x7f000001`, `017700000001`, `[::ffff:127.0.0.1]`; None for a name."""
     text = host.strip("[]").rstrip(".").partition("%")[0]
     try:
         return ipaddress.ip_address(text)
@@ -205,7 +202,7 @@ def literal_address(host: str) -> Address | None:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the open network, and does not carry a private one inside."""
+    """Whether an address is public and contains no private one."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = [_carried(address), address.sixtofour, *(address.teredo or ())]
         if any(carried is not None and not is_public(carried) for carried in inner):
@@ -217,8 +214,7 @@ def is_public(address: Address) -> bool:
 
 
 def _carried(address: Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address that an IPv6 address stands for: a mapped one, that of NAT64, or that of the
-    old compatible form."""
+    """The IPv4 address inside an IPv6 address: mapped, NAT64 or IPv4-compatible."""
     if isinstance(address, ipaddress.IPv4Address) or address.is_loopback:
         return None
     if address.ipv4_mapped or not any(address in network for network in CARRIERS):

@@ -26,7 +26,7 @@ REWARD_SIGNATURE = '''def reward(prompts, completions, **columns):
 
 
 CODE_MEMORY_MIB = 1024
-"""Most memory of a process with the user's Python where no field says it: torch can be imported."""
+"""Default memory limit of user Python: enough to import torch."""
 
 
 class PythonSource(Section):

@@ -29,7 +29,7 @@ class Turns(Section):
 
     @property
     def answers(self) -> int:
-        """Most answers of tools that a text holds."""
+        """Maximum number of tool answers in one text."""
         return self.max if self.last == "without_tools" else self.max - 1
 
 

@@ -13,17 +13,17 @@ class Count:
     """Rows of a table in one step."""
 
     rows: int | None
-    """At most so many; `None`: nobody knows."""
+    """Upper bound; None: unknown."""
     is_exact: bool = False
-    """Not fewer either, where nothing on the way runs dry."""
+    """Whether it is also a lower bound, unless a source runs out."""
     least: int = 0
-    """At least so many, whatever the models write and the rules cut."""
+    """Lower bound, whatever models generate and rules cut."""
     greedy: int = 0
-    """Greedy extras that stand beside these rows; they are scored and never learned."""
+    """Greedy extras beside these rows; they are scored, but never trained on."""
     breakdown: str = ""
-    """How the number comes about, e.g. `32 rows of problems x 8 completions`."""
+    """How the number is composed, e.g. `32 rows of problems x 8 completions`."""
     mean: TableSize = EMPTY
-    """Rows to be expected, greedy extras among them, and the lengths of their texts."""
+    """Expected rows, greedy extras included, and the lengths of their texts."""
 
     @property
     def whole(self) -> int | None:
@@ -43,11 +43,10 @@ class Count:
 UNKNOWN: Final = Count(rows=None)
 NONE: Final = Count(rows=0, is_exact=True)
 Counts = dict[Level, Count]
-"""Rows of a table, level by level."""
 
 
 def add_up(counts: Iterable[Count]) -> Count:
-    """Rows of tables that stand one after another."""
+    """Rows of concatenated tables."""
     parts = list(counts)
     if len(parts) == 1:
         return parts[0]
@@ -68,7 +67,7 @@ def add_up(counts: Iterable[Count]) -> Count:
 
 
 def at_most(count: Count) -> Count:
-    """The same where something may cut rows."""
+    """The same count as an upper bound only."""
     return replace(count, is_exact=False, least=0)
 
 
@@ -80,25 +79,21 @@ def without_greedy(count: Count) -> Count:
 
 
 def times(count: Count, factor: int) -> Count:
-    """At most so many times these rows, and as many as before in the mean."""
+    """An upper bound of `factor` times these rows, with an unchanged mean."""
     if count.rows is None:
         return count
     return replace(count, rows=count.rows * factor, greedy=count.greedy * factor)
 
 
 def repeated(count: Count, passes: int) -> Count:
-    """Rows of all passes of a refill: those of the first are sure."""
+    """Rows of all passes of a refill; only those of the first are certain."""
     if passes == 1:
         return count
     return replace(times(count, passes), is_exact=False)
 
 
 def of_all_rounds(count: Count, growth: float) -> Count:
-    """Rows of all rounds: those of the first are sure, and nobody knows the others.
-
-    Args:
-        growth: rows of all rounds over those of the first, in the mean.
-    """
+    """Rows of all rounds; only the first is certain. `growth`: mean of all over the first."""
     return Count(rows=None, least=count.least, mean=count.mean.times(growth))
 
 
@@ -111,8 +106,7 @@ def largest(counts: Iterable[Count]) -> Count:
 
 
 def smallest(counts: list[Count]) -> Count:
-    """The smallest of several tables; not exact where one of them is not. In the mean a join has
-    as many rows as its finest input."""
+    """The smallest of several tables, exact only if all are; the mean of the finest input."""
     mean = joined([count.mean for count in counts])
     known = [count for count in counts if count.rows is not None]
     if not known:

@@ -284,7 +284,7 @@ class Schedule(Section):
         return self
 
     def flat_phases(self) -> tuple[Phase, ...]:
-        """Every phase once, groups opened, in the order they are written."""
+        """Every phase once, groups expanded, in the order they are written."""
         return tuple(item for _, item in self.items() if isinstance(item, Phase))
 
     def items(self) -> Iterator[tuple[str, PhaseItem]]:

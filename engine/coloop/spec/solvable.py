@@ -13,7 +13,6 @@ from coloop.spec.rollout import Rollout
 from coloop.spec.training import Training
 
 SECTIONS: dict[str, type[Section]] = {"training": Training, "rollout": Rollout}
-"""Sections of a node that have such fields."""
 
 
 def is_solvable(path: str) -> bool:
@@ -39,10 +38,9 @@ SOLVABLE: dict[str, tuple[str, ...]] = {
     name: tuple(field for field, (_, marks) in marks_of(section).items() if "x-solver" in marks)
     for name, section in SECTIONS.items()
 }
-"""Section of a node to the fields of it that fitting may set."""
 
 LOCKS = "$locks"
-"""What a layout keeps them under; no node can have this name."""
+"""Key of the locks in a layout; no node can have this name."""
 
 
 def locks_of(spec: LoopSpec) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Literal
 from coloop.spec.rollout import Rollout
 
 MEAN_OF_MAXIMUM = 0.5
-"""Mean length of what is written over the most that may be written."""
+"""Assumed mean length of a generated text, relative to the maximum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,13 +21,13 @@ class TableSize:
     """Mean length of completion or target."""
     written_max: float = 0.0
     sides: int = 1
-    """Texts of one row: two for pairs."""
+    """Texts per row: two for pairs."""
     alike: float = 1.0
-    """Texts that begin with the same prompt."""
+    """Texts that share a prompt prefix."""
 
     @property
     def length(self) -> float:
-        """Mean length of prompt and what follows."""
+        """Mean length of prompt and completion."""
         return self.prompt + self.written
 
     @property
@@ -39,17 +39,17 @@ class TableSize:
 
     @property
     def as_pairs(self) -> "TableSize":
-        """The same as a table of pairs: two texts a row under one prompt."""
+        """As a table of pairs: two texts per row under one prompt."""
         return self if self.sides == 2 else replace(self, sides=2, alike=2 * self.alike)
 
 
 EMPTY = TableSize()
 CHARACTERS_PER_TOKEN = 3.2
-"""For vocabularies of words; small vocabularies are taken to be of characters."""
+"""For word vocabularies; small vocabularies are assumed to be characters."""
 
 
 def mean_written(rollout: Rollout) -> float:
-    """Mean tokens of a completion, as the loop expects it."""
+    """Mean tokens of a completion."""
     longest = float(rollout.max_new_tokens)
     if rollout.expected_tokens is None:
         return MEAN_OF_MAXIMUM * longest
@@ -57,7 +57,7 @@ def mean_written(rollout: Rollout) -> float:
 
 
 def one_after_another(tables: Sequence[TableSize]) -> TableSize:
-    """Rows of several tables, each for itself."""
+    """Size of concatenated tables."""
     rows = sum(table.rows for table in tables)
     if not rows:
         return EMPTY
@@ -75,7 +75,7 @@ def one_after_another(tables: Sequence[TableSize]) -> TableSize:
 
 
 def joined(tables: Sequence[TableSize]) -> TableSize:
-    """Rows joined by lineage: as many as the finest input has."""
+    """Size of a join by lineage, with as many rows as the finest input."""
     if len(tables) < 2:
         return tables[0] if tables else EMPTY
     finest = max(tables, key=lambda table: table.rows)

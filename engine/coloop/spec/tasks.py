@@ -234,7 +234,6 @@ _OWN: tuple[type[OwnTask], ...] = get_args(get_args(TaskSource)[0])
 PLUGINS: dict[str, TaskPlugin] = records(
     "coloop.tasks", TaskPlugin, [only_word(task, "task") for task in _OWN]
 )
-"""Tasks of installed packages."""
 
 if not TYPE_CHECKING and PLUGINS:
     _parameters = (plugin.parameters for plugin in PLUGINS.values())

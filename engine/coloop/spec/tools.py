@@ -20,7 +20,6 @@ ENVIRONMENT_SIGNATURE = (
 OWN_TYPES: Final = ("python", "calculator", "search", "environment", "model")
 
 PLUGINS: Final[dict[str, ToolPlugin]] = records("coloop.tools", ToolPlugin, OWN_TYPES)
-"""Types of tools of installed packages."""
 
 if TYPE_CHECKING:
     ToolType = Literal["python", "calculator", "search", "environment", "model"]
@@ -34,7 +33,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "environment": "text",
     **{name: plugin.argument for name, plugin in PLUGINS.items()},
 }
-"""By type of tool, the argument that a call of it has."""
+"""By type of tool, the name of its call's argument."""
 
 OWN_CALLS: Final[Mapping[str, str]] = {
     "search": "<search>(?P<query>.*?)</search>",
@@ -43,8 +42,8 @@ OWN_CALLS: Final[Mapping[str, str]] = {
     "model": "<ask>(?P<question>.*?)</ask>",
     **{name: plugin.call for name, plugin in PLUGINS.items()},
 }
-"""By type of tool, what a call looks like where the loop does not say it; a model tool that wraps
-others is called like these. An environment is called by all that is written in a turn."""
+"""By type of tool, the default call pattern; model tools that wrap others use it too.
+An environment is called with the whole text of a turn."""
 
 
 class Pack(Section):

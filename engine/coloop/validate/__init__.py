@@ -57,12 +57,12 @@ def validate(
     estimate: Estimate | None = None,
     unrolled: Unrolled | None = None,
 ) -> Report:
-    """Everything that is wrong with a loop.
+    """All findings about a loop.
 
     Args:
         strict: warnings count as errors.
-        root: the loop's folder; files are looked at only where it is given.
-        estimate: the prediction, where the caller has it already; else it is made here.
+        root: the loop's folder; files are only read if it is given.
+        estimate: the prediction, if the caller already has it.
         unrolled: the loop's steps, likewise.
     """
     facts = Facts(spec, root)
@@ -81,7 +81,7 @@ def validate(
 
 
 def check(facts: Facts) -> list[Diagnostic]:
-    """What the rules find in a loop, without its steps and its costs."""
+    """Findings of all rules that need neither unrolled steps nor costs."""
     findings = [finding for rule in RULES for finding in rule(facts)]
     return [*findings, *facts.lineage_findings]
 

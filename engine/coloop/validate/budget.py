@@ -17,19 +17,15 @@ from coloop.spec.nodes import DatasetNode
 GIB = 2**30
 FORCED = "a run must be forced"
 LONGEST_STEP_SECONDS = 6 * 3600.0
-"""A step that takes longer is taken for a mistake."""
+"""A longer step is considered a mistake."""
 LIKELY = 0.85
-"""How alike two names are of which one is taken for a slip of the other."""
+"""Minimum similarity of two names to consider one a typo of the other."""
 
 
 def costs_are_fine(
     unrolled: Unrolled, root: Path | None, prediction: Estimate | None
 ) -> Iterator[Diagnostic]:
-    """What a prediction finds in a loop without errors.
-
-    Args:
-        prediction: where the caller has it already; else it is made here.
-    """
+    """Findings from the prediction of a loop without errors; made here if the caller has none."""
     if prediction is None:
         prediction = estimate(unrolled.spec, unrolled, root=root)
     yield from _models_are_known(prediction, root)
@@ -41,7 +37,7 @@ def costs_are_fine(
 def _memory_is_enough(
     unrolled: Unrolled, root: Path | None, prediction: Estimate
 ) -> Iterator[Diagnostic]:
-    """No GPU needs more than the budget allows; one finding for each pool."""
+    """No GPU needs more than its memory budget; one finding per pool."""
     over: dict[str, GpuEstimate] = {}
     for gpu in prediction.gpus:
         if gpu.fits is False:

@@ -43,21 +43,20 @@ RESERVED: Final[Mapping[str, frozenset[str]]] = {
     "write": frozenset(),
     "keep": frozenset(),
 }
-"""Parameters of the loop's functions that are no columns."""
+"""Parameters of user functions that are not columns."""
 
 NO_TEXT_READ: Final = SCORE_TO_SCORE | {"column"}
-"""Built-in rewards that read no completion."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows of one origin that a name must be found in."""
+    """Rows of one origin in which a name is looked up."""
 
     names: Names
     extra: frozenset[str] = frozenset()
-    """Names that are there besides: what the node itself sets before."""
+    """Further names, which the node itself sets before."""
     is_one_side: bool = False
-    """A side of a pair alone: names of both sides are not ambiguous there."""
+    """Only one side of a pair: names of both sides are not ambiguous."""
 
     def gives(self, name: str) -> bool:
         return name in self.extra or self.names.gives(name)
@@ -117,8 +116,7 @@ def fields_name_columns(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def scores_are_connected(facts: Facts) -> Iterator[Diagnostic]:
-    """Scorers that a node reads by name are connected to it: a filter's or buffer's scores have the
-    name of the node that brings them."""
+    """Scorers that a node reads by name are connected to it."""
     for name, node in facts.nodes.items():
         scorers = {edge.source.node for edge in facts.walk.score_edges(name)}
         if not scorers:
@@ -134,7 +132,7 @@ def scores_are_connected(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def texts_are_there_to_read(facts: Facts) -> Iterator[Diagnostic]:
-    """What is scored, written after or imitated is a column of the rows."""
+    """A column exists for every text that is scored, continued or imitated."""
     for edge, columns in _needed_columns(facts):
         tables = [Table(names=names) for names in facts.lineage.names.of_edge(edge).values()]
         missing = [w for w in columns if not all(table.gives(w) for table in tables)]
@@ -242,7 +240,7 @@ def _check_name(
     what: str = "name",
     besides: Iterable[str] = (),
 ) -> Iterator[Diagnostic]:
-    """One bare or dotted name in tables of which every one, or at least one, must give it."""
+    """Check one bare or dotted name, which every table (or at least one) must provide."""
     missing = [table for table in tables if not table.gives(word)]
     if missing and (everywhere or len(missing) == len(tables)):
         offered = [*sorted(besides), *offered_names(missing)]
@@ -282,7 +280,7 @@ def _has(columns: frozenset[str] | None, column: str) -> bool:
 
 
 def score_fields(node: Node) -> Iterator[tuple[str, str]]:
-    """Fields in which a node names scorers, each with a name."""
+    """Fields in which a node names scorers, with each name."""
     for field, word in named_nodes(node):
         if field.startswith(("keep.", "source.")):
             yield field, word
@@ -355,7 +353,7 @@ def _has_environment(facts: Facts, name: str) -> bool:
 
 
 def _read_of_texts(node: Node) -> str | None:
-    """The column of a text that a scorer cannot do without."""
+    """The text column that a scorer requires."""
     if isinstance(node, RewardNode) and node.source.type == "builtin":
         if node.source.name in NO_TEXT_READ:
             return None
@@ -402,7 +400,7 @@ def tables_of_texts(facts: Facts, name: str, node: Node) -> list[Table]:
 
 
 def call_arguments(facts: Facts, name: str) -> set[str]:
-    """Groups of the calls that a tool, or a tool that it wraps, answers."""
+    """Named groups of the calls to a tool, or to a tool that it wraps."""
     groups: set[str] = set()
     for tool in reach([name], lambda tool: [e.source.node for e in facts.walk.into(tool, "tools")]):
         node = facts.nodes[tool]
@@ -432,13 +430,13 @@ SAME: Final[Sequence[tuple[str, ...]]] = (
     ("chosen", "preferred", "accepted"),
     ("rejected", "dispreferred", "refused"),
 )
-"""Names that public datasets have for one thing; the first is the language's own."""
+"""Synonyms of column names in public datasets; the first is the language's own."""
 MOST: Final = 2
 JINJA: Final = re.compile(r"(\{\{|\{%)(.*?)(\}\}|%\})", re.DOTALL)
 
 
 def likely(word: str, there: Iterable[str]) -> list[str]:
-    """The columns that may be meant, the likeliest first."""
+    """The columns that a word may mean, most likely first."""
     names = sorted({str(name) for name in there} - {word})
     lowered = {name.lower(): name for name in names}
     alike = [
@@ -452,7 +450,7 @@ def likely(word: str, there: Iterable[str]) -> list[str]:
 
 
 def renamings(facts: Facts, path: str, word: str, offered: Iterable[str]) -> tuple[Fix, ...]:
-    """Fixes that name another column where a field or a text names one that is not there."""
+    """Fixes that replace an unknown column in a field or text."""
     try:
         written = find(facts.spec, path).value
     except SpecProblem:
@@ -469,7 +467,7 @@ def renamings(facts: Facts, path: str, word: str, offered: Iterable[str]) -> tup
 
 
 def mappings(facts: Facts, dataset: str, missing: Iterable[str]) -> tuple[Fix, ...]:
-    """Fixes that map columns of a source to those that are missing, one for each guess."""
+    """Fixes that map columns of a source to the missing ones, one per guess."""
     node = facts.nodes.get(dataset)
     seen = facts.glances.get(dataset)
     if not isinstance(node, DatasetNode) or seen is None or not seen.columns:
@@ -490,6 +488,6 @@ def mappings(facts: Facts, dataset: str, missing: Iterable[str]) -> tuple[Fix, .
 
 
 def _renamed(text: str, word: str, near: str) -> str:
-    """A Jinja text that reads another column."""
+    """A Jinja text with a column renamed."""
     name = re.compile(rf"(?<![\w.\"']){re.escape(word)}(?![\w\"'])")
     return JINJA.sub(lambda part: part[1] + name.sub(near, part[2]) + part[3], text)

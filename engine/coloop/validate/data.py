@@ -82,7 +82,7 @@ def sources_hold_what_their_columns_can(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def first_problem(facts: Facts, node: DatasetNode, problem_in: ProblemIn) -> str | None:
-    """What is wrong in the rows of a dataset, where they are at hand."""
+    """The first problem in the rows of a dataset, if they can be read here."""
     source = node.source
     if not isinstance(source, FileSource | InlineSource):
         return None
@@ -110,7 +110,7 @@ def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _named_paths(facts: Facts) -> Iterator[tuple[str, str, str]]:
-    """Where a path is named, the path, and of what: `data`, `code` or `model`."""
+    """Every path in a loop: its field, the path, and `data`, `code` or `model`."""
     kinds = {"source.path": "data", "model.path": "model"}
     for name, node in facts.nodes.items():
         for field, path, marks in texts_in(node):
@@ -169,7 +169,7 @@ def _look_at(facts: Facts, node: DatasetNode) -> Glance | None:
 
 
 def _where(facts: Facts, path: str) -> str:
-    """The folder in which a relative path was looked up."""
+    """The folder that a relative path was resolved against."""
     is_whole = Path(os.path.expanduser(path)).is_absolute()
     return "" if is_whole or facts.root is None else f" in {facts.root.absolute()}"
 
@@ -198,14 +198,13 @@ FORMS: Final[Mapping[FileFormat, str]] = {
     "parquet": "the file is incomplete; download or write it again",
     "text": "use a folder of UTF-8 texts, or one such text",
 }
-"""What holds of a file in each format."""
+"""What a valid file of each format looks like."""
 
 START_BYTES: Final = 64 * 1024
 
 
 def remedy(source: FileSource, root: Path) -> tuple[str, FileFormat | None]:
-    """In a few words, with the format that does read the file, where its start looks like it;
-    `source.written_as` is known."""
+    """A short hint, and the format that the file's start looks like."""
     start = _start(source, root)
     for form in _likely(start):
         if form != source.written_as:
@@ -254,7 +253,7 @@ def _is_utf8(start: bytes) -> bool:
 # JSON schemas by which rewards judge, those of a node and those in rows: can they be read.
 
 MOST_SCHEMAS: Final = 500
-"""Of one source, each different from the others; those after them are checked when they judge."""
+"""Maximum distinct schemas of one source that are checked here; others when they are used."""
 HINT: Final = "an unknown keyword would accept everything"
 
 
@@ -286,7 +285,7 @@ def _check_rows(facts: Facts, reward: str, column: str) -> Iterator[Diagnostic]:
 
 
 def _origins(facts: Facts, reward: str, column: str) -> Iterator[tuple[str, DatasetNode]]:
-    """Datasets whose column a reward reads as it stands there: nothing after them writes it."""
+    """Datasets whose column a reward reads unchanged."""
     seen: set[str] = set()
     for names in facts.lineage.names.inputs(reward).values():
         writers = {
@@ -304,11 +303,9 @@ def _origins(facts: Facts, reward: str, column: str) -> Iterator[tuple[str, Data
 
 @dataclass(frozen=True, slots=True)
 class _Schemas:
-    """Finds what is no schema in a column."""
-
     column: str
     is_listed: bool
-    """Whether it holds a list with an entry for each row that comes of its row."""
+    """Whether the column is a list with one entry per unfolded row."""
 
     def __call__(self, rows: PlacedRows) -> str | None:
         seen: set[str] = set()

@@ -42,7 +42,6 @@ from coloop.validate.sources import Glance, glances
 
 N = TypeVar("N", bound=BaseNode)
 Port = tuple[str, str]
-"""A node and one of its ports."""
 
 
 class Facts:
@@ -57,8 +56,8 @@ class Facts:
     ) -> None:
         """
         Args:
-            known_columns: by dataset node, the columns that its source is taken to have; else
-                those of files that were seen whole.
+            known_columns: by dataset node, the assumed columns of its source; default: those of
+                files that were read whole.
         """
         self.spec = spec
         self.root = root
@@ -71,24 +70,19 @@ class Facts:
         self.lineage, self.lineage_findings = compute_lineage(spec, self.known_columns)
         self.walk = Walk(spec)
         self.learners = spec.graph.learners()
-        """Nodes with a connected teaching port, in the order of the spec."""
         self.groups = weights_groups(spec)
         self.group_of = {node: group for group in self.groups.values() for node in group.members}
-        """The weights group of each node that has weights."""
         self.spelled = cache(partial(_spelled, spec))
-        """A path as its place is named in full: without the port of an algorithm in the short form,
-        edges by position; as it is written where it names nothing."""
+        """A path in canonical form: without the port of the short form, edges by position;
+        invalid paths unchanged."""
         self.training = cache(partial(training_of, spec))
-        """How the weights of a node are updated."""
         self.algorithms_of = cache(partial(node_algorithms, spec))
         self.teaching_ports_of = cache(spec.graph.teaching_ports)
-        """The connected teaching ports of one node, in the order of the port table."""
         self._counts: dict[int, tuple[FlatPhase, RowCounts]] = {}
-        """By the phase's identity; a phase that is kept here keeps its own."""
+        """By the phase's identity; storing the phase keeps it alive."""
 
     def columns_of(self, dataset: str, *, everywhere: bool = False) -> frozenset[str]:
-        """Columns of a source that was looked into, mapped names included: those of some row, or
-        of every row."""
+        """Columns of a source that was read, with mapped names: of some row, or of every row."""
         seen, node = self.glances[dataset], self.nodes[dataset]
         mapped = frozenset(node.columns) if isinstance(node, DatasetNode) else frozenset()
         return mapped | (seen.common if everywhere else seen.columns or frozenset())
@@ -99,23 +93,23 @@ class Facts:
     # ---- edges
 
     def place(self, edge: Edge) -> str:
-        """The path of an edge, as diagnostics and fixes name it."""
+        """The path of an edge in diagnostics and fixes."""
         return f"edges.{self.spec.graph.place_of(edge)}"
 
     def is_connected(self, node: str, port: str) -> bool:
-        """Whether any edge ends at the port, sensible or not."""
+        """Whether any edge, valid or not, ends at the port."""
         return bool(self.spec.graph.edges_into(node, port))
 
     def is_alone(self, node: str) -> bool:
-        """Whether no edge begins or ends at a node: it has just been drawn."""
+        """Whether a node has no edges, as when it has just been drawn."""
         return not (self.spec.graph.edges_into(node) or self.spec.graph.edges_out_of(node))
 
     def is_used(self, node: str, port: str) -> bool:
-        """Whether any edge starts at the port, sensible or not."""
+        """Whether any edge, valid or not, starts at the port."""
         return bool(self.spec.graph.edges_out_of(node, port))
 
     def whence(self, *starts: str) -> set[str]:
-        """Nodes from which rows of these come, by way of buffers as well: their rows keep scores.
+        """Nodes from which rows come, through buffers as well: their rows keep scores.
 
         `Walk.upstream` ends at a buffer, whose rows come from other rounds.
         """
@@ -142,27 +136,26 @@ class Facts:
         return frozenset[Level]().union(*map(self.lineage.edge_levels, edges))
 
     def has_broken_input(self, node: str) -> bool:
-        """Whether an edge ends at a port that the node does not have: some input is meant by it."""
+        """Whether an edge ends at an unknown port of the node, so that some input was intended."""
         inputs = PORTS[self.walk.kinds[node]].inputs
         return any(edge.target.port not in inputs for edge in self.spec.graph.edges_into(node))
 
     @cached_property
     def has_broken_edges(self) -> bool:
-        """Whether some edge names an unknown node or port."""
         return len(self.walk.edges) < len(self.spec.edges)
 
     @cached_property
     def moved_paths(self) -> frozenset[str]:
-        """Paths that an anneal or a trigger changes, in one spelling."""
+        """Paths that an anneal or a trigger changes, normalized."""
         return frozenset(map(self.spelled, self.spec.graph.moved_paths))
 
     def values_in(self, phase: FlatPhase) -> Mapping[str, Any]:
-        """What is set in a phase, by paths in one spelling."""
+        """Overrides of a phase, by normalized paths."""
         return self._in_one_spelling(phase.overrides)
 
     @cached_property
     def trigger_values(self) -> tuple[Mapping[str, Any], ...]:
-        """What each trigger sets, likewise."""
+        """Overrides of each trigger, by normalized paths."""
         triggers = self.spec.schedule.triggers
         return tuple(self._in_one_spelling(trigger.do.set) for trigger in triggers)
 
@@ -170,8 +163,8 @@ class Facts:
         return {self.spelled(path): value for path, value in values.items()}
 
     def whole_number(self, phase: FlatPhase, path: str, own: Any) -> Any:
-        """What stands at a path in a phase; `own` where that sets no whole number, which is told
-        elsewhere."""
+        """Value of a path in a phase; `own` unless overridden by a whole number (other values are
+        reported elsewhere)."""
         value = self.values_in(phase).get(path, own)
         return value if isinstance(value, int) else own
 
@@ -186,7 +179,7 @@ class Facts:
 
     @cached_property
     def rewards(self) -> tuple[tuple[str, ResolvedRewards], ...]:
-        """Learners from rewards, with their algorithms completed by the presets."""
+        """Learners from rewards, with resolved algorithms."""
         return tuple(
             (name, resolve_rewards_algorithm(entry))
             for name in self.learners
@@ -196,8 +189,8 @@ class Facts:
         )
 
     def rewarded_levels(self, node: str) -> Levels:
-        """Levels of the rows that a learner from rewards is credited for: of what it wrote, in this
-        step or before a buffer, what some live edge scores."""
+        """Levels that a learner is credited for: what it wrote, now or before a buffer, with a live
+        score."""
         scored = self.levels_of(self.alive(node, "rewards"))
         own = self.lineage.own_levels(node)
         return frozenset(
@@ -207,17 +200,17 @@ class Facts:
         )
 
     def buffers_in(self, levels: Iterable[Level]) -> list[str]:
-        """Buffers that some of the levels come out of, by name."""
+        """Names of buffers from which some of the levels come."""
         return sorted(
             {level.node for level in levels if self.walk.kinds.get(level.node) == "buffer"}
         )
 
     def read_by(self, node: str, port: str) -> frozenset[str]:
-        """What the algorithms of a teaching port read besides: `reference`, `values`, `prior`."""
+        """What the algorithms of a teaching port read: `reference`, `values`, `prior`."""
         return frozenset[str]().union(*map(reads, self.algorithms(node, port)))
 
     def local(self, path: str) -> Path | None:
-        """Where a path of the loop leads; None without `root`."""
+        """File of a path in the loop; None without `root`."""
         return None if self.root is None else self.root / os.path.expanduser(path)
 
     def model(self, node: str) -> Any:
@@ -230,8 +223,7 @@ class Facts:
 
     @cached_property
     def phases(self) -> tuple[FlatPhase, ...]:
-        """All phases in the order they are written; that of a schedule without any names nothing in
-        `learn`."""
+        """All phases in spec order; with an empty schedule one that learns nothing."""
         return flat_phases(self.spec)
 
     @cached_property
@@ -240,7 +232,7 @@ class Facts:
 
     @cached_property
     def actions(self) -> tuple[tuple[str, PhaseActions], ...]:
-        """Everything that is done when a phase starts or a trigger fires, with its path."""
+        """All actions of phases and triggers, with their paths."""
         schedule = self.spec.schedule
         starts = [(f"{path}.do", item.do) for path, item in schedule.items() if item.do]
         fires = [
@@ -249,7 +241,7 @@ class Facts:
         return (*starts, *fires)
 
     def counts(self, phase: FlatPhase, stand_ins: Mapping[str, Count] | None = None) -> RowCounts:
-        """Rows of every table in one phase, where those of some nodes are known otherwise."""
+        """Row counts of one phase, with known counts for some nodes."""
         if stand_ins is None and (counted := self._counts.get(id(phase))) is not None:
             return counted[1]
         counts = RowCounts(
@@ -267,7 +259,7 @@ class Facts:
 
     @cached_property
     def hardware(self) -> HardwarePreset | None:
-        """The machine in force, or nothing where its name is unknown."""
+        """The hardware preset; None if its name is unknown."""
         try:
             return presets.hardware_of(self.spec.hardware)
         except PresetNotFound:
@@ -275,7 +267,7 @@ class Facts:
 
 
 def a(word: str) -> str:
-    """A word with its article."""
+    """A word with its indefinite article."""
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
@@ -283,7 +275,7 @@ Rule = Callable[[Facts], Iterator[Diagnostic]]
 
 
 def rules_of(family: ModuleType) -> list[Rule]:
-    """The rules of one file, in their order: its public `(Facts) -> Iterator[Diagnostic]`."""
+    """The rules of one module in order: its public `(Facts) -> Iterator[Diagnostic]`."""
     wanted = {"facts": Facts, "return": Iterator[Diagnostic]}
     return [
         rule
@@ -298,7 +290,7 @@ def rules_of(family: ModuleType) -> list[Rule]:
 def corrections(
     at: str, word: str, known: Iterable[str], title: str = "Change to {}"
 ) -> tuple[Fix, ...]:
-    """A fix that writes the known name that looks like one that does not exist, if any does."""
+    """A fix with the most similar known name, if there is one."""
     return tuple(Fix.set(title.format(near), at, near) for near in closest(word, known, limit=1))
 
 

@@ -23,15 +23,13 @@ from coloop.validate.facts import Facts
 
 
 class GroupOfOne(NamedTuple):
-    """Why every group of a learner has one row."""
-
     reason: str
     field: str
     hint: str
 
 
 def groups_of_one(facts: Facts, name: str, phase: FlatPhase) -> GroupOfOne | None:
-    """Why the learner's groups have one row each in a phase; `None` where that is not certain."""
+    """Why every group of a learner in a phase has one row; None if that is not certain."""
     credit = getattr(facts.nodes[name], "credit", None)
     if facts.rollout(name) is None or credit is None or facts.walk.driven.get(name):
         return None
@@ -63,8 +61,8 @@ def groups_of_one(facts: Facts, name: str, phase: FlatPhase) -> GroupOfOne | Non
 
 
 def stretches(facts: Facts) -> Iterator[FlatPhase]:
-    """The phases, and then what becomes of each where a trigger sets how much is written: the
-    values that it sets last; those last where another trigger may set others before."""
+    """The phases, and each phase with what its triggers set about generation: values of the last
+    trigger win, in any order of triggers."""
     yield from facts.phases
     yield from sorted(_after_triggers(facts), key=lambda phase: not phase.is_sure)
 
@@ -90,21 +88,19 @@ def _after_triggers(facts: Facts) -> Iterator[FlatPhase]:
 
 
 def completions_path(name: str) -> str:
-    """Where a writer says how many completions it writes."""
     return f"nodes.{name}.rollout.completions_per_prompt"
 
 
 def completions(facts: Facts, name: str, phase: FlatPhase) -> int:
-    """What a writer writes for a prompt in a phase."""
+    """Completions that a node generates per prompt in a phase."""
     rollout = facts.rollout(name)
     written = 1 if rollout is None else rollout.completions_per_prompt
     return int(facts.whole_number(phase, completions_path(name), written))
 
 
 def _is_asked_once(facts: Facts, name: str, phase: FlatPhase) -> bool:
-    """Whether what a writer writes for a row it writes to one prompt: who asks a policy behind a
-    tool again in one text, or with several parts of an answer, has all that it wrote as one group.
-    """
+    """Whether a row has only one prompt: a policy that is called repeatedly in one text, or with
+    several parts, has all its answers in one group."""
     for caller in facts.walk.callers.get(name, ()):
         path, turns = f"nodes.{caller}.rollout.turns.max", turns_of(facts.spec, caller)
         is_moved = path in facts.moved_paths or path in phase.overrides
@@ -115,8 +111,7 @@ def _is_asked_once(facts: Facts, name: str, phase: FlatPhase) -> bool:
 
 
 def why_alone(facts: Facts, name: str, by: Iterable[str], phase: FlatPhase) -> str | None:
-    """Why each row at a filter is alone in what a rule of it takes as its group; `None` where that
-    is not certain."""
+    """Why each row is alone in its group at a filter; None if that is not certain."""
     levels = facts.lineage.input_levels(name)
     reasons = {_why_apart(facts, level, frozenset(by), phase) for level in levels}
     return None if None in reasons else " and ".join(sorted(filter(None, reasons))) or None
@@ -139,7 +134,7 @@ def _why_apart(facts: Facts, level: Level, by: frozenset[str], phase: FlatPhase)
 
 
 def _kept_of_a_group(facts: Facts, name: str) -> tuple[str, int] | None:
-    """The filter through which all rewards come, and the rows that it keeps of a prompt's group."""
+    """The filter that all rewards pass, and the rows per prompt group that it keeps."""
     limits: list[tuple[str, int]] = []
     for edge in facts.alive(name, "rewards"):
         limit = _limit_of(facts, edge.source.node, name)
@@ -150,7 +145,7 @@ def _kept_of_a_group(facts: Facts, name: str) -> tuple[str, int] | None:
 
 
 def _limit_of(facts: Facts, node: str, learner: str) -> tuple[str, int] | None:
-    """The tightest `per_group` on the way from the learner's rollouts to a score of them."""
+    """The smallest `per_group` between a learner's rollouts and their score."""
     limits: list[tuple[str, int]] = []
     seen: set[str] = set()
     while node not in seen:
@@ -204,7 +199,7 @@ def _of_phase(facts: Facts, name: str, phase: FlatPhase) -> Diagnostic | None:
 
 
 def _cuts_all(facts: Facts, name: str, phase: FlatPhase) -> tuple[int, Rule, str] | None:
-    """The rule of a filter that cuts every row in a phase, and why; rows at `spare` pass by it."""
+    """The filter rule that drops every row in a phase, and why; rows at `spare` do not count."""
     node = facts.nodes[name]
     assert isinstance(node, FilterNode)
     if facts.is_connected(name, "spare"):
@@ -225,7 +220,7 @@ def _cuts_all(facts: Facts, name: str, phase: FlatPhase) -> tuple[int, Rule, str
 def _keeps_one(
     facts: Facts, path: str, rule: AccuracyBand, overrides: Mapping[str, object]
 ) -> bool:
-    """Whether a group of one row, all right or all wrong, may lie in the band."""
+    """Whether a group of one row, with accuracy 0 or 1, may be within the band."""
     if rule.open:
         return False
     if facts.moved_paths & {f"{path}.min", f"{path}.max"}:
@@ -237,12 +232,11 @@ def _keeps_one(
 # Scores that all rows of a group share, in which a comparison of the group finds nothing.
 
 FROM_ABOVE = frozenset({Relation.DOWN, Relation.SIDE})
-"""Scores that reach a row by way of what it was written for, or of what that descends from."""
+"""Relations in which scores come from an ancestor's side, so that siblings share them."""
 
 
 def groups_have_several_scores(facts: Facts) -> Iterator[Diagnostic]:
-    """Some score tells apart the rows of a group where these are compared; nobody knows where a
-    score cannot reach its rows."""
+    """Some score differs within the groups that are compared, if all scores arrive."""
     if facts.lineage_findings:
         return
     for name, full in facts.rewards:
@@ -256,7 +250,7 @@ def groups_have_several_scores(facts: Facts) -> Iterator[Diagnostic]:
 def _edges_from_above(
     facts: Facts, name: str, full: ResolvedRewards, phase: FlatPhase
 ) -> list[Edge]:
-    """The edges that pay a learner in a phase, where each pays all rows of a group alike."""
+    """The score edges of a learner in a phase, if each gives all rows of a group the same."""
     credit = getattr(facts.nodes[name], "credit", None)
     if not full.needs_group or full.allow_group_of_one or full.off_policy is not None:
         return []
@@ -294,7 +288,7 @@ def _finding(
 
 
 def _or_wider(scored: Levels) -> str:
-    """Wider groups, where the scored rows differ within them."""
+    """Note on wider groups, if scored rows differ within them."""
     above = {ancestor for level in scored for ancestor in ancestors(level)} - scored
     names = sorted({ancestor.node for ancestor in above if not ancestor.parents})
     return f", widen the groups (`credit: {{group_by: [{', '.join(names)}]}}`)" if names else ""

@@ -44,7 +44,7 @@ DEFAULT_ALGORITHMS: Final[Mapping[tuple[str, str], str]] = {
     ("verifier", "demonstrations"): "sft",
     ("verifier", "pairs"): "dpo",
 }
-"""What a fix proposes for a teaching port without an algorithm."""
+"""Default that a fix writes for a teaching port without an algorithm."""
 
 MISSING_CODES: Final = {
     "reference": "learning.missing_reference",
@@ -158,8 +158,7 @@ def references_are_read(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def one_coefficient_follows(facts: Facts) -> Iterator[Diagnostic]:
-    """At most one algorithm of a learner has a KL coefficient that follows a target: it is one
-    metric."""
+    """At most one algorithm of a learner adapts its KL coefficient, because there is one metric."""
     for name in dict.fromkeys(name for name, _ in facts.rewards):
         entries = [full for other, full in facts.rewards if other == name]
         follows = [
@@ -239,7 +238,7 @@ READ_AS: Final = {
     "choices": "the probability of its labels",
 }
 FIRST: Final[dict[type[Section], str]] = {RewardsAlgorithm: "grpo", PreferenceAlgorithm: "dpo"}
-"""Of algorithms with many names, the one that a hint gives as an example."""
+"""Example in hints, for algorithms with several names."""
 
 
 def algorithms_fit_the_head(facts: Facts) -> Iterator[Diagnostic]:
@@ -255,7 +254,7 @@ def algorithms_fit_the_head(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def fits(facts: Facts, name: str, port: str, entry: Algorithm) -> bool:
-    """Whether an algorithm finds in the node's model what it teaches."""
+    """Whether the node's model can be trained with an algorithm."""
     return can_learn(facts.nodes[name], port, type(entry), classes=classes_of(facts.spec, name))
 
 
@@ -284,7 +283,7 @@ def _read_for(facts: Facts, name: str, port: str) -> str:
 
 
 def _fitting(facts: Facts, name: str, port: str) -> list[str]:
-    """Names of algorithms that the port could have; those of labels where it has labels."""
+    """Names of algorithms that suit the port."""
     node, classes = facts.nodes[name], classes_of(facts.spec, name)
     has_labels = label_words(facts.spec, name) is not None
     return [
@@ -485,7 +484,7 @@ def cut_rows_have_no_other_reward(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def dropout_is_for_texts(facts: Facts) -> Iterator[Diagnostic]:
-    """What is compared with other log-probs is learned without dropout, unless the loop says so."""
+    """No dropout where log-probs are compared, unless the loop sets it."""
     for group in facts.groups.values():
         training = facts.training(group.name)
         origin = origin_of(facts.spec, group.name)

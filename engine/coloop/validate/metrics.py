@@ -19,10 +19,10 @@ from coloop.spec.nodes import EvaluateNode
 from coloop.validate.facts import Facts, a, corrections
 
 LEARNER_METRICS: Final = frozenset({*METRICS, "clip_share"})
-"""What learners report; `clip_share` is the language's word for `clip_fraction`."""
+"""Metrics of learners; `clip_share` is the language's word for `clip_fraction`."""
 
 OF_WORDS: Final = (RewardsAlgorithm, PreferenceAlgorithm, Sft, ImplicitPrm)
-"""Algorithms that train what a model says word by word."""
+"""Algorithms that train token log-probs."""
 WRITTEN_BY: Final[Mapping[str, tuple[type[Section], ...]]] = {
     "entropy": OF_WORDS,
     "kl": OF_WORDS,
@@ -30,7 +30,7 @@ WRITTEN_BY: Final[Mapping[str, tuple[type[Section], ...]]] = {
     "clip_share": (RewardsAlgorithm, ValueLoss),
     "ratio/max": (RewardsAlgorithm,),
 }
-"""Metrics that some algorithms alone write, `kl` where they read a reference."""
+"""Metrics of particular algorithms, `kl` only with a reference."""
 REFERENCES: Final = frozenset({"reference", "prior"})
 
 BY_LABELS: Final = frozenset(
@@ -40,11 +40,10 @@ BY_LABELS: Final = frozenset(
     }
 )
 BY_SELECTORS: Final = frozenset({"best_of", "weighted_majority"})
-"""Metrics that need an edge at `labels` or `selectors` of their probe."""
+"""Metrics that need an edge at `labels` or `selectors` of the probe."""
 OF_PORTS: Final = frozenset({"loss", "explained_variance"})
-"""Metrics of the teaching ports that `of` names."""
 OF_PLAYERS: Final = ("win_rate", "elo")
-"""Metrics that every side of a comparison has."""
+"""Metrics of each side of a comparison."""
 SIDES: Final = ("chosen", "rejected")
 
 
@@ -184,15 +183,14 @@ def check_metric(facts: Facts, metric: str, field: str) -> Iterator[Diagnostic]:
 
 
 def _is_misspelt_there(probe: EvaluateNode, metric: str) -> bool:
-    """Whether a probe was to report a metric and writes it wrong: the probe is told, who reads it
-    is right."""
+    """Whether a probe misspells a metric; only the probe is reported, not a correct reader."""
     parts = metric.split(".")
     wrong = [word for word in probe.metrics if metric_of(word) is None]
     return any(near in parts for word in wrong for near in closest(word, PROBE_METRICS, limit=1))
 
 
 def _unwritten(facts: Facts, name: str, metric: str) -> str | None:
-    """Why a learner that is known never writes a metric that others do."""
+    """Why a known learner never reports this metric."""
     group = facts.groups.get(name)
     members = group.members if group else (name,)
     entries = [
@@ -233,7 +231,7 @@ def _reported_by(facts: Facts, name: str) -> list[str]:
 
 
 def _parts(facts: Facts, metrics: Sequence[str]) -> Iterator[str]:
-    """Names of metrics by class, and by who took part in a comparison."""
+    """Names of metrics per class, and per player of a comparison."""
     if "class_recall" in metrics:
         yield from ("class_recall.right", "class_recall.wrong")
     players = [*SIDES, *(name for name, node in facts.nodes.items() if hasattr(node, "rollout"))]

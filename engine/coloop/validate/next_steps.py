@@ -79,7 +79,6 @@ def _inward(facts: Facts, name: str) -> tuple[Fix, ...]:
 
 
 def is_short(section: Any) -> bool:
-    """Whether an `algorithm` is written in the short form, without naming ports."""
     return isinstance(section, tuple(PORTS_OF))
 
 

@@ -58,8 +58,8 @@ def batches_divide(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def mini_batches_cut(facts: Facts) -> Iterator[Diagnostic]:
-    """Warn about a mini-batch that is larger than the rows of a step: the node's own where that
-    holds in every phase that uses it, a phase's override where it holds in that phase."""
+    """Warn about a mini-batch above the rows of a step: the node's own value if too large in every
+    phase that uses it, an override if too large in its phase."""
     if facts.has_broken_edges:
         return
     for group in facts.groups.values():
@@ -88,7 +88,7 @@ def _live(phase: FlatPhase, group: WeightsGroup) -> list[tuple[str, str]]:
 
 
 def _rows_of_group(facts: Facts, phase: FlatPhase, group: WeightsGroup) -> int | None:
-    """Rows on which a step of the phase trains this group; None where not known exactly."""
+    """Rows on which a step of the phase trains this group; None if not known exactly."""
     live = _live(phase, group)
     if not live:
         return 0
@@ -154,10 +154,7 @@ def _rows_to_learn(facts: Facts, phase: FlatPhase, node: str, port: str) -> Coun
 def _indivisible(
     phase: FlatPhase, path: str, count: Count, batch: int, shared: Sequence[int]
 ) -> Diagnostic:
-    """
-    Args:
-        shared: rows per step of each phase that takes the node's own value.
-    """
+    """`shared`: rows per step of each phase that uses the node's own value."""
     assert count.rows is not None
     breakdown = f" ({count.breakdown})" if count.breakdown else ""
     others = () if path in phase.overrides else shared
@@ -196,8 +193,8 @@ WITHOUT_RATIO = frozenset({"policy_gradient"})
 
 
 def several_steps_have_a_ratio(facts: Facts) -> Iterator[Diagnostic]:
-    """Warn where rows are used in more than one optimizer step and the loss has no ratio: from the
-    second step on, they come from older weights."""
+    """Warn if rows are used in several optimizer steps without a ratio in the loss: after the first
+    step they come from older weights."""
     for name, full in facts.rewards:
         if full.loss not in WITHOUT_RATIO or full.off_policy is not None:
             continue
@@ -212,8 +209,7 @@ def several_steps_have_a_ratio(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _why_several(facts: Facts, phase: FlatPhase, name: str) -> tuple[str, str] | None:
-    """Why the rows of this learner are used in several optimizer steps, and the field responsible;
-    None where they are not."""
+    """Why rows are used in several optimizer steps, and the responsible field."""
     group = facts.group_of[name].name
     training = facts.training(name)
     path = f"nodes.{group}.training"
@@ -322,7 +318,7 @@ def _indivisor(at: str, message: str, what: str, number: int) -> Diagnostic:
 
 
 def _device_count(facts: Facts, pool: str | None) -> int | None:
-    """GPUs of a pool, or worker processes on a CPU; `None` where the pool or machine is unknown."""
+    """GPUs of a pool, or worker processes on a CPU; None for an unknown pool or machine."""
     machine, pools = facts.hardware, facts.spec.hardware.pools
     if machine is None:
         return None
@@ -343,7 +339,7 @@ SANE_RATES: Final[Mapping[str, tuple[float, float]]] = {
     "muon": (1e-6, 1.0),
     "sgd": (1e-7, 10.0),
 }
-"""Learning rates outside of these have never trained anything that we know of."""
+"""Plausible learning rates."""
 
 
 def texts_fit_the_model(facts: Facts) -> Iterator[Diagnostic]:
@@ -502,7 +498,6 @@ def samples_are_enough(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def groups_explore(facts: Facts) -> Iterator[Diagnostic]:
-    """Completions that are compared are not all the same text."""
     for name, full in facts.rewards:
         rollout = facts.rollout(name)
         if rollout is None or rollout.temperature > 0 or not full.needs_group:
@@ -518,7 +513,6 @@ def groups_explore(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def architecture(facts: Facts, node: str) -> Architecture | None:
-    """The architecture of a node, where it is known."""
     origin = origin_of(facts.spec, node)
     model = facts.model(origin) if origin is not None else None
     if model is None:
@@ -540,8 +534,8 @@ def _known(kind: str, name: str, root: Path | None) -> Architecture | None:
 
 
 def products_are_of_chances(facts: Facts) -> Iterator[Diagnostic]:
-    """What `outcome` teaches is a number of any sign before the sigmoid: two wrong steps would make
-    a right text."""
+    """`outcome` scores can be negative before the sigmoid: the product of two wrong steps would be
+    right."""
     for name, node in facts.of(VerifierNode):
         if node.method != "discriminative":
             continue
@@ -564,7 +558,7 @@ def products_are_of_chances(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def budgets_hold_a_search(facts: Facts) -> Iterator[Diagnostic]:
-    """In some phase a search may ask for its completions once: a wish is granted only where its
+    """In some phase the budget admits the first request of a search: one is only granted if its
     longest completions fit."""
     for name, node in facts.nodes.items():
         here = PortRef(node=name, port="policy")
@@ -590,7 +584,7 @@ def budgets_hold_a_search(facts: Facts) -> Iterator[Diagnostic]:
 def _too_little(
     facts: Facts, phase: FlatPhase, name: str, node: SearchNode, policy: str
 ) -> dict[str, tuple[int, int, str]]:
-    """By limit what is wanted of it at least in a phase, what it is, and why that is too little."""
+    """By limit the minimum in any phase, the actual value, and why it is too little."""
     missed: dict[str, tuple[int, int, str]] = {}
     for field, least, why in _least(facts, phase, name, node, policy):
         own = getattr(node.budget, field)
@@ -603,7 +597,7 @@ def _too_little(
 def _least(
     facts: Facts, phase: FlatPhase, name: str, node: SearchNode, policy: str
 ) -> Iterator[tuple[str, int, str]]:
-    """Limits, the least of each with which anything is found, and why."""
+    """The minimum of each limit with which anything is found, and why."""
     rollout = rollout_of(facts.spec, policy)
     assert rollout is not None
     each = facts.whole_number(phase, f"nodes.{name}.completions", node.completions)

@@ -14,7 +14,7 @@ from coloop.validate.facts import Facts, corrections
 from coloop.validate.numerics import architecture
 
 VLLM_CPU_HEAD_SIZES: Final = frozenset({32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512})
-"""Head sizes that vLLM's CPU kernels have."""
+"""Head sizes supported by vLLM on CPUs."""
 
 ENVIRONMENTS: Final = ("proof",)
 CHECKERS: Final = ("proof",)

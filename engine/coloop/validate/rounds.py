@@ -23,7 +23,7 @@ from coloop.validate.facts import Facts
 from coloop.validate.structure import edge_value, removal
 
 LARGEST_TREE = 1_000_000
-"""Ends of one conversation; more than that no machine of the presets writes in a step."""
+"""Maximum final rows of one conversation."""
 ROUNDS_FOLLOWED = 64
 
 
@@ -141,7 +141,7 @@ def trees_stay_small(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _followed(facts: Facts, region: RoundsRegion) -> list[frozenset[str]]:
-    """By round, the nodes of a region that have rows in it."""
+    """By round, the nodes of a region that have rows."""
     order = [name for name in facts.walk.order if name in region.nodes]
     rounds: list[frozenset[str]] = []
     for turn in range(1, min(region.rounds, ROUNDS_FOLLOWED) + 1):
@@ -280,7 +280,7 @@ def _refills_of_phase(facts: Facts, phase: FlatPhase) -> Iterator[Diagnostic]:
 
 
 def _givers(facts: Facts, phase: FlatPhase | None) -> dict[str, list[str]]:
-    """By node, those whose rows it works on; in a phase without those of dead edges."""
+    """By node, those whose rows it works on; in a phase without dead edges."""
     givers: dict[str, list[str]] = {name: [] for name in facts.nodes}
     for edge in facts.walk.forward_edges:
         if phase is None or not facts.is_dead(edge, phase):
@@ -301,7 +301,7 @@ def _bad_region(name: str, message: str, hint: str) -> Diagnostic:
 
 
 def _circles(edges: list[Edge]) -> Iterator[list[Edge]]:
-    """One circle of each knot of edges that lead back to where they began."""
+    """One cycle per strongly connected set of edges."""
     ahead: dict[str, list[Edge]] = {}
     for edge in edges:
         ahead.setdefault(edge.source.node, []).append(edge)

@@ -73,11 +73,11 @@ FIRST_LESSONS: dict[ModeName, str] = {
     "offline": "pairs to `actor.pairs`",
     "reward_modeling": "pairs to `reward.pairs`",
 }
-"""By mode, what a loop of it is most often taught by."""
+"""By mode, the usual teaching port."""
 
 
 def _first_lesson(facts: Facts) -> str:
-    """A lesson of the loop's mode, at a learner that is there."""
+    """A teaching port for the loop's mode, at an existing learner."""
     lesson = FIRST_LESSONS[mode_of(facts.spec)]
     what, _, port_of_kind = lesson.partition(" to `")
     kind, _, port = port_of_kind.rstrip("`").partition(".")
@@ -205,7 +205,7 @@ def best_is_known(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _misspelt_ports(facts: Facts) -> set[str]:
-    """Teaching ports that were probably meant by names in `learn` that name nothing."""
+    """Teaching ports that unknown names in `learn` probably mean."""
     connected = [f"{node}.{port}" for node, port in sorted(facts.teaching_ports)]
     meant: set[str] = set()
     for phase in facts.phases:
@@ -218,7 +218,7 @@ def _misspelt_ports(facts: Facts) -> set[str]:
 
 
 def _sources_of(facts: Facts, phase: FlatPhase) -> list[str]:
-    """The nearest datasets and buffers behind what a phase learns or fills."""
+    """The nearest datasets and buffers upstream of what a phase learns or fills."""
     starts = [
         edge.source.node
         for node, port in phase.live
@@ -229,7 +229,7 @@ def _sources_of(facts: Facts, phase: FlatPhase) -> list[str]:
 
 
 def nearest_sources(facts: Facts, phase: FlatPhase, starts: list[str]) -> set[str]:
-    """Datasets and buffers behind these nodes, those that stand behind another apart."""
+    """The nearest datasets and buffers upstream of these nodes."""
     kinds = facts.walk.kinds
 
     def givers(name: str) -> list[str]:
@@ -353,8 +353,7 @@ def balance_leaves_groups_whole(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _differs_in_groups(facts: Facts, name: str, by: str) -> bool:
-    """Whether a scorer says something of the rows that a buffer keeps themselves, and not of what
-    they were written for."""
+    """Whether a scorer scores the rows of a buffer themselves, not their prompts."""
     scored = facts.lineage.levels(by, "scores")
     return any(
         facts.lineage.match(level, scored)[0] in (Relation.SAME, Relation.UP)

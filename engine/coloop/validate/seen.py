@@ -25,7 +25,7 @@ from coloop.validate.structure import removal
 UNKNOWN: Final = "structure.unknown_column"
 NAME_RULES: Final = rules_of(columns)
 WITHOUT_DEFAULT: Final = (fields_name_columns, texts_are_there_to_read)
-"""Rules for places that want a value in every row; in a text an absent one is empty."""
+"""Rules for fields that need a value in every row; in Jinja an absent one is empty."""
 
 
 def columns_were_seen(facts: Facts) -> Iterator[Diagnostic]:
@@ -127,13 +127,13 @@ def sums_have_a_weight(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _pays_alone(facts: Facts, name: str, phase: FlatPhase) -> bool:
-    """Whether a live port learns from this scorer and no other."""
+    """Whether a live teaching port has no other scorer."""
     edges = (facts.alive(*port, phase=phase) for port in phase.live)
     return any({edge.source.node for edge in paying} == {name} for paying in edges)
 
 
 def _weighs_nothing(facts: Facts, name: str, phase: FlatPhase) -> bool:
-    """Whether every weight is 0 in a phase, and nothing moves one."""
+    """Whether every weight is 0 in a phase, and constant."""
     source, path = getattr(facts.nodes[name], "source", None), _path(name)
     if not isinstance(source, Weighted) or path in facts.moved_paths:
         return False
@@ -145,7 +145,7 @@ def _weighs_nothing(facts: Facts, name: str, phase: FlatPhase) -> bool:
 
 
 def _named(facts: Facts, name: str) -> set[str]:
-    """Scorers that a reward names, in whatever phase."""
+    """Scorers that a reward names, in any phase."""
     named = {word for _, word in score_fields(facts.nodes[name])}
     sets = (*map(facts.values_in, facts.phases), *facts.trigger_values)
     return named.union(*(values.get(_path(name), ()) for values in sets))
@@ -184,7 +184,7 @@ def probes_bring_what_is_read(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _given_columns(facts: Facts, probe: str) -> frozenset[str] | None:
-    """Columns of a probe's rows; nothing where there are none, or they are not known."""
+    """Columns of a probe's rows; None if unknown."""
     edges = facts.walk.into(probe, "rows")
     tables = [part for edge in edges for part in facts.lineage.names.of_edge(edge).values()]
     if not tables:
@@ -194,7 +194,7 @@ def _given_columns(facts: Facts, probe: str) -> frozenset[str] | None:
 
 
 def _is_covered(facts: Facts, replaced: str, given: frozenset[str]) -> bool:
-    """Whether nothing can be missing: a dataset in the place of one with no more columns."""
+    """Whether no column can be missing: the replaced dataset has no others."""
     if not isinstance(facts.nodes[replaced], DatasetNode):
         return False
     tables = facts.lineage.names.at(replaced, "rows").values()
@@ -220,7 +220,7 @@ def _findings(facts: Facts) -> list[Diagnostic]:
 
 
 def _node_of(facts: Facts, finding: Diagnostic) -> str | None:
-    """The node that a finding is about; nothing for what is learned, which a probe does not run."""
+    """The node of a finding; None for learning, which a probe does not run."""
     if finding.node is not None or finding.field is None:
         return finding.node
     index = finding.field.removeprefix("edges.").partition(".")[0]

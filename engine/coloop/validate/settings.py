@@ -153,8 +153,7 @@ def _unreadable(node: VerifierNode) -> tuple[str, str, str] | None:
 
 
 def _worth(*patterns: str | None) -> str:
-    """Values for the words that patterns list, as `=(yes|no)` does: of each the first is the better
-    one."""
+    """Template values for words in `=(yes|no)` patterns, of which the first is better."""
     listed = [re.search(r"\((\w+(?:\|\w+)+)\)", pattern or "") for pattern in patterns]
     words = [match[1].split("|") for match in listed if match] or [["right", "wrong"]]
     worth = {word: int(index == 0) for group in words for index, word in enumerate(group)}
@@ -170,9 +169,6 @@ def _idle(at: str, reason: str) -> Diagnostic:
 def _unused(
     at: str, message: str, hint: str, fix: Fix | None = None, severity: Severity = Severity.ERROR
 ) -> Diagnostic:
-    """
-    Args:
-        fix: None: the field is left out.
-    """
+    """`fix`: default: remove the field."""
     fix = fix or Fix.remove(f"Remove {at.split('.', 2)[2]}", at)
     return error("structure.unused_setting", at, message, hint, fix, severity=severity)

@@ -34,59 +34,57 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import DatasetNode
 
 WHOLE_BYTES: Final = 64 * 2**20
-"""Files of rows up to this size are read whole, as a run does before it starts."""
+"""Files up to this size are read whole, as before a run."""
 STRETCHES: Final = 64
 STRETCH_BYTES: Final = 64 * 1024
-"""A larger one is looked at in this many places, so much in each."""
+"""Larger files are sampled: size of each sample."""
 CHECKED_BYTES: Final = 8 * 2**20
-"""Of files up to this size each value is looked at; of larger ones when the run opens them."""
+"""Every value of files up to this size is checked; larger files when a run opens them."""
 ROWS_AT_ONCE: Final = 500
 MOST_COLUMNS: Final = 10_000
-"""Of a file whose rows name more, nothing is said."""
+"""With more columns than this, none are reported."""
 
 _Row = tuple[Mapping[str, object], int | None]
-"""A row and its line; None where the lines before it were not read."""
+"""A row and its line; None if earlier lines were skipped."""
 PlacedRows = Iterable[tuple[str, Mapping[str, object]]]
-"""Rows and where they stand, as a message says it: `row 2`."""
+"""Rows with their location for messages: `row 2`."""
 ProblemIn = Callable[[PlacedRows], str | None]
-"""Says what is wrong in rows; equal ones say the same."""
+"""Finds a problem in rows; must be deterministic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lack:
     rows: int
     line: int | None
-    """Where the first of them stands, counted from 1; None where the lines before are not read."""
+    """Line of the first one, from 1; None if earlier lines were skipped."""
 
     @property
     def first(self) -> str:
-        """How a message ends that counts them."""
+        """End of a message with a count."""
         return "" if self.line is None else f", first in line {self.line}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance:
     columns: frozenset[str] | None = None
-    """Columns that some row has, or `None` where they are not known."""
+    """Columns of some row; None if not known."""
     lacking: Mapping[str, Lack] = field(default_factory=dict)
-    """Of columns that only some rows have: what lacks them."""
+    """Columns that only some rows have, and the rows without them."""
     rows: int = 0
-    """Rows that were looked at; 0 where the format itself names the columns."""
+    """Number of rows read; 0 if the format itself names the columns."""
     is_whole: bool = False
-    """Whether every row was looked at, or the format names the columns."""
+    """Whether every row was read, or the format names the columns."""
     is_missing: bool = False
     is_empty: bool = False
     problem: str | None = None
-    """Why nothing could be read."""
 
     @property
     def common(self) -> frozenset[str]:
-        """Columns that every row has."""
         return (self.columns or frozenset()) - self.lacking.keys()
 
 
 def glance_at(source: FileSource, root: Path) -> Glance:
-    """Look into a file, or remember what was seen when it was last looked into."""
+    """Look into a file; cached."""
     path = root / os.path.expanduser(source.path)
     try:
         facts = path.stat()
@@ -104,7 +102,7 @@ def glance_at(source: FileSource, root: Path) -> Glance:
 
 
 def glance_at_rows(rows: Iterable[Mapping[str, object]]) -> Glance:
-    """The same of rows that the loop itself holds; their line is their number."""
+    """The same for inline rows; the line is the row number."""
     numbered: list[_Row] = list(zip(rows, count(1), strict=False))
     return _glance_at_rows([numbered], is_whole=True)
 
@@ -112,8 +110,7 @@ def glance_at_rows(rows: Iterable[Mapping[str, object]]) -> Glance:
 def problem_of_rows(
     source: FileSource | InlineSource, root: Path, problem_in: ProblemIn
 ) -> str | None:
-    """What is wrong in the rows of a source up to `CHECKED_BYTES`, or nothing; of a file it is kept
-    until the file changes."""
+    """The problem in rows of a source up to `CHECKED_BYTES`; cached until the file changes."""
     if isinstance(source, InlineSource):
         return problem_in((f"row {index}", row) for index, row in enumerate(source.rows, 1))
     path, form = root / os.path.expanduser(source.path), source.written_as
@@ -140,7 +137,7 @@ def _problem_in(
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Finds columns that hold what they cannot; rows that cannot be read are told elsewhere."""
+    """Finds columns with invalid values; rows that cannot be parsed are reported elsewhere."""
 
     columns: tuple[tuple[str, str], ...]
     unfold: str | None
@@ -156,7 +153,7 @@ class Values:
 
 
 def glances(spec: LoopSpec, root: Path | None) -> dict[str, Glance]:
-    """By dataset node: what its file shows, where its columns can be seen."""
+    """Glances by dataset node, for those whose columns can be seen."""
     if root is None:
         return {}
     looks = {
@@ -184,7 +181,6 @@ def _read(path: Path, form: FileFormat, changed: int, size: int) -> Glance:
 
 
 def _glance_at_documents(path: Path) -> Glance:
-    """Whether a folder has any; each has the same columns."""
     try:
         is_empty = next(documents_in(path), None) is None
     except (OSError, ValueError) as error:
@@ -193,8 +189,7 @@ def _glance_at_documents(path: Path) -> Glance:
 
 
 def _glance_at_start(path: Path, form: FileFormat) -> Glance:
-    """Every row of a file of rows in lines; of one that is longer than is read, those of its
-    start."""
+    """All rows of a line-based file; of a long one those at its start."""
     start = start_of(path, WHOLE_BYTES)
     if not start.is_whole:
         return _glance_at_rows([[(row, None) for row in first_rows(start, form)]], is_whole=False)
@@ -204,7 +199,7 @@ def _glance_at_start(path: Path, form: FileFormat) -> Glance:
 
 
 def _glance_at_parquet(path: Path) -> Glance:
-    """Its schema; where the reader of parquet is not installed, nothing is known."""
+    """Its schema; nothing if parquet support is not installed."""
     try:
         parquet = importlib.import_module("pyarrow.parquet")
     except ImportError:
@@ -228,7 +223,7 @@ def _glance_at_jsonl(path: Path, size: int) -> Glance:
 
 
 def _lines(file: BinaryIO, start: int, length: int) -> Iterator[tuple[bytes, int | None]]:
-    """Whole lines that begin in a stretch of a file, with their numbers where they are known."""
+    """Complete lines that start in a part of a file, with their numbers if known."""
     file.seek(start)
     if start:
         file.readline()
@@ -241,7 +236,7 @@ def _lines(file: BinaryIO, start: int, length: int) -> Iterator[tuple[bytes, int
 
 
 def _rows_of(lines: Iterator[tuple[bytes, int | None]]) -> Iterator[list[_Row]]:
-    """The rows of lines; many are read as one list, which is several times as fast."""
+    """Rows of lines; many are parsed as one list, which is several times as fast."""
     while some := list(islice(lines, ROWS_AT_ONCE)):
         try:
             rows = json.loads(b"[" + b",".join(line for line, _ in some) + b"]")
@@ -267,7 +262,7 @@ def _read_row(line: bytes, line_number: int | None) -> dict[str, object]:
 
 
 def _glance_at_rows(parts: Iterable[list[_Row]], *, is_whole: bool) -> Glance:
-    """Counts columns part by part, rows with the same ones at once."""
+    """Counts columns in batches, grouping rows with the same ones."""
     total, first_line = 0, None
     having: dict[str, int] = {}
     first_without: dict[str, int | None] = {}

@@ -165,7 +165,7 @@ def removal(facts: Facts, edge: Edge) -> Fix:
 
 
 def edge_value(edge: Edge, **options: Any) -> str | dict[str, Any]:
-    """An edge as it is written, with other options; `None` leaves one out."""
+    """An edge as it is written, with other options; None removes one."""
     written = edge.model_dump(by_alias=True, exclude_unset=True) | options
     value = {"from": str(edge.source), "to": str(edge.target)}
     value |= {k: v for k, v in written.items() if v is not None and k not in ("from", "to")}
@@ -230,7 +230,7 @@ def buffers_read_one_score(facts: Facts) -> Iterator[Diagnostic]:
 def _clashes(
     facts: Facts, edges: Sequence[Edge], is_clash: Callable[[Facts, Edge, Edge], bool]
 ) -> Iterator[tuple[Edge, Edge]]:
-    """Each edge that clashes with an earlier one, behind the first of those."""
+    """Each edge that clashes with an earlier one, paired with the first of those."""
     for index, edge in enumerate(edges):
         other = next((before for before in edges[:index] if is_clash(facts, before, edge)), None)
         if other is not None:
@@ -247,7 +247,7 @@ def _differ(facts: Facts, one: Edge, other: Edge) -> bool:
 
 
 def _writers(facts: Facts, edge: Edge, level: Level, seen: frozenset[str]) -> frozenset[str]:
-    """The nodes that gave the rows of a level the texts with which an edge brings them."""
+    """Nodes that wrote the texts of a level, as an edge brings them."""
     name, port = edge.source.node, edge.source.port
     node = facts.nodes[name]
     if isinstance(node, TemplateNode) or (isinstance(node, PairsNode) and node.method == "relabel"):
@@ -367,7 +367,7 @@ def nodes_are_used(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _unused(facts: Facts, name: str, used: set[str]) -> Diagnostic:
-    """What was drawn up to here, and how to go on; a loop that does without it may lose it."""
+    """How far the graph leads, and how to continue; the node may be removed if not needed."""
     message, fixes = f"nothing uses `{name}` yet", next_steps.onward(facts, name)
     hint = "connect it to a node that learns, stores or measures"
     targets = [edge.target.node for edge in facts.walk.edges if edge.source.node == name]
@@ -415,7 +415,7 @@ def _silent_verifier(
 def used_nodes(facts: Facts) -> set[str]:
     """Nodes from which a goal can be reached, and nodes that others name.
 
-    Goals are learners, evaluations, and buffers that a phase fills or that somebody reads.
+    Goals are learners, evaluations, and buffers that a phase fills or that are read.
     """
     filled = {name for phase in facts.phases for name in phase.fills}
     probes = [name for name, _ in facts.of(EvaluateNode)]
@@ -428,7 +428,6 @@ def used_nodes(facts: Facts) -> set[str]:
 
 
 def _named_by(facts: Facts, name: str) -> set[str]:
-    """Nodes whose weights, rows or scores a node names in its fields."""
     node, model = facts.nodes[name], facts.model(name)
     names: set[Any] = {getattr(model, "of", None), getattr(model, "with_", None)}
     if isinstance(node, EvaluateNode):
@@ -446,11 +445,11 @@ PAIRS_NEED: Final[Mapping[str, tuple[str, ...]]] = {
     "direct": ("chosen", "rejected"),
     "relabel": ("pairs", "preference"),
 }
-"""Inputs that the methods of a pairs node work on."""
+"""Inputs that each method of a pairs node needs."""
 
 
 def required_inputs(facts: Facts, name: str) -> Iterator[tuple[str, str]]:
-    """Inputs that must have an edge, whether they have one or not, each with the reason."""
+    """Inputs that require an edge, connected or not, with the reason."""
     node = facts.nodes[name]
     for port, section in PORTS[node.kind].inputs.items():
         used = [out for out in section.required_where_used if facts.is_used(name, out)]

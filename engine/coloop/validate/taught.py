@@ -38,9 +38,9 @@ from coloop.validate.facts import Facts
 Kind = Literal["steps", "whole"]
 
 AS_THEY_COME: Final = frozenset({"one_minus", "band", "first"})
-"""Built-in rewards that give of each score what came in: one number, or one a step."""
+"""Built-in rewards with one number per row or step, as their input."""
 OPEN: Final = frozenset({"column", "gate"})
-"""Built-in rewards whose rows decide it."""
+"""Built-in rewards for which it depends on the rows."""
 
 
 def labels_are_of_what_is_learned(facts: Facts) -> Iterator[Diagnostic]:
@@ -72,7 +72,7 @@ def labels_are_of_what_is_learned(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _given(facts: Facts, edge: Edge, seen: frozenset[str]) -> Kind | None:
-    """Whether an edge brings one number a row or one a step; None where its rows decide it."""
+    """Whether an edge brings a number per row or per step; None if it depends on the rows."""
     name = edge.source.node
     node = facts.nodes[name]
     if name in seen:
@@ -100,7 +100,7 @@ def _of_reward(facts: Facts, name: str, node: RewardNode, seen: frozenset[str]) 
 
 
 def _of_inputs(facts: Facts, name: str, seen: frozenset[str]) -> Kind | None:
-    """What all scores are that come to a node."""
+    """The kind of all scores that a node receives."""
     edges = facts.walk.into(name, "scores")
     kinds = {_given(facts, edge, seen | {name}) for edge in edges}
     return kinds.pop() if len(kinds) == 1 else None
@@ -149,14 +149,14 @@ def pairs_are_sure_where_they_must_be(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _givers_of_probabilities(facts: Facts, edge: Edge) -> list[str]:
-    """Whose rows have the column `probability` that an edge brings."""
+    """Nodes that add a column `probability` to the rows of an edge."""
     parts = facts.lineage.names.of_edge(edge).values()
     columns = (part.bare["probability"] for part in parts if "probability" in part.bare)
     return sorted({str(level) for column in columns for level in column.rows})
 
 
 def _reads_no_probability(entry: Algorithm) -> str | None:
-    """How an algorithm that takes pairs as sure is brought to read their probability."""
+    """How to make an algorithm read the probability of a pair; None if it does."""
     if isinstance(entry, BradleyTerry | LabelCrossEntropy):
         return None if entry.soft else f"set `soft: true` on `{entry.name}`"
     full = resolve_algorithm(entry)
@@ -166,7 +166,7 @@ def _reads_no_probability(entry: Algorithm) -> str | None:
 
 
 def _soft_giver(facts: Facts, edge: Edge, seen: frozenset[str]) -> str | None:
-    """The node that makes soft pairs of what an edge brings."""
+    """The node upstream of an edge that makes soft pairs."""
     name = edge.source.node
     node = facts.nodes[name]
     if name in seen:
@@ -183,7 +183,6 @@ def _soft_giver(facts: Facts, edge: Edge, seen: frozenset[str]) -> str | None:
 # who wants one number a row.
 
 SCORE_RULES = (AccuracyBand, NonzeroVariance, GroupMean, ScoreRule)
-"""Rules of a filter that compare scores."""
 
 
 def positions_stay_with_their_text(facts: Facts) -> Iterator[Diagnostic]:
@@ -237,7 +236,7 @@ def one_number_is_one(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _wants_one(facts: Facts, edge: Edge) -> str | None:
-    """The field that says so of what comes in over an edge; None where it may be one a step."""
+    """The field that requires one number per row; None if steps are allowed."""
     node, scorer = facts.nodes[edge.target.node], edge.source.node
     match node:
         case RewardNode() if edge.target.port == "scores":
@@ -274,8 +273,7 @@ def _of_filter(node: FilterNode, of: str | None) -> str | None:
 
 
 def _giver_of_steps(facts: Facts, edge: Edge, seen: frozenset[str]) -> str | None:
-    """The scorer whose numbers at steps come over an edge, whoever hands them on; None where it is
-    one number a row, or not known."""
+    """The scorer whose step scores an edge brings; None for one number per row, or if unknown."""
     name = edge.source.node
     if edge.source.port == "step_scores":
         texts, receivers = _indexed_texts(facts, name), facts.lineage.attachment(edge).receivers
@@ -302,7 +300,7 @@ def _asks_for_rows(facts: Facts, edge: Edge) -> bool:
 
 
 def _indexed_texts(facts: Facts, scorer: str) -> Levels:
-    """Levels of the rows whose text the positions count: what was judged, not the verdict."""
+    """Levels of the judged rows, whose text the positions index."""
     if facts.lineage.writes(scorer):
         return facts.lineage.input_levels(scorer)
     return facts.lineage.levels(scorer, "step_scores")

@@ -36,14 +36,14 @@ FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextNames:
-    """What a text reads, or why it is no text."""
+    """Names that a text reads, or why it is invalid."""
 
     bare: frozenset[str] = frozenset()
     """Names that the text does not set itself."""
     dotted: frozenset[tuple[str, str]] = frozenset()
     """`name.attribute` of such names."""
     alone: frozenset[str] = frozenset()
-    """Names that are read without an attribute somewhere."""
+    """Names that are also read without an attribute."""
     columns_of_others: frozenset[str] = frozenset()
     """Columns named in `others(...)` and `past(...)`."""
     problem: str | None = None
@@ -52,7 +52,7 @@ class TextNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionNames:
-    """What a Python function asks for, or why there is none."""
+    """Parameters of a Python function, or why it is invalid."""
 
     parameters: tuple[str, ...] = ()
     """Parameters without a default."""
@@ -62,7 +62,7 @@ class FunctionNames:
     is_syntax: bool = False
     line: int | None = None
     column: int | None = None
-    """Of a syntax error, from 1."""
+    """Column of a syntax error, from 1."""
 
 
 @lru_cache(maxsize=2048)
@@ -122,7 +122,7 @@ def _columns_of_others(tree: nodes.Template) -> set[str]:
 
 
 def parsed_code(code: str) -> ast.Module | FunctionNames:
-    """The tree of a piece of Python, or why it does not compile; it is never run."""
+    """Parsed Python, or why it does not compile; it is never run."""
     try:
         return parse_code(code, is_compiled=True)
     except SyntaxError as error:
@@ -133,7 +133,7 @@ def parsed_code(code: str) -> ast.Module | FunctionNames:
 
 @lru_cache(maxsize=1024)
 def names_in_function(code: str, function: str) -> FunctionNames:
-    """What a function of a piece of Python asks for."""
+    """Parameters of a function in a piece of Python."""
     tree = parsed_code(code)
     if isinstance(tree, FunctionNames):
         return tree
@@ -159,7 +159,7 @@ def names_in_function(code: str, function: str) -> FunctionNames:
 
 @lru_cache(maxsize=256)
 def methods_in_class(code: str, name: str, methods: tuple[str, ...]) -> FunctionNames:
-    """Why a piece of Python has no class of this name with these methods, where it has none."""
+    """An error if Python code has no class with this name and methods."""
     tree = parsed_code(code)
     if isinstance(tree, FunctionNames):
         return tree
@@ -176,7 +176,7 @@ def methods_in_class(code: str, name: str, methods: tuple[str, ...]) -> Function
 
 
 def _binds(statement: ast.stmt, name: str) -> bool:
-    """Whether a statement gives a value to a name in another way than `def`."""
+    """Whether a statement assigns a name other than by `def`."""
     match statement:
         case ast.Assign(targets=targets):
             return any(isinstance(t, ast.Name) and t.id == name for t in targets)
@@ -190,7 +190,7 @@ def _binds(statement: ast.stmt, name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> re.Pattern[str] | str:
-    """A regular expression, or why it cannot be read."""
+    """A compiled regular expression, or why it is invalid."""
     try:
         with warnings.catch_warnings():
             # of sets in sets (`[[:digit:]]`), which what applies it knows
@@ -205,28 +205,26 @@ ENVIRONMENT_METHODS: Final = ("reset", "step")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
-    """A text, a piece of code or a pattern, and where it is written."""
+    """A text, code or pattern, and where it is written."""
 
     field: str
     content: str
     groups: int = 0
-    """Patterns: groups that it must have at least."""
+    """Required number of groups of a pattern."""
     function: str | None = None
-    """Code: the function that it must define."""
+    """Required function of code."""
     file: str | None = None
-    """The file that the content was read from, as the loop names it."""
+    """The file with the content, as named in the loop."""
 
 
 def texts_of(node: Node) -> Iterator[Snippet]:
-    """Every Jinja text of a node."""
     for field, text, marks in texts_in(node):
         if marks.get("x-reference") == "template":
             yield Snippet(field=field, content=text)
 
 
 FUNCTION_OF: Final = {"template": "write", "reward": "reward", "filter": "keep"}
-"""By kind, the function that its code defines; that of a tool defines the class of an
-environment."""
+"""By kind, the function that its code defines; tools define the class of an environment."""
 
 
 def codes_of(node: Node) -> Iterator[Snippet]:
@@ -237,7 +235,7 @@ def codes_of(node: Node) -> Iterator[Snippet]:
 
 
 def all_code_of(facts: Facts, node: Node) -> Iterator[Snippet]:
-    """The same, with files of the user's Python that can be read from here."""
+    """The same, with readable files of user Python."""
     yield from codes_of(node)
     for field, file, path in code_paths_of(facts, node):
         try:
@@ -248,7 +246,7 @@ def all_code_of(facts: Facts, node: Node) -> Iterator[Snippet]:
 
 
 def code_paths_of(facts: Facts, node: Node) -> Iterator[tuple[str, str, Path]]:
-    """Files with Python that a node names and that may be looked at: field, name, where it is."""
+    """Readable files of Python that a node names: field, name, path."""
     for field, file, marks in texts_in(node):
         is_code = marks.get("x-widget") == "path" and field.endswith("file")
         if is_code and (path := facts.local(file)) is not None:
@@ -256,11 +254,10 @@ def code_paths_of(facts: Facts, node: Node) -> Iterator[tuple[str, str, Path]]:
 
 
 GROUPS: Final = {"step_verdicts": 2, "numbers": 2, "pattern": 0, "call": 0}
-"""By field, groups that its regular expression must have; others one."""
+"""By field, the groups that its pattern must have; others one."""
 
 
 def patterns_of(node: Node) -> Iterator[Snippet]:
-    """Every regular expression of a node, with the groups that it needs."""
     parsed = node.parse if isinstance(node, TemplateNode) else {}
     for field, text, marks in texts_in(node):
         if field.removeprefix("parse.") in parsed:

@@ -20,9 +20,9 @@ from coloop.spec.nodes import DatasetNode, EvaluateNode
 from coloop.validate.facts import Facts
 
 MOST_STEPS = 2
-"""So many ways are offered of drawing a loop further."""
+"""Maximum suggestions that add edges to a loop."""
 MOST_TRIED = 32
-"""So many fixes of one loop are tried; findings take turns, each with its first ones first."""
+"""Maximum fixes tried per loop; findings take turns, each with its first ones first."""
 
 Check = Callable[[Facts], Iterable[Diagnostic]]
 
@@ -37,7 +37,7 @@ class _Tried:
 def with_tried_fixes(
     facts: Facts, findings: Sequence[Diagnostic], check: Check
 ) -> list[Diagnostic]:
-    """The same findings, each with those of its fixes that help."""
+    """The same findings, with only the fixes that help."""
     queue = sorted(
         (rank, index)
         for index, finding in enumerate(findings)
@@ -68,7 +68,7 @@ def with_tried_fixes(
 
 
 def _applied(facts: Facts, document: dict[str, object], fix: Fix) -> Facts | None:
-    """The loop after a fix; nothing where it cannot be applied or read."""
+    """The loop after a fix; None if it cannot be applied or read."""
     try:
         spec = from_dict(apply_changes(document, fix.changes)).spec
     except (SpecProblem, LookupError, TypeError, ValueError):
@@ -79,7 +79,7 @@ def _applied(facts: Facts, document: dict[str, object], fix: Fix) -> Facts | Non
 
 
 def _columns(facts: Facts, spec: LoopSpec) -> dict[str, frozenset[str]]:
-    """Columns of the sources that were looked into, by the names that the loop maps after a fix."""
+    """Columns of the sources that were read, by the names mapped after a fix."""
     return {
         name: (facts.glances[name].columns or frozenset()) | frozenset(node.columns)
         for name in facts.known_columns
@@ -90,12 +90,12 @@ def _columns(facts: Facts, spec: LoopSpec) -> dict[str, frozenset[str]]:
 
 
 def _errors(findings: Iterable[Diagnostic]) -> "Counter[tuple[str, str | None]]":
-    """Edges are named by their places, which a fix may move: code and node tell enough."""
+    """Edge indices may change with a fix: code and node are enough."""
     return Counter((finding.code, finding.node) for finding in findings if finding.is_error)
 
 
 def _held_out(facts: Facts) -> frozenset[str]:
-    """Datasets that are measured on and that nothing learns from."""
+    """Datasets that are evaluated but not learned from."""
     probes = [name for name, node in facts.nodes.items() if isinstance(node, EvaluateNode)]
     edges = [edge for name in probes for edge in facts.walk.into(name, "rows", "pairs")]
     nodes = {edge.source.node for edge in edges}
@@ -103,7 +103,6 @@ def _held_out(facts: Facts) -> frozenset[str]:
 
 
 def _learned(facts: Facts) -> frozenset[str]:
-    """Datasets whose rows somebody learns from."""
     learners = {node for node, _ in facts.teaching_ports}
     givers = {
         edge.source.node
@@ -118,7 +117,7 @@ def _datasets(facts: Facts, names: Iterable[str]) -> frozenset[str]:
 
 
 def _chosen(tried: Sequence[_Tried]) -> tuple[Fix, ...]:
-    """Fixes that resolve most come first; at most a few next steps."""
+    """Fixes that resolve most come first, with at most MOST_STEPS new edges."""
     steps = sorted(
         (trial for trial in tried if _is_step(trial.fix)),
         key=lambda trial: (trial.errors, trial.findings),
@@ -128,5 +127,5 @@ def _chosen(tried: Sequence[_Tried]) -> tuple[Fix, ...]:
 
 
 def _is_step(fix: Fix) -> bool:
-    """Whether a fix draws an edge, with or without a new node."""
+    """Whether a fix adds an edge."""
     return any(change.op == "add_edge" for change in fix.changes)

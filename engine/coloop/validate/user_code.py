@@ -36,15 +36,15 @@ from coloop.validate.texts import code_paths_of, codes_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Code:
-    """Code of a node, with the modules beside its file."""
+    """Code of a node, and the modules beside its file."""
 
     at: str
     file: str | None = None
-    """As the loop names it; None of code in the loop."""
+    """As the loop names it; None for inline code."""
     folder: Path | None = None
     read: CodeFile
     is_reward: bool
-    """Rewards are told what to use instead of what is closed."""
+    """Rewards get hints for modules that the sandbox blocks."""
 
     def parts(self) -> Iterator[tuple[str | None, str, str]]:
         """File, package and source of each part."""
@@ -146,14 +146,14 @@ def _libraries() -> list[str]:
 
 
 def _is_installed(first: str) -> bool:
-    """Whether the limited process would find a module of this name."""
+    """Whether the sandbox would find a module of this name."""
     if first in sys.stdlib_module_names or first == "__future__":
         return True
     return PathFinder.find_spec(first, _libraries()) is not None
 
 
 def _nearest(code: _Code, name: str) -> str | None:
-    """Of what lies beside the file and of what is installed."""
+    """The most similar local or installed module."""
     beside = [] if code.folder is None else _modules_in(code.folder)
     first, _, rest = name.partition(".")
     if rest and code.has_beside(first) and code.folder is not None:

@@ -177,7 +177,7 @@ def frozen_weights_know_something(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _drawn_head(facts: Facts, group: WeightsGroup) -> Iterator[Diagnostic]:
-    """A score head that none of the weights has from which these come, and that nothing teaches."""
+    """An untrained score head that none of the source weights has."""
     for name in scorers_of(facts.spec, group.members):
         if not _comes_without_head(facts, group, name):
             continue
@@ -192,8 +192,8 @@ def _drawn_head(facts: Facts, group: WeightsGroup) -> Iterator[Diagnostic]:
 
 
 def _comes_without_head(facts: Facts, group: WeightsGroup, name: str) -> bool:
-    """Whether no group on the way to random weights learns a score with which that of a node
-    begins; of weights from outside nobody knows."""
+    """Whether a score head starts untrained: no group down to random weights learns a score.
+    False for external weights, which may have one."""
     seen: set[str] = set()
     of: str | None = None
     while group.name not in seen:

@@ -15,15 +15,13 @@ from typing import IO, Any, Final
 from coloop.spec.data import compression_of
 
 Buffer = bytes | mmap.mmap
-"""What a file holds, whole."""
 
 PROBLEMS: Final = (EOFError, zlib.error, lzma.LZMAError)
-"""What is raised of a compressed file that is damaged, beside an OSError without a number."""
+"""Errors of a damaged file, besides an OSError without errno."""
 
 
 def mapped(path: Path) -> Buffer:
-    """What a file holds, mapped into memory; of a compressed one a copy on the disk, which is gone
-    when it is let go.
+    """Contents of a file, mapped into memory; a compressed file is unpacked to a temporary copy.
 
     Raises:
         RowProblem: it cannot be decompressed.
@@ -45,8 +43,7 @@ def _map(file: IO[bytes]) -> Buffer:
 
 @contextmanager
 def plain(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """What a file holds as a stream, decompressed, and the file itself; RowProblem says why it
-    cannot be."""
+    """A decompressed stream of a file, and the file itself; raises RowProblem if it is damaged."""
     try:
         with path.open("rb") as raw, _decompressed(raw, compression_of(path)) as stream:
             yield stream, raw
@@ -73,7 +70,7 @@ def _decompressed(raw: IO[bytes], suffix: str | None) -> Any:
 
 
 class RowProblem(ValueError):
-    """What is wrong in a file; `line` counts from 1 and is None where the whole file is meant."""
+    """A problem in a file; `line` counts from 1, None means the whole file."""
 
     def __init__(self, message: str, *, line: int | None = None) -> None:
         super().__init__(message)

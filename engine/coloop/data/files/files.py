@@ -31,7 +31,7 @@ BLANK: Final = b" \t\r\n" + BYTE_ORDER_MARK
 SPACE: Final[Any] = re.compile(r"[ \t\r\n]*")
 DECODER: Final = json.JSONDecoder()
 LONGEST_FIELD: Final = 2**28
-"""Most characters of a value of a CSV."""
+"""Maximum characters of a CSV value."""
 
 CACHED_ROW_GROUPS: Final = 16
 """Row groups of a parquet file held decoded at once."""
@@ -40,23 +40,21 @@ SHOWN_CHARACTERS: Final = 60
 
 
 class RawRows(Protocol):
-    """Rows by number, under the names that their source gave them."""
+    """Rows by index, under the column names of their source."""
 
     size_bytes: int
 
     def __len__(self) -> int: ...
 
-    def row(self, index: int) -> dict[str, Any]:
-        """The row of this number, counted from 0."""
-        ...
+    def row(self, index: int) -> dict[str, Any]: ...
 
     def line_of(self, index: int) -> int:
-        """The line (or row) that a person would look for, counted from 1."""
+        """The line (or row) number to show to a person, from 1."""
         ...
 
 
 class _Records:
-    """Rows of a text file by number, with where each of them stands in it: JSON objects."""
+    """JSON records of a text file, by index, with their offsets."""
 
     def __init__(self, data: Buffer) -> None:
         self.size_bytes = len(data)
@@ -65,7 +63,7 @@ class _Records:
         self.ends = array("Q")
         self.lines = array("Q")
         self._problem: RowProblem | None = None
-        """What is wrong with the last record, behind which nothing can be told apart."""
+        """The problem of the last record; the rest of the file cannot be split."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -86,7 +84,7 @@ class _Records:
         self._problem = problem
 
     def text(self, index: int) -> str:
-        """One record as text, without the line's end."""
+        """One record as text, without the newline."""
         if self._problem is not None and index == len(self.offsets) - 1:
             raise self._problem
         start = self.offsets[index]
@@ -100,7 +98,7 @@ class _Records:
 
 
 def _lines_of(data: Buffer) -> Iterator[tuple[int, int]]:
-    """From where to where each line reaches, its end included."""
+    """Start and end of each line, newline included."""
     start, size = 0, len(data)
     while start < size:
         end = data.find(b"\n", start) + 1 or size
@@ -249,12 +247,12 @@ class Delimited(_Records):
 
 
 class _CountedLines:
-    """Lines of a file, a byte as a character: the separators and quotes of CSV are ASCII."""
+    """Lines of a file decoded byte by byte: CSV separators and quotes are ASCII."""
 
     def __init__(self, data: Buffer) -> None:
         self._data = data
         self.end = len(BYTE_ORDER_MARK) if data[:3] == BYTE_ORDER_MARK else 0
-        """Where the last line ends that was given."""
+        """End of the last line that was read."""
         self.count = 0
 
     def __iter__(self) -> Iterator[str]:
@@ -266,7 +264,7 @@ class _CountedLines:
 
 
 class Parquet:
-    """A parquet file; a few decoded row groups are kept, the rest stays on disk."""
+    """A parquet file; only a few decoded row groups are in memory."""
 
     def __init__(self, path: Path) -> None:
         # A process that reads no parquet does without some 40 MiB and a thread.
@@ -310,7 +308,7 @@ class Parquet:
 
 
 class Documents:
-    """Text files, each of them a row; one is read when its row is wanted."""
+    """Text files, one per row, each read on demand."""
 
     def __init__(self, path: Path) -> None:
         self._root = path if path.is_dir() else path.parent
@@ -341,7 +339,6 @@ class Documents:
 
 
 def _plain(value: Any) -> Any:
-    """A value of parquet as one that JSON has."""
     match value:
         case datetime() | date() | time():
             return value.isoformat()
@@ -359,12 +356,7 @@ def _plain(value: Any) -> Any:
 
 
 def open_file(path: Path, file_format: FileFormat) -> RawRows:
-    """Rows of a file, or of a folder of documents.
-
-    Raises:
-        RowProblem: it is none of this format.
-        OSError: it cannot be read.
-    """
+    """Rows of a file or a folder of documents; raises RowProblem for another format, or OSError."""
     match file_format:
         case "text":
             return Documents(path)
@@ -374,7 +366,7 @@ def open_file(path: Path, file_format: FileFormat) -> RawRows:
 
 
 def open_buffer(data: Buffer, file_format: FileFormat) -> RawRows:
-    """Rows of what a text file holds."""
+    """Rows of a text file's contents."""
     match file_format:
         case "csv":
             return Delimited(data, ",")
@@ -399,22 +391,16 @@ def _is_lines(data: Buffer) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What a file begins with, decompressed: what a check or an estimate reads of a huge one."""
+    """The decompressed start of a file, enough for a check or an estimate of a huge one."""
 
     data: bytes
     is_whole: bool
-    """Whether the file holds no more."""
     size: int
-    """Bytes of the whole file; of a compressed one that is not read whole about so many."""
+    """Bytes of the whole file; an approximation if a compressed one is not read whole."""
 
 
 def start_of(path: Path, most: int) -> Start:
-    """Up to so many bytes of a file, decompressed.
-
-    Raises:
-        RowProblem: it cannot be decompressed.
-        OSError: it cannot be read.
-    """
+    """Up to `most` decompressed bytes of a file; raises RowProblem if it is damaged, or OSError."""
     whole = os.stat(path).st_size
     with plain(path) as (stream, raw):
         parts, size = [], 0
@@ -429,8 +415,7 @@ def start_of(path: Path, most: int) -> Start:
 
 
 def first_rows(start: Start, form: FileFormat) -> Iterator[dict[str, Any]]:
-    """The rows that stand whole in the start of a file; of a longer one those up to the first that
-    cannot be read, which may be cut.
+    """The rows in the start of a file; if there is more, up to the first that may be cut.
 
     Raises:
         RowProblem: a row of a whole file cannot be read.
@@ -448,12 +433,11 @@ def first_rows(start: Start, form: FileFormat) -> Iterator[dict[str, Any]]:
 
 
 COLUMNS = ("text", "title", "path")
-"""What a document has as a row: what stands in it, its name without suffix, where it lies."""
+"""Columns of a document: its text, its name without suffix, its path."""
 
 
 def documents_in(path: Path) -> Iterator[Path]:
-    """The files of a folder and of the folders in it, by name; hidden ones are left out. Of a file,
-    the file.
+    """The files below a folder, by name and without hidden ones; a file itself.
 
     Raises:
         ValueError: a link leads out of the folder.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """One file at one moment."""
+    """Size and hash of one file at one moment."""
 
     size: int
     sha256: str
@@ -31,11 +31,7 @@ class Marks:
         self._known: dict[tuple[int, ...], Mark] = {}
 
     def of(self, files: Iterable[Path]) -> dict[Path, Mark]:
-        """The mark of each file.
-
-        Raises:
-            OSError: one of them cannot be read.
-        """
+        """The mark of each file; raises OSError if one cannot be read."""
         marks: dict[Path, Mark] = {}
         known: dict[tuple[int, ...], Mark] = {}
         for path in files:
@@ -52,11 +48,10 @@ class Marks:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file so that whoever reads it, after a kill or a power cut as well, finds all of it,
-    or what was there before.
+    """Write a file atomically, so that a kill or power cut leaves either all of it or the old one.
 
     Raises:
-        OSError: it could not be written; what was there before is there.
+        OSError: it could not be written; the old file is unchanged.
     """
     aside = aside_of(path)
     try:
@@ -71,16 +66,12 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def aside_of(path: Path) -> Path:
-    """Where a file is written before it takes its name; a kill may leave it behind."""
+    """Temporary name of a file before it is renamed; a kill may leave it behind."""
     return path.with_name(f".{path.name}.new")
 
 
 def settle(folder: Path) -> None:
-    """Every file below a folder, and every name in it, is on the disk when this returns.
-
-    Raises:
-        OSError: something of it is not.
-    """
+    """Flush every file below a folder, and every directory entry, to disk; may raise OSError."""
     for parent, _, names in os.walk(folder, topdown=False):
         for name in names:
             settle_one(Path(parent, name))
@@ -88,11 +79,7 @@ def settle(folder: Path) -> None:
 
 
 def settle_one(path: Path) -> None:
-    """A file, or the names in a folder, without what lies below.
-
-    Raises:
-        OSError: it is not on the disk.
-    """
+    """Flush one file, or the entries of one folder, to disk; may raise OSError."""
     if path.is_symlink() and not path.is_dir():
         return
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

@@ -21,7 +21,7 @@ TEXTS: Final = ("prompt", "target", "chosen", "rejected")
 """Columns that hold a text or a chat."""
 
 TOOLS: Final = "tools"
-"""Column with what the assistant of a chat may call."""
+"""Column with the tools that a chat's assistant may call."""
 
 SIDES: Final = ("chosen", "rejected")
 
@@ -29,7 +29,7 @@ NUMBERS: Final = ("margin", "probability")
 
 
 class ValueProblem(ValueError):
-    """What is wrong with a row, told by its column."""
+    """A problem with a row, named by its column."""
 
 
 def read_values(
@@ -41,12 +41,12 @@ def read_values(
     """A row of a source with the loop's columns.
 
     Args:
-        names: column of the loop: column of the source, which is there.
-        unfold: a column whose entries become rows; it holds lists, whatever its name.
-        nulls: to which the columns are added of which keys that are null were left out.
+        names: column of the loop: existing column of the source.
+        unfold: a list column whose entries become rows.
+        nulls: collects the columns from which null keys were dropped.
 
     Raises:
-        ValueProblem: a column holds what it cannot.
+        ValueProblem: a column has a value of the wrong kind.
     """
     row = {**raw, **{name: raw[source] for name, source in names.items()}}
     for name, value in row.items():
@@ -74,8 +74,7 @@ def read_values(
 
 
 def _split_sides(row: dict[str, Any]) -> None:
-    """Of a pair of chats: what both begin with is the prompt, where the row has none or repeats it
-    in its sides."""
+    """Make the common prefix of two chats the prompt, if the row has none or repeats it."""
     chosen, rejected = (row.get(side) for side in SIDES)
     prompt = row.get("prompt")
     if not isinstance(chosen, list) or not isinstance(rejected, list):
@@ -91,7 +90,7 @@ def _split_sides(row: dict[str, Any]) -> None:
 
 
 def _read(row: dict[str, Any], name: str) -> str | None:
-    """Put a column in its form; what is wrong with it, or nothing."""
+    """Convert a column in place; returns what is wrong with it, or None."""
     if name in TEXTS:
         row[name] = value = joined_parts(row[name])
         if value == "" and name == "prompt" and row.get("target") in (None, ""):
@@ -111,8 +110,8 @@ def _told(name: str, names: Mapping[str, str]) -> str:
 
 
 def half_character(value: Any) -> str | None:
-    """Of a text, or of what stands in a list or mapping, half of a pair of surrogates: it is no
-    character, and cannot be encoded. JSON that was cut in an emoji has one."""
+    """A lone surrogate in a text, list or mapping, as in JSON that was cut inside an emoji.
+    It cannot be encoded."""
     if isinstance(value, str):
         if value.isascii():
             return None
@@ -130,7 +129,7 @@ def half_character(value: Any) -> str | None:
 
 
 def _as_number(value: Any) -> Any:
-    """Numbers, and texts of numbers as CSV has them, as floats."""
+    """Numbers, and numeric texts as CSV has them, as floats."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return value
     try:

@@ -26,9 +26,9 @@ Reads = Literal["rollouts", "rows", "scores"]
 class BuiltinReward:
     score: Scorer
     needs: Reads
-    """`rollouts` counts tokens, `rows` reads columns, `scores` reads what other scorers said."""
+    """`rollouts` counts tokens, `rows` reads columns, `scores` reads other scorers' scores."""
     judge: Callable[[str, Any], Judge] | None = None
-    """Who answers its questions, by the node and its options; None: it asks none."""
+    """Makes the judge for its questions from node and options; None: it has no questions."""
 
 
 def _library(file: str, library: str) -> Callable[[str, Any], Judge]:
@@ -64,11 +64,10 @@ BUILTINS: Final = WithPlugins(
     {name: plugin.score for name, plugin in PLUGINS.items()},
     lambda name, score: BuiltinReward(score, PLUGINS[name].needs),
 )
-"""By the name that `source.name` takes."""
 
 
 def judge_of(source: Builtin, node: str) -> Judge | None:
-    """Who answers the questions of a reward; None where it asks none."""
+    """The judge for a reward's questions; None if it asks none."""
     make = _reward(source).judge
     return None if make is None else make(node, source)
 
@@ -85,11 +84,11 @@ def score_builtin(
     """Scores of rows by a built-in reward with the options of its section.
 
     Args:
-        on_error: `stop` raises the `DataError` of the first row that cannot be scored; else such a
-            row gets no score, or a fixed one. What a policy wrote is no such error: where its judge
-            cannot decide, it scores 0, and the row is among the failures all the same.
-        judge: who answers its questions; None: one for this call alone.
-        tick: called a few times a second while a judge is at work; it may raise.
+        on_error: `stop` raises the `DataError` of the first row that cannot be scored; else such
+            a row gets None or a fixed score. A completion that the judge cannot decide is no
+            error: it scores 0 and is listed among the failures.
+        judge: answers its questions; None: a temporary one.
+        tick: called a few times a second while a judge runs; may raise.
     """
     answers, failures = _answers(source, rows, node, on_error)
     asked = {row: answer for row, answer in enumerate(answers) if isinstance(answer, Question)}
@@ -110,7 +109,7 @@ def score_builtin(
 def _answers(
     source: Builtin, rows: Sequence[ScoringRow], node: str, on_error: OnError
 ) -> tuple[list[Score | Question], list[RowFailure]]:
-    """Scores and questions of a reward; where a row fails, row by row: so that it is named."""
+    """Scores and questions of a reward; one by one after a failure, to find the row."""
     reward = _reward(source)
     try:
         return [*reward.score(rows, source)], []

@@ -26,7 +26,7 @@ def weighted(row: ScoringRow, given: options.Weighted) -> Score:
 
 
 def _from(row: ScoringRow, node: str) -> Score:
-    """A scorer's number; a scorer that is not connected is an error, one that said None is not."""
+    """A scorer's number; raises if the scorer is not connected, unlike for a score of None."""
     if node in row.scores:
         return row.scores[node]
     there = ", ".join(row.scores) or "none"
@@ -35,7 +35,6 @@ def _from(row: ScoringRow, node: str) -> Score:
 
 @by_row
 def one_minus(row: ScoringRow, _: options.OneMinus) -> Score:
-    """1 - s."""
     return mapped(row.number, lambda s: 1.0 - s)
 
 

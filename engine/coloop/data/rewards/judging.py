@@ -23,13 +23,13 @@ from coloop.sandbox.process import Sandbox
 
 FOLDER: Final = Path(__file__).parent / "inside"
 SHARED: Final = {"schema": Path(__file__).parents[1] / "json_schemas.py"}
-"""Code of ours that the check of a loop uses as well."""
+"""Code that the check of a loop also uses."""
 CPU_SECONDS: Final = 2.0
-"""Most computing for one question: real answers take a hundredth to a quarter of a second."""
+"""CPU limit of one question; usual answers take 0.01 to 0.25 seconds."""
 DEADLINE_SECONDS: Final = 20.0
-"""By the clock, for what no signal interrupts; ten times as long, for a busy machine."""
+"""Wall-clock limit for code that no signal interrupts; ten times as long, for a busy machine."""
 PATIENCE_SECONDS: Final = 60.0
-"""Of one call, for questions that are not decided; those after them are not asked."""
+"""Total time per call for undecided questions; later questions are not asked."""
 MEMORY_MIB: Final = 1024
 MOST_REMEMBERED: Final = 65_536
 
@@ -40,23 +40,22 @@ Tick = Callable[[], None]
 class Verdict:
     score: Score
     problem: str | None = None
-    """Why there is none: what is wrong with the row."""
+    """What is wrong with the row."""
     note: str | None = None
-    """Why nothing better is known; the score stands."""
+    """Why the judge could not decide; the score counts."""
 
 
 class Judge(Protocol):
     """Answers questions; closed when the run ends."""
 
     def verdicts(self, questions: Sequence[Question], tick: Tick) -> list[Verdict]:
-        """In the order of the questions. `tick` is called a few times a second, and may raise."""
+        """Verdicts in order. `tick` is called a few times a second, and may raise."""
 
     def close(self) -> None:
         """End what it started."""
 
 
 def source_of(name: str) -> str:
-    """The code that runs in the limited process."""
     return SHARED.get(name, FOLDER / f"{name}.py").read_text(encoding="utf-8")
 
 
@@ -67,7 +66,7 @@ class LibraryJudge:
         """
         Args:
             name: of the file in `inside`.
-            library: what errors call it.
+            library: its name in error messages.
         """
         self._node = node
         self._library = library
@@ -122,8 +121,7 @@ class LibraryJudge:
         return Verdict(score=float(answer["score"]))
 
     def _start(self) -> None:
-        """The process, with the library in it, in the sandbox: math-verify reads an
-        expression by evaluating it.
+        """Start a sandboxed process with the library: math-verify evaluates what it reads.
 
         Raises:
             DataError: the library cannot be used here.

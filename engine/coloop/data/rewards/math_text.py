@@ -25,15 +25,15 @@ SCALES: Final[Mapping[str, int]] = {
     "billion": 9,
     "trillion": 12,
 }
-"""Words behind a number that multiply it, by their power of ten."""
+"""Words behind a number that multiply it, with their power of ten."""
 SHORT_UNITS: Final = frozenset({
     "A", "C", "F", "J", "K", "L", "N", "V", "W", "g", "h", "l", "m", "s", "Hz", "Pa", "am", "cm",
     "ft", "hr", "in", "kW", "kg", "km", "lb", "mL", "mg", "mi", "ml", "mm", "oz", "pm", "pt", "qt",
     "yd", "a", "an", "of",
 })  # fmt: skip
-"""Words of one or two letters that are units or part of one; others are letters of mathematics."""
+"""Units of one or two letters; other short words are variables."""
 VERBS: Final = frozenset({"is", "are", "was", "were", "be"})
-"""Words that join a number to what is said of it."""
+"""Words between a number and what is said about it."""
 CHANGING: Final = frozenset({
     "not", "no", "never", "none", "neither", "nor", "without", "except", "unless", "if", "but",
     "isn", "aren", "wasn", "weren", "don", "doesn", "won", "wouldn", "cannot", "could", "would",
@@ -42,21 +42,21 @@ CHANGING: Final = frozenset({
     "negative", "factorial", "modulo", "mod", "base", "remainder", "half", "halves", "thirds",
     "fifths", "tenths", "hundredths", "thousandths", "millionths",
 })  # fmt: skip
-"""Words beside a number with which it says something else."""
+"""Words that change the meaning of a number beside them."""
 COMPARING: Final = frozenset({"more", "less", "fewer", "greater", "smaller", "larger", "higher"})
-"""With `or` they make a bound of a number (`5 or more`), else they count (`5 more apples`)."""
+"""With `or` they make a number a bound (`5 or more`), else they count (`5 more apples`)."""
 DESCRIBING: Final = re.compile(
     r"\b(?:wrong|incorrect|false|invalid|impossible|negative|plus|base)\s+"
     r"(?=[a-z]{3})(?!(?:two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen)\b)",
     re.IGNORECASE,
 )
-"""Changing words that only say which things are counted: `4 wrong answers`."""
+"""Changing words that only qualify the counted things: `4 wrong answers`."""
 PLACING: Final = re.compile(r"\b(?:over|above)\s*(?=[a-z]{3}|$)", re.IGNORECASE)
-"""And where they are: `5 left over`, `20 above average`; with `or` it is a bound."""
+"""The same for places: `5 left over`, `20 above average`; with `or` it is a bound."""
 POWERS: Final = ("squared", "cubed")
-"""Directly behind a number they change it, behind a unit they are part of it."""
+"""Directly behind a number they change it; behind a unit they belong to it."""
 LONGEST_UNIT: Final = 5
-"""Words of a unit; more of them are a sentence."""
+"""Maximum words of a unit; longer text is a sentence."""
 LETTERS: Final = re.compile(r"[a-zA-Z]+")
 
 
@@ -65,7 +65,7 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def changes(text: str) -> frozenset[str]:
-    """The words of a text with which a number in it says something else."""
+    """Words of a text that change the meaning of its number."""
     text = DESCRIBING.sub(" ", text)
     if words_of(text) & {"or", "and"}:
         return words_of(text) & (CHANGING | COMPARING)
@@ -73,7 +73,7 @@ def changes(text: str) -> frozenset[str]:
 
 
 def is_unit(text: str) -> bool:
-    """Whether words behind a number only say what is counted."""
+    """Whether the words behind a number only name what is counted."""
     words = LETTERS.findall(text)
     if len(words) > LONGEST_UNIT or words[0] in POWERS:
         return False
@@ -92,8 +92,7 @@ NUMBER: Final = re.compile(
 )
 GOLD_MARK: Final = "####"
 LONGEST_ANSWER: Final = 1000
-"""Characters of an answer that may be mathematics; a longer one is a text. A model writes what it
-likes, and reading LaTeX takes the square of its length."""
+"""Maximum characters of a mathematical answer: reading LaTeX takes quadratic time."""
 BRACES: Final = re.compile(r"\\boxed\{|[{}]")
 DEEPEST_BRACES: Final = 40
 
@@ -115,11 +114,11 @@ RELATION: Final = re.compile(
 BASE: Final = re.compile(r"(?<=\d)_\s*\{?\s*(\w+)")
 BESIDE: Final = re.compile(r"\d\s+\d")
 SAID_OF: Final = re.compile(rf"\d[^\d]*\b(?:{'|'.join(sorted(VERBS))})\b[^\d]*\d")
-"""A number of which another is said."""
+"""A number with a statement about another number."""
 LED_TO: Final = re.compile(rf"^[a-zA-Z ]*\b(?:{'|'.join(sorted(VERBS))})\s+(?=[-+.\d$\\])")
-"""Words that lead to a number: `The answer is 5`."""
+"""Words before the answer: `The answer is 5`."""
 GROUPED: Final = re.compile(r"(?<=\d) (?=\d{3}(?![\d/]))|(?<!\d) | (?!\d)")
-"""Blanks that say nothing: those between numbers do, but for thousands."""
+"""Blanks without meaning: all but those between numbers, and those between thousands."""
 MIXED: Final = re.compile(
     r"(?<![\w.^])(\d+)(?:\s*\\[dtc]?frac\s*(?:\{\s*(\d+)\s*\}|(\d))\s*(?:\{\s*(\d+)\s*\}|(\d))"
     r"|\s+(\d+)\s*/\s*(\d+))"
@@ -128,11 +127,11 @@ SCIENTIFIC: Final = re.compile(rf"(?<![\w.])(\d+(?:\.\d+)?|\.\d+){EXPONENT}")
 SCALED: Final = re.compile(rf"(?<=\d)\s+({SCALE_WORDS})(?![a-zA-Z])")
 POWERED: Final = re.compile(rf"[\d)]\s+(?:{'|'.join(POWERS)})(?![a-zA-Z])")
 ROUNDED: Final = re.compile(rf"\.\d*[1-9]|\d{EXPONENT}")
-"""What a number has that is written as a decimal, and so may be rounded."""
+"""Marks of a decimal, which may be rounded."""
 DECIMALS: Final = re.compile(r"\.(\d+)")
 IRRATIONAL: Final = re.compile(r"pi|sqrt|π")
 ROOTS_DIFFER: Final = 1e-15
-"""Between two ways to write one number with roots or pi; these are cut after 20 digits."""
+"""Tolerance between notations of one number with roots or pi, which are cut after 20 digits."""
 OPEN: Final = re.compile(r"[(\[]|\\\{|\\lbrace|\\langle")
 LEADING: Final = re.compile(r"^\s*\\(?:text|mathrm|mbox|textbf)\s*\{[^{}]*\}")
 FRACTION: Final = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}|(\d))\s*(?:\{([^{}]*)\}|(\d))")
@@ -144,16 +143,15 @@ WORD: Final = re.compile(
     r"(?!(?:sin|cos|tan|cot|sec|csc|log|exp|lim|min|max|gcd|lcm|mod|and|sqrt)(?![a-zA-Z]))"
     r"(?<![a-zA-Z])[a-zA-Z]{3,}"
 )
-"""A word of language: as mathematics it would be a product of its letters, and `dog` be `god`."""
+"""A word of language; as mathematics it would be a product of its letters."""
 MATHEMATICAL: Final = re.compile(r"\d|\\|\b[a-zA-Z]\b|[-+*/^=<>]|π|∞|√")
-"""What an answer has that may be mathematics; one without is a text."""
+"""Marks of mathematics; an answer without any is plain text."""
 
 
 def are_equal(answer: str, gold: str, *, tolerance: float) -> bool | None:
-    """Whether two final answers are equal as texts or as numbers; None: neither settles it.
+    """Whether two final answers are equal as texts or numbers; None: undecided.
 
-    Whole numbers and fractions are equal or not; the tolerance is for a right answer that is a
-    decimal.
+    The tolerance applies only if the right answer is a decimal.
     """
     if max(len(answer), len(gold)) > LONGEST_ANSWER:
         return answer.strip() == gold.strip()
@@ -173,7 +171,7 @@ def are_equal(answer: str, gold: str, *, tolerance: float) -> bool | None:
 
 
 def _says_more(answer: str, gold: str) -> bool:
-    """Whether what is said has a word or a base that changes it, and the right answer has not."""
+    """Whether the answer has a changing word or a base that the right answer lacks."""
     before = LEADING.match(answer)
     changed = changes(_without_commands(answer[before.end() :] if before else answer))
     if before is not None:
@@ -183,15 +181,15 @@ def _says_more(answer: str, gold: str) -> bool:
 
 
 def _is_dropped(answer: str) -> bool:
-    """Whether math-verify would read a number here by leaving out what changes it."""
+    """Whether math-verify would read a number here by dropping what changes it."""
     plain = _as_plain(answer)
     return any(pattern.search(plain) for pattern in (RELATION, BESIDE, SAID_OF, SCALED, POWERED))
 
 
 def _most_apart(answer: str, gold: str, right: Fraction, tolerance: float) -> Fraction:
-    """What may lie between an answer and the right one, for how they are written.
+    """Maximum difference allowed between an answer and the right one, given their notation.
 
-    Beside a fraction or a root a decimal is as near as its digits say: `0.333333` is 1/3.
+    Beside a fraction or root, a decimal is as exact as its digits: `0.333333` is 1/3.
     """
     is_near = Fraction(tolerance) * abs(right)
     if ROUNDED.search(gold):
@@ -217,7 +215,7 @@ def final_answer(text: str) -> str:
 
 
 def _is_numbers(text: str) -> bool:
-    """Whether a text is a number, or numbers with commas between."""
+    """Whether a text is one number, or several with commas between."""
     plain = _as_plain(text).strip("()[]{}")
     parts = plain.split(",") if "," in plain else [text]
     return all(_number(part) is not None for part in parts)
@@ -232,7 +230,7 @@ def marked_answer(text: str) -> str | None:
 
 
 def last_boxed(text: str) -> str | None:
-    r"""What stands in the last closed \boxed{...}, braces inside it included."""
+    r"""Contents of the last closed \boxed{...}, nested braces included."""
     open_at: list[int] = []
     last: tuple[int, int] | None = None
     for brace in BRACES.finditer(text):
@@ -244,7 +242,7 @@ def last_boxed(text: str) -> str | None:
 
 
 def _number(text: str) -> Fraction | None:
-    """The number that an answer stands for; None where it is no single one."""
+    """The number of an answer; None if it is not a single number."""
     if RELATION.search(text) or BASE.search(text):
         return None
     plain = LED_TO.sub("", _as_plain(LEADING.sub("", text)))
@@ -265,7 +263,7 @@ def _without_commands(text: str) -> str:
 
 
 def _as_plain(text: str) -> str:
-    """LaTeX as plain arithmetic, as far as it is arithmetic."""
+    """LaTeX as plain arithmetic, as far as possible."""
     plain = WORDS.sub(r" \1 ", DELIMITER.sub("", text)).strip().rstrip(".")
     plain = plain.replace("{,}", "").replace("\\!", "")
     if OPEN.search(plain) is None:  # in (1,234) the comma stands between two numbers

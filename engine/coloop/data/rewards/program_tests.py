@@ -24,17 +24,17 @@ from coloop.sandbox.inside.parsing import parse_code, parse_expression
 
 FENCED: Final = re.compile(r"^[ \t]*```([^\n`]*)\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
 PYTHON: Final = frozenset({"", "python", "python3", "py"})
-"""What fences of a program say first."""
+"""Language tags of Python code fences."""
 UNREADABLE: Final = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
 CHECK: Final = "check"
-"""The function that HumanEval's tests define, and leave to be called with the candidate."""
+"""The function that HumanEval's tests define but do not call."""
 ENTRY_POINT: Final = "entry_point"
-"""The column that names it."""
+"""The column with the name of the function to test."""
 
 SOLUTION: Final = "solution"
-"""The module that tests of pytest import the program from."""
+"""The module from which pytest tests import the program."""
 LEAVING: Final = frozenset({"exit", "quit", "_exit", "raises"})
-"""Calls that end a test, or want that it raises."""
+"""Calls that end a test or expect an exception."""
 
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -42,8 +42,6 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is run of a program, and what must come out."""
-
     kind: str
     """`call`, `statement`, `check` (a statement whose `check` is called) or `input`."""
     text: str
@@ -52,11 +50,7 @@ class Case:
 
 
 def read_tests(value: Any, column: str) -> list[Case]:
-    """Tests as a row brings them.
-
-    Raises:
-        DataError: they are none, or none of them can fail.
-    """
+    """Tests as a row gives them; raises DataError if there are none, or none that can fail."""
     value = _decoded(value)
     items = [value] if isinstance(value, str | Mapping) else value
     if not isinstance(items, list | tuple) or not items:
@@ -91,7 +85,7 @@ def read_tests(value: Any, column: str) -> list[Case]:
 
 
 def _decoded(value: Any) -> Any:
-    """A text that is JSON of tests as what it says."""
+    """JSON text of tests, decoded; other values unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{", '"')):
         return value
     try:
@@ -101,10 +95,7 @@ def _decoded(value: Any) -> Any:
 
 
 def _tree(item: Any, column: str) -> ast.Module:
-    """
-    Raises:
-        DataError: it is no Python, or asserts a tuple.
-    """
+    """Parsed Python; raises DataError for invalid code or an assertion of a tuple."""
     if not isinstance(item, str):
         raise DataError(
             f"column `{column}`: a test is a text or has `input` and `output`, found "
@@ -138,7 +129,7 @@ def _cases(tree: ast.Module) -> list[Case]:
 
 
 def _as_assert(statement: ast.stmt) -> ast.stmt:
-    """A comparison that stands alone, as the assertion that is meant."""
+    """A bare comparison as an assertion."""
     match statement:
         case ast.Expr(value=ast.Compare() | ast.BoolOp() | ast.UnaryOp() as compared):
             return ast.copy_location(ast.Assert(test=compared), statement)
@@ -146,7 +137,7 @@ def _as_assert(statement: ast.stmt) -> ast.stmt:
 
 
 def _call(statement: ast.stmt) -> Case | None:
-    """`assert f(1) == 2` as a call and its value; None for any other statement."""
+    """`assert f(1) == 2` as a call and its value; None for other statements."""
     match statement:
         case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
             try:
@@ -164,14 +155,14 @@ def _leaves_check(tree: ast.Module) -> bool:
 
 
 def _can_fail(tree: ast.Module) -> bool:
-    """Whether it is a test: it does not pass whatever the program does."""
+    """Whether the code depends on the program, so that it is a test."""
     reached = _reached(tree, {CHECK} if _leaves_check(tree) else set())
     own = set(_defined(tree))
     return any(_fails(node, own) for node in reached)
 
 
 def _reached(tree: ast.Module, called: set[str]) -> Iterator[ast.AST]:
-    """Nodes that run: those in functions and classes only where something names these."""
+    """Nodes that run; functions and classes only if something names them."""
     named = _names(tree) | called
     left: list[ast.AST] = [*tree.body]
     while left:
@@ -193,7 +184,7 @@ def _is_read(name: ast.Name) -> bool:
 
 
 def _fails(node: ast.AST, own: set[str]) -> bool:
-    """Whether a node can end a test, by the names that the test itself defines."""
+    """Whether a node can fail the test; `own` are names that the test defines."""
     match node:
         case ast.Raise():
             return True
@@ -210,7 +201,7 @@ def _fails(node: ast.AST, own: set[str]) -> bool:
 
 
 def wanted_by(tests: list[Case], candidate: str | None) -> set[str]:
-    """Names that tests read and do not define themselves: a program for them defines these."""
+    """Names that tests use but do not define, which the program must define."""
     texts = [f"{test.before}\n{test.text}" for test in tests if test.kind in ("call", "statement")]
     if candidate is not None:
         texts.append(candidate)
@@ -219,11 +210,7 @@ def wanted_by(tests: list[Case], candidate: str | None) -> set[str]:
 
 
 def entry_point_of(value: Any) -> str | None:
-    """What `check` is called with, as the row says: `add`, `Solution().add`.
-
-    Raises:
-        DataError: it is no expression.
-    """
+    """The argument for `check`, such as `add` or `Solution().add`; raises DataError if invalid."""
     if value is None:
         return None
     try:
@@ -252,11 +239,8 @@ def _free_names(tree: ast.Module) -> set[str]:
 
 
 def program_of(text: str, wanted: set[str] | frozenset[str] = frozenset()) -> str:
-    """The last block between fences that is Python, or says no language, and defines what is
-    wanted; else the last of them that does something; without fences all of the text.
-
-    A block of output (`4`) or an example of use behind the program is not the program.
-    """
+    """The last Python (or unlabelled) code block that defines the wanted names, else the last that
+    does something; without blocks the whole text."""
     blocks = FENCED.findall(text)
     if not blocks:
         return text
@@ -275,7 +259,7 @@ def program_of(text: str, wanted: set[str] | frozenset[str] = frozenset()) -> st
 
 
 def read_program(code: str) -> ast.Module | None:
-    """A program by its parts; None where it is no Python."""
+    """Parsed program; None for invalid Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a policy's odd escapes nobody needs to hear
@@ -285,14 +269,14 @@ def read_program(code: str) -> ast.Module | None:
 
 
 def _is_idle(statement: ast.stmt) -> bool:
-    """Whether a statement is a bare value, as output is."""
+    """Whether a statement is a bare value, like pasted output."""
     return isinstance(statement, ast.Expr) and not any(
         isinstance(node, ast.Call | ast.Await) for node in ast.walk(statement)
     )
 
 
 def defined_by(tree: ast.Module) -> set[str]:
-    """Names that a program has in the end: of functions, classes, values, imports."""
+    """Names that a program defines at top level: functions, classes, values, imports."""
     return {name for statement in tree.body for name in _defined(statement)}
 
 

@@ -35,7 +35,7 @@ from coloop.spec import builtins as options
 
 AT_ONCE: Final = 8
 WAITS: Final = 4.0
-"""By the clock a test has this many times its computing time: what it waits for, a busy machine."""
+"""Wall-clock limit as a multiple of CPU time, for waiting on a busy machine."""
 AMBIGUOUS: Final = (
     f"the tests define `{CHECK}(candidate)`, but the row has no `{ENTRY_POINT}`, and the program "
     f"defines several functions; add a column `{ENTRY_POINT}` with the function's name"
@@ -44,7 +44,7 @@ AMBIGUOUS: Final = (
 
 @by_text
 def code_tests(text: str, row: ScoringRow, given: options.CodeTests) -> Score | Question:
-    """1 where the program passes all tests of its row; graded: the share that it passes."""
+    """1 if the program passes all tests of its row; graded: the share that it passes."""
     value = row.columns.get(given.column)
     if value is None:
         return None
@@ -64,7 +64,7 @@ def code_tests(text: str, row: ScoringRow, given: options.CodeTests) -> Score | 
 
 
 class ProgramJudge:
-    """Runs programs, several at once, each row's in a process that no other row's sees."""
+    """Runs several programs at once, each row's in a process of its own."""
 
     def __init__(self, node: str, given: options.CodeTests) -> None:
         self._node = node
@@ -104,7 +104,7 @@ class ProgramJudge:
         return Verdict(score=passed / len(tests))
 
     def _passes(self, code: str, test: Case, is_over: threading.Event) -> bool:
-        """A test in a process of its own: what a program left behind helps no other test."""
+        """Run a test in a new process, so that no test can prepare another one."""
         with self._sandbox(is_over) as sandbox:
             sandbox.load()  # a machine without a sandbox is an error, a program that fails is none
             code = f"{code}\n\n{test.before}" if test.before else code
@@ -134,7 +134,7 @@ class ProgramJudge:
 
 
 def _called(test: Case, candidate: str | None) -> Case:
-    """A test that defines `check`, with its call."""
+    """A test that defines `check`, with a call of it."""
     if test.kind != "check":
         return test
     return replace(test, kind="statement", text=f"{test.text}\n\n{CHECK}({candidate})")

@@ -36,7 +36,7 @@ HINT: Final = "it should answer a list with a number, null or a list of numbers 
 
 Row = Mapping[str, Any]
 Tick = Callable[[int, int], None]
-"""Told how many rows are done, and of how many."""
+"""Called with the number of finished rows and their total."""
 
 
 class RemoteReward:
@@ -50,14 +50,14 @@ class RemoteReward:
     def score(
         self, rows: Sequence[Row], ids: Sequence[str], *, on_error: OnError, tick: Tick
     ) -> ScoredRows[Scored]:
-        """Scores of rows in their order.
+        """Scores in the order of the rows.
 
         Args:
-            rows: columns by name, `prompt` and `completion` among them.
-            ids: of the rows, for the service's own log.
+            rows: columns by name, with `prompt` and `completion`.
+            ids: of the rows, for the service's log.
             on_error: `stop` raises the `ServiceFailed` of the first failure; else a failed row gets
                 None or its fixed score.
-            tick: told how many rows are done; what it raises ends the call.
+            tick: called with progress; an exception ends the call.
         """
         keys = [self._key(row) for row in rows]
         first = {key: index for index, key in reversed([*enumerate(keys)])}
@@ -88,7 +88,7 @@ class RemoteReward:
         until_failure: bool,
         tick: Tick,
     ) -> dict[bytes, ServiceFailed]:
-        """Asks for batches, adds what is answered to `known`, and gives what failed."""
+        """Request batches, add the answers to `known`, and return failures."""
         bodies = [self._body(batch) for batch in batches]
         futures = [
             self._service.ask(body, partial(read_scores, count=len(batch)))
@@ -146,7 +146,7 @@ class RemoteReward:
         }
 
     def _key(self, row: Row) -> bytes:
-        """What tells rows of different content apart."""
+        """Hash of a row's content."""
         try:
             text = json.dumps(row, allow_nan=False, sort_keys=True)
         except (TypeError, ValueError) as error:
@@ -174,7 +174,7 @@ class RemoteReward:
 
 
 def read_scores(answer: Any, *, count: int) -> list[Scored]:
-    """Scores of `count` rows; `Nonsense` says what is none."""
+    """Scores of `count` rows; raises `Nonsense` for an invalid answer."""
     if not isinstance(answer, list):
         raise Nonsense(f"answered {_kind(answer)}, expected a list", HINT, shown(answer))
     if len(answer) != count:

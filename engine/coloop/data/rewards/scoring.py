@@ -12,35 +12,33 @@ from coloop.errors import DataError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoringRow:
-    """One row as a reward sees it; built from a table's row by the role."""
-
     columns: Mapping[str, Any] = field(default_factory=dict)
     """Bare names, and exact ones with a dot."""
     scores: Mapping[str, Score] = field(default_factory=dict)
-    """What came in at port `scores`, by the scorer's node, in the order of the edges."""
+    """Scores from port `scores` by scorer node, in the order of the edges."""
     id: str = ""
     group: Hashable = None
-    """Siblings have the same; `margin` compares within it."""
+    """Equal for siblings, which `margin` compares."""
     ancestors: tuple[str, ...] = ()
     writer: str | None = None
     round: int = 1
     conversation: Hashable = None
-    """Rows of one conversation have the same, over all roles and rounds."""
+    """Equal for all rows of a conversation, over all roles and rounds."""
 
     @property
     def number(self) -> Score:
-        """The first score that came in and applies, in the order of the edges."""
+        """The first available score, in the order of the edges."""
         return next((score for score in self.scores.values() if score is not None), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a reward leaves open for its judge."""
+    """A question that a reward leaves to its judge."""
 
     columns: Mapping[str, Any]
-    """As JSON has it; equal questions have equal answers."""
+    """JSON values; equal questions have equal answers."""
     place: str = ""
-    """Before what is wrong with the row: where in it."""
+    """Prefix that locates a problem within the row."""
 
 
 Scorer = Callable[[Sequence[ScoringRow], Any], Sequence[Score | Question]]
@@ -48,7 +46,7 @@ Scorer = Callable[[Sequence[ScoringRow], Any], Sequence[Score | Question]]
 
 
 def by_row(score: Callable[[ScoringRow, Any], Score | Question]) -> Scorer:
-    """A scorer that looks at each row alone."""
+    """A scorer that handles each row alone."""
 
     @wraps(score)
     def scores(rows: Sequence[ScoringRow], given: Any) -> list[Score | Question]:
@@ -58,7 +56,7 @@ def by_row(score: Callable[[ScoringRow, Any], Score | Question]) -> Scorer:
 
 
 def by_text(score: Callable[[str, ScoringRow, Any], Score | Question]) -> Scorer:
-    """A scorer of what was written in each row; a row without a completion has no score."""
+    """A scorer of each row's completion; None for rows without one."""
 
     @wraps(score)
     def of_row(row: ScoringRow, given: Any) -> Score | Question:
@@ -69,7 +67,7 @@ def by_text(score: Callable[[str, ScoringRow, Any], Score | Question]) -> Scorer
 
 
 def text_of(row: ScoringRow) -> str | None:
-    """What was written; None where the row has no completion (then a reward does not apply)."""
+    """The completion; None if the row has none."""
     value = row.columns.get("completion")
     if value is None or isinstance(value, str):
         return value
@@ -77,7 +75,7 @@ def text_of(row: ScoringRow) -> str | None:
 
 
 def extracted(text: str, expression: str | None) -> str | None:
-    """What of a text counts: the last match, or all of it without an expression."""
+    """The part of a text to score: the last match, or all of it without an expression."""
     if expression is None:
         return text
     try:
@@ -97,7 +95,7 @@ def tokens_of(row: ScoringRow) -> int:
 
 
 def mapped(score: Score, change: Callable[[float], float]) -> Score:
-    """A function on a number, or on the number of each position."""
+    """Apply a function to a number, or to the number of each position."""
     if score is None:
         return None
     if isinstance(score, dict):

@@ -25,22 +25,21 @@ QUESTION_TAGS: Final = ("<question>", "</question>")
 STEP: Final = re.compile(r"^step (\d{1,9}): (?:right|wrong)$")
 VERDICT: Final = re.compile(r"^final: (?:correct|incorrect)$")
 UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
-"""Characters of scripts that set no blanks between words: Thai, Lao, Burmese, Khmer, Japanese,
-Chinese."""
+"""Scripts without blanks between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
 LONGEST_WORD: Final = 40
 PIECE: Final = re.compile(r"\w+|[^\w\s]")
 
 
 def _is_boxed(text: str) -> float:
-    """One boxed answer; half where it is not closed or blank."""
+    """1 for one boxed answer; half if it is not closed or blank."""
     if (last_boxed(text) or "").strip():
         return 1.0
     return 0.5 if "\\boxed" in text else 0.0
 
 
 def _has_tags(text: str) -> float:
-    """Thought, then answer, nothing else; in part, the share of the four tags that stand once and
-    in order."""
+    """1 for thought, then answer, and nothing else; otherwise the share of the four tags that occur
+    once and in order."""
     parts = TAGS.fullmatch(text)
     if parts is not None and all(map(str.strip, parts.groups())):
         return 1.0
@@ -49,7 +48,7 @@ def _has_tags(text: str) -> float:
 
 
 def _longest_rise(places: Sequence[int]) -> int:
-    """How many of the numbers are in order, at best."""
+    """Length of the longest increasing subsequence."""
     longest: list[int] = []
     for at, value in enumerate(places):
         before = (longest[other] for other in range(at) if places[other] < value)
@@ -58,7 +57,7 @@ def _longest_rise(places: Sequence[int]) -> int:
 
 
 def _has_verdicts(text: str) -> float:
-    """`step 1: right` and so on in order, then `final: correct`; in part, the share of lines."""
+    """1 for `step 1: right` etc. and then `final: correct`; otherwise the share of valid lines."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return 0.0
@@ -71,7 +70,7 @@ def _has_verdicts(text: str) -> float:
 
 
 def _has_question(text: str) -> float:
-    """One question in tags; half where only one of the tags stands."""
+    """1 for one question in tags; half for only one of the tags."""
     asked = QUESTION.findall(text)
     if len(asked) == 1 and asked[0].strip() and all(text.count(tag) == 1 for tag in QUESTION_TAGS):
         return 1.0
@@ -91,7 +90,7 @@ SHAPES: Final[Mapping[str, Callable[[str], float]]] = {
 
 @by_text
 def format_(text: str, _: ScoringRow, given: options.Format) -> Score:
-    """`right` for a text in form, `wrong` for any other; graded: in between by its share."""
+    """`right` for a matching text, else `wrong`; graded: in between by its share."""
     share = _share(text, given)
     share = share if given.graded else float(share == 1.0)
     return given.wrong + (given.right - given.wrong) * share
@@ -109,7 +108,7 @@ def _share(text: str, given: options.Format) -> float:
 
 @by_text
 def regex(text: str, _: ScoringRow, given: options.Regex) -> Score:
-    """The number that the last match says, brought from `scale` onto 0 to 1; no group: 1."""
+    """The number in the last match, mapped from `scale` to 0 to 1; without a group 1."""
     compiled = pattern(given.pattern)
     try:
         value = compiled.last(text)
@@ -123,27 +122,22 @@ def regex(text: str, _: ScoringRow, given: options.Regex) -> Score:
 
 @by_row
 def length(row: ScoringRow, given: options.Length) -> Score:
-    """1 up to `min` tokens, 0 from `max` on, between them falling in a line or a half cosine."""
+    """1 up to `min` tokens, 0 from `max`, linear or half cosine in between."""
     share = min(1.0, max(0.0, (tokens_of(row) - given.min) / (given.max - given.min)))
     return 0.5 * (1.0 + math.cos(math.pi * share)) if given.shape == "cosine" else 1.0 - share
 
 
 @by_row
 def overlong(row: ScoringRow, given: options.Overlong) -> Score:
-    """min(-(L - (max - buffer)) / buffer * factor, 0), DAPO's penalty near the limit.
-
-    arXiv 2503.14476.
-    """
+    """min(-(L - (max - buffer)) / buffer * factor, 0), as in DAPO (arXiv 2503.14476)."""
     over = tokens_of(row) - (given.max - given.buffer)
     return min(-over / given.buffer * given.factor, 0.0) + 0.0
 
 
 @by_text
 def ngram_repetition(text: str, _: ScoringRow, given: options.NgramRepetition) -> Score:
-    """-factor * (1 - different n-grams / n-grams), over words; 0 for a text of fewer words.
-
-    Where there are no blanks, characters stand for words.
-    """
+    """-factor * (1 - distinct n-grams / n-grams); 0 for short texts. Over words, or characters
+    in scripts without blanks."""
     words = _words(text)
     count = len(words) - given.size + 1
     if count < 1:
@@ -153,8 +147,7 @@ def ngram_repetition(text: str, _: ScoringRow, given: options.NgramRepetition) -
 
 
 def _words(text: str) -> list[str]:
-    """Words between blanks; in scripts without blanks, and in a run too long for a word, smaller
-    pieces."""
+    """Words between blanks; smaller pieces in scripts without blanks or in very long runs."""
     words: list[str] = []
     for run in UNSPACED.sub(r" \g<0> ", text).split():
         if len(run) <= LONGEST_WORD:

@@ -25,11 +25,10 @@ from coloop.errors import DataError
 from coloop.spec import builtins as options
 
 NO_JSON = ""
-"""Stands for every text that is none, so that one question answers them all."""
+"""Replaces every text that is not JSON, so that one question answers them all."""
 
 
 def task(rows: Sequence[ScoringRow], _: options.TaskReward) -> list[Score]:
-    """The grade by the checker that the row's task brings."""
     if rows and not any(has_checker(row.columns) for row in rows):
         raise DataError(
             "the reward `task` needs rows of a `task` source, and none of these rows says which "
@@ -41,7 +40,7 @@ def task(rows: Sequence[ScoringRow], _: options.TaskReward) -> list[Score]:
 
 
 def golds(row: ScoringRow, column: str) -> list[str]:
-    """The right answers of a row: one, or those of a list; none where the column is empty."""
+    """The right answers of a row; empty if the column is empty."""
     value = row.columns.get(column)
     values = value if isinstance(value, list | tuple) else [value]
     return [text for item in values if (text := as_text(item)) is not None]
@@ -49,10 +48,10 @@ def golds(row: ScoringRow, column: str) -> list[str]:
 
 @by_text
 def exact_match(text: str, row: ScoringRow, given: options.ExactMatch) -> Score:
-    """1 where the completion is the answer, or ends with it on a line of its own.
+    """1 if the completion is the answer, or ends with it on a line of its own.
 
-    Surrounding blanks and commas between thousands do not count. `extract` also applies to the
-    gold answer where it matches there (`#### 18` at the end of a worked solution).
+    Blanks around it and commas between thousands do not count. `extract` also applies to the
+    gold answer if it matches there (`#### 18` at the end of a worked solution).
     """
     wanted = golds(row, given.column)
     if not wanted:
@@ -65,7 +64,7 @@ def exact_match(text: str, row: ScoringRow, given: options.ExactMatch) -> Score:
 
 @by_text
 def math_equal(text: str, row: ScoringRow, given: options.MathEqual) -> Score | Question:
-    """1 where the final answer is the same number, set or expression as the gold one."""
+    """1 if the final answer equals the gold number, set or expression."""
     wanted = golds(row, given.column)
     if not wanted:
         return None
@@ -83,7 +82,7 @@ def math_equal(text: str, row: ScoringRow, given: options.MathEqual) -> Score | 
 
 @by_text
 def choice(text: str, row: ScoringRow, given: options.Choice) -> Score:
-    """1 where the chosen option is the right one; a text that names two chooses none."""
+    """1 if the chosen option is right; a text with two options chooses none."""
     wanted = golds(row, given.column)
     if not wanted:
         return None
@@ -139,7 +138,7 @@ def _schema_of(row: ScoringRow, column: str) -> Any:
 
 @by_row
 def column(row: ScoringRow, given: options.Column) -> Score:
-    """A number that the row brings; a list is one number a step."""
+    """A number from a column of the row; a list has one number per step."""
     return _as_score(row.columns.get(given.column), given.column)
 
 
@@ -167,7 +166,7 @@ def _as_score(value: Any, name: str) -> Score:
 # Where two options are named in one breath (`A or B`), none is chosen.
 
 LONGEST: Final = 1000
-"""Characters of a line that may be an option alone."""
+"""Maximum characters of a line with a single option."""
 ALONE: Final = re.compile(r"[\W_]*([A-Za-z])[\W_]*")
 BOXED: Final = re.compile(r"\\(?:text|mathrm|mathbf|textbf)\s*\{([^{}]*)\}")
 MARKER: Final = re.compile(
@@ -175,13 +174,13 @@ MARKER: Final = re.compile(
     re.IGNORECASE,
 )
 CAPITAL: Final = r"(?<![A-Za-z])(?!I(?:['\u2019]|\s+[a-z]))([A-Z])(?![A-Za-z])"
-"""A capital letter that stands alone; "I" before a word is the pronoun."""
+"""A capital letter that stands alone; not the pronoun "I"."""
 OPTION: Final = re.compile(CAPITAL)
 SMALL: Final = re.compile(
     r"[\s\"'*$]*(?:(?:option|choice|either)\s+)?"
     r"(?:[(\[]([a-z])[)\]]|([b-hj-z])(?![\w'\u2019])|([ai])(?=[\"'*$]*(?:[.,;:!?)\]]|\s*$|\s+or\b)))"
 )
-"""A small letter directly behind a marker; "a" and "i" before a word are words."""
+"""A small letter directly behind a marker; not the words "a" and "i"."""
 SAYS: Final = re.compile(
     rf"{CAPITAL}[)\]*]*\s+is\s+(?:the\s+)?(?:correct|right|best|answer)\b", re.ASCII
 )
@@ -189,12 +188,12 @@ BLANKS: Final = r"[ \t,;/|&()\[\]\"'*$+]*"
 JOINING: Final = r"\b(?:or|and|maybe|perhaps|possibly|also|either|both|option|choice)\b"
 AND: Final = rf"{BLANKS}(?:{JOINING}{BLANKS})*"
 WORD: Final = r"[.)\]\"'*$]*\s+(?!(?:or|and|are)\b)[A-Za-z]{2}"
-"""A word that says something of the letter before it: `C is wrong`, `A large cat`, `E. coli`."""
+"""A word about the letter before it: `C is wrong`, `A large cat`, `E. coli`."""
 MORE: Final = re.compile(
     rf"[ \t()\[\]\"'*$]*(?:(\bor\b)|{JOINING}|[,;/|&+]){AND}"
     rf"(?:{CAPITAL}|[(\[]?([a-z])(?=[)\]]))(?!['\u2019])(?(1)|(?!{WORD}))"
 )
-"""Another option in one breath: joined to the first, and not itself spoken of."""
+"""Another option joined to the first, without a statement about it."""
 ARTICLE: Final = re.compile(r"(?<=[A-Z][).:] )A(?= (?!(?:is|was|or|and)\b)[a-z]{2})")
 """The first word of an option's text: `B) A large cat`."""
 GOLD: Final = re.compile(r"\s*[(\[]?([A-Za-z])(?:[)\].:]+(?:\s.*)?)?\s*", re.DOTALL)
@@ -202,7 +201,7 @@ GOLD: Final = re.compile(r"\s*[(\[]?([A-Za-z])(?:[)\].:]+(?:\s.*)?)?\s*", re.DOT
 
 
 def option_in(text: str) -> str | None:
-    """The option that a text chooses, as it is written; None where it is none, or several."""
+    """The letter that a text chooses; None for no or several choices."""
     boxed = last_boxed(text)
     answer = text if boxed is None else BOXED.sub(r"\1", boxed)
     line = last_line(answer)
@@ -220,7 +219,7 @@ def option_in(text: str) -> str | None:
 
 
 def _single(text: str, match: re.Match[str]) -> str | None:
-    """The option of a match, where no other follows in one breath."""
+    """The option of a match, if no other is joined to it."""
     option = next(group for group in match.groups() if group is not None)
     more = MORE.match(text, match.end())
     if more is not None and (more[2] or more[3]).casefold() != option.casefold():
@@ -229,7 +228,7 @@ def _single(text: str, match: re.Match[str]) -> str | None:
 
 
 def _last(text: str) -> str | None:
-    """The last capital that stands alone, where none stands before it in one breath."""
+    """The last capital that stands alone, if no other is joined to it."""
     chosen: str | None = None
     end = -1
     for option in OPTION.finditer(text):
@@ -243,11 +242,7 @@ def _last(text: str) -> str | None:
 
 
 def right_option(gold: str, column: str) -> str:
-    """The letter of the right option.
-
-    Raises:
-        DataError: it is none, so that no text could choose it.
-    """
+    """The letter of the right option; raises DataError if there is none."""
     letter = GOLD.fullmatch(gold)
     if letter is None:
         raise DataError(
@@ -264,25 +259,25 @@ def right_option(gold: str, column: str) -> str:
 # told: it has no score.
 
 WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-"""Characters of Japanese, Chinese and Korean, which stand for syllables and words: a few of them in
-another text are another language, and are asked about apart from it."""
+"""Japanese, Chinese and Korean characters; even a few of them in another text are classified
+separately."""
 SENTENCE: Final = re.compile(r"[^.!?\n\u3002]+[.!?\n\u3002]*")
 LEAST_LETTERS: Final = 40
-"""Of a piece."""
+"""Minimum letters of a piece."""
 LEAST_TOLD: Final = 20
-"""Letters of a text: of 4858 English sentences and their beginnings with 20 to 24 letters 97% are
-told to be English, of those with 5 to 9 letters 58%."""
+"""Minimum letters of a text: with 20 to 24 letters 97% of 4858 English texts are recognised, with
+5 to 9 letters 58%."""
 COMMAND: Final = re.compile(r"\\[a-zA-Z]+")
-"""Of LaTeX, in no language."""
+"""LaTeX commands, which have no language."""
 WIDE_WEIGHT: Final = 4
-"""Letters that a wide character counts for."""
+"""Weight of a wide character in letters."""
 NO_LANGUAGE: Final = "zxx"
-"""What the model says of numbers and code."""
+"""Label of the model for numbers and code."""
 
 
 @by_text
 def language(text: str, _: ScoringRow, given: options.Language) -> Score:
-    """The share of a text's letters that stand in pieces of the language; few letters: no score."""
+    """Share of a text's letters in pieces of the language; None for a few letters."""
     text = COMMAND.sub(" ", text)
     if _letters(text) < LEAST_TOLD:
         return None
@@ -297,8 +292,7 @@ def language(text: str, _: ScoringRow, given: options.Language) -> Score:
 
 
 def pieces_of(text: str) -> list[str]:
-    """Sentences, each joined with those after it until it is long enough; a short rest belongs to
-    the last piece."""
+    """Sentences, merged up to the minimum length; a short rest joins the last piece."""
     pieces, open_piece, letters = [], "", 0
     for sentence in SENTENCE.findall(text):
         open_piece += sentence

@@ -17,7 +17,7 @@ One = TypeVar("One")
 OnError = Literal["stop", "skip_row"] | ScoreAs
 
 RETRY_DEADLINES: Final = 4
-"""Rows are tried one by one for at most this many timeouts, as the sandbox counts them."""
+"""Timeouts that retrying rows one by one may take in total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +27,13 @@ class RowFailure:
     traceback: str | None = None
 
     def at(self, index: int) -> "RowFailure":
-        """The same of a row that stands at another place among more rows."""
+        """The same failure at another row index."""
         message = self.message.replace(f", row {self.row}: ", f", row {index}: ", 1)
         return replace(self, row=index, message=message)
 
 
 def score_instead(on_error: OnError) -> float | None:
-    """What a row gets that failed, where that does not stop the run."""
+    """The score of a failed row, if failures do not stop the run."""
     return on_error.score if isinstance(on_error, ScoreAs) else None
 
 
@@ -103,10 +103,8 @@ def _one_by_one(
 
 
 def reward_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Rows as the arguments of a reward: `prompts`, `completions`, then every column by its name.
-
-    A column that a row lacks is None there.
-    """
+    """Rows as arguments of a reward: `prompts`, `completions`, then every column by name; missing
+    values are None."""
     names = dict.fromkeys(name for row in rows for name in row if "." not in name)
     columns = {name: [row.get(name) for row in rows] for name in names}
     prompts = columns.pop("prompt", [None] * len(rows))

@@ -31,30 +31,30 @@ QUERY: Final = f"{PATH}?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Address, secret, limits and error messages of a service that a node uses."""
+    """Address, secret and limits of a service that a node uses, and errors about it."""
 
     node: str
     field: str
-    """Of the address, as the user sees it: `source.url`."""
+    """Field of the address, as the user sees it: `source.url`."""
     url: str
     secret: str | None = None
-    """Name of the secret that goes along."""
+    """Name of the secret to send."""
     timeout_seconds: float = 60.0
-    """Longest time for one attempt."""
+    """Time limit of one attempt."""
     retries: int = 3
     concurrency: int = 8
     seed: int = 0
-    """Decides how long the pauses between attempts are."""
+    """Seed of the pauses between attempts."""
 
     @property
     def shown(self) -> str:
-        """The address without its query, which may say more than others should read."""
+        """The address without its query, which may be confidential."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
     @property
     def target(self) -> str:
-        """The address as it is asked for: in ASCII, without a fragment."""
+        """The address to request: in ASCII, without a fragment."""
         parts = urlsplit(self.url)
         host = (parts.hostname or "").encode("idna").decode() if parts.hostname else ""
         host = f"[{host}]" if ":" in host else host
@@ -63,14 +63,13 @@ class Endpoint:
         return f"{parts.scheme}://{host}{port}{quote(parts.path, safe=PATH) or '/'}{query}"
 
     def failure(self, what: str, hint: str) -> ServiceFailed:
-        """The error that says what was found at this service, and what to do."""
         return self._error(f"{self.shown} {what}; {hint}")
 
     def _error(self, told: str) -> ServiceFailed:
         return ServiceFailed(f"{self.node}: {self.field}: {told}", self.node, self.field)
 
     def check(self, allowed: AllowedRemotes) -> None:
-        """Raise where it may not be called as it is written."""
+        """Raise if the service may not be called."""
         refused = refusal(self.url, allowed)
         if refused is None and self.secret is not None:
             refused = refusal_of_secret(self.url)
@@ -78,11 +77,11 @@ class Endpoint:
             raise self.refused(refused)
 
     def refused(self, refused: Refused) -> ServiceFailed:
-        """The error of a service that may not be called; it repeats nothing of its address."""
+        """The error for a service that may not be called; it does not repeat the address."""
         return self._error(f"the service may not be called: {refused.found}; {refused.hint}")
 
     def authorization(self) -> str | None:
-        """The header's value: the secret with its own scheme, or as a bearer's."""
+        """The header's value: the secret with its own scheme, or as a bearer token."""
         if self.secret is None:
             return None
         value, variable = secret_value(self.secret), secret_variable(self.secret)
@@ -102,7 +101,7 @@ class Endpoint:
 # name.
 
 MOST_ADDRESSES: Final = 32
-"""A name that leads to more is not asked at all of them."""
+"""Maximum addresses of a name that are tried."""
 
 
 class CheckedNetwork(AnyIOBackend):
@@ -142,7 +141,7 @@ class CheckedNetwork(AnyIOBackend):
         raise ConnectError("services are not called through files")
 
     async def _checked(self, host: str, port: int) -> list[Address]:
-        """The addresses that a host leads to, all of which a run may call."""
+        """The addresses of a host, all of which a run may call."""
         self._endpoint.check(self._allowed)
         literal = literal_address(host)
         addresses = [literal] if literal is not None else await resolved(host, port)
@@ -154,8 +153,7 @@ class CheckedNetwork(AnyIOBackend):
 
 
 async def resolved(host: str, port: int) -> list[Address]:
-    """The addresses of a name, in the resolver's order. A resolver that hangs is left behind: it
-    has a thread of its own."""
+    """The addresses of a name, in the resolver's order; a thread each, as a resolver may hang."""
     future: Future[list[Any]] = Future()
 
     def look_up() -> None:

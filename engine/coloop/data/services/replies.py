@@ -10,34 +10,34 @@ from typing import Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses after which the same request may be answered."""
+"""Statuses after which the same request is repeated."""
 LONGEST_SHOWN: Final = 120
-"""Characters of a reply that an error repeats."""
+"""Maximum characters of a reply in an error message."""
 DEEPEST: Final = 20
-"""Lists and objects in each other."""
+"""Maximum nesting of lists and objects."""
 
 Headers = Sequence[tuple[bytes, bytes]]
 
 
 class Answered(Exception):
-    """What a service did instead of answering as it should."""
+    """An invalid answer of a service."""
 
     def __init__(self, found: str, said: str = "") -> None:
         """
         Args:
             found: in our words.
-            said: in its own; it may hold whatever was sent.
+            said: in its own words; may repeat anything that was sent.
         """
         super().__init__(found, said)
         self.found, self.said = found, said
 
     def told(self, *, is_quiet: bool) -> str:
-        """What was found; nothing of what the service said where it is to be quiet."""
+        """What was found; `is_quiet` leaves out the service's own words."""
         return f"{self.found}: {self.said}" if self.said and not is_quiet else self.found
 
 
 class Nonsense(Answered):
-    """A reply that is none, and would be none again."""
+    """An invalid reply that a repetition would not change."""
 
     def __init__(self, found: str, hint: str, said: str = "") -> None:
         super().__init__(found, said)
@@ -48,16 +48,13 @@ class Busy(Answered):
     """A service that may answer the same request later."""
 
     def __init__(self, found: str, said: str = "", seconds: float = 0.0) -> None:
-        """
-        Args:
-            seconds: how long it asks to be left alone.
-        """
+        """`seconds`: how long it asks to be left alone."""
         super().__init__(found, said)
         self.seconds = seconds
 
 
 async def read_body(chunks: AsyncIterable[bytes], most: int) -> bytes:
-    """The body of a reply; what is longer than `most` bytes is cut off and refused."""
+    """The body of a reply; one above `most` bytes is refused."""
     body = bytearray()
     async for chunk in chunks:
         body += chunk
@@ -112,7 +109,7 @@ def parse(body: bytes, headers: Headers) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A short part of what was found, on one line."""
+    """A short excerpt on one line."""
     if isinstance(value, bytes):
         if not value:
             return ""
@@ -129,7 +126,6 @@ def _no_number(word: str) -> NoReturn:
 
 
 def is_nested_deeper(value: Any, most: int) -> bool:
-    """Whether a value of JSON has more than so many levels of lists and objects."""
     level = [value]
     for _ in range(most):
         level = [
@@ -149,7 +145,7 @@ def _header(headers: Headers, name: bytes) -> str:
 
 
 def _host(headers: Headers) -> str:
-    """Where a redirect leads, without what may be secret of it."""
+    """Target host of a redirect, without anything confidential."""
     try:
         host = urlsplit(_header(headers, b"location")).hostname
     except ValueError:

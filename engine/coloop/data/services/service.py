@@ -33,18 +33,12 @@ FIRST_PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 30.0
 CLOSING_SECONDS: Final = 1.0
 LARGEST_REPLY: Final = 8 * 2**20
-"""Most bytes of a reply."""
 AGENT: Final = "coloop"
 
 
 class Service:
-    """Sends JSON requests over HTTP, several at once, with retries."""
-
     def __init__(self, endpoint: Endpoint, *, largest_reply: int = LARGEST_REPLY) -> None:
-        """
-        Raises:
-            ServiceFailed: it may not be called, or its secret is not there.
-        """
+        """Raises `ServiceFailed` if the service may not be called, or its secret is missing."""
         self.endpoint = endpoint
         allowed = AllowedRemotes.from_environment()
         endpoint.check(allowed)
@@ -66,11 +60,10 @@ class Service:
         return self._circuit.is_open
 
     def ask(self, body: Any, read: Callable[[Any], Read]) -> "Future[Read]":
-        """Send a body of JSON; the future has what `read` makes of the answer, or a
-        `ServiceFailed`.
+        """Send a JSON body; the future gets what `read` makes of the answer, or a `ServiceFailed`.
 
         Args:
-            read: raises `Nonsense` for an answer that is none.
+            read: raises `Nonsense` for an invalid answer.
         """
         data = json.dumps(body, allow_nan=False).encode()
         return asyncio.run_coroutine_threadsafe(self._ask(data, read), self._loop)
@@ -112,7 +105,7 @@ class Service:
                 return self._read(value, read)
 
     async def _attempt(self, data: bytes) -> Any:
-        """One request; `Busy` where another may be answered."""
+        """One request; raises `Busy` if it may be repeated."""
         seconds = self.endpoint.timeout_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -162,12 +155,12 @@ class Service:
 
     @property
     def _is_quiet(self) -> bool:
-        """Where a secret went along, nothing of what came back is repeated."""
+        """Whether a secret was sent, so that nothing of the reply may be repeated."""
         return self.endpoint.secret is not None
 
     def _pause(self, data: bytes, attempt: int, asked: float) -> float:
-        """Seconds before the next attempt: twice as long each time, never the same for two
-        requests, and as long as the service asked for."""
+        """Seconds before the next attempt: exponential with jitter, and no less than the service
+        asked for; each at most LONGEST_PAUSE_SECONDS."""
         longest = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(attempt - 1, 16))
         name = hashlib.blake2b(data, digest_size=8).hexdigest()
         draw = random.Random(derive_seed(self.endpoint.seed, name, attempt)).random()
@@ -184,11 +177,11 @@ class Service:
 def collect(
     futures: Sequence["Future[Any]"], tick: Callable[[int], None], *, until_failure: bool = True
 ) -> None:
-    """Wait until all have an end; what the tick raises takes all of them back.
+    """Wait for all futures; an exception of the tick cancels them.
 
     Args:
-        tick: told several times a second how many are done.
-        until_failure: the first that fails takes back the others.
+        tick: called several times a second with the number of finished ones.
+        until_failure: the first failure cancels the others.
     """
     left = set(futures)
     try:
@@ -224,7 +217,7 @@ def _headers(endpoint: Endpoint) -> list[tuple[str, str]]:
 # nonsense closes the circuit like any other: somebody is there.
 
 FAILURES: Final = 3
-"""So many requests in a row are given up before the circuit opens."""
+"""Number of consecutive failures after which the circuit opens."""
 FIRST_REST_SECONDS: Final = 5.0
 LONGEST_REST_SECONDS: Final = 60.0
 
@@ -234,21 +227,19 @@ class Circuit:
     """Stops calls to a service for a while after several failed requests (circuit breaker)."""
 
     failures: int = 0
-    """Requests given up in a row."""
+    """Consecutive failed requests."""
     opens_at: float = 0.0
-    """While open: when one request may try."""
+    """When one request may try again, while the circuit is open."""
     is_trying: bool = False
     pause_seconds: float = FIRST_REST_SECONDS
     last: str = ""
-    """Why the last request was given up."""
 
     @property
     def is_open(self) -> bool:
         return self.failures >= FAILURES
 
     def admit(self, now: float) -> bool:
-        """Whether a request may be sent; of an open circuit one at a time, when its pause is
-        over."""
+        """Whether a request may be sent; while open only one at a time, after the pause."""
         if not self.is_open:
             return True
         if self.is_trying or now < self.opens_at:
@@ -267,5 +258,5 @@ class Circuit:
             self.opens_at = now + self.pause_seconds
 
     def left(self) -> None:
-        """A request was taken back before it had an end."""
+        """A request was cancelled."""
         self.is_trying = False

@@ -29,7 +29,6 @@ REDUCTIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
     **{name: AGGREGATES[name] for name in ("min", "last", "mean")},
     "product": math.prod,
 }
-"""Ways to reduce the step scores of a text to one number."""
 
 
 def attach(
@@ -41,13 +40,12 @@ def attach(
     rises: bool | None = None,
     in_rounds: bool = False,
 ) -> dict[str, Score]:
-    """Scores of a table by the ids of the rows that they reach; rows that got nothing are missing.
+    """Scores of a table by the ids of the rows that they reach; other rows are missing.
 
     Args:
-        aggregate: how the scores of several descendants are combined; needed where scores rise or
-            cross.
-        via: for receivers on another branch, the node whose rows are the nearest common ancestors:
-            scores rise to those and reach the receivers from there.
+        aggregate: combines scores of several descendants; required if scores rise or cross.
+        via: for receivers on another branch, the node whose rows are the nearest common
+            ancestors: scores rise to those and reach the receivers from there.
         rises: False if the receivers are the scored rows or their descendants, so that no score
             rises even though the edge has an `aggregate`.
         in_rounds: whether the scored rows belong to several rounds of a region; scores of an
@@ -80,10 +78,9 @@ def attach(
 def _from_self_or_above(
     row: Row, scores: Mapping[str, Score], rounds: Mapping[str, int] | None
 ) -> str | None:
-    """Id of the nearest scored row among the row itself and its ancestors.
+    """Id of the nearest scored row among a row and its ancestors.
 
-    Args:
-        rounds: the round of each scored row; if given, only ancestors of the row's own round count.
+    `rounds` (of the scored rows) restricts ancestors to the row's own round.
     """
     if row.id in scores:
         return row.id
@@ -126,8 +123,7 @@ def _lift(
 
 
 def _as_received(score: Score, scored: str, receiver: str, table: Table) -> Score:
-    """The score as the receiver gets it: scores of positions are kept for the text whose positions
-    they are, and reduced to one number for any other row."""
+    """The score for a receiver; scores of positions are reduced to a number for other texts."""
     if not isinstance(score, dict) or (table.judged or {}).get(scored, scored) == receiver:
         return score
     if table.reduce is None:
@@ -137,9 +133,8 @@ def _as_received(score: Score, scored: str, receiver: str, table: Table) -> Scor
 
 
 def _for_side(row: Row, target: str, table: Table, score: Score) -> Score:
-    """The score that one side of a pair gets: a score of the pair, or of a row that descends from
-    it, applies to the chosen row as it is, and to the rejected row negated or, within a range,
-    mirrored."""
+    """The score of one side of a pair: unchanged for the chosen row; for the rejected row
+    negated or, within a range, mirrored."""
     if not _is_of_rejected(row, target) or row.id in table.unturned:
         return score
     if not isinstance(score, float | int):
@@ -175,7 +170,7 @@ def _fold(
 def _aggregated(
     values: Sequence[float | dict[int, float]], aggregate: Callable[[Sequence[float]], float]
 ) -> Score:
-    """Aggregate several scores into one; scores of positions are aggregated per position."""
+    """Combine several scores, those of positions per position."""
     by_position = [value for value in values if isinstance(value, dict)]
     if not by_position:
         numbers = [float(value) for value in values if not isinstance(value, dict)]

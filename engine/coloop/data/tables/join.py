@@ -29,26 +29,24 @@ from coloop.data.tables.table import Table, concat_tables
 
 
 class Births(NamedTuple):
-    """Nodes in which the rows of a level come to be; `join` where siblings were joined."""
+    """Nodes in which the rows of a level are born; `join` for joined siblings."""
 
     own: str
     parents: frozenset[str]
     all: frozenset[str]
-    """Of the rows and of all their ancestors."""
+    """Births of the rows and all their ancestors."""
 
 
 Met = tuple[Row, ...]
-"""Rows that belong together, one of each table."""
+"""Matching rows, one per table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meetings:
-    """Which levels meet, where tables hold rows of several."""
+    """Which levels are joined, for tables with several levels."""
 
     levels: tuple[tuple[Births, ...], ...]
-    """Of each table."""
     combinations: tuple[tuple[Births, ...], ...]
-    """One level of each table."""
 
     @property
     def is_plain(self) -> bool:
@@ -56,7 +54,7 @@ class Meetings:
 
 
 class _Kin(Enum):
-    """How the rows of two tables belong together."""
+    """How the rows of two tables are related."""
 
     SAME = 1
     LINE = 2
@@ -64,8 +62,8 @@ class _Kin(Enum):
 
 
 def join_rows(tables: Sequence[Table], meetings: Meetings | None = None) -> tuple[Row, ...]:
-    """`join: align`: rows that every table delivered, ancestors with descendants, siblings of equal
-    k; of rows at unequal depth the place of the branch counts."""
+    """`join: align`: rows present in every table: ancestors with descendants, siblings of equal k;
+    at unequal depth the k of the branch counts."""
     return _joined(tables, meetings, is_crossed=False)
 
 
@@ -82,15 +80,14 @@ def concat_rows(tables: Sequence[Table]) -> tuple[Row, ...]:
 def matched_rows(
     left: tuple[Row, ...], right: tuple[Row, ...], meetings: Meetings | None = None
 ) -> list[tuple[Row, Row]]:
-    """Rows of both sides that belong together: the same row, one above the other, or siblings of
-    equal k."""
+    """Matching rows of two sides: equal, ancestor and descendant, or siblings of equal k."""
     tables = [Table(rows=left), Table(rows=right)]
     return [(met[0], met[1]) for met in _all_met(tables, meetings, is_crossed=False)]
 
 
 def are_aligned(row: Row, other: Row) -> bool:
-    """Whether two siblings have one place under their nearest common ancestor; at unequal depth,
-    whether their branches have."""
+    """Whether two siblings have equal k under their nearest common ancestor; at unequal depth their
+    branches."""
     shared = _fork_of(row, other)
     if shared is None:
         return False
@@ -102,8 +99,7 @@ def are_aligned(row: Row, other: Row) -> bool:
 
 
 def are_siblings(row: Row, other: Row) -> bool:
-    """Whether two rows stand on two branches, which different nodes wrote, below their nearest
-    common ancestor."""
+    """Whether two rows are on branches by different nodes below their nearest common ancestor."""
     shared = _fork_of(row, other)
     if shared is None:
         return False
@@ -115,13 +111,11 @@ def gather_rows(
     rows: Sequence[Row], births: Collection[str] | None, by: str | None = None
 ) -> tuple[Row, ...]:
     """`join: {gather: node}`: the descendants of one row of that node (default: the parent) in one
-    row.
-
-    The gathering row's columns stay single; every other column becomes a list in sibling order.
+    row. Its own columns stay single; others become lists in sibling order.
 
     Args:
-        births: nodes in which the rows that the named node hands on are born, and the node itself.
-        by: the named node; rows that it has handed on in a later round descend from more nodes.
+        births: nodes in which the named node's rows are born, and the node itself.
+        by: the named node; rows passed on in later rounds descend from more nodes.
     """
     groups: dict[str, list[Row]] = {}
     for row in rows:
@@ -170,8 +164,7 @@ def _gathered(above: str, members: list[Row], births: Collection[str]) -> Row:
 def _joined(
     tables: Sequence[Table], meetings: Meetings | None, *, is_crossed: bool
 ) -> tuple[Row, ...]:
-    """What comes of all that meet: the lowest row with the columns of those above it, or a child of
-    all that are lowest."""
+    """Each match as a row: the lowest one with all columns, or a child of all lowest ones."""
     if len(tables) == 1 and (meetings is None or meetings.is_plain):
         rows = tables[0].rows
         if len({row.id for row in rows}) == len(rows):
@@ -187,14 +180,14 @@ def _joined(
 
 
 def _lowest(met: Met) -> tuple[str, ...]:
-    """Ids of the rows that stand above no other, in an order that is theirs alone."""
+    """Ids of the rows without descendants in the match, in a fixed order."""
     above = {ancestor for row in met for ancestor, way in row.trail.items() if way}
     lowest = {row.id for row in met} - above
     return tuple(sorted(lowest, key=lambda name: (born_at(name), name)))
 
 
 def _merged(name: str, mets: Sequence[Met]) -> Row:
-    """A row with what all tables know of it and of its ancestors."""
+    """A row with the columns of all tables for it and its ancestors."""
     rows = {id(row): row for met in mets for row in met}
     own = [row for row in rows.values() if row.id == name]
     above = [row for row in rows.values() if row.id != name and row.id in own[0].trail]
@@ -203,8 +196,7 @@ def _merged(name: str, mets: Sequence[Met]) -> Row:
 
 
 def _places(joined: Sequence[Sequence[Row]]) -> list[int]:
-    """The place of each joined row among those with which it shares a parent, directly or over
-    others."""
+    """k of each joined row among those that share an ancestor with it."""
     knots: dict[str, list[str]] = {}
     for parents in joined:
         knot = list(dict.fromkeys(n for row in parents for n in knots.get(row.id, [row.id])))
@@ -222,7 +214,7 @@ def _places(joined: Sequence[Sequence[Row]]) -> list[int]:
 def _all_met(
     tables: Sequence[Table], meetings: Meetings | None, *, is_crossed: bool
 ) -> Iterator[Met]:
-    """All rows that meet, one of each table, in the order of the tables' rows."""
+    """All matches, one row per table, in the order of the tables' rows."""
     if not tables:
         return
     given = [table.rows for table in tables]
@@ -238,8 +230,7 @@ def _all_met(
 
 
 def _by_level(rows: Sequence[Row], levels: Sequence[Births]) -> Mapping[Births, tuple[Row, ...]]:
-    """Each row at the level that is likest to how it came to be; one of a later round descends from
-    more nodes than its level says."""
+    """Rows by the level that fits their births best; rows of later rounds have more births."""
     by_level: dict[Births, list[Row]] = {}
     nearest: dict[Births, Births] = {}
     for row in rows:
@@ -256,7 +247,7 @@ def _unlikeness(level: Births, births: Births) -> tuple[bool, bool, int, list[st
 
 
 def _met(tables: Sequence[Sequence[Row]], *, is_crossed: bool) -> Iterator[Met]:
-    """The same for tables of one level each."""
+    """The same for tables with one level each."""
     belong = are_siblings if is_crossed else are_aligned
     if not all(tables):
         return
@@ -285,7 +276,7 @@ def _met(tables: Sequence[Sequence[Row]], *, is_crossed: bool) -> Iterator[Met]:
 
 
 class _Index:
-    """The rows of one table by what others find them by."""
+    """Lookups over the rows of one table."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows
@@ -303,7 +294,7 @@ class _Index:
 
     @cached_property
     def branches(self) -> Mapping[tuple[str, int], Mapping[str, Row]]:
-        """By ancestor and place below it, the rows of that branch."""
+        """By ancestor and k below it, the rows of that branch."""
         branches: dict[tuple[str, int], dict[str, Row]] = {}
         for row in self.rows:
             for branch in _branches_of(row):
@@ -321,7 +312,7 @@ class _Index:
         return any(not other.by_id.keys().isdisjoint(row.trail) for row in self.rows)
 
     def near(self, row: Row, kin: _Kin, *, is_crossed: bool) -> Sequence[Row]:
-        """Rows that may belong to a row of another table, in order."""
+        """Candidate matches for a row of another table, in order."""
         match kin:
             case _Kin.SAME:
                 own = self.by_id.get(row.id)
@@ -340,7 +331,7 @@ class _Index:
 
 
 def _branches_of(row: Row) -> Iterator[tuple[str, int]]:
-    """The branches on which a row stands: an ancestor and one place below it."""
+    """The branches that contain a row: an ancestor and the k below it."""
     for ancestor, way in row.trail.items():
         places = {ways[0] for ways in row.ways_from(ancestor)} if way else set()
         if len(places) == 1:

@@ -32,12 +32,12 @@ Step = tuple[str, int]
 
 JOINED: Final = "join"
 DRAWN: Final = "#.drawn"
-"""The exact name by which a row is known to be drawn; no node and no column has such a name."""
+"""Internal exact name for the draw count; no node or column can have it."""
 LONGEST_ID: Final = 160
 
 
 def whole(score: Score) -> float | None:
-    """A score that has to be one number."""
+    """A score as one number; raises for scores of positions."""
     if isinstance(score, dict):
         raise DataError(
             "scores of steps arrived where one number a row is needed; connect the scorer's "
@@ -48,7 +48,7 @@ def whole(score: Score) -> float | None:
 
 
 class Absent(Enum):
-    """A value that was not delivered at all, which is not the same as None."""
+    """A value that was not delivered, unlike None."""
 
     ABSENT = "absent"
 
@@ -64,34 +64,33 @@ ABSENT: Final = Absent.ABSENT
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tokens:
-    """A text that a policy wrote, as the token ids that it drew: kept end to end, as text is never
-    encoded again.
+    """A generated text as its original token ids, which are never encoded again.
 
-    Lists are taken as well; what is held are read-only arrays.
+    Lists are accepted and stored as read-only arrays.
     """
 
     prompt_ids: Ids
     token_ids: Ids
-    """Completion, L tokens."""
+    """Completion, (L,)."""
     loss_mask: Mask
-    """True on tokens that the writer drew itself, L."""
+    """True on tokens that the writer generated itself, (L,)."""
     log_probs: Numbers
-    """At the sampling temperature, L."""
+    """At the sampling temperature, (L,)."""
     temperature: float = 1.0
     writer: str = ""
-    """The node that drew them."""
+    """The node that generated them."""
     tokenizer: str = ""
-    """Mark of the tokenizer whose ids they are; empty: not known."""
+    """Fingerprint of the tokenizer; empty: unknown."""
     text: str = ""
-    """The completion without marks such as the end of text."""
+    """The completion without special tokens such as the end of text."""
     finished: bool = True
-    """False where `max_new_tokens` cut it."""
+    """False if cut at `max_new_tokens`."""
     version: int = 0
-    """Of the weights that drew the first token."""
+    """Weight version at the first token."""
     switches: tuple[tuple[int, int], ...] = ()
-    """(token, version): from this token on newer weights drew; in order."""
+    """(token, version): first token of each newer weight version, in order."""
     heard: int = 0
-    """Tokens of it that others have said."""
+    """Number of tokens from tools and others."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt_ids", ids_of(self.prompt_ids))
@@ -106,13 +105,13 @@ class Tokens:
 
     @classmethod
     def of_all(cls, **fields: Any) -> "Tokens":
-        """A text of all its fields, arrays as `arrays` makes them: nothing is looked at again."""
+        """Construct from all fields without validation; arrays must already be as in `arrays`."""
         tokens = object.__new__(cls)
         vars(tokens).update(fields)
         return tokens
 
     def owned(self) -> "Tokens":
-        """The same in memory of its own."""
+        """A copy in memory of its own."""
         return replace(
             self,
             prompt_ids=owned(self.prompt_ids),
@@ -124,7 +123,7 @@ class Tokens:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One row; see the module. It has no slots: a copy is one update of a dict then."""
+    """One row; see the module. No slots, because updating a dict makes copies fast."""
 
     id: str
     parents: tuple[str, ...] = ()
@@ -143,8 +142,7 @@ class Row:
 
     @property
     def is_greedy(self) -> bool:
-        """Whether it is the extra greedy text of its writer, or a join of such texts: scored, and
-        neither trained nor counted in a group."""
+        """Whether it is a greedy extra or a join of such: scored, neither trained nor counted."""
         if self.writer is not None:
             return bool(self.scoped.get(f"{self.writer}.greedy"))
         if born_at(self.id) != JOINED or not self.columns.get("greedy"):
@@ -154,24 +152,21 @@ class Row:
 
     @property
     def drawn(self) -> float:
-        """How often a filter that draws again has drawn it; a column of that name which comes with
-        the data says nothing."""
+        """How often a resampling filter drew it; a data column of that name has no effect."""
         count = self.scoped.get(DRAWN)
         return 1.0 if count is None or self.columns.get("drawn") != count else float(count)
 
     def drawn_by(self, node: str, count: int) -> "Row":
-        """The same row, as a filter gives it that has drawn it so often."""
         return self.with_columns(node, {"drawn": count}).with_exact({DRAWN: count})
 
     def column(self, name: str) -> Any:
-        """The value under a bare or dotted name, or `ABSENT`."""
         if "." in name:
             return self.scoped.get(name, ABSENT)
         return self.columns.get(name, ABSENT)
 
     def ancestor_born_at(self, *nodes: str, least: int = 0) -> str | None:
-        """Id of the nearest ancestor that was born in one of the nodes, at least so many births
-        ago; with 0 it may be the row itself."""
+        """Id of the nearest ancestor born in one of the nodes, at least `least` births up; with 0
+        it may be the row itself."""
         best: tuple[int, str] | None = None
         for ancestor, way in self.trail.items():
             if len(way) < least or born_at(ancestor) not in nodes:
@@ -181,17 +176,17 @@ class Row:
         return best[1] if best else None
 
     def handed_on(self, node: str) -> str | None:
-        """Id of the row above that a node of a region of rounds handed on last."""
+        """Id of the last ancestor that a node of a rounds region passed on."""
         name = self.passed.get(node)
         return name if name != self.id and name in self.trail else None
 
     def ways_from(self, ancestor: str) -> tuple[tuple[int, ...], ...]:
-        """The places k on the way down from an ancestor: one way, or several below a join."""
+        """The values k on each way down from an ancestor; several below a join."""
         known = self.places.get(ancestor)
         return known if known is not None else (tuple(k for _, k in self.trail[ancestor]),)
 
     def with_columns(self, node: str, columns: Mapping[str, Any]) -> "Row":
-        """The same row with more columns, written by `node`."""
+        """A copy with more columns, written by `node`."""
         return self.but(
             columns={**self.columns, **columns},
             scoped={**self.scoped, **{f"{node}.{name}": v for name, v in columns.items()}},
@@ -199,27 +194,25 @@ class Row:
         )
 
     def with_exact(self, columns: Mapping[str, Any]) -> "Row":
-        """The same row with more columns, by exact names alone."""
+        """A copy with more columns under exact names only."""
         return self.but(scoped={**self.scoped, **columns})
 
     def but(self, **fields: Any) -> "Row":
-        """The same row with other values of some fields; `dataclasses.replace` is slower, and every
-        row of a step comes here several times."""
+        """A copy with other fields; faster than `dataclasses.replace`, as every row comes here."""
         changed = object.__new__(Row)
         vars(changed).update(vars(self), **fields)
         return changed
 
     def in_round(self, number: int) -> "Row":
-        """The same row as it goes into a round."""
+        """A copy for the given round."""
         return self if self.round == number else self.but(round=number)
 
     def handed_on_by(self, node: str) -> "Row":
-        """The same row, as a node of a region of rounds gives it."""
+        """A copy as passed on by a node of a rounds region."""
         return self.but(passed={**self.passed, node: self.id})
 
     def owned(self) -> "Row":
-        """The same row in memory of its own, for one that outlives its step: what came with a
-        message would hold all of it."""
+        """A copy in memory of its own, for a row that outlives the message with its arrays."""
         known: dict[int, Tokens] = {}
 
         def own(value: Any) -> Any:
@@ -234,7 +227,7 @@ class Row:
         )
 
     def without_columns(self, names: Sequence[str]) -> "Row":
-        """The same row with these bare names gone; the exact names stay."""
+        """A copy without these bare names; exact names stay."""
         gone = set(names)
         return self.but(
             columns={name: v for name, v in self.columns.items() if name not in gone},
@@ -247,7 +240,6 @@ def born_at(row_id: str) -> str:
 
 
 def root_row(node: str, key: str, columns: Mapping[str, Any]) -> Row:
-    """A row without parents, as a dataset or a buffer gives it."""
     row_id = f"{node}:{key}"
     return Row(
         id=row_id,
@@ -269,10 +261,10 @@ def child_row(
     key: str | None = None,
     prompt: Any = ABSENT,
 ) -> Row:
-    """A new row that `node` wrote from one parent: its k-th child there.
+    """The k-th child that `node` wrote from one parent.
 
     Args:
-        prompt: to which it is the answer, known by the exact name `<node>.prompt` alone.
+        prompt: the prompt, stored only under the exact name `<node>.prompt`.
     """
     row_id = _short(f"{node}:{parent.id}.{k if key is None else key}")
     trail = {ancestor: (*way, (row_id, k)) for ancestor, way in parent.trail.items()}
@@ -305,8 +297,7 @@ def joined_row(
 ) -> Row:
     """The child of several rows; the same parents in the same order give the same row.
 
-    A bare column that two parents have at the same distance from different rows is ambiguous and is
-    left out (validation reports a template that asks for it).
+    A bare column at the same distance in two different parents is ambiguous and left out.
     """
     row_id = _joined_id([parent.id for parent in parents])
     trail: dict[str, tuple[Step, ...]] = {}
@@ -339,14 +330,13 @@ def joined_row(
 
 
 def is_joined_of(row_id: str, parents: Sequence[str]) -> bool:
-    """Whether this is the id of the row joined of these, in this order."""
     return row_id == _joined_id(parents)
 
 
 def merge_columns(row: Row, others: Sequence[Row]) -> Row:
-    """The same row with what other tables know of it: of the row itself, or of its ancestors.
+    """A copy with the columns of other tables for the row or its ancestors.
 
-    Columns of the very same row count as its own; columns of an ancestor never hide the row's own.
+    Columns of the same row count as its own; those of ancestors never hide its own.
     """
     columns, depths = dict(row.columns), dict(row.depths)
     scoped, passed = exact_names([row, *others])
@@ -362,8 +352,7 @@ def merge_columns(row: Row, others: Sequence[Row]) -> Row:
 
 
 def exact_names(rows: Sequence[Row]) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """Exact names of all rows, and which rows of rounds they are of: where a node has written in
-    several rounds, what it wrote in the latest."""
+    """Exact names of all rows, and the round row that each belongs to; the latest round wins."""
     scoped: dict[str, Any] = {}
     latest: dict[str, Row] = {}
     for row in rows:
@@ -382,8 +371,7 @@ def exact_names(rows: Sequence[Row]) -> tuple[dict[str, Any], Mapping[str, str]]
 
 
 def _is_earlier(name: str, row: Row, other_name: str, other: Row) -> bool:
-    """Whether a node handed `name` on, above `row`, in a round before the one in which it handed
-    the other one on."""
+    """Whether `name` above `row` was passed on in an earlier round than the other name."""
     return name != other_name and name in other.trail and other_name not in row.trail
 
 
@@ -392,7 +380,7 @@ def _joined_id(parents: Sequence[str]) -> str:
 
 
 def _places_below(parents: Sequence[Row], k: int) -> Mapping[str, tuple[tuple[int, ...], ...]]:
-    """Ways from the ancestors that more than one way leads down from."""
+    """The values k of all ways, for ancestors with more than one way down."""
     below: dict[str, list[tuple[int, ...]]] = {}
     for parent in parents:
         for ancestor in parent.trail:

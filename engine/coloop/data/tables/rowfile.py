@@ -30,13 +30,12 @@ from coloop.errors import CheckpointError
 Keep = Callable[[NDArray[Any]], Any]
 Fetch = Callable[[Any], NDArray[Any]]
 Kinds = Mapping[str, Callable[..., Any]]
-"""By the name of a dataclass, what makes one of its fields."""
 
 KIND: Final = "__kind__"
 ARRAY: Final = "__array__"
 POSITIONS: Final = "__positions__"
 PLAIN: Final = "__plain__"
-"""Of a dictionary that looks like a mark and is none."""
+"""Escapes a dictionary that looks like a mark."""
 MARKS: Final = ({KIND}, {ARRAY}, {POSITIONS}, {PLAIN})
 
 
@@ -57,11 +56,7 @@ def to_plain(value: Any, keep: Keep) -> Any:
 
 
 def from_plain(plain: Any, fetch: Fetch, kinds: Kinds) -> Any:
-    """The value that `to_plain` wrote.
-
-    Args:
-        kinds: the dataclasses that may stand in it.
-    """
+    """The value that `to_plain` wrote; `kinds` are the dataclasses that may occur."""
     if isinstance(plain, list):
         return [from_plain(part, fetch, kinds) for part in plain]
     if not isinstance(plain, dict):
@@ -81,7 +76,7 @@ def _values(plain: Mapping[str, Any], fetch: Fetch, kinds: Kinds) -> dict[str, A
 
 
 def _row(**known: Any) -> Row:
-    """A row, whose ways are tuples."""
+    """A row; JSON lists of its ways become tuples."""
     ways, places = known["trail"], known["places"]
     known["parents"] = tuple(known["parents"])
     known["trail"] = {name: tuple((step, k) for step, k in way) for name, way in ways.items()}
@@ -98,11 +93,7 @@ ALIGNMENT: Final = 8
 
 
 def write_rows(path: Path, rows: Mapping[int, Any]) -> str:
-    """Write rows by number; gives the SHA-256 of the file.
-
-    Raises:
-        OSError: the file was not written whole.
-    """
+    """Write rows by number and return the SHA-256 of the file; raises OSError if incomplete."""
     body = bytearray()
     places: dict[int, list[Any]] = {}
     shared: list[NDArray[Any]] = []  # keeps them alive, so that no two have one id
@@ -123,13 +114,10 @@ def write_rows(path: Path, rows: Mapping[int, Any]) -> str:
 
 
 def read_rows(path: Path, kinds: Kinds, sha256: str) -> dict[int, Any]:
-    """The rows that `write_rows` wrote, by number.
-
-    Args:
-        kinds: the dataclasses that may stand in it.
+    """The rows that `write_rows` wrote, by number; `kinds` are the dataclasses that may occur.
 
     Raises:
-        CheckpointError: the file is not there, or is not what was written.
+        CheckpointError: the file is missing, or is not what was written.
     """
     try:
         data = path.read_bytes()

@@ -9,38 +9,32 @@ from coloop.data.arrays import Numbers
 from coloop.data.tables.row import Row, Score
 
 OTHER = "other "
-"""Before the names of another pair's sides."""
+"""Prefix of the sides of another pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What one port gives in one step.
-
-    A table of `Scores`, `LogProbs` or `Values` carries the rows that it speaks of, so a receiver
-    needs nothing else.
-    """
+    """The rows of one port in one step, and scores, log-probs or values that refer to them."""
 
     rows: tuple[Row, ...] = ()
     scores: Mapping[str, Score] | None = None
-    """By row id, for ports of type Scores."""
+    """Scores by row id."""
     scorer: str | None = None
     score_range: tuple[float, float] | None = None
-    """Least and greatest score, where the scorer names them; a pair's opposite is low + high -
-    s."""
+    """Minimum and maximum score, if declared by the scorer: mirrored, s is low + high - s."""
     unturned: frozenset[str] = frozenset()
-    """Rows whose score is the same for both sides of a pair: nothing was found to turn over."""
+    """Rows whose score is the same for both sides of a pair."""
     judged: Mapping[str, str] | None = None
-    """By row id, of scores at positions: the row whose text these index; None: its own."""
+    """By row id: the row whose text the score positions index; None: its own."""
     reduce: str | None = None
-    """How numbers at positions become one where they reach another text; None: they cannot."""
+    """How scores of positions are reduced to one number for another text; None: not possible."""
     log_probs: Mapping[str, Any] | None = None
-    """By row id, for ports of type LogProbs: an array over the completion's tokens, or for a pair
-    `{"chosen": ..., "rejected": ...}` with one each; where answers to other prompts are measured
-    the same of another pair's sides under its prompt, their names after `OTHER`."""
+    """By row id: an array over completion tokens, (L,), or for a pair `{"chosen": ..., "rejected":
+    ...}` of arrays. Scores of other pairs' answers under its prompt have names with `OTHER`."""
     values: Mapping[str, Numbers] | None = None
-    """By row id, for ports of type Values: one number for each of the completion's tokens."""
+    """By row id: one value per completion token, (L,)."""
     values_at: Mapping[float, Mapping[str, Numbers]] = field(default_factory=dict)
-    """By lambda, of returns: those of who looks further ahead, or less far."""
+    """Returns by their lambda, for learners with another horizon."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -72,7 +66,6 @@ class Table:
 
 
 def concat_tables(tables: Sequence[Table]) -> Table:
-    """The tables' rows one after another; a row that comes twice counts once."""
     if len(tables) == 1:
         return tables[0]
     rows: dict[str, Row] = {}

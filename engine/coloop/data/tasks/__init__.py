@@ -29,11 +29,10 @@ OWN_TASKS: Final[Mapping[str, Task]] = {
 }
 
 TASKS: Final = WithPlugins(OWN_TASKS, {name: plugin.task for name, plugin in PLUGINS.items()})
-"""By the name that `source.task` takes."""
 
 
 def part_of(task: Task, part: str | None) -> Part:
-    """A table of a task; the main one without a name."""
+    """A table of a task; None: the main one."""
     if part is None:
         return task.main
     if part not in task.parts:
@@ -45,7 +44,6 @@ def part_of(task: Task, part: str | None) -> Part:
 
 
 def rows_of(source: spec_tasks.Task) -> list[dict[str, Any]]:
-    """The rows that a dataset's task source stands for."""
     task = TASKS[str(vars(source)["task"])]
     part = part_of(task, vars(source).get("part"))
     return draw_rows(
@@ -54,19 +52,19 @@ def rows_of(source: spec_tasks.Task) -> list[dict[str, Any]]:
 
 
 def task_rows(name: str, **parameters: Any) -> list[dict[str, Any]]:
-    """Rows of a task by its name and the parameters of its source."""
+    """Rows of a task with these source parameters."""
     section = TASKS[name].parameters
     return rows_of(section.model_validate({"type": "task", "task": name, **parameters}))
 
 
 def check_row(columns: Mapping[str, Any], completion: str) -> float | None:
-    """Grade by the checker that the row's task brings; None where the row has none."""
+    """Grade by the checker of the row's task; None if the row has no task."""
     task = _task_of_row(columns)
     return None if task is None else task.check(columns, completion)
 
 
 def check_row_steps(columns: Mapping[str, Any], steps: list[str]) -> list[float | None]:
-    """Grades of a completion's steps; None for each where the row's task has no gold steps."""
+    """Grades of a completion's steps; None for each if the task has no gold steps."""
     task = _task_of_row(columns)
     if task is None or task.check_steps is None:
         return [None] * len(steps)
@@ -74,7 +72,6 @@ def check_row_steps(columns: Mapping[str, Any], steps: list[str]) -> list[float 
 
 
 def has_checker(columns: Mapping[str, Any]) -> bool:
-    """Whether a row says which task it is of."""
     return _task_of_row(columns) is not None
 
 

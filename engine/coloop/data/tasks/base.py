@@ -23,10 +23,10 @@ from coloop.spec import plugins as spec_tasks
 Split = Literal["train", "test"]
 
 Checker = Callable[[Mapping[str, Any], str], float | None]
-"""Grade of a completion for a row: 1 right, 0 wrong, between for graded tasks, None: cannot say."""
+"""Grade of a completion: 1 right, 0 wrong, in between for graded tasks, None: undecidable."""
 
 StepChecker = Callable[[Mapping[str, Any], Sequence[str]], list[float | None]]
-"""Grades of a completion's steps, one each."""
+"""Grades of a completion's steps."""
 
 
 class TaskProblem(ValueError):
@@ -38,17 +38,15 @@ class TaskProblem(ValueError):
 
 
 def each_of(value: int | tuple[int, int]) -> range:
-    """The whole numbers that a range parameter stands for, both ends included."""
+    """The whole numbers of a range parameter, both ends included."""
     first, last = (value, value) if isinstance(value, int) else value
     return range(first, last + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One problem, and the columns of its row."""
-
     key: str
-    """The problem itself in a canonical form: reordered sums have one key."""
+    """Canonical form: equal problems have equal keys."""
     columns: Mapping[str, Any]
 
 
@@ -61,11 +59,7 @@ class Stratum:
 
 
 def question(key: str, prompt: str, answer: str, **more: Any) -> Problem:
-    """A problem with an answer, which is also the demonstration.
-
-    Args:
-        more: further columns of its row, or another `target`.
-    """
+    """A problem with an answer, which is also the default `target`; `more`: other columns."""
     columns = {"prompt": prompt, "answer": answer, "target": answer, **more}
     return Problem(key=key, columns=columns)
 
@@ -83,18 +77,16 @@ class Part:
 class Task:
     name: str
     parameters: type[spec_tasks.Task]
-    """The section of the loop language that names its parameters."""
     main: Part
     check: Checker
     parts: Mapping[str, Part] = field(default_factory=dict)
-    """Further tables, by the name that `part` takes."""
     check_steps: StepChecker | None = None
 
 
 def strata_over(
     parameter: str, make: Callable[[int], Stratum]
 ) -> Callable[[spec_tasks.Task], Sequence[Stratum]]:
-    """A stratum for each number of a range parameter."""
+    """One stratum per value of a range parameter."""
     return lambda parameters: [make(number) for number in each_of(getattr(parameters, parameter))]
 
 
@@ -102,12 +94,11 @@ def answer_checker(
     work_out: Callable[[Mapping[str, Any]], str | None] = lambda columns: None,
     agrees: Callable[[str, str], bool] = says,
 ) -> Checker:
-    """1 where the completion says the answer of its row.
+    """1 if the completion says the answer of its row.
 
     Args:
-        work_out: the answer to a prompt that a model made up; None where it is no question.
-        agrees: whether a completion says an answer; by default, whether it is the answer, or ends
-            with it on a line of its own.
+        work_out: answers a prompt that a model wrote; None if it is no question.
+        agrees: whether a completion says an answer; default: is it, or ends with a line of it.
     """
 
     def check(columns: Mapping[str, Any], completion: str) -> float | None:
@@ -129,7 +120,7 @@ def decode(index: int, bases: Sequence[int]) -> list[int]:
 
 
 def decode_selection(index: int, pool: Sequence[Any], count: int) -> list[Any]:
-    """The index-th ordered selection of `count` different things out of a pool."""
+    """The index-th ordered selection of `count` distinct items of a pool."""
     left = list(pool)
     chosen = []
     for _ in range(count):
@@ -146,28 +137,28 @@ def decode_selection(index: int, pool: Sequence[Any], count: int) -> list[Any]:
 # `test`. Knows nothing of files or nodes. Same arguments, same rows, on every machine.
 
 TEST_SHARE: Final = 5
-"""One key in this many belongs to the test split."""
+"""One in this many keys belongs to the test split."""
 
 DEFAULT_SIZE: Final[dict[str, int]] = {"train": 4096, "test": 1024}
-"""Rows of a split where `size` is not given, or as many as exist."""
+"""Maximum rows of a split without `size`."""
 
 LARGEST_SIZE: Final = 1_000_000
 
 ATTEMPTS_PER_ROW: Final = 2_000
-"""Numbers looked at for each row before the search gives up."""
+"""Numbers tried per row before the search gives up."""
 
 
 class TooFewProblems(TaskProblem):
-    """`size` asks for more different problems than the split has."""
+    """`size` exceeds the number of distinct problems in the split."""
 
 
 def stable_hash(text: str) -> int:
-    """64 bits that depend on the text alone."""
+    """A 64-bit hash of the text, the same in every process."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
 def split_of(task: str, key: str) -> Split:
-    """The split that a problem belongs to, for all time."""
+    """The split of a problem, which never changes."""
     return "test" if stable_hash(f"{task}|{key}") % TEST_SHARE == 0 else "train"
 
 
@@ -180,10 +171,7 @@ def draw_rows(
     size: int | None = None,
     seed: int = 0,
 ) -> list[dict[str, Any]]:
-    """Different rows of one split.
-
-    With a `size` exactly as many, or TooFewProblems; without, up to DEFAULT_SIZE.
-    """
+    """Distinct rows of one split: `size` (or TooFewProblems), by default up to DEFAULT_SIZE."""
     if size is not None and not 1 <= size <= LARGEST_SIZE:
         raise TaskProblem(f"size must be from 1 to {LARGEST_SIZE:,}, found {size:,}", field="size")
     wanted = DEFAULT_SIZE[split] if size is None else size

@@ -34,7 +34,7 @@ Statement = tuple[Any, ...]
 
 @lru_cache(maxsize=8)
 def statements(speaker: int, people: int) -> tuple[Statement, ...]:
-    """All that one of the people can say; nobody speaks of himself alone."""
+    """All statements of one speaker, none about himself."""
     pairs = list(itertools.combinations(range(people), 2))
     simple = [("is", p, v) for p in range(people) if p != speaker for v in (True, False)]
     both = [
@@ -48,7 +48,6 @@ def statements(speaker: int, people: int) -> tuple[Statement, ...]:
 
 
 def is_true(statement: Statement, kinds: Sequence[bool]) -> bool:
-    """Truth of a statement where `kinds` says who is a knight."""
     match statement:
         case ("is", p, v):
             return bool(kinds[p] == v)
@@ -64,7 +63,7 @@ def is_true(statement: Statement, kinds: Sequence[bool]) -> bool:
 
 
 def solve(puzzle: Sequence[Statement]) -> tuple[bool, ...] | None:
-    """The only assignment that fits, or None where there is none or more than one."""
+    """The unique solution; None if there is none or more than one."""
     solution: tuple[bool, ...] | None = None
     for kinds in itertools.product((True, False), repeat=len(puzzle)):
         if all(is_true(statement, kinds) == kinds[p] for p, statement in enumerate(puzzle)):
@@ -116,7 +115,7 @@ def _atom(name: str, is_knight: bool) -> str:
 
 
 def _canonical(puzzle: Sequence[Statement]) -> str:
-    """One text for all puzzles that differ in the order of the people only."""
+    """The same text for puzzles that differ only in the order of the people."""
     people = range(len(puzzle))
     return min(
         repr([_renamed(puzzle[old], new_of) for old in sorted(people, key=new_of.__getitem__)])
@@ -136,7 +135,7 @@ def _renamed(statement: Statement, new_of: Sequence[int]) -> Statement:
 
 
 def _names_kinds(completion: str, gold: str) -> bool:
-    """Whether the last line, or the <answer>, names everybody's kind in order."""
+    """Whether the last line, or the <answer>, names every person's kind in order."""
     tagged = list(in_tags(completion, "answer"))
     answer = tagged[-1] if tagged else last_line(completion)
     return re.findall(r"[a-z]+", answer.lower()) == gold.split()

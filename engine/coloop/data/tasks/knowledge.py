@@ -34,7 +34,7 @@ PEOPLE: Final = 64
 
 @lru_cache(maxsize=4)
 def world(entities: int) -> tuple[tuple[str, ...], Mapping[tuple[str, str], str]]:
-    """Names, and who is what to whom."""
+    """Names, and the relations between them."""
     rng = random.Random(stable_hash(f"world {entities}"))
     names: dict[str, None] = {}
     while len(names) < entities:
@@ -69,7 +69,7 @@ def _questions(hops: int) -> Stratum:
 
 
 def _documents(parameters: KnowledgeTask) -> Sequence[Stratum]:
-    """One document about each of the people, and `noise` times as many about nobody in it."""
+    """One document per person, and `noise` times as many about unrelated people."""
     names, facts = world(PEOPLE)
 
     def problem(index: int) -> Problem:

@@ -109,7 +109,7 @@ def _last_letters(count: int) -> Stratum:
 
 
 def gold_steps(words: Sequence[str]) -> list[str]:
-    """What has been collected after each word."""
+    """The letters collected after each word."""
     letters = "".join(word[-1] for word in words)
     return [letters[: end + 1] for end in range(len(letters))]
 
@@ -123,13 +123,13 @@ def _gold(columns: Mapping[str, Any]) -> list[str]:
 
 
 def check_last_letter(columns: Mapping[str, Any], completion: str) -> float | None:
-    """1 where the completion ends with the whole chain of letters."""
+    """1 if the completion ends with the whole chain."""
     gold = _gold(columns)
     return float(says(completion, gold[-1])) if gold else None
 
 
 def check_last_letter_steps(columns: Mapping[str, Any], steps: Sequence[str]) -> list[float | None]:
-    """1 for each step that is the gold step of its number; a step too many is wrong."""
+    """1 for each step that matches the gold step; surplus steps are wrong."""
     gold = _gold(columns)
     if not gold:
         return [None] * len(steps)

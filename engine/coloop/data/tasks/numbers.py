@@ -32,11 +32,11 @@ from coloop.data.tasks.base import (
 from coloop.spec.tasks import ArithmeticTask, CalculatorTask, CountdownTask, TwoHalvesTask
 
 REVERSED_TASK: Final = "arithmetic?reverse"
-"""What the column `task` says where answers have reversed digits, so that the checker knows it."""
+"""Value of column `task` for reversed answers, which the checker needs to know."""
 
 
 def number_bounds(digits: int) -> tuple[int, int]:
-    """Least number of so many digits, and how many there are; 0 counts as having one digit."""
+    """Least number with so many digits, and how many there are; 0 has one digit."""
     return (0, 10) if digits == 1 else (10 ** (digits - 1), 9 * 10 ** (digits - 1))
 
 
@@ -67,14 +67,14 @@ def _sum(parameters: ArithmeticTask, digits: int, operations: tuple[str, ...]) -
 
 
 def _key(numbers: Sequence[int], operations: tuple[str, ...]) -> str:
-    """Sums and products in any order are one problem."""
+    """The same key for sums and products in any order."""
     alike = set(operations) in ({"+"}, {"*"})
     ordered = sorted(numbers) if alike else numbers
     return " ".join(map(str, itertools.chain(ordered, operations)))
 
 
 def written(value: int, *, reverse: bool) -> str:
-    """An answer's digits, least significant first where asked; the sign stays in front."""
+    """The digits of an answer, reversed on request; the sign stays in front."""
     digits = str(abs(value))
     return ("-" if value < 0 else "") + (digits[::-1] if reverse else digits)
 
@@ -96,7 +96,7 @@ def _worked_out(columns: Mapping[str, Any]) -> str | None:
 
 
 def _judged(parameters: ArithmeticTask) -> Sequence[Stratum]:
-    """The same problems with a right or a wrong answer and the truth about it."""
+    """The same problems with a right or wrong answer and its label."""
     return [Stratum(size=2 * inner.size, problem=_judge(inner)) for inner in _sums(parameters)]
 
 
@@ -115,7 +115,7 @@ def _judge(inner: Stratum) -> Any:
 
 
 def corrupted(answer: str, key: str) -> str:
-    """The answer with one digit changed, always the same for a key."""
+    """The answer with one digit changed, deterministically by key."""
     rng = random.Random(stable_hash(key))
     index = rng.choice([index for index, symbol in enumerate(answer) if symbol.isdigit()])
     digit = rng.choice([d for d in "0123456789" if d != answer[index]])
@@ -156,7 +156,7 @@ def _long_sum(digits: int, terms: int, as_code: bool) -> Stratum:
 
 
 def _with_calls(numbers: Sequence[int]) -> str:
-    """Each step as a call of the calculator with its result, then the answer."""
+    """Each step as a calculator call with its result, then the answer."""
     total, calls = numbers[0], []
     for number in numbers[1:]:
         calls.append(f"<<{total}+{number}={total + number}>>")
@@ -191,8 +191,7 @@ CALCULATOR: Final = Task(
 
 
 def _halves(digits: int) -> Stratum:
-    """The answer has an even number of digits, with a zero in front where needed; the agent of its
-    first half needs the carry of the second."""
+    """Answers are zero-padded to an even length; the first half needs the second's carry."""
     least, count = number_bounds(digits)
     width = digits + digits % 2
 
@@ -254,7 +253,7 @@ def _shuffled(numbers: Sequence[int], picks: Sequence[int]) -> list[int]:
 
 
 def _built(numbers: Sequence[int], operations: Sequence[str]) -> tuple[str, int] | None:
-    """The expression that folds the numbers from the left, and its value where it stays whole."""
+    """The expression folded from the left and its value; None unless whole at each step."""
     text, value, is_sum = str(numbers[0]), numbers[0], False
     for number, operation in zip(numbers[1:], operations, strict=True):
         if operation == "*" and is_sum:
@@ -276,7 +275,7 @@ GOAL: Final = re.compile(r"([\d ]+) make (\d+):")
 
 
 def check_countdown(columns: Mapping[str, Any], completion: str) -> float | None:
-    """1 where the expression uses every number once and gives the goal; `=goal` may follow."""
+    """1 if the expression uses every number once and equals the goal; `=goal` may follow."""
     asked = _question(columns)
     if asked is None:
         return None

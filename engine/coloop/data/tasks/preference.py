@@ -32,7 +32,7 @@ Maker = Callable[[list[int], random.Random, PreferenceTask], dict[str, Any]]
 
 
 def quality(text: str, digits: Sequence[int]) -> float:
-    """0 with the forbidden symbol, else the share of places that agree with the sorted digits."""
+    """0 with the forbidden symbol, else the share of positions that match the sorted digits."""
     answer = last_line(text)
     if FORBIDDEN in answer.lower():
         return 0.0
@@ -50,7 +50,6 @@ def _prompt(digits: Sequence[int]) -> str:
 
 
 def _worse(digits: Sequence[int], rng: random.Random) -> str:
-    """An answer that is not perfect."""
     answer = sorted(digits)
     match rng.randrange(4):
         case 0:
@@ -68,7 +67,7 @@ def _worse(digits: Sequence[int], rng: random.Random) -> str:
 
 
 def _pair(digits: list[int], rng: random.Random, parameters: PreferenceTask) -> dict[str, Any]:
-    """A better and a worse answer; with noise, some stand the wrong way round."""
+    """A better and a worse answer; with noise, some are swapped."""
     chosen, rejected = _joined(sorted(digits)), _worse(digits, rng)
     if rng.random() < parameters.noise:
         chosen, rejected = rejected, chosen
@@ -87,7 +86,7 @@ def _judgement(digits: list[int], rng: random.Random, _: PreferenceTask) -> dict
 
 
 def _ranked(digits: list[int], rng: random.Random, _: PreferenceTask) -> dict[str, Any]:
-    """The best of several answers, counted from 1, or the grade of a single one, 1 to 10."""
+    """The best of several answers, counted from 1, or the grade of one, 1 to 10."""
     count = rng.randint(1, MOST_RESPONSES)
     answers = [_worse(digits, rng) for _ in range(count)]
     best = rng.randrange(count)
@@ -120,7 +119,7 @@ QUESTION: Final = re.compile(r"sort ([\d ]+)[:,]")
 
 
 def check_preference(columns: Mapping[str, Any], completion: str) -> float | None:
-    """The answer's quality, 0 to 1, worked out from the prompt."""
+    """Quality of the answer, 0 to 1."""
     prompt = QUESTION.search(str(columns.get("prompt", "")))
     return quality(completion, [*map(int, prompt[1].split())]) if prompt else None
 

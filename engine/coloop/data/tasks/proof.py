@@ -40,7 +40,7 @@ class Theorem:
         self.goal = self.proof[-1]
 
     def text(self, known: Sequence[str]) -> str:
-        """The theorem as a prompt, with more atoms known."""
+        """The theorem as a prompt, with additional known atoms."""
         rules = [f"{premises}>{conclusion}" for premises, conclusion in self.rules]
         return f"{', '.join([*known, *rules])} |- {self.goal}"
 
@@ -51,7 +51,7 @@ def _whole(theorem: Theorem) -> dict[str, Any]:
 
 
 def _tactic(theorem: Theorem) -> dict[str, Any]:
-    """A state on the way and the atom to derive next."""
+    """An intermediate state and the atom to derive next."""
     done = sum(map(ord, theorem.goal + theorem.facts[0])) % len(theorem.proof)
     known = [*theorem.facts, *theorem.proof[:done]]
     return {"prompt": theorem.text(known), "target": theorem.proof[done]}
@@ -75,7 +75,7 @@ def _stratum(make: Maker, steps: int) -> Stratum:
 
 
 def _shape(theorem: Theorem) -> str:
-    """The theorem's rules in a fixed order: their order on paper makes no other theorem."""
+    """The theorem's rules in a fixed order, as their order does not matter."""
     return f"{sorted(theorem.facts)} {sorted(theorem.rules)} {theorem.goal}"
 
 
@@ -85,9 +85,9 @@ QUESTION: Final = re.compile(
 
 
 def check_proof(columns: Mapping[str, Any], completion: str) -> float | None:
-    """1 where every atom follows from what is known by a rule and the last is the goal.
+    """1 if every atom follows from what is known and the last is the goal.
 
-    Of `not` a theorem the proof is the word `none`, right where the goal cannot be derived.
+    For `not` a theorem the proof is `none`, right if the goal cannot be derived.
     """
     theorem = QUESTION.match(str(columns.get("prompt", "")))
     if theorem is None:

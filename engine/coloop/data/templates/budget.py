@@ -15,37 +15,37 @@ from coloop.data.chats import written_value
 from coloop.data.templates.grammar import NodeView, ScoredView
 
 SECONDS: Final = 1.0
-"""Longest time for one text: of computing, so that a busy machine ends no run."""
+"""CPU time limit of one text, so that a busy machine does not fail."""
 
 LARGEST_TEXT: Final = 1_000_000
-"""Most characters of a text, on the way and at the end."""
+"""Maximum characters of a text, including intermediate ones."""
 
 LARGEST_LIST: Final = 100_000
-"""Most items of a list, those of the lists in it included."""
+"""Maximum items of a list, nested ones included."""
 
 LARGEST_RANGE: Final = 10_000
 LARGEST_NUMBER_BITS: Final = 256
 
 LARGEST_COMPARED: Final = 8_000_000
-"""Most characters of a list that is sorted or compared."""
+"""Maximum characters of a list that is sorted or compared."""
 
 LARGEST_MADE: Final = 64 * 2**20
-"""Most bytes of all texts and lists that one rendering makes, be they kept or not."""
+"""Maximum bytes of all texts and lists made by one rendering."""
 
 DEEPEST_VALUE: Final = 50
 ITEM_BYTES: Final = 64
-"""What an item of a list takes beside its text, at most."""
+"""Assumed bytes of a list item besides its text."""
 
 PLAIN: Final = frozenset({int, float, bool, type(None)})
 VIEWS: Final[frozenset[type]] = frozenset(map(type, ({}.keys(), {}.values(), {}.items())))
 
 
 class LimitReached(SecurityError):
-    """A template would use more than it may; the message names the limit and what to change."""
+    """A template exceeds a limit; the message names it and what to change."""
 
 
 class Budget:
-    """The time and the bytes that the text being rendered may still use."""
+    """The remaining time and bytes of a rendering."""
 
     __slots__ = ("began", "is_second", "left", "soonest")
 
@@ -59,7 +59,7 @@ class Budget:
         self.soonest = monotonic() + SECONDS / 2
 
     def look(self) -> None:
-        """Raise `LimitReached` where the time is over."""
+        """Raise `LimitReached` after the time limit."""
         if monotonic() > self.soonest:
             self._count_computing()
 
@@ -78,7 +78,7 @@ class Budget:
         )
 
     def take(self, size: int) -> None:
-        """Count bytes that are made, and look at the clock."""
+        """Count new bytes, and check the time."""
         self.left -= size
         if self.left < 0:
             raise LimitReached(
@@ -89,20 +89,20 @@ class Budget:
             self._count_computing()
 
     def text(self, value: str) -> str:
-        """The same text, counted; one that is too long is refused."""
+        """The text, counted; raises if it is too long."""
         if len(value) > LARGEST_TEXT:
             raise too_long(len(value))
         self.take(value.__sizeof__())
         return value
 
     def made(self, value: Any) -> Any:
-        """The same value, measured and counted as something new; see `taken`."""
+        """The value, measured and counted as new; see `taken`."""
         if isinstance(value, list | tuple | dict):
             extent(value)
         return self.taken(value)
 
     def taken(self, value: Any) -> Any:
-        """The same value, counted as something new; of an iterator each item when it comes."""
+        """The value, counted as new; items of an iterator when they come."""
         if type(value) is str:
             return self.text(value)
         if isinstance(value, list | tuple | dict):
@@ -114,7 +114,7 @@ class Budget:
         return value
 
     def counted(self, values: Iterable[Any]) -> Iterator[Any]:
-        """The same items, looking at the clock before each; too many are refused."""
+        """The items, checking the time before each and their number."""
         for index, value in enumerate(values):
             if index >= LARGEST_LIST:
                 raise too_many()
@@ -122,25 +122,25 @@ class Budget:
             yield value
 
     def listed(self, values: Any) -> Any:
-        """What can be gone through more than once: of an iterator its items."""
+        """The value as something that can be iterated repeatedly."""
         return list(self.counted(values)) if isinstance(values, Iterator) else values
 
 
 class BudgetContext(Context):
     budget: Budget
     parts: list[str]
-    """What is written so far, at the top of the template."""
+    """Output so far at the top level."""
     spans: list[tuple[int, int]]
-    """Of a chat template that marks them: from where to where the assistant's texts reach."""
+    """Offsets of assistant texts that a chat template marks."""
 
 
 def extent(value: Any, most: int | None = None, *, is_written: bool = True) -> int:
-    """Characters that a value has when it is written, roughly; raises `LimitReached` above `most`,
-    for more than LARGEST_LIST items and for lists deeper than DEEPEST_VALUE.
+    """Approximate length of a value as text; raises `LimitReached` above `most`, LARGEST_LIST
+    items or DEEPEST_VALUE levels.
 
     Args:
-        most: characters; None: any, the value is not written now.
-        is_written: with `most`, `TypeError` for what is no text, such as a function in a list.
+        most: characters; None: unlimited, as the value is not written now.
+        is_written: with `most`, `TypeError` for non-text values, such as a function in a list.
     """
     level, characters, items, depth = [value], 0, 0, 0
     while level:
@@ -168,7 +168,7 @@ def extent(value: Any, most: int | None = None, *, is_written: bool = True) -> i
 
 
 def _held(value: Any) -> list[Any] | None:
-    """What stands in a value; None where it is no container."""
+    """Items of a container; None for other values."""
     if isinstance(value, list | tuple):
         return list(value)
     if isinstance(value, dict):
@@ -182,8 +182,8 @@ def _held(value: Any) -> list[Any] | None:
 
 
 def written(value: Any) -> str:
-    """A value as text: None is empty, a chat is its messages, another list or mapping is JSON. What
-    would be too long is refused before it is written."""
+    """A value as text: None is empty, a chat is its messages, other containers are JSON.
+    Raises before a text that would be too long is built."""
     if isinstance(value, dict | list | tuple):
         extent(value, LARGEST_TEXT)
         return written_value(value)
@@ -191,7 +191,7 @@ def written(value: Any) -> str:
 
 
 def written_inside(value: Any) -> Any:
-    """What a format puts into its places, each list or mapping among it as it is written."""
+    """A value as a format writes it, lists and mappings inside included."""
     match value:
         case dict():
             return {name: _as_text(item) for name, item in value.items()}
@@ -205,7 +205,7 @@ def _as_text(value: Any) -> Any:
 
 
 def spelled(value: Any) -> str:
-    """`written`, but None is `None`, as Jinja itself says."""
+    """As `written`, but None is `None`, like in Jinja."""
     if type(value) is str:
         return value
     if type(value) not in PLAIN:
@@ -222,7 +222,6 @@ def _check_text(value: Any) -> None:
 
 
 def too_long(size: int, most: int = LARGEST_TEXT) -> LimitReached:
-    """The refusal of a text, or of what a list writes."""
     return LimitReached(
         f"a text grows to {size:,} characters or more, the limit is {most:,}; "
         "take a part of it first, such as `text[:1000]`"

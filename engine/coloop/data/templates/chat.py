@@ -29,9 +29,9 @@ from coloop.data.templates.environment import (
 from coloop.data.templates.filters import LARGEST_INDENT, check_numbers
 
 LONGEST_DATE: Final = 200
-"""Most characters of the format of a date."""
+"""Maximum characters of a date format."""
 GENERATION: Final = "generation_of"
-"""The name under which `generation` calls what notes the place of a text."""
+"""Internal name of the function that records a generation block."""
 
 
 class Generation(Extension):
@@ -66,11 +66,9 @@ class ChatEnvironment(BoundedEnvironment):
 def render_chat(
     source: str, messages: Sequence[Mapping[str, Any]], values: Mapping[str, Any]
 ) -> tuple[str, list[tuple[int, int]]]:
-    """The text of a chat, and where in it the assistant's texts stand; `RenderProblem` says why
-    there is none.
+    """The text of a chat, and the offsets of assistant texts in it; raises `RenderProblem`.
 
-    Args:
-        values: every other name of the template: `add_generation_prompt`, `tools`, `bos_token`.
+    `values` are all other names: `add_generation_prompt`, `tools`, `bos_token`.
     """
     parts: list[str] = []
     spans: list[tuple[int, int]] = []
@@ -80,7 +78,7 @@ def render_chat(
 
 
 def chat_template_problem(source: str) -> str | None:
-    """Why a chat template cannot be read, or nothing."""
+    """Why a chat template is invalid; None if it is not."""
     try:
         _compiled(source)
     except RenderProblem as problem:

@@ -64,20 +64,20 @@ METHODS: Final[dict[type, frozenset[str]]] = {
     ),
     Macro: frozenset({"arguments", "name"}),
 }
-"""By type, the attributes that texts may use; of other values those that are plain themselves."""
+"""Allowed attributes by type; other types: those that are plain themselves."""
 
 FROM_JINJA: Final = ("_loop_vars", "_block_vars")
-"""What Jinja adds to a call inside a loop, for functions that want the context; ours do not."""
+"""Arguments that Jinja adds to calls in loops for context functions; ours do not use them."""
 
 Shown = str | int | float | bool | None
 
 
 class Absent(ChainableUndefined):
-    """What a name stands for that has no value in this row."""
+    """A name without a value in this row."""
 
 
 class Notes(Namespace):
-    """Jinja's namespace, which says nothing of what is in it: it could hold itself."""
+    """Jinja's namespace with an opaque repr, since it could contain itself."""
 
     def __repr__(self) -> str:
         return "<namespace>"
@@ -315,8 +315,7 @@ def compiled_in(own: BoundedEnvironment, source: str) -> Template:
 
 
 def render_text(source: str, values: Mapping[str, Any]) -> str:
-    """The text that a template gives with these values, a final newline kept; RenderProblem says
-    why it gives none."""
+    """Render a template, keeping a final newline; raises RenderProblem."""
     return "".join(parts_of(compiled(source), values, []))
 
 
@@ -326,11 +325,7 @@ def parts_of(
     parts: list[str],
     spans: list[tuple[int, int]] | None = None,
 ) -> list[str]:
-    """The text in parts, put into the given list as they come.
-
-    Args:
-        spans: of what a chat template marks, put there as it is written.
-    """
+    """Append the rendered parts to the given list, and chat template marks to `spans`."""
     context = template.new_context(dict(values))
     assert isinstance(context, BudgetContext)
     context.budget, context.parts = Budget(), parts

@@ -31,7 +31,7 @@ from coloop.data.templates.budget import (
 Filter = Callable[..., Any]
 
 LONGEST_SLOW: Final = 100_000
-"""Most characters for filters that look at each character several times."""
+"""Maximum characters for filters with several passes."""
 
 LONGEST_ATTRIBUTE: Final = 200
 LARGEST_PRECISION: Final = 100
@@ -41,9 +41,9 @@ PASSING: Final = (
     *("abs", "attr", "count", "d", "default", "filesizeformat", "first", "float", "int", "last"),
     *("length", "round"),
 )
-"""Filters that give something of the value, or a number."""
+"""Filters that return a part of the value, or a number."""
 LISTING: Final = ("items", "list", "reverse")
-"""Filters that give the same items anew."""
+"""Filters that return the same items."""
 WRITING: Final = (
     *("capitalize", "center", "e", "escape", "forceescape", "format", "indent", "lower"),
     *("replace", "string", "striptags", "title", "tojson", "trim", "truncate", "upper"),
@@ -52,7 +52,7 @@ WRITING: Final = (
 SLOW: Final = frozenset({"striptags", "title", "urlencode", "truncate"})
 COMPARING: Final = ("dictsort", "groupby", "max", "min", "sort", "unique")
 STEPPING: Final = ("map", "reject", "rejectattr", "select", "selectattr")
-"""Filters that go through a list when their items are asked for."""
+"""Lazy filters."""
 
 PLAIN_TESTS: Final = (
     *("boolean", "callable", "defined", "false", "filter", "float", "integer", "iterable"),
@@ -63,7 +63,7 @@ COMPARING_TESTS: Final = (
     *("lessthan", "lower", "lt", "ne", "upper"),
 )
 NUMBER_TESTS: Final = ("divisibleby", "even", "odd")
-"""Tests that divide, which for a text would be a format."""
+"""Tests that use `%`, which formats a text."""
 
 WORD: Final = re.compile(r"\w+")
 
@@ -87,7 +87,7 @@ def build_tests() -> dict[str, Filter]:
 
 
 def _given_first(plain: Any) -> Callable[[Any], Any] | None:
-    """What of the context a filter of Jinja wants before its value."""
+    """The context argument that a Jinja filter takes before its value."""
     match _PassArg.from_obj(plain):
         case _PassArg.context:
             return lambda context: context
@@ -239,7 +239,7 @@ def _sum(context: BudgetContext, iterable: Any, attribute: Any = None, start: An
 
 
 def _listed_items(context: BudgetContext, values: Any, attribute: Any) -> Iterable[Any]:
-    """What a filter goes through: the items, or an attribute of each."""
+    """The items, or an attribute of each."""
     _check_attribute((attribute,), {})
     items = context.budget.listed(values)
     if attribute is None:
@@ -278,7 +278,7 @@ def _number_test(name: str) -> Filter:
 
 @pass_context
 def compared(context: BudgetContext, value: Any) -> Any:
-    """The same value, which may be compared: no list that would take long."""
+    """The value, if its comparison is not too expensive."""
     if type(value) is not str and type(value) not in PLAIN:
         extent(value, LARGEST_COMPARED, is_written=False)
     context.budget.look()
@@ -286,7 +286,7 @@ def compared(context: BudgetContext, value: Any) -> Any:
 
 
 def check_numbers(most: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Numbers, and texts by their length, that say how much is written."""
+    """Check numbers, and lengths of texts, that determine output size."""
     for argument in (*args, *kwargs.values()):
         if (isinstance(argument, int) and abs(argument) > most) or (
             isinstance(argument, str) and len(argument) > most
@@ -303,7 +303,7 @@ def _check_base(value: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
 
 
 def _check_attribute(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Names that are followed for every item."""
+    """Check attribute names that are resolved for every item."""
     for argument in (*args[:1], kwargs.get("attribute")):
         if isinstance(argument, str) and len(argument) > LONGEST_ATTRIBUTE:
             raise LimitReached(
@@ -315,11 +315,11 @@ def _check_attribute(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
 # what would write or look through too much.
 
 LARGEST_SEARCH: Final = 100_000_000
-"""Most pairs of characters that a search from the end, or a strip, may look at."""
+"""Maximum character comparisons of a search from the end, or a strip."""
 
 LARGEST_OFFSET: Final = 10**18
 LONGEST_WIDTH: Final = 4
-"""Most digits of a width or a precision in `%`."""
+"""Maximum digits of a width or precision in `%`."""
 
 CONVERSION: Final = re.compile(
     r"%(?:\((?P<name>[^()]*)\))?[-#0 +]*(?P<width>\*|\d*)"
@@ -335,7 +335,7 @@ STRING_METHODS: Final = frozenset(
     """.split()  # noqa: SIM905
 )
 PROBING_METHODS: Final = frozenset({"count", "endswith", "find", "index", "startswith"})
-"""Those that may look into a text of any length, since they write nothing."""
+"""Methods that accept a text of any length, since they write nothing."""
 FROM_THE_END: Final = frozenset({"rfind", "rindex", "rpartition", "rsplit"})
 STRIPS: Final = frozenset({"lstrip", "rstrip", "strip"})
 PADS: Final = frozenset({"center", "ljust", "rjust", "zfill"})
@@ -379,7 +379,7 @@ def _bits(number: float) -> int:
 
 
 def measure_format(text: str, values: Any) -> None:
-    """Before `text % values`: its literal characters, widths, and what the values write."""
+    """Count the output of `text % values` in advance."""
     size, is_written_whole = len(text), not isinstance(values, Mapping)
     for conversion in CONVERSION.finditer(text):
         for digits in (conversion["width"], conversion["precision"] or ""):
@@ -415,7 +415,7 @@ def measure_method(name: str, owner: str, args: Sequence[Any], kwargs: Mapping[s
 
 
 def measure_search(text: str, wanted: str) -> None:
-    """Before a search from the end, whose worst case looks at every pair of characters."""
+    """Limit a search from the end, which takes quadratic time."""
     if len(text) * len(wanted) > LARGEST_SEARCH:
         raise LimitReached(
             f"a search for {len(wanted):,} characters in {len(text):,} is too long; "
@@ -439,7 +439,7 @@ def measure_indent(text: str, width: object) -> None:
 
 
 def joined(values: Iterable[Any], separator: str, write: Callable[[Any], str] = written) -> str:
-    """The values written one after another; stops as soon as they are too long."""
+    """The values concatenated; stops as soon as they are too long."""
     parts: list[str] = []
     size = -len(separator)
     for value in values:

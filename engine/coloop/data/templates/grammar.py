@@ -16,22 +16,22 @@ from jinja2.visitor import NodeTransformer
 LONGEST_SOURCE: Final = 200_000
 
 MOST_NODES: Final = 5_000
-"""Most names, operators, tags and pieces of text in a source."""
+"""Maximum nodes of a parsed source."""
 
 DEEPEST_SOURCE: Final = 100
 DEEPEST_TAGS: Final = 15
-"""Most tags in each other: Python compiles a few more."""
+"""Maximum nesting of tags: Python compiles only a few more."""
 
 MOST_TOKENS: Final = 20_000
-"""Most words and signs between the braces of a source."""
+"""Maximum tokens between the braces of a source."""
 
 LONGEST_NUMBER: Final = 1024
-"""Most bits of a number in a source."""
+"""Maximum bits of a number in a source."""
 
 JOIN, LOOP, PASS, COMPARE, SHOWN = "~", "~loop", "~pass", "~compare", "~shown"
 MADE, TAKEN = "~made", "~taken"
 OWN_FILTERS: Final = frozenset({JOIN, LOOP, PASS, COMPARE, SHOWN, MADE, TAKEN})
-"""Names of filters that only `Guarded` writes; they count what a text may still use."""
+"""Filters that only `Guarded` inserts; they count the budget."""
 
 ORDERS: Final = frozenset({"eq", "ne", "lt", "lteq", "gt", "gteq"})
 
@@ -45,14 +45,14 @@ KNOWN: Final[tuple[type[nodes.Node], ...]] = (
     *(nodes.Not, nodes.Neg, nodes.Pos, nodes.And, nodes.Or),
     *(nodes.Break, nodes.Continue),
 )
-"""The last two stand in chat templates alone; texts of a loop have no tags for them."""
+"""Allowed nodes; the last two only occur in chat templates."""
 TAGS: Final = (nodes.For, nodes.If, nodes.Macro, nodes.CallBlock, nodes.FilterBlock, nodes.With)
 REPEATED: Final = (nodes.For, nodes.Macro, nodes.CallBlock)
-"""Nodes whose body is written again and again."""
+"""Nodes with a repeated body."""
 
 
 def check_source(source: str) -> None:
-    """TemplateSyntaxError for a source that is too long to be read."""
+    """Raise TemplateSyntaxError if a source is too long."""
     if len(source) > LONGEST_SOURCE:
         raise TemplateSyntaxError(
             f"the text has {len(source):,} characters, the limit is {LONGEST_SOURCE:,}; put long "
@@ -62,7 +62,7 @@ def check_source(source: str) -> None:
 
 
 def limited(tokens: Iterable[Token]) -> Iterator[Token]:
-    """The same tokens; TemplateSyntaxError for too many, before they are read."""
+    """The tokens; raises TemplateSyntaxError if there are too many."""
     for index, token in enumerate(tokens):
         if index >= MOST_TOKENS:
             raise _too_many_parts(token.lineno)
@@ -78,7 +78,7 @@ def _too_many_parts(line: int) -> TemplateSyntaxError:
 
 
 def check_tree(tree: nodes.Template) -> None:
-    """TemplateSyntaxError for a tree that is too large, too deep, or of unknown nodes."""
+    """Raise TemplateSyntaxError for a tree that is too large, too deep, or has unknown nodes."""
     level: list[tuple[nodes.Node, int]] = [(tree, 0)]
     count = depth = 0
     while level:
@@ -122,7 +122,7 @@ def _checked(node: nodes.Node, tags: int) -> nodes.Node:
 
 
 class Guarded(NodeTransformer):
-    """Puts the checks of the environment around what could be large or be repeated."""
+    """Inserts checks around everything that could be large or repeated."""
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
         self.generic_visit(node)
@@ -187,7 +187,7 @@ def _compared(side: nodes.Expr) -> nodes.Expr:
 
 
 def _repeated(node: nodes.For | nodes.Macro | nodes.CallBlock) -> nodes.Node:
-    """Each pass looks at the clock and counts the plain text that it writes."""
+    """Each pass checks the time and counts the plain text that it writes."""
     size = sum(data.data.__sizeof__() for data in _plain_texts(node.body))
     check = _filter(nodes.Const(size, lineno=node.lineno), PASS)
     node.body.insert(0, nodes.ExprStmt(check, lineno=node.lineno))
@@ -195,7 +195,7 @@ def _repeated(node: nodes.For | nodes.Macro | nodes.CallBlock) -> nodes.Node:
 
 
 def _plain_texts(body: list[nodes.Node]) -> Iterator[nodes.TemplateData]:
-    """Plain texts of a body, without those of the bodies in it that are repeated themselves."""
+    """Plain texts of a body, without those of nested repeated bodies."""
     waiting = list(body)
     while waiting:
         node = waiting.pop()
@@ -212,7 +212,7 @@ def _plain_texts(body: list[nodes.Node]) -> Iterator[nodes.TemplateData]:
 
 
 class NodeView:
-    """A node that wrote columns and gave no number: empty as a text, true."""
+    """A node with columns but no score: an empty text, and true."""
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
         self.known = columns
@@ -222,7 +222,7 @@ class NodeView:
 
 
 class ScoredView(float):
-    """The number of a node that may also have written columns."""
+    """The score of a node that may also have columns."""
 
     known: Mapping[str, Any]
 
@@ -235,7 +235,7 @@ class ScoredView(float):
 def names_of(
     columns: Mapping[str, Any], scoped: Mapping[str, Any], scores: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Every name of a row, from its bare columns, its exact ones, and the incoming scores."""
+    """All names of a row: bare columns, exact ones, and scores."""
     by_node: dict[str, dict[str, Any]] = {}
     for name, value in scoped.items():
         node, _, column = name.partition(".")

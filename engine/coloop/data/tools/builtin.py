@@ -25,9 +25,10 @@ WORD: Final = re.compile(r"\w+")
 
 
 class Index:
-    """Documents of one column, ready to be searched by their words: runs of letters and digits,
-    whatever their case. A document without a word of the query is never found; of equally good ones
-    the earlier stands first."""
+    """BM25 index over the words (letters and digits, any case) of a column.
+
+    Only documents with a word of the query are found; ties keep the order of documents.
+    """
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
@@ -41,7 +42,7 @@ class Index:
         self._bm25.index(tokenized, show_progress=False, create_empty_token=False)
 
     def best(self, query: str, count: int) -> list[str]:
-        """The documents that fit best, the best first; fewer where fewer fit at all."""
+        """The best documents, best first; fewer if fewer match."""
         words = [self._known[word] for word in words_of(query) if word in self._known]
         if not words:
             return []
@@ -69,11 +70,7 @@ def words_of(text: str) -> list[str]:
 
 
 def texts_of(rows: Sequence[Mapping[str, Any]], column: str, node: str, giver: str) -> list[str]:
-    """What an index holds of rows.
-
-    Raises:
-        DataError: there is nothing to be found in them.
-    """
+    """Texts for an index; raises DataError if they contain nothing to search."""
     texts = []
     for index, row in enumerate(rows):
         text = row.get(column)
@@ -97,7 +94,7 @@ def texts_of(rows: Sequence[Mapping[str, Any]], column: str, node: str, giver: s
 
 
 DECIMALS: Final = 10
-"""Of an answer that is not whole."""
+"""Maximum decimals of an answer."""
 
 GRAMMAR: Final = Grammar(
     token=re.compile(r"\s*(?:(\d[\d,_]*(?:\.\d*)?|\.\d+)|(\*\*|//|[-+*/%^()×÷−]))"),
@@ -115,11 +112,7 @@ class Calculator(StatelessTool):
 
 
 def calculated(expression: str) -> str:
-    """The value of an expression: whole numbers without a point, others with up to ten decimals.
-
-    Raises:
-        ToolFailure: it is no expression, or beyond the limits.
-    """
+    """The value of an expression, exact for whole numbers; raises ToolFailure if it is invalid."""
     try:
         return _written(read_expression(expression, GRAMMAR).value)
     except NotArithmetic as error:
@@ -158,7 +151,6 @@ class PythonSession:
         self._calls = 0
 
     def answer(self, arguments: Mapping[str, str], tick: Tick) -> Answered:
-        """What the code prints, then the value of its last line."""
         self._calls += 1
         seed = (self._seed + self._calls) % 2**31
         code = arguments.get("code", "")

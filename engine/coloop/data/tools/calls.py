@@ -25,29 +25,24 @@ CUT: Final = "... (cut)"
 class ToolCall:
     tool: str
     text: str
-    """As the policy wrote it."""
     end: int
-    """Where it ends in what was looked at."""
+    """End offset in the searched text."""
     arguments: Mapping[str, str]
 
 
 def pattern_of(section: ToolNode) -> str | None:
-    """What a call looks like; None where all that is written in a turn is one."""
+    """Pattern of a call; None if the whole turn is the call."""
     return section.call or OWN_CALLS.get(section.type)
 
 
 def pauses_of(section: ToolNode) -> frozenset[str]:
-    """Texts with which every call ends; none where a call is read at the end of a turn."""
+    """Texts with which every call ends; empty if calls are read at the end of a turn."""
     written = pattern_of(section)
     return frozenset() if written is None else endings_of(written)
 
 
 def call_in(text: str, tool: str, section: ToolNode) -> ToolCall | None:
-    """The last call of a tool in a text.
-
-    Raises:
-        ToolFailure: the pattern cannot be searched for in this text.
-    """
+    """The last call of a tool in a text; raises ToolFailure if the search fails."""
     written = pattern_of(section)
     if written is None:
         return ToolCall(tool=tool, text=text, end=len(text), arguments={"text": text})
@@ -65,11 +60,7 @@ def call_in(text: str, tool: str, section: ToolNode) -> ToolCall | None:
 
 
 def worded(value: Any, arguments: Mapping[str, str], section: ToolNode) -> str:
-    """What the policy reads of an answer to a call with these arguments.
-
-    Raises:
-        ToolFailure: `result` cannot hold it.
-    """
+    """The text of an answer for the policy; raises ToolFailure if `result` cannot be rendered."""
     if isinstance(value, str):
         value = limited(value, section.output_bytes)
     if section.result is None:
@@ -81,7 +72,7 @@ def worded(value: Any, arguments: Mapping[str, str], section: ToolNode) -> str:
 
 
 def limited(text: str, most_bytes: int) -> str:
-    """A text of at most so many bytes, which says where it was cut."""
+    """The text cut to `most_bytes`, with a note if it was cut."""
     written = text.encode("utf-8", "replace")
     if len(written) <= most_bytes:
         return written.decode("utf-8")
@@ -97,12 +88,12 @@ def limited(text: str, most_bytes: int) -> str:
 # A policy stops there as soon as it has written one out, so that a call is answered at once.
 
 MOST: Final = 16
-"""Texts of a pattern; one with more is read where the text ends."""
+"""Maximum endings of a pattern; with more, calls are read at the end of a turn."""
 
 
 @lru_cache(maxsize=256)
 def endings_of(pattern: str) -> frozenset[str]:
-    """The literal ends of a pattern; none where some match ends with something else."""
+    """The literal endings of a pattern; empty if a match may end otherwise."""
     try:
         tree = reader.parse(pattern)
     except (re.error, RecursionError, OverflowError):
@@ -114,7 +105,7 @@ def endings_of(pattern: str) -> frozenset[str]:
 
 
 def _ends(parts: Sequence[Any]) -> frozenset[str] | None:
-    """Ends of a sequence, as long as they are literal; None where nothing is known."""
+    """Literal endings of a sequence; None if unknown."""
     tail = ""
     for kind, given in reversed(parts):
         if kind is codes.LITERAL:

@@ -25,19 +25,19 @@ from coloop.spec.reward import CODE_MEMORY_MIB
 
 SOURCE: Final = (Path(__file__).parent / "inside" / "instances.py").read_text(encoding="utf-8")
 PROCESSES: Final = 4
-"""In which instances stand, for an environment."""
+"""Processes per environment."""
 SUMS: Final = ("reward", "score")
 
 
 class Environment(Protocol):
-    """What instances are asked, wherever they stand. Each method may raise `ToolFailure`."""
+    """Calls to instances. Each method may raise `ToolFailure`."""
 
     def reset(self, name: str, row: Mapping[str, Any], seed: int, tick: Tick) -> Any:
-        """A new instance, and what it says."""
+        """Create an instance; returns its first observation."""
         ...
 
     def step(self, name: str, text: str, seed: int, tick: Tick) -> Any:
-        """What an instance says to a text."""
+        """The observation of an instance for a text."""
         ...
 
     def move(self, state: str, action: str, seed: int, tick: Tick) -> Any: ...
@@ -45,7 +45,7 @@ class Environment(Protocol):
     def forget(self, name: str) -> None: ...
 
     def take_printed(self) -> str:
-        """What instances printed since this was last asked."""
+        """What instances printed since the last call."""
         ...
 
     def close(self) -> None: ...
@@ -60,11 +60,7 @@ class EnvironmentTool:
         return EnvironmentSession(self._environment, f"{next(self._numbers)}", caller)
 
     def prompt(self, caller: Caller, tick: Tick) -> Any:
-        """What `reset` says of a row.
-
-        Raises:
-            ToolFailure: it says nothing.
-        """
+        """The prompt that `reset` gives for a row; raises ToolFailure if there is none."""
         name = f"{next(self._numbers)}"
         try:
             return self._environment.reset(name, caller.columns, caller.shared_seed, tick)
@@ -72,12 +68,8 @@ class EnvironmentTool:
             self._environment.forget(name)
 
     def moves(self, state: str, action: str, seed: int, tick: Tick) -> list[str]:
-        """The states to which an action leads: none where all is done, several where all of them
-        are wanted.
-
-        Raises:
-            ToolFailure: the action leads nowhere.
-        """
+        """The states after an action: none if finished, several if all must be solved; raises
+        ToolFailure for an invalid action."""
         states = self._environment.move(state, action, seed, tick)
         if not isinstance(states, list) or not all(isinstance(each, str) for each in states):
             raise ToolFailure(f"`step` returned {type(states).__name__}, expected a list of texts")
@@ -91,7 +83,7 @@ class EnvironmentTool:
 
 
 class EnvironmentSession:
-    """The instance of one text; it is made when the text first acts."""
+    """The instance of one text, created on its first action."""
 
     def __init__(self, environment: Environment, name: str, caller: Caller) -> None:
         self._environment = environment
@@ -122,7 +114,7 @@ class EnvironmentSession:
 
 
 def _checked(said: Any) -> dict[str, Any]:
-    """What `step` gave, each part of its kind; what it leaves out is nothing."""
+    """The dict of `step`, validated and with defaults."""
     if not isinstance(said, dict):
         raise ToolFailure(f"`step` returned {type(said).__name__}, expected a dict")
     step = {"observation": "", "done": False, **dict.fromkeys(SUMS, 0.0), **said}
@@ -142,13 +134,13 @@ def _checked(said: Any) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _Told:
-    """What an instance was told, from which it is built anew."""
+    """The inputs of an instance, for rebuilding it."""
 
     row: Mapping[str, Any]
     seed: int
     texts: list[tuple[str, int]] = field(default_factory=list)
     life: int = -1
-    """Of the process in which it stands."""
+    """Which start of its process it lives in."""
 
 
 class UserEnvironment:
@@ -160,10 +152,7 @@ class UserEnvironment:
         *,
         modules: Mapping[str, str] | None = None,
     ) -> None:
-        """
-        Args:
-            modules: by dotted name, sources that the code imports from beside its file.
-        """
+        """`modules`: by dotted name, sources of modules beside the code's file."""
         self._boxes = [_Box(node, code, timeout_seconds, modules) for _ in range(PROCESSES)]
         self._told: dict[str, _Told] = {}
 
@@ -200,7 +189,7 @@ class UserEnvironment:
                     box.act(name, "forget", None, 0)
 
     def check(self) -> None:
-        """Raises `UserCodeError` where the code cannot be loaded."""
+        """Raise `UserCodeError` if the code cannot be loaded."""
         self._boxes[0].sandbox.load()
 
     def take_printed(self) -> str:
@@ -215,7 +204,7 @@ class UserEnvironment:
 
 
 class _Box:
-    """One process of instances, asked by one thread at a time."""
+    """One process with instances, used by one thread at a time."""
 
     def __init__(
         self, node: str, code: str, timeout_seconds: float, modules: Mapping[str, str] | None
@@ -233,7 +222,7 @@ class _Box:
 
     @property
     def life(self) -> int:
-        """Number of the process that is at work; where none is, one begins."""
+        """Counts the starts of the process; starts it if it is not running."""
         with self._failures():
             self.sandbox.load()
         if self.sandbox.process_id != self._process:
@@ -249,7 +238,7 @@ class _Box:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """What goes wrong in the user's code, as the policy reads it."""
+        """Convert errors of user code to what the policy reads."""
         try:
             yield
         except UserCodeError as error:

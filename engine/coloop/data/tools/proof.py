@@ -21,22 +21,18 @@ NONE: Final = "none"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What is known, and what is to be shown."""
+    """What is known, and what must be shown."""
 
     facts: tuple[str, ...]
     rules: tuple[tuple[str, str], ...]
     """(premises, conclusion)."""
     goal: str
     is_negated: bool = False
-    """That the goal does not follow is to be shown."""
+    """Whether to show that the goal does not follow."""
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """A state from its text.
-
-        Raises:
-            ToolFailure: it is none.
-        """
+        """Parse a state; raises ToolFailure if it is invalid."""
         left, turnstile, goal = text.strip().rstrip(":").partition("|-")
         is_negated = left.startswith(NEGATION)
         left = left.removeprefix(NEGATION)
@@ -61,11 +57,7 @@ class State:
         return self.goal in self.facts
 
     def after(self, action: str) -> list["State"]:
-        """States that are left to be shown after an action.
-
-        Raises:
-            ToolFailure: the action does not follow.
-        """
+        """The remaining states after an action; raises ToolFailure if it does not follow."""
         if self.is_negated:
             return self._refuted(action.strip())
         premises, is_rule, conclusion = action.strip().partition(">")
@@ -98,8 +90,7 @@ class State:
 
 
 class ProofEnvironment:
-    """`Environment` of theorems: a text proves atom by atom, and earns 1 where it reaches the
-    goal."""
+    """`Environment` of theorems: a text proves atom by atom, with reward 1 at the goal."""
 
     def __init__(self) -> None:
         self._states: dict[str, State] = {}
@@ -113,7 +104,7 @@ class ProofEnvironment:
         return prompt
 
     def step(self, name: str, text: str, seed: int, tick: Tick) -> dict[str, Any]:
-        """A last word that does not follow ends the proof."""
+        """An invalid last word ends the proof."""
         del seed, tick
         state = self._states[name]
         for atom in text.split():

@@ -5,70 +5,61 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 Tick = Callable[[], None]
-"""Called a few times a second by a tool at work; what it raises ends the work."""
+"""Called a few times a second by a running tool; an exception cancels it."""
 
 
 class ToolFailure(Exception):
-    """A call that gave no answer; the message is what the policy reads of it."""
+    """A failed call; the policy reads the message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """The text in which a tool is called."""
+    """The text from which a tool is called."""
 
     columns: Mapping[str, Any]
-    """Of the row to which it answers."""
+    """Columns of its row."""
     seed: int
-    """Decides what the tool draws for this text."""
+    """Seed for this text."""
     shared_seed: int
-    """The same for all texts that answer to the row."""
+    """Seed shared by all texts of the row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     value: Any
-    """What `result` sees under this name."""
+    """The value that `result` sees."""
     parts: tuple[str, ...] = ()
-    """What it consists of, where it has several parts."""
+    """Its parts, if it has several."""
     is_last: bool = False
-    """The text ends here, and the policy reads nothing of it."""
+    """The text ends here; the policy does not read the answer."""
 
 
 class Session(Protocol):
-    """A tool as one text sees it. Asked by one thread at a time."""
+    """A tool's state for one text; used by one thread at a time."""
 
     def answer(self, arguments: Mapping[str, str], tick: Tick) -> Answered:
-        """Does what a call asks for.
-
-        Raises:
-            ToolFailure: what the policy did wrong, or why there is no answer.
-        """
+        """Carry out a call; raises ToolFailure with a message for the policy."""
         ...
 
     def earned(self) -> Mapping[str, float]:
-        """Columns that it adds to the row, under the tool's name."""
+        """Columns to add to the row, under the tool's name."""
         ...
 
-    def close(self) -> None:
-        """The text is finished."""
-        ...
+    def close(self) -> None: ...
 
 
 class Tool(Protocol):
-    """One tool of a run. Asked by several threads at a time."""
+    """One tool of a run; used by several threads at a time."""
 
     def open(self, caller: Caller) -> Session:
-        """What it remembers of a text; nothing is started for it before it is called."""
+        """The session of a text; nothing is started before the first call."""
         ...
 
-    def close(self) -> None:
-        """Ends what it has started."""
-        ...
+    def close(self) -> None: ...
 
 
 class StatelessTool:
-    """A tool that remembers nothing from call to call: it is the session of every text. A subclass
-    has `answer`."""
+    """A tool without state: it is the session of every text. Subclasses implement `answer`."""
 
     def open(self, caller: Caller) -> Self:
         return self

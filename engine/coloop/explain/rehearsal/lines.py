@@ -22,21 +22,21 @@ from coloop.spec.shaping import ParseJson, ParseRegex, ParseTag
 from coloop.spec.tools import OWN_CALLS
 
 SENTENCE = "what is the sum of one two three four five six seven eight"
-"""Stands where anything may."""
+"""Placeholder for any text."""
 RIGHT = ("$answer", "$target", "$chosen", "$rejected")
-"""What is right, by the row itself; a row without the column has no such line."""
+"""The right answer from the row's columns; rows without the column skip the line."""
 MOST = 10
-"""Lines of a writer."""
+"""Maximum lines per node."""
 LONGEST_MARK = 4
-"""Letters of a mark, such as `=`, in the code of an environment."""
+"""Maximum letters of a marker such as `=` in environment code."""
 SPARE = 16
-"""Tokens behind the longest line, for its end and for what its columns say."""
+"""Extra tokens beyond the longest line, for its end and column values."""
 STEPS = "123"
-"""Numbers of the steps of which a judge speaks."""
+"""Step numbers in verdicts."""
 HANDED_ON = frozenset({"filter", "buffer", "search", "pairs"})
-"""Kinds that give the texts on that they get."""
+"""Kinds that pass texts on."""
 TEXTS = frozenset({"rollouts", "rows", "policy", "check", "pairs"})
-"""Ports by which a text gets to its readers."""
+"""Port types that carry texts."""
 SHAPES: Mapping[str, str] = {
     "sum": "12+34=",
     "number": "12",
@@ -45,11 +45,11 @@ SHAPES: Mapping[str, str] = {
     "verdict_per_step": "step 1: right\nstep 2: wrong\nfinal: incorrect",
     "question_tag": f"<question>{SENTENCE}</question>",
 }
-"""A text of each form that the reward `format` names."""
+"""A text for each named shape of reward `format`."""
 
 
 def scripted(spec: LoopSpec, document: dict[str, Any]) -> None:
-    """Give every writer its lines, and room for them."""
+    """Give every generating node its lines, and room for them."""
     for name, node in document["nodes"].items():
         rollout, own = node.get("rollout"), rollout_of(spec, name)
         if rollout is None or own is None or not (lines := lines_of(spec, name)):
@@ -61,7 +61,7 @@ def scripted(spec: LoopSpec, document: dict[str, Any]) -> None:
 
 
 def lines_of(spec: LoopSpec, name: str) -> tuple[str, ...]:
-    """What a writer's completions say in turn."""
+    """The completions of a node, in turn."""
     node = spec.nodes[name]
     lines = [*_verdicts(node.read)] if isinstance(node, VerifierNode) else []
     pieces = [piece for reader in _readers(spec, name) for piece in _of_reader(reader)]
@@ -75,7 +75,7 @@ def lines_of(spec: LoopSpec, name: str) -> tuple[str, ...]:
 
 
 def _readers(spec: LoopSpec, writer: str) -> Iterator[Node]:
-    """Nodes that look at what a writer wrote, those behind filters and buffers included."""
+    """Nodes that read generated texts, through filters and buffers as well."""
     seen, waiting = {writer}, [writer]
     while waiting:
         at = waiting.pop(0)
@@ -92,7 +92,7 @@ def _readers(spec: LoopSpec, writer: str) -> Iterator[Node]:
 
 
 def _tools(spec: LoopSpec, caller: str) -> Iterator[ToolNode]:
-    """Tools in whose words a writer calls: of one that wraps others, those."""
+    """Tools that a node calls, with wrapped ones instead of their wrapper."""
     for edge in spec.graph.edges_into(caller, "tools"):
         name = edge.source.node
         node = spec.nodes[name]
@@ -119,7 +119,7 @@ def _of_reader(node: Node) -> Iterator[str]:
 
 
 def _together(parts: Iterable[Iterable[str]]) -> Iterator[str]:
-    """Texts in which each part finds something: what fits, then what is right."""
+    """Texts that match every part: first any match, then right answers."""
     for index in (-1, 0):
         lines = [texts[index] for texts in map(list, parts) if texts]
         if lines:
@@ -173,7 +173,7 @@ def _of_pattern(pattern: str, answer: str = "$answer") -> Iterator[str]:
 
 
 def _of_code(code: str) -> Iterator[str]:
-    """Texts for the patterns that Python code uses."""
+    """Texts for the patterns in Python code."""
     for part in _parsed(code):
         match part:
             case ast.Call(
@@ -184,7 +184,7 @@ def _of_code(code: str) -> Iterator[str]:
 
 
 def _parsed(code: str) -> Iterator[ast.AST]:
-    """All parts of Python code; none if it cannot be parsed."""
+    """All AST nodes; none for invalid Python."""
     try:
         return ast.walk(parse_code(code))
     except SyntaxError:
@@ -208,7 +208,7 @@ def _of_schema(shape: Mapping[str, Any]) -> Any:
 
 
 def _verdicts(read: Read) -> Iterator[str]:
-    """One text for each verdict: steps, then the whole."""
+    """One text per verdict: steps, then the whole."""
     words = list(read.values or ()) or list(read.labels or ())
     for choice in range(max(2, len(words))):
         parts = []
@@ -227,8 +227,7 @@ def _verdicts(read: Read) -> Iterator[str]:
 
 
 def _verdict(pattern: str, choice: int, words: list[str], groups: Mapping[int, str]) -> str | None:
-    """A text with the first word that the pattern knows from a choice on, in the group behind
-    those given."""
+    """A text with the first verdict word from `choice` on that the pattern accepts."""
     for turn in range(len(words)):
         word = words[(choice + turn) % len(words)]
         if (text := text_for(pattern, {**groups, len(groups) + 1: word})) is not None:
@@ -242,7 +241,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "calculator": ("1+1",),
     "model": ("what is one", "what is two"),
 }
-"""By type of tool, what is asked of it in turn."""
+"""By type of tool, arguments of its calls in turn."""
 
 
 def _of_tool(tool: ToolNode) -> Iterator[str]:
@@ -257,7 +256,7 @@ def _of_tool(tool: ToolNode) -> Iterator[str]:
 
 
 def _of_environment(tool: ToolNode) -> Iterator[str]:
-    """What is right behind each mark that the code of an environment looks for."""
+    """The right answer behind each marker in the environment's code."""
     for part in _parsed(tool.code or ""):
         mark = part.value if isinstance(part, ast.Constant) else None
         if isinstance(mark, str) and 0 < len(mark) <= LONGEST_MARK and not mark.isidentifier():
@@ -276,7 +275,7 @@ def _plain(text: str) -> str:
 
 HOLE = "\0"
 LETTERS = "a1 Z_\n-"
-"""Tried in turn where one of a class may stand."""
+"""Candidates for a character class."""
 
 
 class NoText(Exception):
@@ -284,18 +283,18 @@ class NoText(Exception):
 
 
 def text_for(pattern: str, groups: Mapping[int, str] | None = None, choice: int = 0) -> str | None:
-    """A text in which the expression finds something; None where none was made.
+    """A text that matches a pattern; None if none was found.
 
     Args:
-        groups: what groups say, by number; the others say what fits.
-        choice: which alternative is taken, of each set of them.
+        groups: contents of groups, by number; default: any match.
+        choice: which alternative to take in each set.
     """
     text = _written(pattern, groups or {}, choice)
     return text if text is not None and re.search(pattern, text) else None
 
 
 def text_around(pattern: str) -> tuple[str, str] | None:
-    """What stands before and behind the first group, where something can stand in it."""
+    """Text before and behind the first group; None if nothing can match."""
     text = _written(pattern, {1: HOLE}, 0)
     if text is None or not any(text_for(pattern, {1: word}) for word in ("1", "a", SENTENCE)):
         return None
@@ -311,7 +310,7 @@ def _written(pattern: str, groups: Mapping[int, str], choice: int) -> str | None
 
 
 def group_count(pattern: str) -> int:
-    """How many groups an expression has; 0 where it cannot be read."""
+    """Number of groups; 0 for an invalid pattern."""
     try:
         return re.compile(pattern).groups
     except re.error:
@@ -359,7 +358,7 @@ def _repeated(value: Any, groups: Mapping[int, str], choice: int) -> str:
 
 
 def _is_anything(part: tuple[Any, Any]) -> bool:
-    """Whether any of a sentence's letters may stand here."""
+    """Whether a pattern part matches any letter of a sentence."""
     name, value = part
     if name is op.IN and value[0][0] is op.NEGATE:
         return not any(_in_class(member, letter) for member in value[1:] for letter in SENTENCE)
@@ -367,7 +366,7 @@ def _is_anything(part: tuple[Any, Any]) -> bool:
 
 
 def _one_of(members: Sequence[tuple[Any, Any]], choice: int) -> str:
-    """A letter of a class; of single letters the chosen one, for `a|b` is a class as well."""
+    """A character of a class; `choice` selects among single ones, as `a|b` is parsed as a class."""
     if all(name is op.LITERAL for name, _ in members):
         return chr(members[choice % len(members)][1])
     is_negated = members[0][0] is op.NEGATE

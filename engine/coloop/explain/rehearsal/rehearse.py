@@ -18,27 +18,26 @@ from coloop.spec.nodes import DatasetNode, TemplateNode, model_of
 from coloop.validate.texts import names_in_function
 
 STEPS = 2
-"""Most steps of a phase."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
-    """A loop made small."""
+    """A reduced loop."""
 
     spec: LoopSpec
     notes: tuple[str, ...]
-    """What stands in another's place, for the person who rehearses."""
+    """Replacements, explained for the user."""
 
 
 def rehearsed(spec: LoopSpec, *, steps: int = STEPS, root: Path | None = None) -> Rehearsal:
-    """The same loop, small enough for a CPU.
+    """The same loop, reduced for a CPU.
 
     Args:
-        steps: most steps of each phase.
-        root: where files of rows are looked for; None: none is there.
+        steps: maximum steps per phase.
+        root: folder of data files; None: there are none.
 
     Raises:
-        SpecProblem: the smaller loop says what no loop may say.
+        SpecProblem: the reduced loop is invalid.
     """
     document = to_dict(spec)
     notes = [*tiny_models(spec, document, root), *made_rows(spec, document, root)]
@@ -55,15 +54,14 @@ FREE_TRAINING = (
     *("backend", "micro_batch", "dtype", "master_weights", "gradient_checkpointing"),
     *("zero_stage", "offload", "tensor_parallel", "expert_parallel", "reshard_after_forward"),
 )
-"""Settings of `training` that say how a machine is used; left open, the compiler decides."""
+"""Machine settings of `training` that the compiler decides anew."""
 FREE_ROLLOUT = ("max_num_seqs", "gpu_memory_utilization", "tensor_parallel", "url")
-"""The same of `rollout`."""
 KEPT_IN_RUN = ("seed", "best")
-"""What a rehearsal keeps of `run`: it leaves nothing behind."""
+"""Fields of `run` that a rehearsal keeps."""
 
 
 def on_a_desk(document: dict[str, Any]) -> list[str]:
-    """Take the loop off its machines; what that leaves out is told."""
+    """Remove hardware settings; returns notes on what was left out."""
     before = document.get("hardware", {})
     pools = before.get("pools") or {"main": {}}
     document["hardware"] = {"preset": "cpu", "pools": {name: {"workers": 1} for name in pools}}
@@ -98,11 +96,11 @@ def _weights_on_a_desk(name: str, node: dict[str, Any]) -> list[str]:
 
 ENDS = ("next_phase", "stop")
 FILLING = 4
-"""A phase that ends when a buffer is full takes at most so many times the steps of another."""
+"""A phase that waits for a buffer gets this many times the steps of others."""
 
 
 def short_schedule(document: dict[str, Any], steps: int) -> None:
-    """Cut the schedule to every phase once, of at most so many steps."""
+    """Reduce the schedule to every phase once, with at most `steps` steps."""
     schedule = document["schedule"]
     for field in ("steps", "epochs"):
         if schedule.pop(field, None) is not None:
@@ -144,11 +142,11 @@ MADE_NUMBERS = """\
 def reward(prompts, completions, **columns):
     return [float(len(completion) % 2) for completion in completions]
 """
-"""Numbers that differ between texts, so that groups have something to learn."""
+"""Scores that differ between texts, so that groups have something to learn."""
 
 
 def without_services(document: dict[str, Any]) -> list[str]:
-    """Score here what a service would score; which, is told."""
+    """Replace remote services with local scores; returns notes."""
     notes = []
     for name, node in document["nodes"].items():
         source = node.get("source", {})
@@ -165,15 +163,15 @@ def without_services(document: dict[str, Any]) -> list[str]:
 # of a loop is replaced all are, so that nodes go on having one tokenizer.
 
 ANY_TEXT = "tiny-bytes"
-"""The architecture whose tokenizer holds any text."""
+"""The architecture whose tokenizer handles any text."""
 RANK = 8
-"""Greatest rank of an adapter."""
+"""Maximum adapter rank."""
 TINY_PARAMETERS = 3_000_000
-"""A model made on the spot of up to so many stays as it is."""
+"""Scratch models up to this size stay."""
 
 
 def tiny_models(spec: LoopSpec, document: dict[str, Any], root: Path | None) -> list[str]:
-    """Put tiny models in the place of others; what was said of each is told."""
+    """Replace other models with tiny ones; returns notes."""
     kinds = PretrainedModel | RunModel | ScratchModel
     models = ((name, model_of(node)) for name, node in spec.nodes.items())
     own = {name: model for name, model in models if isinstance(model, kinds)}
@@ -216,15 +214,15 @@ def _origin(model: PretrainedModel | RunModel | ScratchModel) -> str:
 
 COUNT = 8
 NUMBERS = {"margin": 1.0, "probability": 0.75}
-"""Columns whose meaning is a number."""
+"""Numeric columns and their values."""
 PLAIN = ("prompt", "target", "answer")
 SIDES = ("chosen", "rejected")
 MESSAGES = "messages"
-"""A chat, by the name that data sets give it."""
+"""Usual column name of a chat."""
 
 
 def made_rows(spec: LoopSpec, document: dict[str, Any], root: Path | None) -> list[str]:
-    """Put made rows in the place of what is not here; which, is told."""
+    """Replace unavailable data with generated rows; returns notes."""
     notes = []
     for name, node in spec.nodes.items():
         if not isinstance(node, DatasetNode) or _is_here(node, root):
@@ -283,22 +281,19 @@ def _value(column: str, node: DatasetNode, k: int) -> Any:
 # becomes smaller by the same rule as the field that it stands for.
 
 ROWS = 4
-"""Rows of a step, and of a mini-batch."""
+"""Rows per step and per mini-batch."""
 GROUP = 4
-"""Most completions of a prompt."""
+"""Maximum completions per prompt."""
 TOKENS = 96
-"""Most tokens that a policy writes."""
+"""Maximum tokens of a completion."""
 TASK_ROWS = 32
-"""Rows of a task's split."""
 WHOLE_TABLES = frozenset({"documents", "library", "seed"})
-"""Ports that take a dataset as a whole: nothing is drawn of it by the step."""
+"""Ports that read a dataset as a whole, not by the step."""
 
 Shrink = Callable[[Any], Any]
 
 
 def at_most(limit: float) -> Shrink:
-    """A number, but no more than this; what is no number stays."""
-
     def shrink(value: Any) -> Any:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return min(value, limit) if is_number else value
@@ -307,7 +302,6 @@ def at_most(limit: float) -> Shrink:
 
 
 def exactly(number: int) -> Shrink:
-    """This number, whatever it was."""
     return lambda value: None if value is None else number
 
 
@@ -336,11 +330,11 @@ SIZES: tuple[tuple[str, Shrink], ...] = (
     (r"pack\.tokens", at_most(TOKENS)),
     (r"model\.refresh\.every", at_most(1)),
 )
-"""By path below a node, how a number is made smaller."""
+"""How to reduce a number, by path below a node."""
 
 
 def few_rows(spec: LoopSpec, document: dict[str, Any], steps: int) -> None:
-    """Make every size of the loop small, those that phases and triggers set as well."""
+    """Reduce every size of the loop, including overrides of phases and triggers."""
     for name, node in document["nodes"].items():
         _say_defaults(spec, name, node)
         _shrink(node, "")
@@ -356,7 +350,7 @@ def few_rows(spec: LoopSpec, document: dict[str, Any], steps: int) -> None:
 
 
 def small(path: str, value: Any) -> Any:
-    """The value of a field below a node in a rehearsal."""
+    """The reduced value of a field below a node."""
     for pattern, shrink in SIZES:
         if re.fullmatch(pattern, path):
             return shrink(value)
@@ -364,7 +358,7 @@ def small(path: str, value: Any) -> Any:
 
 
 def _say_defaults(spec: LoopSpec, name: str, node: dict[str, Any]) -> None:
-    """Write out what silence would make large."""
+    """Write out defaults that are too large."""
     if "rollout" in node or node["kind"] == "actor":
         node.setdefault("rollout", {}).setdefault("max_new_tokens", TOKENS)
     if node["kind"] == "dataset":

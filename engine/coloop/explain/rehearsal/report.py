@@ -14,8 +14,6 @@ Event = Mapping[str, Any]
 
 @dataclass(slots=True, kw_only=True)
 class StageSummary:
-    """One stage over all steps."""
-
     stage: str
     runs: int = 0
     rows: int = 0
@@ -31,7 +29,7 @@ class RehearsalResult:
     """In the order in which they first ended."""
     phases: tuple[str, ...]
     learned: Mapping[str, int]
-    """By teaching port (`actor.rewards`), the updates in which it had a loss."""
+    """Updates with a loss, by teaching port (`actor.rewards`)."""
     alerts: tuple[str, ...]
     failures: tuple[str, ...]
 
@@ -41,7 +39,7 @@ class RehearsalResult:
 
 
 def tell(events: Iterable[Event]) -> RehearsalResult:
-    """The whole story of a run that has ended."""
+    """Summarize the events of a finished run."""
     events = list(events)
     learned = _learned(events)
     return RehearsalResult(

@@ -101,7 +101,6 @@ ADVANTAGES: Final[dict[str, AdvantageRecord]] = {
 """By the name that `advantage` takes."""
 
 ESTIMATORS_OF_PLUGINS: Final = {name: plugin.estimator for name, plugin in _OF_PLUGINS.items()}
-"""Where the functions of advantages of installed packages are, by name."""
 
 
 def families() -> tuple[AlgorithmRecord, ...]:
@@ -110,7 +109,6 @@ def families() -> tuple[AlgorithmRecord, ...]:
 
 
 def names_with(fields: Fields) -> tuple[str, ...]:
-    """The algorithms that have these settings."""
     return tuple(record.name for record in ALGORITHMS.values() if record.fields == fields)
 
 

@@ -62,7 +62,7 @@ class Columns:
         return self.at(edge.source.node, edge.source.port)
 
     def inputs(self, node: str) -> NamesOf:
-        """Names of the rows that a node works on, after its join, in whatever round."""
+        """Names of the rows that a node works on, after its join, over all rounds."""
         return self._inputs.get(node, {})
 
     # ---- one pass
@@ -109,8 +109,7 @@ class Columns:
         return table.get(level, NOTHING)
 
     def _with_scores(self, names: NamesOf, edge: Edge) -> NamesOf:
-        """Scores of an edge, and the columns of the rows that they bring along from here or
-        above."""
+        """With the scores of an edge and the columns that its rows have from here or above."""
         table = self.of_edge(edge)
         scorers = {edge.source.node}.union(*(part.scores for part in table.values()))
         found: NamesOf = {}
@@ -127,8 +126,7 @@ class Columns:
 
     @staticmethod
     def _with_later_rounds(first: NamesOf, later: NamesOf) -> NamesOf:
-        """In round 1 the closing edge brings nothing; what it brings later may be absent, no
-        more."""
+        """Names of round 1, plus those that the closing edge may add in later rounds."""
         if not later:
             return first
         extra = merged(list(later.values()))
@@ -159,7 +157,7 @@ class Columns:
         return table
 
     def per_row(self, name: str, table: NamesOf) -> NamesOf:
-        """The same for the rows of which a node gives scores."""
+        """Names by the levels that a node's scores refer to."""
         levels = self.lineage.levels(name, "scores")
         if levels <= table.keys():
             return table
@@ -167,11 +165,10 @@ class Columns:
         return dict.fromkeys(levels, whole)
 
     def kept(self, name: str) -> Names:
-        """Names of the rows that outlive a step at a node."""
+        """Names of the rows that a buffer keeps."""
         return self._buffers[name]
 
     def of_edges(self, edges: Iterable[Edge]) -> NamesOf:
-        """Names of what these edges bring together."""
         found: NamesOf = {}
         for edge in edges:
             for level, part in self.of_edge(edge).items():

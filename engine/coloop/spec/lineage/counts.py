@@ -63,13 +63,13 @@ class RowCounts:
         """
         Args:
             overrides: paths and values that the phase and its groups (or a probe) set.
-            moved: paths that an anneal or a trigger may change; what stands there is not known.
+            moved: paths that an anneal or a trigger may change; their values are unknown.
             delivers: whether an edge brings anything in this phase.
-            passes: how often at most a refill repeats what an edge brings to a node outside of it.
-            stand_ins: nodes whose rows a probe's rows replace, and how many these are.
-            is_probe: nothing refills, nothing is cut to a number, no greedy extra is written.
-            nodes: those whose tables are asked for, with all that stands above them; None: all.
-            lengths: by dataset, the lengths of its texts; None: lengths are not asked for.
+            passes: maximum repeats of an edge's rows by a refill.
+            stand_ins: nodes whose rows a probe replaces, with the number of its rows.
+            is_probe: no refills, no cuts to a number, no greedy extras.
+            nodes: those asked for, with everything upstream; None: all.
+            lengths: by dataset, the lengths of its texts; None: lengths are not needed.
             is_characters: whether tokens are single characters.
         """
         self.spec, self.lineage = lineage.spec, lineage
@@ -83,7 +83,7 @@ class RowCounts:
         self.lengths = lengths or {}
         self.is_characters = is_characters
         self.per_character = 1.0 if is_characters else 1 / CHARACTERS_PER_TOKEN
-        """Tokens of a character."""
+        """Tokens per character."""
         self._growth: dict[str, RowGrowth] = {}
         for region in lineage.regions:
             self._growth |= _growth_in(self._walk, region)
@@ -119,16 +119,16 @@ class RowCounts:
         return add_up(self._at(edge, level) for level in levels)
 
     def arriving(self, node: str, *ports: str) -> Count:
-        """All edges into these ports, one after another; in the mean in all rounds."""
+        """Rows of all edges into these ports, concatenated; the mean covers all rounds."""
         count = self.brought(node, *ports)
         return replace(count, mean=count.mean.times(self._growth.get(node, NO_GROWTH).all))
 
     def worked_on(self, node: str) -> Count:
-        """The rows that a node works on, its inputs joined; in the mean in all rounds."""
+        """Rows that a node works on after its join; the mean covers all rounds."""
         return self._worked_on[node]
 
     def brought(self, node: str, *ports: str) -> Count:
-        """All edges into these ports, one after another, in one round."""
+        """Rows of all edges into these ports in one round."""
         return add_up(self.of_edge(edge) for edge in self._edges(node, *ports))
 
     def _edges(self, node: str, *ports: str) -> list[Edge]:
@@ -136,7 +136,7 @@ class RowCounts:
         return [edge for edge in edges if self._delivers(edge) and not edge.rounds]
 
     def taught(self, node: str, port: str) -> Count:
-        """Rows that an update at a teaching port is made of, greedy extras left out."""
+        """Rows of an update at a teaching port, without greedy extras."""
         edges = [edge for edge in self._walk.into(node, port) if self._delivers(edge)]
         if port != "rewards":
             return without_greedy(add_up(self.of_edge(edge) for edge in edges))
@@ -151,7 +151,7 @@ class RowCounts:
         return written if self.of_edge(edge).is_exact else at_most(written)
 
     def value(self, path: str, written: Any) -> Any:
-        """A value in this phase: the phase's own, else what is written; `None` where it moves."""
+        """A value in this phase: the override, else the written one; None if it may change."""
         return None if path in self._moved else self._overrides.get(path, written)
 
     def _given(self, name: str) -> Counts:
@@ -169,7 +169,7 @@ class RowCounts:
         return {level for port in ports for level in self.lineage.levels(name, port)}
 
     def written(self, name: str, rows: Counts) -> Counts:
-        """Rows that a node writes; `rows`: those of its prompts."""
+        """Rows that a node generates from its prompt rows."""
         each, rollout = self.completions(name), self._rollout(name)
         found: Counts = {}
         for level in self.lineage.levels(name, "rollouts"):
@@ -209,12 +209,12 @@ class RowCounts:
         return getattr(self.spec.nodes[name], "rollout", None)
 
     def callees(self, name: str, port: str) -> list[Rollout]:
-        """How the nodes write that an input calls, those of them that write."""
+        """`rollout` of each generating node that an input calls."""
         found = [self._rollout(edge.source.node) for edge in self._edges(name, port)]
         return [rollout for rollout in found if rollout is not None]
 
     def completions(self, name: str) -> int | None:
-        """Texts that a node writes for each prompt, where it writes any."""
+        """Texts that a node generates per prompt; None if it generates none."""
         rollout = self._rollout(name)
         if rollout is None:
             return None
@@ -223,17 +223,17 @@ class RowCounts:
         return each if isinstance(each, int) else None
 
     def adds_greedy(self, name: str, count: Count) -> bool:
-        """Whether greedy texts may stand among rows of which nobody knows how many there are."""
+        """Whether an inexact count may include greedy texts."""
         rollouts = [self._rollout(writer) for writer in self._writers(name)]
         return count.rows is None and any(r is not None and r.greedy_extra for r in rollouts)
 
     def group_size(self, name: str) -> int | None:
-        """Rows that the one writer before a node writes for each prompt."""
+        """Rows that the only generating node upstream produces per prompt."""
         writers = self._writers(name)
         return self.completions(next(iter(writers))) if len(writers) == 1 else None
 
     def siblings(self, name: str) -> int:
-        """Texts of one prompt before a node, in the mean; 1 where nobody writes any."""
+        """Mean number of texts per prompt upstream of a node; 1 if none are generated."""
         return max((self.completions(writer) or 1 for writer in self._writers(name)), default=1)
 
     def _writers(self, name: str) -> set[str]:
@@ -260,7 +260,7 @@ class RowCounts:
         return rows
 
     def _met(self, name: str, level: Level, inputs: list[tuple[Edge, Level]]) -> Count:
-        """What is left where these inputs meet: rows of the lowest, or siblings of one place."""
+        """Rows where these inputs meet: those of the lowest level, or of siblings."""
         lowest = [self._at(edge, arriving) for edge, arriving in inputs if arriving == level]
         if lowest:
             others = [self._at(edge, arriving) for edge, arriving in inputs if arriving != level]
@@ -277,7 +277,7 @@ class RowCounts:
         return self._siblings(siblings, is_crossed=self.spec.nodes[name].join == "cross")
 
     def _siblings(self, counts: Mapping[Level, Count], *, is_crossed: bool) -> Count:
-        """Rows of one place under their nearest common ancestor; crossed, all combinations."""
+        """Rows of sibling levels under their nearest common ancestor; crossed: all combinations."""
         levels = list(counts)
         shared = levels[0]
         for other in levels[1:]:
@@ -344,7 +344,6 @@ class RowCounts:
         return below // above if below is not None and above and below % above == 0 else None
 
     def _gathered(self, by: str | None, levels: Iterable[Level], rows: Counts) -> Counts:
-        """One row for each row that the members descend from."""
         found: Counts = {}
         for level in levels:
             members = [member for member in rows if member in level.parents]
@@ -364,7 +363,7 @@ class RowCounts:
         return found
 
     def _is_sure_of_scores(self, name: str) -> bool:
-        """Whether every score that comes beside the rows reaches all of them."""
+        """Whether every connected score reaches all rows."""
         kind = self._walk.kinds[name]
         section = self.spec.nodes[name]
         if kind in ALWAYS_CONCAT or section.join == "concat":
@@ -384,19 +383,16 @@ class RowCounts:
 
 
 class _Seen:
-    """Counts as some nodes see them: those of a region of rounds count its first round, all others
-    all rounds."""
+    """Counts as nodes see them: inside a rounds region the first round, elsewhere all."""
 
     def __init__(self) -> None:
         self.tables: dict[tuple[str, str], Counts] = {}
         self.born: Counts = {}
 
     def at(self, key: tuple[str, str], level: Level) -> Count:
-        """Rows of a level at an output (node, port)."""
         return self.tables.get(key, {}).get(level, UNKNOWN)
 
     def keep(self, lineage: Lineage, name: str, given: Counts) -> None:
-        """Rows that a node gives, new or handed on."""
         for level, count in given.items():
             self.born.setdefault(level, count)
         for port, output in PORTS[lineage.walk.kinds[name]].outputs.items():
@@ -419,7 +415,7 @@ def _merged(members: TableSize, rows: float) -> TableSize:
 
 
 def _way(above: Level, below: Level) -> tuple[Level, ...] | None:
-    """The levels from one down to another, where only one way leads there."""
+    """The levels between two levels; None if there is more than one way."""
     way = [below]
     while way[-1] != above:
         parents = [parent for parent in way[-1].parents if above in ancestors(parent)]
@@ -444,7 +440,7 @@ def _equal_places(
 
 
 def _in_one_order(levels: Levels) -> Iterable[Level]:
-    """Levels so that sums of them read alike in every process."""
+    """Levels in a fixed order, so that float sums are the same in every process."""
     return levels if len(levels) < 2 else ordered(levels)
 
 
@@ -455,12 +451,12 @@ def _in_one_order(levels: Levels) -> Iterable[Level]:
 # all     every round multiplies the one before by what came of each of its rows
 
 BRANCH_LIMIT = 64.0
-"""How far a tree is taken to grow in which a filter cuts."""
+"""Assumed maximum growth of a tree that contains a filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowGrowth:
-    """Rows over those of the first round, in the mean."""
+    """Mean number of rows over all rounds, relative to the first."""
 
     all: float = 1.0
     last: float = 1.0

@@ -19,11 +19,10 @@ from coloop.spec.training import Gather
 def compute_lineage(
     spec: LoopSpec, known_columns: Mapping[str, frozenset[str]] | None = None
 ) -> tuple[Lineage, list[Diagnostic]]:
-    """The lineage of a loop from its spec alone, over the edges that live in any phase, and what is
-    wrong with it.
+    """The lineage over all edges that are live in any phase, and what is wrong with it.
 
     Args:
-        known_columns: by dataset node, the columns of a source that somebody has looked into.
+        known_columns: by dataset node, the columns found in its source.
     """
     lineage = lineage_throughout(spec, known_columns)
     findings = [_check_join(lineage, name) for name in spec.nodes]

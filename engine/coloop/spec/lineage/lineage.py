@@ -55,20 +55,19 @@ class Join:
     levels: Levels
     """Levels of the rows after the join."""
     members: Levels
-    """The same before rows were gathered; equal to `levels` without `gather`."""
+    """Levels before gathering; equal to `levels` without `gather`."""
     parts: tuple[tuple[Level, tuple[tuple[Edge, Level], ...]], ...] = ()
-    """For each level before gathering the levels of the inputs that meet in it."""
+    """For each level before gathering, the levels of the inputs that meet in it."""
     apart: tuple[Edge, Edge] | None = None
-    """Two inputs that share no ancestor, though the join needs one."""
+    """Two inputs without a common ancestor, where the join needs one."""
     gather_missing: Levels = NO_LEVELS
-    """Levels that have no ancestor at the node by which they should be gathered."""
+    """Levels without an ancestor at the node they should be gathered by."""
 
 
 EMPTY_JOIN = Join(levels=NO_LEVELS, members=NO_LEVELS)
 
 
 def join_inputs(lineage: Lineage, name: str, edges: list[Edge]) -> Join:
-    """The join of what these edges bring to a node."""
     node = lineage.spec.nodes[name]
     tables = [(edge, levels) for edge in edges if (levels := lineage.edge_levels(edge))]
     if not tables:
@@ -145,7 +144,7 @@ class Attachment:
 
     @property
     def rises(self) -> bool:
-        """Whether scores have to go up somewhere, so that the edge needs an `aggregate`."""
+        """Whether scores go up to an ancestor, so that the edge needs an `aggregate`."""
         return self.relation in (Relation.UP, Relation.SIDE)
 
 
@@ -170,7 +169,7 @@ class Lineage:
     ) -> None:
         """
         Args:
-            known_columns: by dataset node, the columns of a source that was looked into.
+            known_columns: by dataset node, the columns found in its source.
             dead: keys of edges that bring nothing.
         """
         self.spec = spec
@@ -202,7 +201,6 @@ class Lineage:
         return self.join(node).levels
 
     def join(self, node: str) -> Join:
-        """The join at a node, with what is wrong with it."""
         return self._joins.get(node, EMPTY_JOIN)
 
     def later_join(self, node: str) -> Join | None:
@@ -213,12 +211,11 @@ class Lineage:
         return join_inputs(self, node, edges)
 
     def labels_texts(self, node: str) -> bool:
-        """Whether a search hands on the rows that it is given: it labels the texts that they
-        have."""
+        """Whether a search passes its input rows on, with labels added."""
         return self.levels(node, "rollouts") == self.input_levels(node)
 
     def brings_texts(self, node: str) -> bool:
-        """Whether rows that a policy wrote, or that descend from such, come to a node."""
+        """Whether generated rows, or descendants of them, reach a node."""
         return any(self._carries_texts(edge) for edge in self.walk.into(node, "rows"))
 
     def _carries_texts(self, edge: Edge) -> bool:
@@ -235,7 +232,7 @@ class Lineage:
         )
 
     def called(self, node: str) -> Levels:
-        """Rows that a policy writes inside another's trajectory: children of the caller's."""
+        """Levels of texts generated inside a caller's trajectory: children of its rows."""
         callers = self.walk.callers.get(node, ())
         return NO_LEVELS.union(*(children(node, self.levels(c, "rollouts")) for c in callers))
 
@@ -298,7 +295,6 @@ class Lineage:
         return self.walk.regions
 
     def region_of(self, node: str) -> RoundsRegion | None:
-        """The rounds region that holds a node."""
         return self._region_of.get(node)
 
     # How rows leave a region of rounds, and where rows of several of its rounds flow.
@@ -321,7 +317,7 @@ class Lineage:
         return "last" if is_generate or about.takes_last_round else "all"
 
     def rounds_along(self, edge: Edge) -> frozenset[str]:
-        """Names of the regions of which an edge brings rows of several rounds."""
+        """Names of the regions from which an edge brings rows of several rounds."""
         return self._rounds_along(edge, self._carried)
 
     def _rounds_along(self, edge: Edge, carried: Mapping[str, frozenset[str]]) -> frozenset[str]:
@@ -331,8 +327,7 @@ class Lineage:
         return frozenset() if self._is_inside(edge, region) else frozenset({region.name})
 
     def _is_inside(self, edge: Edge, region: RoundsRegion) -> bool:
-        """Whether an edge delivers in each round; what a node of the region learns from, it learns
-        once they are over."""
+        """Whether an edge delivers in each round; teaching ports are only served after the last."""
         return edge.target.node in region.nodes and self.walk.moves_rows(edge)
 
     @cached_property
@@ -341,7 +336,7 @@ class Lineage:
 
     @cached_property
     def _carried(self) -> dict[str, frozenset[str]]:
-        """By node, names of the regions of which it has rows of several rounds."""
+        """By node, names of the regions from which it has rows of several rounds."""
         carried: dict[str, frozenset[str]] = {}
         for name in self.walk.order if self.regions else ():
             if not self.spec.nodes[name].about.outlives_step:

@@ -28,12 +28,11 @@ class RoundsRegion:
 
     @property
     def name(self) -> str:
-        """A region is named after the first edge that closes it."""
+        """Named after the first edge that closes it."""
         return f"rounds of {self.edges[0].key}"
 
     @property
     def rounds(self) -> int:
-        """How often it runs."""
         return max(edge.rounds or 1 for edge in self.edges)
 
 
@@ -41,10 +40,7 @@ class Walk:
     """The edges that make sense, indexed; edges of unknown nodes or ports are left out."""
 
     def __init__(self, spec: LoopSpec, dead: frozenset[str] = frozenset()) -> None:
-        """
-        Args:
-            dead: keys of edges that bring nothing.
-        """
+        """`dead`: keys of edges that bring nothing."""
         self.spec = spec
         self.kinds: dict[str, str] = {name: node.kind for name, node in spec.nodes.items()}
         self.edges: tuple[Edge, ...] = tuple(
@@ -75,11 +71,11 @@ class Walk:
         return [edge for edge in self.into(node) if edge.target.port in ports]
 
     def score_inputs(self, node: str) -> tuple[str, ...]:
-        """Names of the inputs that say something about the node's rows."""
+        """Inputs that bring scores, log-probs or values for the node's rows."""
         return SCORE_INPUTS.get(self.kinds[node], ())
 
     def score_edges(self, node: str) -> list[Edge]:
-        """Edges that say something about the node's rows, in the order of the spec."""
+        """Edges that bring scores, log-probs or values for the node's rows, in spec order."""
         ports = self.score_inputs(node)
         return [edge for edge in self.into(node) if edge.target.port in ports]
 
@@ -90,7 +86,7 @@ class Walk:
 
     @cached_property
     def callers(self) -> Mapping[str, tuple[str, ...]]:
-        """For a policy that a tool calls: the writers whose trajectories hold the call."""
+        """For a policy behind a tool: the generating nodes whose trajectories contain the call."""
         found = {name: self.callers_of(name) for name, kind in self.kinds.items() if kind != "tool"}
         return {name: callers for name, callers in found.items() if callers}
 
@@ -105,7 +101,7 @@ class Walk:
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """Nodes so that whatever a node's rows come from stands before it."""
+        """Nodes in topological order."""
         before: dict[str, set[str]] = {name: set() for name in self.kinds}
         after: defaultdict[str, list[str]] = defaultdict(list)
         links = [(edge.source.node, edge.target.node) for edge in self.forward_edges]
@@ -130,7 +126,7 @@ class Walk:
 
     @cached_property
     def stuck(self) -> frozenset[str]:
-        """Nodes that wait for themselves, or for nodes that do."""
+        """Nodes on or behind a cycle."""
         seen: set[str] = set()
         stuck: set[str] = set()
         before = self._links_of_a_round[1]
@@ -142,7 +138,6 @@ class Walk:
 
     @cached_property
     def regions(self) -> tuple[RoundsRegion, ...]:
-        """The regions that run for several rounds; regions that overlap are one."""
         moving = [edge for edge in self.edges if self.moves_rows(edge)]
         after, before = _links(moving)
         regions: list[tuple[set[str], list[Edge]]] = []
@@ -187,7 +182,7 @@ class Walk:
         )
 
     def callers_of(self, node: str) -> tuple[str, ...]:
-        """Writers in whose texts a tool, or a policy behind tools, is called."""
+        """Nodes in whose texts a tool, or a policy behind tools, is called."""
         found: dict[str, None] = {}
         tools, seen = [node], set[str]()
         if self.kinds[node] != "tool":
@@ -206,7 +201,7 @@ class Walk:
 
 
 def _links(edges: Iterable[Edge]) -> tuple[Links, Links]:
-    """By node, the nodes to which edges lead from it, and those from which they lead to it."""
+    """Successors and predecessors of each node."""
     after: defaultdict[str, list[str]] = defaultdict(list)
     before: defaultdict[str, list[str]] = defaultdict(list)
     for edge in edges:
@@ -224,7 +219,7 @@ def _links(edges: Iterable[Edge]) -> tuple[Links, Links]:
 SCORE_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     kind: node.about.scores for kind, node in NODE_CLASSES.items() if node.about.scores
 }
-"""Inputs that say something about rows. Without row inputs the scored rows are the node's rows."""
+"""Inputs that bring scores; without row inputs, the scored rows are the node's rows."""
 
 OWN_ROLLOUT_INPUTS: Final = "rewards"
 """The teaching port `of: own rollouts`: its receivers are the rows that the node wrote."""

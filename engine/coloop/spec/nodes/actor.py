@@ -140,7 +140,7 @@ class ActorNode(BaseNode):
         return True
 
     def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
-        """A child of each prompt, also of those of tools that ask it."""
+        """Children of the prompts, including prompts from tools that call it."""
         written = children(name, lineage.input_levels(name)) | lineage.called(name)
         yield from (("rollouts", written), ("returns", written))
 
@@ -149,5 +149,4 @@ class ActorNode(BaseNode):
         yield from (("rollouts", table), ("returns", table))
 
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
-        """So many texts for each row."""
         return {**rows, **counts.written(name, rows)}

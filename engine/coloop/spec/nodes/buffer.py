@@ -93,7 +93,6 @@ class BufferNode(BaseNode):
 
     @model_validator(mode="after")
     def _one_order(self) -> Self:
-        """Rows of a class are drawn alike."""
         if self.balance is not None and self.sample in ("oldest", "weighted"):
             raise problem(
                 "conflict",
@@ -113,7 +112,7 @@ class BufferNode(BaseNode):
         yield from ((port, table) for port in self.about.outputs)
 
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
-        """At most what is drawn, or all that it holds."""
+        """At most the number drawn, else the whole capacity."""
         drawn = counts.value(f"nodes.{name}.rows_per_step", self.rows_per_step)
         known = drawn if isinstance(drawn, int) else self.capacity
         held = counts.brought(name, "rows", "rollouts", "pairs", "seed").mean

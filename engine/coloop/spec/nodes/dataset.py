@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 USUAL_ROWS: Final = 64
-"""Rows of a step that are assumed where the loop does not say them."""
+"""Assumed rows per step if the loop does not set them."""
 
 
 _FROM_PREFERENCES: Final = InMode(
@@ -92,7 +92,7 @@ class DatasetNode(BaseNode):
         yield from (("rows", table), ("pairs", table))
 
     def _source_columns(self) -> frozenset[str] | None:
-        """Columns of its rows, or `None` where only the source knows."""
+        """Columns of its rows; None if only the source knows them."""
         match self.source.type:
             case "task":
                 return own_columns(self.source) | self.columns.keys()
@@ -104,7 +104,7 @@ class DatasetNode(BaseNode):
                 return None
 
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
-        """Rows of a step; a reading of a probe takes no row twice, so at most the whole source."""
+        """Rows of a step; a probe takes each row at most once."""
         return dict.fromkeys(counts.levels(name), self._count(name, counts))
 
     def _count(self, name: str, counts: RowCounts) -> Count:

@@ -117,8 +117,7 @@ class FilterNode(BaseNode):
         }
 
     def _share(self, siblings: int, rows: float) -> float:
-        """Rows kept over those that come in, in the mean; what its rules cut is not known before
-        the run."""
+        """Mean share of rows kept; what the rules cut is not known before the run."""
         limits = [rows]
         if self.per_group is not None:
             limits.append(rows * min(self.per_group.max / siblings, 1.0))

@@ -83,7 +83,7 @@ class OutPort:
 
 
 def is_of_use(port: InPort | OutPort, node: object) -> bool:
-    """Whether a node makes anything of its port with the settings that it has."""
+    """Whether the port has an effect with the node's settings."""
     for path, values in port.when.items():
         value: object = node
         for name in path.split("."):
@@ -101,7 +101,7 @@ ROLLOUT_PATHS: Final = (
     *("credit", "rollout.turns", "rollout.mask", "rollout.truncated"),
     *("rollout.greedy_extra", "rollout.on_sync"),
 )
-"""Settings of a writer that only matter where it learns from its own texts."""
+"""Settings that only matter to a generating node that learns from its own texts."""
 
 ModeName = Literal["online", "offline", "reward_modeling"]
 
@@ -111,18 +111,14 @@ class Stage:
     """One stage of a kind."""
 
     reads: tuple[str, ...] = ()
-    """Inputs that it reads. Handles are not among them: they let one node call another and bring
-    no rows."""
+    """Inputs that it reads, without handles: these bring no rows."""
     gives: tuple[str, ...] = ()
-    """Outputs that it fills."""
     calls: bool = False
     """Whether the node calls its handles in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InMode:
-    """What is another for a kind in loops of one mode."""
-
     ports: tuple[str, ...] = ()
     """Inputs that are not offered; an algorithm of a teaching one is not either."""
     outputs: tuple[str, ...] = ()
@@ -142,22 +138,21 @@ class NodeKind:
     inputs: dict[str, InPort]
     outputs: dict[str, OutPort]
     rows: tuple[str, ...] = ()
-    """Inputs whose rows it works on, all that some setting makes it work on. Where one of them has
-    an edge, scores only reach those rows."""
+    """Inputs whose rows it may work on. If one is connected, scores only reach its rows."""
     scores: tuple[str, ...] = ()
     """Inputs that say something about rows. Without row inputs the scored rows are its rows."""
     concat: tuple[str, ...] = ()
-    """Inputs that are put one after another, whatever `join` says."""
+    """Inputs that are concatenated, whatever `join` says."""
     is_concat_allowed: bool = True
-    """Whether `join: concat` makes sense of inputs that have no rows in common."""
+    """Whether `join: concat` makes sense for inputs without common rows."""
     apart_without: str | None = None
-    """Where this input has no edge, each table of scores is taken for itself."""
+    """If this input has no edge, each table of scores is handled separately."""
     takes_last_round: bool = False
-    """Whether it looks at the last of several rounds, where the edge does not say it."""
+    """Whether it reads only the last of several rounds, unless the edge says otherwise."""
     sifts: bool = False
-    """Whether rows that come in may end here."""
+    """Whether it may drop rows."""
     outlives_step: bool = False
-    """Whether its rows are those of earlier steps: what is written into it moves on later."""
+    """Whether it keeps rows for later steps."""
     metrics: tuple[str, ...] = ()
     """What it reports besides what learners do; `search/*`: all that begin so."""
     modes: Mapping[ModeName, InMode] = field(default_factory=dict)
@@ -181,7 +176,7 @@ class NodeKind:
 
     @property
     def first_rows(self) -> str:
-        """The output by which the rows of such a node are counted."""
+        """The output whose rows are counted."""
         first = next(iter(self.outputs), "")
         return first if first in ("rollouts", "pairs") else "rows"
 
@@ -209,7 +204,6 @@ class BaseNode(Section):
     """How its inputs are joined into the rows it works on."""
 
     about: ClassVar[NodeKind]
-    """Facts of its kind."""
 
     @property
     def row_inputs(self) -> tuple[str, ...]:
@@ -218,12 +212,11 @@ class BaseNode(Section):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """Two inputs whose rows are set against each other, whatever `join` says."""
+        """Two inputs whose rows are compared, whatever `join` says."""
         return ()
 
     @property
     def writes_texts(self) -> bool:
-        """Whether it writes texts of its own."""
         return False
 
     def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
@@ -234,7 +227,6 @@ class BaseNode(Section):
             yield port, lineage.input_levels(name)
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:
-        """Columns and scores of the rows of each output."""
         for port in self._row_outputs():
             yield port, columns.inputs(name)
 

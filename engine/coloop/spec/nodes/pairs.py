@@ -29,7 +29,7 @@ _SIBLINGS: When = {"method": ("best_worst", "all", "margin")}
 _DIRECT: When = {"method": ("direct",)}
 _RELABEL: When = {"method": ("relabel",)}
 _COMPARED: Final = {"method": ("best_worst", "all", "margin", "relabel")}
-"""Methods by which pairs come of scores."""
+"""Methods that make pairs from scores."""
 
 
 class PairsNode(BaseNode):
@@ -133,7 +133,7 @@ class PairsNode(BaseNode):
         yield "pairs", table
 
     def _written_columns(self, *, is_judged: bool) -> tuple[str, ...]:
-        """Columns that it writes; judged: scores, or a preference, say which side is better."""
+        """Columns that it writes; `is_judged`: scores or a preference say which side is better."""
         if not is_judged or self.method == "direct":
             return PAIR_COLUMNS
         margin = () if self.method == "relabel" else ("margin",)
@@ -141,7 +141,7 @@ class PairsNode(BaseNode):
         return (*PAIR_COLUMNS, *margin, *probability)
 
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
-        """At most so many pairs of each group; what is paired already stays."""
+        """At most the pairs of each group; existing pairs pass through."""
         levels = tuple(counts.levels(name))
         count = self._count(name, counts)
         count = replace(count, mean=count.mean.times(1 / max(len(levels), 1)))
@@ -163,8 +163,7 @@ class PairsNode(BaseNode):
 
 
 def _of_pair(level: Level, names: Names) -> Names:
-    """Columns that the two sides have each for itself are ambiguous, also where both sides are
-    siblings of one level."""
+    """Columns that both sides have are ambiguous, even between siblings of one level."""
     if len(set(level.parents)) != 1 or len(level.parents) != 2:
         return names
     side = level.parents[0]

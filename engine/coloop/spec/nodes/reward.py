@@ -133,7 +133,6 @@ class RewardNode(BaseNode):
     )
 
     def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
-        """Of the rows that it scores."""
         join = lineage.join(name)
         yield "scores", join.members if self.per == "row" else join.levels
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 _TREES: When = {"method": ("puct", "and_or")}
 
 COMPLETIONS_BY_RATE: Final = 8
-"""Completions of a text where its problem's pass rate decides."""
+"""Assumed completions per text where the pass rate decides them."""
 BEGINNINGS: Final = 1
-"""Beginnings that a binary search completes, as a mean over all that it may do: one that is done
-looks at one to three, and problems that are always or never solved have nothing to search."""
+"""Mean number of prefixes that a binary search completes: one to three, or none for problems
+that are always or never solved."""
 
 
 class SearchNode(BaseNode):
@@ -107,11 +107,11 @@ class SearchNode(BaseNode):
 
     @property
     def grows_tree(self) -> bool:
-        """Whether it grows a tree; else it estimates the steps of texts."""
+        """Whether it grows a tree instead of labelling the steps of existing texts."""
         return self.method in ("puct", "and_or")
 
     def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
-        """A child of each row that it searches from; texts that are there are labelled."""
+        """Children of the rows it searches from; existing texts are labelled in place."""
         labels_texts = not self.grows_tree and lineage.brings_texts(name)
         rows = lineage.input_levels(name)
         grown = rows if labels_texts else children(name, rows)
@@ -133,7 +133,7 @@ class SearchNode(BaseNode):
             yield port, table
 
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
-        """Nobody knows how many rows a tree gives; rows that are labelled stay."""
+        """Unknown for a tree; labelled rows keep their number."""
         mean = self._texts(counts.callees(name, "policy"), add_up(rows.values()).mean)
         grown = counts.lineage.levels(name, "rollouts")
         mean = mean.times(1 / max(len(grown), 1))
@@ -154,11 +154,7 @@ class SearchNode(BaseNode):
 
     @property
     def texts_per_row(self) -> float:
-        """Texts written for a row where no budget of tokens ends it first.
-
-        Completions of each step; of a binary search those of the prompt and of each beginning that
-        a search looks at; of a tree the branches of the node that each visit opens.
-        """
+        """Mean texts per row if the token budget does not end the search first."""
         each = self.completions if isinstance(self.completions, int) else COMPLETIONS_BY_RATE
         searches = self.budget.searches_per_row
         match self.method:

@@ -100,7 +100,7 @@ class TemplateNode(BaseNode):
         yield "rows", table
 
     def written_columns(self) -> frozenset[str] | None:
-        """Columns that it writes, or `None` where its code decides."""
+        """Columns that it writes; None if its code decides them."""
         written = {*self.parse, *self.default, *self.columns}
         if self.text is not None or self.messages is not None:
             written.add("prompt")
@@ -116,7 +116,7 @@ class TemplateNode(BaseNode):
         return frozenset(written)
 
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
-        """As many, or fewer where code decides; nobody knows how long a list is."""
+        """As many rows, fewer if code decides; unknown for lists."""
         found = {level: self._written(count, counts.per_character) for level, count in rows.items()}
         if self.each is None:
             return found
@@ -161,6 +161,6 @@ class TemplateNode(BaseNode):
 
 
 def _parts(text: str) -> tuple[int, list[str]]:
-    """Characters outside of Jinja's braces, and the names inside."""
+    """The text outside of Jinja's braces, in characters, and the names inside."""
     names = re.findall(r"{{\s*(.*?)\s*}}", text, re.S)
     return len(re.sub(r"{{.*?}}|{%.*?%}|{#.*?#}", "", text, flags=re.S)), names

@@ -114,7 +114,6 @@ class ToolNode(BaseNode):
         return self
 
     def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
-        """What the policy behind it wrote."""
         yield "rollouts", lineage.brought(lineage.walk.into(name, "policy"), "rollouts")
 
     def columns_given(self, name: str, columns: Columns) -> NamesByPort:

@@ -198,7 +198,7 @@ class VerifierNode(BaseNode):
         return self.method == "generative" and self.rollout is not None
 
     def levels_given(self, name: str, lineage: Lineage) -> LevelsByPort:
-        """Of the rows that it judges, or of the verdicts that it writes about them."""
+        """The judged rows, or the verdict texts below them."""
         join = lineage.join(name)
         scored = join.members if self.per == "row" else join.levels
         if self.writes_texts:
@@ -216,5 +216,4 @@ class VerifierNode(BaseNode):
         yield "step_scores", columns.per_row(name, table)
 
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
-        """So many texts for each row."""
         return {**rows, **counts.written(name, rows)} if self.writes_texts else rows

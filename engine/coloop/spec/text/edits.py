@@ -27,20 +27,18 @@ from coloop.spec.text.reader import Place, Reading
 from coloop.spec.text.reader import read as read_text
 
 read = lru_cache(maxsize=8)(read_text)
-"""Readings are never changed, and one edit looks at the same text several times."""
+"""Cached, because one edit reads the same text several times; readings are never changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One stretch of text and what takes its place."""
-
     start: int
     end: int
     text: str
 
 
 def replaced(text: str, edits: list[Edit]) -> str:
-    """The text with stretches replaced, in its own newlines."""
+    """The text after these edits, with its own newlines."""
     is_crlf = "\r\n" in text
     for edit in sorted(edits, key=lambda edit: (edit.start, edit.end), reverse=True):
         new = edit.text.replace("\n", "\r\n") if is_crlf else edit.text
@@ -49,7 +47,7 @@ def replaced(text: str, edits: list[Edit]) -> str:
 
 
 def chain_of(root: Place, parts: Parts) -> Iterator[Place]:
-    """The places on the way to a value, as far as it is there, aliases not followed at the end."""
+    """The positions along a path, as far as it exists; a final alias is not followed."""
     place = root
     yield place
     for part in parts:
@@ -64,12 +62,11 @@ def chain_of(root: Place, parts: Parts) -> Iterator[Place]:
 
 
 def line_start(text: str, offset: int) -> int:
-    """Where the line of an offset begins."""
     return text.rfind("\n", 0, offset) + 1
 
 
 def line_end(text: str, offset: int) -> int:
-    """Where the line of an offset ends, with its newline."""
+    """End offset of a line, newline included."""
     if offset > 0 and text[offset - 1] == "\n":
         return offset
     newline = text.find("\n", offset)
@@ -77,7 +74,7 @@ def line_end(text: str, offset: int) -> int:
 
 
 def content_start(text: str, place: Place) -> int:
-    """Where a value begins behind its anchor."""
+    """Offset of a value behind its anchor."""
     start = place.start
     if place.anchor is not None and text.startswith(f"&{place.anchor}", start):
         start += len(place.anchor) + 1
@@ -87,8 +84,6 @@ def content_start(text: str, place: Place) -> int:
 
 
 class Editor:
-    """Turns one change into replacements of text."""
-
     def __init__(self, text: str, reading: Reading, in_blocks: bool) -> None:
         assert reading.place is not None
         self.text = text
@@ -128,7 +123,7 @@ class Editor:
         return self._add_key(holder, str(rest[0]), inner)
 
     def _begins_block(self, chain: list[Place], depth: int, value: Any) -> bool:
-        """Whether the first entry of an empty collection is better written below its key."""
+        """Whether the first entry of an empty collection is written below its key."""
         place, parent = chain[depth], chain[depth - 1].content
         is_empty = place.flow and not (place.values or place.items)
         is_ours = self.in_blocks and depth > 0 and is_empty and place.kind != "alias"
@@ -194,7 +189,7 @@ class Editor:
         return [Edit(start, start, lines)]
 
     def _insert_on_dash(self, holder: Place, value: Any) -> list[Edit]:
-        """A nested list whose first dash shares its line: the new item takes that line."""
+        """A nested list whose first dash is on the parent's line: the new item takes that line."""
         indent = holder.column - 1
         return [Edit(holder.start, holder.start, self._item(value, indent)[indent:] + " " * indent)]
 
@@ -210,12 +205,12 @@ class Editor:
         return self._head_edit(place, holder, parts[-1], head, lines)
 
     def _stays_on_its_line(self, place: Place, value: Any) -> bool:
-        """Whether old and new value both stand on one line behind their key."""
+        """Whether the old and the new value both fit on the line of their key."""
         is_lines = isinstance(value, str) and is_literal(value) and self.in_blocks
         return (place.kind == "alias" or place.is_inline) and not is_lines
 
     def _spaced(self, place: Place, new: str) -> str:
-        """What an empty value lacks in front: a space, in `{a, b}` the colon too."""
+        """The new text with the space (in `{a, b}` also the colon) that an empty value lacks."""
         if place.start != place.end:
             return new
         before = self.text[place.start - 1 : place.start]

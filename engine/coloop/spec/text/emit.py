@@ -69,7 +69,7 @@ def _on_one_line(value: Any, used: int, indent: int) -> bool:
 
 
 def is_leaf(value: Any) -> bool:
-    """Whether a value holds no mapping: then one line says it all."""
+    """Whether a value contains no mapping, so that one line is enough."""
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return not any(isinstance(item, dict) or not is_leaf(item) for item in items)
 
@@ -109,7 +109,7 @@ def scalar(value: Any) -> str:
 
 
 def _is_calm(text: str) -> bool:
-    """No leading indicator, no trailing space, nothing that YAML reads as structure."""
+    """Whether plain text needs no quotes: no indicator, trailing space or structure."""
     starts_badly = text[0] in "-<>%@" and not re.match(r"-[A-Za-z]", text)
     return not (starts_badly or text.endswith((" ", ":")) or "- " in text[:2])
 
@@ -136,7 +136,6 @@ def quoted(text: str) -> str:
 
 
 def is_literal(text: str) -> bool:
-    """Whether a text is best written as a block of lines."""
     if "\n" not in text.rstrip("\n") or not _LITERAL_SAFE.fullmatch(text):
         return False
     lines = text.split("\n")

@@ -28,7 +28,7 @@ from coloop.spec.text.emit import WIDTH, flow, is_leaf, to_yaml
 from coloop.spec.text.reader import Place, Reading, data_of
 
 MOST_EDITS = 100
-"""Edits one after another, each with a reading of the text. For more of them it is written anew."""
+"""Maximum edits one after another, each with a reading of the text; more rewrite it."""
 
 
 def patch(text: str, changes: Sequence[Change | Mapping[str, Any]]) -> str:
@@ -61,7 +61,7 @@ def _document(text: str) -> dict[str, Any]:
 def _carried_out(
     text: str, document: dict[str, Any], batch: list[Change], expected: dict[str, Any]
 ) -> str:
-    """The text that says what was asked for; where comments are in the way, on one line."""
+    """The text with the requested changes; on one line if comments are in the way."""
     for in_blocks in (True, False):
         new = _edited(text, document, batch, in_blocks)
         reading = read(new)
@@ -71,14 +71,14 @@ def _carried_out(
 
 
 def _anew(document: dict[str, Any]) -> str:
-    """The document as a text of its own; `SpecProblem` for a value that a loop cannot hold."""
+    """The document as new text; raises `SpecProblem` for a value that a loop cannot hold."""
     text = to_yaml(document)
     _document(text)
     return text
 
 
 def _batches(document: dict[str, Any], changes: list[Change]) -> Iterator[list[Change]]:
-    """Changes that can be made on one reading: new values of scalars that are there."""
+    """Groups of changes that need only one reading: new values of existing scalars."""
     batch: list[Change] = []
     seen: set[str] = set()
     for change in changes:
@@ -134,7 +134,7 @@ LISTS_OF_THINGS = frozenset({("nodes",), ("edges",), ("schedule", "phases")})
 
 
 def opened(text: str, parts: Parts, value: Any) -> str:
-    """The text with the flow collections open that a new value at a place does not fit into."""
+    """The text with flow collections expanded that a new value does not fit into."""
     for _ in parts:
         reading = read(text)
         if reading.place is None:
@@ -165,14 +165,13 @@ def _openings(text: str, root: Place, parts: Parts, value: Any) -> Iterator[list
 
 
 def _is_plain(text: str, place: Place) -> bool:
-    """Whether entries can be moved to lines of their own as they stand."""
+    """Whether entries can be moved to separate lines unchanged."""
     stretch = text[place.start : place.end]
     return place.anchor is None and not any(mark in stretch for mark in "#&*\n")
 
 
 def _block_of(text: str, place: Place, key: Place) -> list[Edit]:
-    """The collection with an entry a line, each as it was written; a comment behind it stays with
-    the key."""
+    """The collection with one entry per line; a comment behind it stays with the key."""
     lead = " " * (key.column + 1)
     if place.kind == "sequence":
         entries = [f"- {text[item.start : item.end]}" for item in place.items]
@@ -195,7 +194,7 @@ def _block_of(text: str, place: Place, key: Place) -> list[Edit]:
 
 
 def set_apart(text: str, op: str, parts: Parts) -> str:
-    """The same document, in which no alias shares what is about to change."""
+    """The same document without aliases to the value that is about to change."""
     for _ in range(1000):
         reading = read(text)
         assert reading.place is not None
@@ -222,7 +221,7 @@ def _write_out_alias(
 
 
 def _move_anchor(text: str, reading: Reading, chain: list[Place], op: str) -> list[Edit] | None:
-    """Give the anchor of what changes to its first alias outside."""
+    """Move the anchor of a changed value to its first alias outside."""
     assert reading.place is not None
     last = chain[-1]
     goes = list(_all_places(last)) if op in ("set", "remove") else []
@@ -266,7 +265,7 @@ def _value_of(reading: Reading, wanted: Place) -> Any:
 
 
 def _content_text(text: str, place: Place, value: Any) -> str:
-    """A value on one line, in its own words where they are on one line."""
+    """A value on one line, in its original spelling if that is on one line."""
     own = text[content_start(text, place) : place.end]
     has_marks = any(inner.anchor is not None for inner in _all_places(place) if inner is not place)
     if place.is_inline and "\n" not in own and not has_marks and own:

@@ -57,19 +57,17 @@ class Place:
 
     @property
     def is_inline(self) -> bool:
-        """Whether it is a flow collection, or a scalar without lines of its own."""
+        """Whether it is a flow collection, or a scalar on the line of its key."""
         return self.flow or (self.kind == "scalar" and self.style not in ("|", ">"))
 
     @property
     def content(self) -> Place:
-        """The value itself: what an alias points at."""
+        """The value itself, aliases followed."""
         return self.target.content if self.target is not None else self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a text gave: data and its places, or diagnostics."""
-
     data: Any = None
     place: Place | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -103,8 +101,6 @@ class _Refused(Exception):
 
 @dataclass(slots=True)
 class _Open:
-    """A collection that is being read."""
-
     value: dict[str, Any] | list[Any]
     place: Place
     weight: int = 1
@@ -114,8 +110,6 @@ class _Open:
 
 @dataclass(slots=True)
 class _Anchor:
-    """An anchored value that is complete."""
-
     value: Any
     place: Place
     weight: int
@@ -132,7 +126,7 @@ def read(text: str) -> Reading:
 
 
 def data_of(text: str) -> Any:
-    """What a text says; raises `SpecProblem` where it cannot be read. The data is the caller's."""
+    """The data of a text; raises `SpecProblem` if it cannot be read. The caller may change it."""
     reading = read(text)
     if reading.diagnostics:
         raise SpecProblem(reading.diagnostics[0].describe(), reading.diagnostics)
@@ -141,8 +135,7 @@ def data_of(text: str) -> Any:
 
 @lru_cache(maxsize=8)
 def _read(text: str) -> Reading:
-    """An edit reads the same text over: to change it, to see that it says what it should, to
-    check it."""
+    """Cached, because an edit reads the same text to change, verify and check it."""
     quick = scan.quick_events(text)
     if quick is not None:
         with suppress(_Refused, scan.Broken, ValueError):
@@ -169,8 +162,6 @@ def _failed(code: str, message: str, hint: str | None = None) -> Reading:
 
 
 class _Builder:
-    """Follows the events of one text."""
-
     def __init__(self, text: str, events: Iterator[Any]) -> None:
         self.text = text
         self.events = events
@@ -203,7 +194,7 @@ class _Builder:
 
     @property
     def path(self) -> tuple[str | int, ...]:
-        """Keys and positions of what is being read."""
+        """Path of the value that is being read."""
         parts: list[str | int] = []
         for held in self.stack:
             if isinstance(held.value, list):

@@ -43,19 +43,17 @@ _ODD = re.compile(
 )
 
 Broken = yaml.YAMLError
-"""What libyaml says of a text that it cannot read."""
 
 SCANNER: Any = getattr(yaml, "CSafeLoader", None)
-"""libyaml, where PyYAML was built with it."""
+"""libyaml, if PyYAML was built with it."""
 
 
 def events(text: str) -> Iterator[Any]:
-    """By ruamel.yaml."""
     return iter(YAML(typ="safe", pure=True).parse(text))
 
 
 def quick_events(text: str) -> Iterator[Any] | None:
-    """By libyaml; None where it is not there or might read the text differently."""
+    """Events by libyaml; None if it is missing or might read the text differently."""
     if SCANNER is None or _ODD.search(text):
         return None
     scanned: Iterator[Any] = iter(yaml.parse(text, Loader=SCANNER))

@@ -17,7 +17,6 @@ from ruamel.yaml.error import MarkedYAMLError
 
 Path = tuple[str | int, ...]
 Explained = tuple[str, str | None]
-"""A message and a hint."""
 
 _TEXT_LINE: Final = re.compile(r"^\s*(?:- +)?(?P<key>[\w-]+): +(?P<value>\S.*?)\s*$")
 _IN_FLOW: Final = re.compile(r"(?P<key>[\w-]+): *(?P<value>\{[{%].*)$")
@@ -27,7 +26,7 @@ _SPECIAL: Final = "@`%&!*|>"
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Where the parser gave up, and what it says."""
+    """Where the parser failed, and its message."""
 
     lines: list[str]
     line: int
@@ -40,21 +39,21 @@ class Trouble:
 
     @property
     def here(self) -> str:
-        """The line where it gave up."""
+        """The line at which the parser failed."""
         return self.lines[self.line] if 0 <= self.line < len(self.lines) else ""
 
     @property
     def before(self) -> str:
-        """The last line before it that is not blank."""
+        """The last non-blank line before it."""
         return next((line for line in reversed(self.lines[: self.line]) if line.strip()), "")
 
 
 LONGEST_LINE = 1000
-"""Characters of a line that are looked at: patterns take the square of it."""
+"""Maximum characters of a line that are checked: patterns take quadratic time."""
 
 
 def name_of(path: Path) -> str:
-    """A place as a person calls it: "`text` of node `ask`"."""
+    """A path in words: "`text` of node `ask`"."""
     words = [str(part) for part in path]
     if words[:1] == ["nodes"] and len(words) > 1:
         field = ".".join(words[2:])
@@ -63,7 +62,7 @@ def name_of(path: Path) -> str:
 
 
 def quoted_line(key: str, value: str) -> str:
-    """A line as it is written with its text in quotes."""
+    """A line with its text in quotes."""
     mark = "'" if '"' in value and "'" not in value else '"'
     text = value if mark == "'" else value.replace('"', '\\"')
     return f"{key}: {mark}{text}{mark}"

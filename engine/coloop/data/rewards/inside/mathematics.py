@@ -31,7 +31,7 @@ def judge(answer: str, golds: list[str]) -> dict[str, float]:
 
 
 def _is_equal(gold: str, answer: str) -> bool:
-    """The order counts: only the right answer may be looser than the other (`x = 7`, a set)."""
+    """Argument order matters: only the right answer may be looser (`x = 7`, a set)."""
     left, right = (parse(f"${text}$", parsing_timeout=None) for text in (gold, answer))
     return bool(verify(left, right, timeout_seconds=None))
 

@@ -26,12 +26,12 @@ from contextlib import redirect_stdout
 from typing import Any
 
 LONGEST = 100_000
-"""Characters of what comes out."""
+"""Maximum characters of output."""
 
 
 def judge(code: str, kind: str, test: str) -> dict[str, Any]:
-    """What comes out of one test: `call` a value as it is written, `statement` whether it holds,
-    `input` what the program prints."""
+    """Result of one test: for `call` the value as text, for `statement` whether it holds, for
+    `input` the output."""
     try:
         if kind == "input":
             return {"out": _printed(code, test)}
@@ -60,7 +60,7 @@ def _printed(code: str, given: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Relatives of the built-in types as these: so they can be read where they are compared."""
+    """Subclasses of built-in types as the built-in types, so that the caller can parse them."""
     if hasattr(value, "tolist"):
         return _plain(value.tolist())
     if isinstance(value, dict):

@@ -32,7 +32,6 @@ def grade(prompt: str, text: str) -> float | None:
 
 
 def shows(words: list[str], known: set[str], rules: list[tuple[str, str]], goal: str) -> bool:
-    """Whether words are a proof of the goal."""
     if not any(">" in word for word in words):
         return derives(words, known, rules) and words[-1] == goal
     left = [(known, goal)]  # what is still to be shown, the next one last
@@ -53,7 +52,7 @@ def shows(words: list[str], known: set[str], rules: list[tuple[str, str]], goal:
 
 
 def derives(atoms: list[str], known: set[str], rules: list[tuple[str, str]]) -> bool:
-    """Whether there are atoms and each follows, one after another."""
+    """Whether there are atoms and each follows from the ones before."""
     reached = set(known)
     for atom in atoms:
         if not any(to == atom and set(by) <= reached for by, to in rules):
@@ -63,7 +62,6 @@ def derives(atoms: list[str], known: set[str], rules: list[tuple[str, str]]) -> 
 
 
 def follows(known: set[str], rules: list[list[str]], goal: str) -> bool:
-    """Whether the goal can be derived at all."""
     reached = set(known)
     while True:
         more = {to for by, to in rules if set(by) <= reached} - reached

@@ -10,8 +10,7 @@ _coloop_instances: dict[str, Any] = {}
 
 
 def coloop_act(name: str, act: str, given: Any, seed: int) -> dict[str, Any]:
-    """One act of an instance: `reset` with a row, `step` with a text or with state and action,
-    `forget`."""
+    """Call an instance: `reset` with a row, `step` with a text or state and action, `forget`."""
     random.seed(seed)
     if act == "forget":
         _coloop_instances.pop(name, None)

@@ -29,13 +29,13 @@ from typing import Any
 
 NAME = "<code>"
 LONGEST = 64 * 1024
-"""Characters that are shown of a value."""
+"""Maximum characters shown of a value."""
 
 _space: dict[str, Any] = {"__name__": "__main__"}
 
 
 def run(code: str) -> dict[str, Any]:
-    """What a piece of code shows beside what it prints, and whether it failed."""
+    """The displayed value of a piece of code, and whether it failed."""
     try:
         tree = ast.parse(code, NAME)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
@@ -52,7 +52,7 @@ def run(code: str) -> dict[str, Any]:
 
 
 def _told(error: BaseException) -> str:
-    """Kind and reason, and the last line of the code that was at work."""
+    """The error, and the last line of the code that ran."""
     line = error.lineno if isinstance(error, SyntaxError) else None
     here = error.__traceback__
     while here is not None:
