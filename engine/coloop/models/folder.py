@@ -109,13 +109,15 @@ def read_weights(folder: Path, like: PreTrainedModel | None = None) -> Iterator[
 
 def shapes_in(folder: Path, read: Conversion) -> dict[str, torch.Size]:
     """The shape of each weight that a folder has for a model, by headers alone."""
-    with _opened(folder) as places:
-        outlines = _converted(read, _known_parts(read, places), places, is_outline=True)
-        return {name: weight.shape for name, weight in outlines}
+    return {name: weight.shape for name, weight in read_for(folder, read, is_outline=True)}
 
 
 def read_for(
-    folder: Path, read: Conversion, only: Collection[str] | None = None
+    folder: Path,
+    read: Conversion,
+    only: Collection[str] | None = None,
+    *,
+    is_outline: bool = False,
 ) -> Iterator[tuple[str, Tensor]]:
     """Each weight that a folder has for a model, one at a time: a view of its file, unless
     converted.
@@ -123,21 +125,17 @@ def read_for(
     Args:
         read: from the names of the folder's files.
         only: names of those that are read; of such as are converted together the first has it.
+        is_outline: weights have their shapes alone, which headers say.
     """
     with _opened(folder) as places:
-        parts = _known_parts(read, places)
-        yield from _converted(read, (p for p in parts if only is None or p.target in only), places)
-
-
-def _known_parts(read: Conversion, places: Mapping[str, Any]) -> list[Part]:
-    return [part for part in read.parts(places) if read.knows(part.target)]
+        known = (part for part in read.parts(places) if read.knows(part.target))
+        wanted = (part for part in known if only is None or part.target in only)
+        yield from _converted(read, wanted, places, is_outline=is_outline)
 
 
 def _converted(
     read: Conversion, parts: Iterable[Part], places: Mapping[str, Any], *, is_outline: bool = False
 ) -> Iterator[tuple[str, Tensor]]:
-    """`is_outline`: weights have their shapes alone."""
-
     def weight_of(name: str) -> Tensor:
         if is_outline:
             return torch.empty(places[name].get_slice(name).get_shape(), device="meta")

@@ -185,7 +185,10 @@ AS_SAFETENSORS: Final = "save the model again as safetensors"
 def check_folder(folder: Path) -> None:
     """Raises `ModelUnavailable` for a folder without a model, or one that must not be loaded."""
     if is_adapter(folder):
-        _check_adapter(folder)
+        weights = ADAPTER_FILES[1]
+        if not (folder / weights).is_file():
+            _refuse_pickles(folder)
+            raise ModelUnavailable(f"{folder} contains no weights of an adapter: no {weights}")
         folder = folder / BASE_FOLDER
     if (folder / CONFIG).exists():
         if not (folder / "config.json").exists():
@@ -251,13 +254,6 @@ def _require_beside(file: Path, names: object) -> None:
     for name in listed:
         if not isinstance(name, str) or Path(name).name != name:
             raise ModelUnavailable(f"{file} names {name!r}, which is not a file beside it")
-
-
-def _check_adapter(folder: Path) -> None:
-    weights = ADAPTER_FILES[1]
-    if not (folder / weights).is_file():
-        _refuse_pickles(folder)
-        raise ModelUnavailable(f"{folder} contains no weights of an adapter: no {weights}")
 
 
 def _refuse_pickles(folder: Path) -> None:

@@ -9,6 +9,7 @@ import torch
 from coloop.errors import CheckpointError
 from coloop.models.folder import link_tree, written_aside
 from coloop.models.waiting import outline_of
+from coloop.workers.fingerprint import fingerprint
 from coloop.workers.training import Scorer
 from coloop.workers.training.adapters import FrozenAdapter
 from coloop.workers.training.scorer import SpreadScorer
@@ -52,7 +53,7 @@ class FrozenModel:
         ranks, is_spread = self.weights.ranks, self.weights.backend is not None
         if not ranks.is_first and not is_spread:
             return
-        mark = self.weights.bits("whole" if self.weights.adapted is None else "adapter").fingerprint
+        mark = fingerprint(self.weights.given("adapter" if self.weights.adapted else "whole"))
         kept = earlier if earlier is not None and self._mark_of(earlier) == mark else None
         is_kept = ranks.is_first and kept is not None
         if is_spread:

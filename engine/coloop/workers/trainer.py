@@ -1,7 +1,6 @@
 """The home of weights that learn: the model with its optimizer and schedule, in a backend."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -53,12 +52,14 @@ class Trainer:
         taught: dict[TaughtBy, tuple[TokenSequence, ...]] = {}
         before = self.weights.version
         for turn in range(order.updates):
-            for number, part in enumerate(parts):
+            for index, part in enumerate(parts):
                 if self.has_changed:  # an order is carried to its end
                     hooks = replace(hooks, should_stop=lambda: False)
-                seed = order.seed + 7919 * turn + number
-                with self._noting_changes():
+                seed = order.seed + 7919 * turn + index
+                try:
                     reply = self.backend.update(part, training, seed=seed, hooks=hooks)
+                finally:
+                    self.has_changed = self.has_changed or self.backend.has_stepped
                 for role, own in reply.metrics.items():
                     metrics.setdefault(role, {}).update(own)
                 if turn == order.updates - 1:
@@ -88,13 +89,6 @@ class Trainer:
         reply = self.backend.evaluate(train_batches.of(order.items), training, hooks=hooks)
         version, too_long = self.weights.version, train_batches.too_long
         return replace(reply, version=version, before=version, too_long=too_long, taught={})
-
-    @contextmanager
-    def _noting_changes(self) -> Iterator[None]:
-        try:
-            yield
-        finally:
-            self.has_changed = self.has_changed or self.backend.has_stepped
 
     def save(self, folder: Path, earlier: Path | None) -> None:
         """Weights in Hugging Face format, an adapter apart, and the trainer's state."""

@@ -137,20 +137,20 @@ class HeldWeights:
     def send(
         self,
         channel: WeightChannel,
-        dtype: torch.dtype | None = None,
+        dtype: torch.dtype | None,
         *,
-        share: Share = "whole",
-        given: Counted | None = None,
+        share: Share,
+        given: Counted,
     ) -> WeightTransfer:
         """Put the weights on their way.
 
         Args:
             dtype: that they travel in; None: as they are held.
             share: of them; the rest is there already.
-            given: what is read for it; None: nobody counts.
+            given: what is read for it.
         """
         transfer = channel.send(
-            given or self.given(share),
+            given,
             version=self.version,
             dtype=dtype,
             size_bytes=self._size_of(share, dtype),
@@ -175,7 +175,7 @@ class HeldWeights:
         dtype: torch.dtype,
         *,
         has_bits: bool,
-        given: Counted | None = None,
+        given: Counted,
         share: Share = "words",
         is_together: bool = False,
     ) -> WeightChecksum:
@@ -183,14 +183,11 @@ class HeldWeights:
 
         Args:
             has_bits: every engine that gets the weights tells its bits.
-            given: what was sent, so that parts need not be gathered again; None: weights are read.
+            given: what was sent, read to its end.
             is_together: ranks with whole weights share the work if all engines tell their bits:
                 rank 0 counts the bits, rank 1 scores the probe.
         """
         if not self._is_whole:
-            if given is None:
-                given = self.counted(share, dtype)
-                given.read()
             return self._evidence_of_parts(dtype, has_bits, given, share)
         part: Part = "all" if self.ranks.is_first else "nothing"
         if is_together and has_bits and self.ranks.size > 1:
@@ -245,9 +242,6 @@ class HeldWeights:
             for number, row in enumerate(probe)
         ]
         return np.array([list(numbers) for numbers in self.backend.score(rows)], dtype=np.float64)
-
-    def bits(self, share: Share = "whole") -> WeightChecksum:
-        return WeightChecksum(version=self.version, fingerprint=fingerprint(self.given(share)))
 
     def take(self, given: Iterable[tuple[str, Tensor]], *, ema: float, source: str) -> None:
         """new = ema * old + (1 - ema) * given; of an adapter each of its matrices for itself.

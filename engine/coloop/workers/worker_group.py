@@ -51,14 +51,11 @@ class Listeners:
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
-        self._lanes: ThreadPoolExecutor | None = None
+        self._lanes = ThreadPoolExecutor(LANES, thread_name_prefix="tool")  # none runs before work
         self._waiting: dict[Future[Word], Pause] = {}
 
     def hear(self, pauses: Sequence[Pause]) -> None:
-        if pauses and self._lanes is None:
-            self._lanes = ThreadPoolExecutor(LANES, thread_name_prefix="tool")
         for pause in pauses:
-            assert self._lanes is not None
             self._waiting[self._lanes.submit(self._answer, pause)] = pause
 
     def said(self, unfinished: int, tick: Callable[[], None]) -> list[Observation]:
@@ -74,8 +71,7 @@ class Listeners:
 
     def close(self) -> None:
         """Wait for running tools and drop the rest."""
-        if self._lanes is not None:
-            self._lanes.shutdown(wait=True, cancel_futures=True)
+        self._lanes.shutdown(wait=True, cancel_futures=True)
 
 
 def _said(pause: Pause, answer: Word) -> Observation:

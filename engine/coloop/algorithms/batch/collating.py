@@ -27,7 +27,7 @@ def collate(sequences: Many[Sequence], *, reads: Collection[str] | None = None) 
     width = max(sizes, default=0)
     lengths = torch.tensor(sizes, dtype=torch.long)
     masks = [sequence.loss_mask for sequence in sequences]
-    loss_mask = _pad(masks, sizes, width, False, torch.bool)
+    loss_mask = padded(masks, sizes, width, False, torch.bool)
     fields = [name for name in TOKEN_FIELDS if reads is None or name in reads]
     own = {name: [getattr(row, name) for row in sequences] for name in fields}
     by_token = {
@@ -35,7 +35,7 @@ def collate(sequences: Many[Sequence], *, reads: Collection[str] | None = None) 
         for name, values in own.items()
         if _is_given(sequences, name, values)
     }
-    token_ids = _pad([row.token_ids for row in sequences], sizes, width, 0, torch.long)
+    token_ids = padded([row.token_ids for row in sequences], sizes, width, 0, torch.long)
     prompts, prompt_lengths = _prompts_of(token_ids, loss_mask, lengths)
     names = [name for name in _names(sequences) if reads is None or name in reads]
     named = {name: [row.numbers.get(name) for row in sequences] for name in names}
@@ -143,11 +143,11 @@ def _row_or_token_numbers(
 
 
 def _token_numbers(values: Many[Any], lengths: Many[int], width: int, loss_mask: Tensor) -> Tensor:
-    padded = _pad(values, lengths, width, 0.0, torch.float32)
-    return torch.where(loss_mask, padded, 0.0)
+    numbers = padded(values, lengths, width, 0.0, torch.float32)
+    return torch.where(loss_mask, numbers, 0.0)
 
 
-def _pad(
+def padded(
     rows: Many[NDArray[Any] | float],
     lengths: Many[int],
     width: int,

@@ -60,11 +60,11 @@ def credit_rows(rows: CreditBatch, settings: ResolvedRewards, credit: Credit) ->
         events = clip_events(events, settings, is_before=False)
     else:
         events = sum_of_normalised_edges(staying, settings, credit)
-    found = _with_advantages_of_rows(events, kl_left, staying, settings)
-    found = found or _with_advantages_of_tokens(events, kl_left, staying, settings)
+    credited = _with_advantages_of_rows(events, kl_left, staying, settings)
+    credited = credited or _with_advantages_of_tokens(events, kl_left, staying, settings)
     rewards = totals.row_totals(len(staying)).float()
     mean_kl = None if kl is None else float(masked_mean(kl, staying.mask))
-    metrics = _metrics(rows, staying, rewards, found.metrics)
+    metrics = _metrics(rows, staying, rewards, credited.metrics)
     if mean_kl is not None:
         metrics["kl/penalty"] = coefficient * mean_kl
 
@@ -76,9 +76,9 @@ def credit_rows(rows: CreditBatch, settings: ResolvedRewards, credit: Credit) ->
     return replace(
         rows,
         settings=settings,
-        advantages=of_taught(found.advantages),
-        returns=None if found.returns is None else of_taught(found.returns),
-        returns_at={ahead: of_taught(returns) for ahead, returns in found.returns_at.items()},
+        advantages=of_taught(credited.advantages),
+        returns=None if credited.returns is None else of_taught(credited.returns),
+        returns_at={ahead: of_taught(returns) for ahead, returns in credited.returns_at.items()},
         rewards=_spread(rewards.tolist(), index, len(rows)),
         metrics=metrics,
         kl=mean_kl,

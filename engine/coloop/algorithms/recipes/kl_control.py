@@ -56,15 +56,17 @@ def moved_frequencies(
 
     `classes`: of each row; None: it has none.
     """
-    counts = Counter(one for one in classes if one is not None)
+    counts = Counter(label for label in classes if label is not None)
     total = sum(counts.values())
     if not total:
         return before
-    shares = {one: count / total for one, count in counts.items()}
+    shares = {label: count / total for label, count in counts.items()}
     if not before:
         return dict(sorted(shares.items()))
     known = sorted({*before, *shares})
-    return {one: ema * before.get(one, 0.0) + (1 - ema) * shares.get(one, 0.0) for one in known}
+    return {
+        label: ema * before.get(label, 0.0) + (1 - ema) * shares.get(label, 0.0) for label in known
+    }
 
 
 def class_weights(frequencies: Frequencies, *, shape: str) -> dict[float, float]:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from coloop.algorithms.batch import Batch
 from coloop.algorithms.batch import Sequence as TokenSequence
+from coloop.algorithms.batch.collating import padded
 from coloop.algorithms.recipes.protocol import EdgeScores, Score, total_of
 from coloop.data.arrays import Mask, Numbers, mask_of, numbers_of
 
@@ -179,12 +180,8 @@ def _last_true(mask: Mask) -> int:
 
 def pad(rows: Sequence[NDArray[Any]], dtype: torch.dtype) -> Tensor:
     """Rows of numbers as (B, T), T at least 1, 0 where a row has ended."""
-    width = max((len(row) for row in rows), default=0) or 1
-    full = torch.zeros((len(rows), width), dtype=dtype)
-    view = full.numpy()
-    for index, row in enumerate(rows):
-        view[index, : len(row)] = row
-    return full
+    sizes = [len(row) for row in rows]
+    return padded(rows, sizes, max(sizes, default=0) or 1, 0, dtype)
 
 
 def balanced_counts(

@@ -13,8 +13,8 @@ from coloop.workers import collecting
 from coloop.workers.cluster.fork_server import ForkServer, RankHandle
 from coloop.workers.cluster.processes import (
     LOCALHOST,
-    LastWords,
     ProcessCrew,
+    last_words_in,
     start_alone,
     start_fork_server,
 )
@@ -63,7 +63,7 @@ class LocalCluster(Cluster):
             return ThreadCrew(pool.name, settings)
         ranks = [replace(settings, rank=r, ranks=pool.workers) for r in range(pool.workers)]
         gpus = self._gpus_of(pool) or [""] * pool.workers
-        last_words = LastWords(settings.log)
+        last_words = last_words_in(settings.log)
         fork_server = None if pool.gpus else self._living_fork_server(settings)
 
         def start(rank: int, *sockets: int) -> RankHandle:

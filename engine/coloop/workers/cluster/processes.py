@@ -34,28 +34,23 @@ LINES = 12
 LINE_BYTES = 400
 
 
-class LastWords:
-    """The end of what went to a log from now on."""
+def last_words_in(log: Path | None) -> Callable[[], str]:
+    """What tells the end of what goes to a run's log from now on; None: nothing is kept."""
+    begin = log.stat().st_size if log is not None and log.exists() else 0
 
-    def __init__(self, log: Path | None) -> None:
-        """`log`: of a run; None: nothing is kept."""
-        self._log = log
-        self._begin = log.stat().st_size if log is not None and log.exists() else 0
-
-    def told(self) -> str:
-        lines = self._lines()
+    def told() -> str:
+        lines: list[str] = []
+        if log is not None and log.exists():
+            with log.open("rb") as file:
+                file.seek(max(begin, log.stat().st_size - LINES * LINE_BYTES))
+                text = file.read().decode("utf-8", errors="replace")
+            lines = [line for line in text.splitlines() if line.strip()][-LINES:]
         if not lines:
             return "it wrote no output"
         text = "".join(f"\n    {line}" for line in lines)
-        return f"fix the error and run again; the end of {self._log}:{text}"
+        return f"fix the error and run again; the end of {log}:{text}"
 
-    def _lines(self) -> list[str]:
-        if self._log is None or not self._log.exists():
-            return []
-        with self._log.open("rb") as file:
-            file.seek(max(self._begin, self._log.stat().st_size - LINES * LINE_BYTES))
-            text = file.read().decode("utf-8", errors="replace")
-        return [line for line in text.splitlines() if line.strip()][-LINES:]
+    return told
 
 
 LOCALHOST = "127.0.0.1"
@@ -72,7 +67,7 @@ class ProcessCrew:
         name: str,
         settings: Sequence[HostSettings],
         start: Callable[..., RankHandle],
-        last_words: LastWords,
+        last_words: Callable[[], str],
     ) -> None:
         """`start`: gives a rank's process, by its number and its sockets."""
         self._number = 0
@@ -134,7 +129,7 @@ class RankProcess:
         name: str,
         settings: HostSettings,
         start: Callable[..., RankHandle],
-        last_words: LastWords,
+        last_words: Callable[[], str],
     ) -> None:
         self._work, work = _connection()
         self._control, control = _connection()
@@ -185,7 +180,10 @@ class RankProcess:
             self.process.kill()
             with suppress(subprocess.TimeoutExpired):  # who would say that it has ended hangs
                 self.process.wait(END_SECONDS)
-        _hang_up(self._work)
+        if not self._work.closed:  # the thread may wait for an answer
+            own = socket.socket(fileno=os.dup(self._work.fileno()))
+            with own, suppress(OSError):
+                own.shutdown(socket.SHUT_RDWR)
         self._thread.shutdown(wait=True, cancel_futures=True)
         self._work.close()
         self._control.close()
@@ -210,7 +208,7 @@ class RankProcess:
             how = "it closed its connection"
         if self._has_answered:
             return how
-        return f"{how}, before it answered; {self._last_words.told()}"
+        return f"{how}, before it answered; {self._last_words()}"
 
 
 def send(connection: Connection, what: Any, packed: Packed) -> None:
@@ -227,13 +225,6 @@ def receive(connection: Connection) -> tuple[Any, Packed]:
 def _connection() -> tuple[Connection, socket.socket]:
     ours, theirs = socket.socketpair()
     return Connection(ours.detach()), theirs
-
-
-def _hang_up(connection: Connection) -> None:
-    if connection.closed:
-        return
-    with socket.socket(fileno=os.dup(connection.fileno())) as own, suppress(OSError):
-        own.shutdown(socket.SHUT_RDWR)
 
 
 def start_fork_server(log: Path | None) -> ForkServer | None:

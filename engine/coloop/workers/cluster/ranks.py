@@ -330,9 +330,8 @@ class _Pool:
 
     def check_moving(self, watchdog: Watchdog, waiting: Mapping[int, Any], method: str) -> None:
         """Raises `StageStalled` where a rank is not heard of, or none gets any further."""
-        found = watchdog.stalled(waiting)
-        if found is not None:
-            rank, how = found
+        if stalled := watchdog.stalled(waiting):
+            rank, how = stalled
             message = f"{self.name_of(rank)}: {method}: {how}"
             self._end(message)
             raise StageStalled(message, self._name, rank)

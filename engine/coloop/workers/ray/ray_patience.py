@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +16,21 @@ PAUSE_SECONDS = 0.1
 def wait_for_slow_nodes() -> None:
     """Make a Ray that this process starts wait longer for its node, as long as that one runs."""
     ask = services.get_node
-    if not isinstance(ask, _Patient):
-        services.get_node = _Patient(ask)
+    if hasattr(ask, "__wrapped__"):  # it waits already
+        return
 
-
-class _Patient:
-    """Asks for a node until it has registered: Ray's `get_node` raises RuntimeError before."""
-
-    def __init__(self, ask: Callable[..., Any]) -> None:
-        self._ask = ask
-
-    def __call__(self, *args: Any) -> Any:
+    @wraps(ask)
+    def ask_until_registered(*args: Any) -> Any:
         deadline = time.monotonic() + NODE_SECONDS
         while True:
             try:
-                return self._ask(*args)
-            except RuntimeError:
+                return ask(*args)
+            except RuntimeError:  # Ray raises it for a node that has not registered
                 if time.monotonic() > deadline or not _has_child("raylet"):
                     raise
             time.sleep(PAUSE_SECONDS)
+
+    services.get_node = ask_until_registered
 
 
 def _has_child(name: str) -> bool:

@@ -84,8 +84,8 @@ def sessions_of(driver: int, root: str, before: list[str]) -> Callable[[str], bo
     of_driver = re.compile(rf"_{driver}(\.\d+)?\.log( \(deleted\))?\Z")
 
     def is_own(path: str) -> bool:
-        found = own.match(path)
-        return found is not None and found[1] not in before and not of_driver.search(path)
+        session = own.match(path)
+        return session is not None and session[1] not in before and not of_driver.search(path)
 
     return is_own
 

@@ -40,7 +40,7 @@ class Post:
         """What has ended of these; where nothing has, the engine writes on first."""
         if not any(ticket in tickets for ticket in self._ended):
             self._ended |= {row.ticket: row for row in self._engine.step()}
-        return [self._ended.pop(one) for one in [*self._ended] if one in tickets]
+        return [self._ended.pop(ticket) for ticket in [*self._ended] if ticket in tickets]
 
     def forget(self, tickets: Iterable[int]) -> None:
         for ticket in tickets:

@@ -142,10 +142,10 @@ class RemoteTexts:
         return [self._ended(future) for future in list(self._running) if future in done]
 
     def take_out(self, tickets: Collection[int]) -> tuple[list[Generation], list[Generation]]:
-        found = [one for one, text in self._running.items() if text.ticket in tickets]
-        for future in found:
+        cut = [future for future, text in self._running.items() if text.ticket in tickets]
+        for future in cut:
             future.cancel()
-        return [self._running.pop(future).ends("aborted") for future in found], []
+        return [self._running.pop(future).ends("aborted") for future in cut], []
 
     def clear(self) -> None:
         for future in self._running:
@@ -237,13 +237,13 @@ def read_completion(answer: Any, *, most: int) -> Drawn:
     text = choice.get("text")
     return Drawn(
         token_ids=ids,
-        log_probs=[float(one) for one in log_probs],
+        log_probs=[float(value) for value in log_probs],
         text=text if isinstance(text, str) else None,
     )
 
 
 def _are_ids(values: Any) -> bool:
-    return isinstance(values, list) and all(type(one) is int and one >= 0 for one in values)
+    return isinstance(values, list) and all(type(value) is int and value >= 0 for value in values)
 
 
 def _is_log_prob(value: Any) -> bool:

@@ -102,7 +102,7 @@ class Slots:
         """New slots for `count` rows and these requirements, with a copy of the current rows."""
         other = Slots(count, requirements, self._is_end, stops)
         rows, width = slice(0, self.running), self.requirements.width
-        other._settle(self.texts)
+        other.join(self.texts)
         other._counters[rows, : self._counters.shape[1]] = self._counters[rows]
         other._tokens[rows, :width] = self._tokens[rows]
         other._numbers[rows, : self._numbers.shape[1], :width] = self._numbers[rows]
@@ -117,14 +117,11 @@ class Slots:
     def admit(self, texts: Sequence[Generation], logits: Tensor) -> None:
         """Add texts after the running rows and draw the next token of each from logits (n, V)."""
         first = self.running
-        self._settle(texts)
+        self.join(texts)
         self._draw(first, self.running, logits)
 
     def join(self, texts: Sequence[Generation]) -> None:
         """Add texts after the running rows; the model reads their last token in the next step."""
-        self._settle(texts)
-
-    def _settle(self, texts: Sequence[Generation]) -> None:
         if not texts:
             return
         first, last = self.running, self.running + len(texts)

@@ -46,8 +46,8 @@ class StopTexts:
         if self._texts is None:
             self._texts = _token_texts(self._tokenizer, min(len(self._tokenizer), vocabulary))
         ends = {text[-1] for text in wanted}
-        found = [_BROKEN in text or not ends.isdisjoint(text) for text in self._texts]
-        return found + [False] * (vocabulary - len(found))
+        may_complete = [_BROKEN in text or not ends.isdisjoint(text) for text in self._texts]
+        return may_complete + [False] * (vocabulary - len(may_complete))
 
     def first_end(self, number: int, token_ids: Sequence[int], start: int) -> int | None:
         """Tokens up to the one, from `start` on, that completes a stop text; else None."""

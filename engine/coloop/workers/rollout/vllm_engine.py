@@ -80,7 +80,7 @@ class VllmEngine(RolloutEngine):
         # a tied output layer keeps its packed weights through a reload of the CPU build, so there
         # it gets weights of its own.
         self._is_untied = self._device.type == "cpu"
-        self._shapes = {name: tuple(one.shape) for name, one in model.named_parameters()}
+        self._shapes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
         self._other_names = _other_names(model)
         self._on_disk = to_disk(outline_of(model))
         self._process_groups = IsolatedProcessGroups()
@@ -214,11 +214,11 @@ class VllmEngine(RolloutEngine):
 def _other_names(model: PreTrainedModel) -> dict[str, str]:
     """The second name of each weight that has two, as an output layer tied to the embedding."""
     own = dict(model.named_parameters())
-    places = {one.data_ptr(): name for name, one in own.items()}
+    places = {weight.data_ptr(): name for name, weight in own.items()}
     return {
-        places[one.data_ptr()]: name
-        for name, one in model.state_dict().items()
-        if name not in own and one.data_ptr() in places
+        places[weight.data_ptr()]: name
+        for name, weight in model.state_dict().items()
+        if name not in own and weight.data_ptr() in places
     }
 
 

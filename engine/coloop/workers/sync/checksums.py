@@ -105,10 +105,6 @@ class Counted:
             self.fingerprint = (self.fingerprint + own) % 2**64
         return name, weight
 
-    def read(self) -> None:
-        for _ in self:
-            pass
-
     def finish(self) -> None:
         """Read what nobody has read: ranks that gather weights do so to the end."""
         for _ in self._weights:

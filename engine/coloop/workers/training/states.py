@@ -53,7 +53,8 @@ class ModelStates:
         gradients = [p.grad for p in self._model.parameters() if p.grad is not None]
         norm = self._norm(gradients)
         if torch.isfinite(norm):
-            self._clip(gradients, norm, clip)
+            if clip is not None and (share := clip / (norm + NORM_EPSILON)) < 1:
+                torch._foreach_mul_(gradients, share)
             self._optimizer.set_rate(section, rate)
             for optimizer in self._optimizer.ready():
                 optimizer.step()
@@ -64,10 +65,6 @@ class ModelStates:
         norms = torch._foreach_norm(gradients) if gradients else [torch.zeros(())]
         norm: Tensor = torch.linalg.vector_norm(torch.stack(norms))
         return norm
-
-    def _clip(self, gradients: list[Tensor], norm: Tensor, clip: float | None) -> None:
-        if clip is not None and (share := clip / (norm + NORM_EPSILON)) < 1:
-            torch._foreach_mul_(gradients, share)
 
     def drop_gradient(self) -> None:
         """Forget the gradient, and whatever a failed pass has left."""

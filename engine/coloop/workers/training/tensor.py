@@ -12,6 +12,7 @@ plain tensors, because DTensor is slow on each new shape. Ranks of a group must 
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 import torch
@@ -62,7 +63,8 @@ def split_layers(net: Heads, mesh: DeviceMesh) -> None:
     if is_tied:
         head.weight = words.weight
     for name in sharing:
-        model.get_submodule(name).register_forward_pre_hook(_Entered(mesh), with_kwargs=True)
+        shared = model.get_submodule(name)
+        shared.register_forward_pre_hook(partial(_entered, mesh), with_kwargs=True)
 
 
 class Own:
@@ -144,18 +146,14 @@ class OwnWords(Own):
         return summed(torch.where(self._is_own[..., None], output, 0.0), self.mesh)
 
 
-class _Entered:
+def _entered(mesh: DeviceMesh, module: nn.Module, args: Any, kwargs: Any) -> Any:
     """Where ranks begin to work on parts: gradients are summed once for all layers behind."""
+    del module
 
-    def __init__(self, mesh: DeviceMesh) -> None:
-        self._mesh = mesh
+    def enter(tensor: Tensor) -> Tensor:
+        return summed_behind(tensor, mesh) if tensor.requires_grad else tensor
 
-    def __call__(self, module: nn.Module, args: Any, kwargs: Any) -> Any:
-        del module
-        return tree_map_only(Tensor, self._enter, (args, kwargs))
-
-    def _enter(self, tensor: Tensor) -> Tensor:
-        return summed_behind(tensor, self._mesh) if tensor.requires_grad else tensor
+    return tree_map_only(Tensor, enter, (args, kwargs))
 
 
 def _spread(module: nn.Module, mesh: DeviceMesh, lies: dict[str, Placement]) -> None:
