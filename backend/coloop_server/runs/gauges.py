@@ -1,7 +1,8 @@
 """Reads `gauges.jsonl`: the state of a run at the end of its steps.
 
 Lines are sorted by `seq`, so a line is found by bisection, and no index is kept. Invalid lines are
-skipped."""
+skipped.
+"""
 
 import json
 import os

@@ -28,7 +28,8 @@ class SampleIndex:
     counts.
 
     Attempts follow one another in the file: the first sample of a later one discards the samples of
-    its step and of all later steps. Thread-safe."""
+    its step and of all later steps. Thread-safe.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

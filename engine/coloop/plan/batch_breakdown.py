@@ -1,7 +1,6 @@
 """The batch of a learner, broken down: prompts, completions, micro-batches, updates.
 
-Every count is the one before it, times or divided by a number that the plan has; so they multiply
-out. Counts are the plan's own rows and the settings that the run learns with.
+Each count is the previous one multiplied or divided by a number of the plan.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""What runs: the closure of the needs table from a step's goals.
+"""Which stages run: those that a step's goals need, directly or indirectly.
 
-A stage runs if a goal needs what it gives; of a node that takes its inputs one after another only
-those inputs run whose rows can reach a goal. Walks over whatever is drawn: an edge of unknown ends
-brings nothing, a circle ends where it began, and a long chain is no deep call.
+If a node concatenates its inputs, only inputs whose rows can reach a goal run. Works on drafts:
+edges with unknown ends deliver nothing, cycles end at their start, and long chains need no deep
+recursion.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,5 +1,5 @@
-"""The compiler: a valid spec becomes a plan for a machine. Pure but for what it asks of this one;
-called at every edit of the page, so it is quick."""
+"""The compiler: turns a valid spec into a plan for a machine. It reads nothing but the state of
+this machine, and it is fast, as the page calls it at every edit."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -45,7 +45,7 @@ def compile_plan(
     root: Path | None = None,
     conditions: Conditions | None = None,
 ) -> Plan:
-    """Compile a spec that validates, be it one that a run refuses.
+    """Compile a valid spec, even one that a run refuses.
 
     Args:
         unrolled: where the caller has it already; else it is made here.
@@ -107,11 +107,7 @@ class Compiler:
         return rows_of(self._spec, lineage, step, live, overrides)[0]
 
     def phase(self, unrolled: UnrolledPhase) -> PhasePlan:
-        """One phase.
-
-        Raises:
-            PlanInconsistent: where no order fits.
-        """
+        """The plan of one phase. Raises `PlanInconsistent` if its stages cannot be ordered."""
         spec, flat, step = self._spec, unrolled.flat, unrolled.step
         phase = flat.section
         self._check(step)
@@ -215,8 +211,9 @@ def _ends(flat: FlatPhase, source: str | None) -> str:
 
 
 def check_stages(spec: LoopSpec, stages: Sequence[Stage], refills: Sequence[Refill] = ()) -> None:
-    """Every stage stands after all its givers, after the whole slice where a giver is part of one
-    that it is not, and after what it says that it waits for; a slice runs in one piece.
+    """Check that every stage comes after all its givers, after the whole slice if a giver is in a
+    slice that it is not part of, and after the stages in its `after`; and that a slice is
+    contiguous.
 
     Raises:
         PlanInconsistent: with the stages that break it.

@@ -1,8 +1,8 @@
-"""The schedule as a flat list: every phase once, and the order in which they come round.
+"""The schedule as a flat list of phases, and the order in which they run.
 
-Groups are opened, their `set` lies under the phase's own, their `do` acts at the start of each
-round.
-A schedule without phases is one phase, `main`, with every connected teaching port live.
+Groups are expanded: their `set` is overridden by the phase's own, and their `do` applies at the
+start of each round. A schedule without phases is one phase, `main`, with every connected teaching
+port live.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,8 +1,7 @@
-"""Rows of every stage, updates of every group, loads of every probe: what a plan says besides its
-order.
+"""Row counts of stages, updates and evaluations of a plan.
 
-The counts are those of `spec.lineage.counts`, over the edges that deliver in the stages at hand. A
-run asks `rows_of` again where learners pause, and compares with what came.
+Counted by `spec.lineage.counts` over the edges that deliver in these stages. A run calls `rows_of`
+again when learners pause, and compares the result with the rows that arrive.
 """
 
 from collections.abc import Callable, Iterable, Mapping

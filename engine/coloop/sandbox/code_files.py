@@ -1,7 +1,7 @@
-"""A file of the user's Python, with the modules beside it that it imports.
+"""A user's Python file, with the modules that it imports from its folder.
 
-Nothing is run here: imports are found in the syntax tree. What lies beside the file goes before the
-libraries and behind the standard library; what cannot be parsed is left to be told where it is
+Nothing is run: imports are found in the syntax tree. Modules of the folder take precedence over
+libraries, but not over the standard library. Syntax errors are reported where the module is
 imported.
 """
 
@@ -73,15 +73,8 @@ def read_code(path: Path) -> CodeFile:
 
 
 def text_of(path: Path, name: str) -> str:
-    """What a file of Python says, in UTF-8 or in the encoding that it names in its first lines.
-
-    Args:
-        name: of the file, in the error.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it is in another encoding.
-    """
+    """Text of a Python file in UTF-8 or the encoding that its first lines name. Raises `OSError` if
+    it cannot be read, and `ValueError` with `name` if it is in another encoding."""
     data = path.read_bytes()
     try:
         return importlib.util.decode_source(data)
@@ -94,11 +87,8 @@ def file_of(name: str) -> str:
 
 
 def needed_by(source: str, package: str = "") -> list[Import]:
-    """Modules that a source needs: imports without those in `try` blocks or only for annotations.
-
-    Args:
-        package: in which the source lies.
-    """
+    """Modules that a source in a package needs: imports without those in `try` blocks or only for
+    annotations."""
     needed: list[Import] = []
     left: list[ast.AST] = [tree] if (tree := tree_of(source)) is not None else []
     while left:

@@ -1,6 +1,6 @@
-"""What code calls that its limited process has none of, as far as its text says.
+"""Calls in user code that the sandbox will refuse, found in its source.
 
-Only calls whose names lead to an import are found; what a library does inside is met at run.
+Only calls of imported names are found; calls inside libraries fail at run time.
 """
 
 import ast

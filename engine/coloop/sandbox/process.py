@@ -152,12 +152,9 @@ class Sandbox:
         seeds: Sequence[int] | None = None,
         cpu_seconds: float | None = None,
     ) -> list[dict[str, Any] | None]:
-        """`write(**columns)` of each row, which draws by its own seed: new columns, or None where
-        the row is cut.
-
-        Args:
-            cpu_seconds: most computing of one row; code can undo this limit, not the timeout.
-        """
+        """`write(**columns)` for each row, with its own seed: new columns, or None to remove the
+        row. `cpu_seconds` limits the CPU time per row; code can lift this limit, but not the
+        timeout."""
         return self._each("write", rows, seeds, is_written, cpu_seconds=cpu_seconds)
 
     def _each(
@@ -417,11 +414,8 @@ class AvailableIsolation:
 
 @cache
 def available_isolation() -> AvailableIsolation:
-    """The isolation of this machine, tried once per process with our own code.
-
-    Raises:
-        UserCodeError: a machine too busy to tell; a weaker isolation is not taken for that.
-    """
+    """The isolation of this machine, tried once per process with our own code. Raises
+    `UserCodeError` if the machine is too busy to tell, rather than use a weaker one."""
     reasons: list[str] = []
     for isolation in (Isolation.NAMESPACES, Isolation.CALLS):
         code = "def keep(**columns): return True"

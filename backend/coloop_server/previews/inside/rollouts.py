@@ -1,6 +1,7 @@
 """Rows that a loop's model generates now: one step of the loop, in a temporary folder.
 
-Only for small models, on this machine's CPU."""
+Only for small models, on this machine's CPU.
+"""
 
 import json
 import tempfile

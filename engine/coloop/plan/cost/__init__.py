@@ -1,9 +1,7 @@
-"""Memory and time of a loop, before it runs: arithmetic over architecture facts and hardware
-presets.
+"""Memory and time of a loop before it runs, computed from architectures and hardware presets.
 
-`estimate` gives the numbers, `explain` the numbers with everything they rest on, `fit` settings
-under which a loop stays within its budget. Needs no torch; no file is opened but under a `root`
-that the caller gives.
+`estimate` gives the numbers, `explain` also what they are based on, `fit` settings within a budget.
+Needs no torch, and opens files only below a given `root`.
 """
 
 from coloop.plan.cost.estimator import estimate, explain

@@ -42,9 +42,8 @@ def spans_of(
     *,
     is_asynchronous: bool = False,
 ) -> tuple[SpanEstimate, ...]:
-    """When the stages of one step run, which come in an order in which they can run; `pools` maps
-    their names to pools, the driver's are left out. Where steps overlap, no stage waits for those
-    of the same step."""
+    """When the stages of one step run, given in a valid order. `pools` maps their names to pools;
+    stages of the driver are left out. If steps overlap, no stage waits for others of its step."""
     spans: list[SpanEstimate] = []
     ends: dict[str, float] = {}
     free: dict[str, float] = {}
@@ -70,12 +69,8 @@ TIME_BAND_CPU = (0.4, 2.5)
 def estimate(
     spec: LoopSpec, unrolled: Unrolled | None = None, *, root: Path | None = None
 ) -> Estimate:
-    """What a loop costs. Works on half-drawn loops: what is not known is left out.
-
-    Args:
-        unrolled: the loop's steps, where the caller has them already; else they are made here.
-        root: folder for relative model paths; without it no file is opened.
-    """
+    """What a loop costs; also for drafts, without unknown parts. Without `root`, the folder for
+    relative model paths, no file is opened."""
     return explain(spec, unrolled, root=root).estimate
 
 

@@ -1,9 +1,9 @@
-"""Placements of a loop on its GPUs: who shares a pool, and how many GPUs each pool has; and the
-backend of each learner.
+"""Placement of a loop on its GPUs: the nodes and GPUs of each pool, and the backend of each
+learner.
 
-Tries a bounded number of them with the same prediction that the estimate gives, settings left to
-the compiler, and takes the fastest that fits and that a run would take. Weights that only follow
-others (references, snapshots) stay beside them.
+Estimates a limited number of placements with settings left to the compiler, and takes the fastest
+one that fits and that a run accepts. References and snapshots stay beside the weights that they
+follow.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

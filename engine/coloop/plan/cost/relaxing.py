@@ -1,9 +1,8 @@
-"""The next cheapest settings that take less memory, until a loop fits.
+"""Changes settings to save memory until a loop fits, cheapest first.
 
-Looks at the GPU that is furthest over, at the stage of its peak, and takes the next relaxation that
-helps there, in the order of what it costs: fewer rows at once, gradient checkpointing, a chunked
-loss, sharding, what rests in the host's memory. What a loop learns is never
-changed: adapters in place of full training are for people to choose.
+For the stage at the peak of the GPU that is most over its limit, takes the next relaxation that
+helps: fewer rows at once, gradient checkpointing, a chunked loss, sharding, offloading. What a loop
+learns never changes; adapters instead of full training are left to the user.
 """
 
 from collections.abc import Collection, Iterator

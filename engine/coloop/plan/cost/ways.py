@@ -1,7 +1,7 @@
-"""What would make a loop fit that does not: each way by itself, the least first.
+"""Ways to make a loop fit that does not, each by itself, smallest change first.
 
-Taking off a lock changes nothing of what is learned; more memory of the same GPUs nor do larger
-ones; shorter texts and adapters do, and are only ever offered.
+Removing locks, more memory or larger GPUs do not change what is learned. Shorter texts and adapters
+do, and are only suggested.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -62,13 +62,9 @@ def ways_of(
     root: Path | None = None,
     refusal: Refusal = lambda spec: None,
 ) -> tuple[Way, ...]:
-    """Ways to make a loop fit, where solving failed; where none does, those that come closer, the
-    closest first.
-
-    Args:
-        refusal: a way that leads to a loop that a run does not take is none, where it takes this
-            one or what another way leads to; else the way says so.
-    """
+    """Ways to make a loop fit after solving failed; if none fits, those that come closest. A way
+    whose loop a run would refuse is dropped if a run accepts the original loop or another way's,
+    and says so otherwise."""
     if failed.after.estimate.unknown:
         return ()
     search = _Ways(spec, failed, locks, root)

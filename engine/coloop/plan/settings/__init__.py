@@ -1,8 +1,7 @@
-"""What fits where: memory arithmetic over architecture facts and hardware presets, and the settings
-that follow from it where a loop leaves them open.
+"""Decides the settings that a loop leaves open, by memory arithmetic over architectures and
+hardware presets.
 
-`Resolved` is the one place where `null` becomes a value. The compiler, the estimate and the run
-read what it decided. Needs no torch; no file is opened but under a `root` that the caller gives,
-and those in which the system describes the processor. Works on half-drawn loops: what is not known
-is left out.
+`Resolved` is the only place where `null` becomes a value; compiler, estimate and run read it. Needs
+no torch, and opens files only below a given `root`, besides the system's description of the CPU.
+Works on drafts, without unknown parts.
 """

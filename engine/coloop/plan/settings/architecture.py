@@ -177,9 +177,7 @@ def is_plain_decoder(config: Mapping[str, Any]) -> bool:
 
 @lru_cache(maxsize=256)
 def count_parameters(arch: Architecture, head: str = "language_model") -> ParameterCount:
-    """Counts a model; `head` is `language_model`, or `score` for one number a position instead of
-    words.
-    """
+    """Parameters of a model; `head` is `language_model`, or `score` for one number per position."""
     if arch.counted is not None:
         if head == "language_model":
             return arch.counted
@@ -220,11 +218,8 @@ def count_parameters(arch: Architecture, head: str = "language_model") -> Parame
 def kv_bytes_per_token(
     arch: Architecture, dtype_bytes: int = 2, tensor_parallel: int = 1, context: int = 0
 ) -> float:
-    """Bytes of key-value cache for one more token on one GPU.
-
-    With a `context` beyond the sliding window, the mean over the context: windowed layers stop
-    growing there.
-    """
+    """Bytes of key-value cache per token on one GPU. With a `context` beyond the sliding window,
+    the mean over the context, as windowed layers stop growing there."""
     if arch.latent is not None:
         return float(
             arch.layers * (arch.latent.cache_rank + arch.latent.rope_dim) * dtype_bytes

@@ -98,12 +98,8 @@ def learned_seconds(
     recompute: float,
     micro_batches: float,
 ) -> float:
-    """Tokens through a model forward and backward.
-
-    Args:
-        recompute: share of the forward pass that is made twice.
-        micro_batches: passes that they are divided into.
-    """
+    """Forward and backward pass. `recompute`: share of the forward pass that is repeated.
+    `micro_batches`: passes that the tokens are divided into."""
     once = pass_seconds(core, arch, active, tokens, length)
     fixed = micro_batches * arch.layers * LEARNED_LAYER_SECONDS * core.crowding * core.around
     return (3 + recompute) * once + fixed

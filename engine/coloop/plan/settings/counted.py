@@ -1,8 +1,7 @@
-"""Architectures that no formula here covers, counted on the model that transformers builds.
+"""Architectures that no formula covers, counted on the model that transformers builds.
 
-Building one loads torch and transformers, so a process of its own does it
-(`coloop.models.counting`), and what it said is kept: in this process, and on the disk by the
-config's content, below `XDG_CACHE_HOME` or `~/.cache`.
+This loads torch and transformers, so a separate process does it (`coloop.models.counting`). Results
+are cached in this process, and by the config's content below `XDG_CACHE_HOME` or `~/.cache`.
 """
 
 import hashlib
@@ -40,11 +39,8 @@ class _NotBuilt(Exception):
 
 
 def counted_architecture(config: Mapping[str, Any], name: str) -> Architecture:
-    """The architecture of a config, its parameters counted.
-
-    Raises:
-        UnknownArchitecture: transformers does not build it here.
-    """
+    """The architecture of a config with counted parameters. Raises `UnknownArchitecture` if
+    transformers cannot build it here."""
     try:
         facts = json.loads(_counted(json.dumps(config, sort_keys=True)))
     except _NotBuilt as failed:

@@ -1,7 +1,5 @@
-"""What writes with each group's weights in each pool: engine, degree, rows at once, channel.
-
-Knows weights and row counts; the memory that an engine takes is laid out elsewhere.
-"""
+"""The rollout engine of each weights group in each pool: type, degree, rows at once, channel. Its
+memory is computed elsewhere."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""Which of transformers' model types run: told from a config alone, before anything is loaded.
+"""Which model types of transformers run, decided from the config before anything is loaded.
 
-Every type that has a causal language model runs, but for those that `families.yaml` names with the
-reason: its tokens see those behind them, it writes to what an encoder has read, or it wants more
-than text. Which types have one is what the installed transformers says itself.
+Every type with a causal language model runs, except those in `families.yaml` with a reason:
+attention to later tokens, an encoder, or inputs other than text. The installed transformers says
+which types have such a model.
 """
 
 import re

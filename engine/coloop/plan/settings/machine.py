@@ -1,8 +1,7 @@
-"""The hardware of a loop, laid out into pools.
+"""The hardware of a loop, divided into pools: shares of equal GPUs, or of worker processes on a
+CPU.
 
-Reads `hardware` into numbers. A pool is a share of equal GPUs, or on a CPU of worker processes.
-Knows nothing of what runs on it. Pools that want more than there is are laid out as they are
-written: the check reports them.
+Pools that request more than there is are laid out as written; a check reports them.
 """
 
 from dataclasses import dataclass, replace

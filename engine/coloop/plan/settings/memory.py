@@ -1,8 +1,8 @@
-"""Which bytes are on which GPU in which stage.
+"""Memory on each GPU in each stage.
 
-A pool's roles take turns, so the peak of a GPU is the maximum over stages of what is resident then:
-what always rests there, and what the stage itself brings. Every byte belongs to a node and a part,
-and says in which stages it is there; the peak is exactly the sum of the parts of its stage.
+Nodes of a pool take turns, so a GPU's peak is the maximum over the stages of what is resident then:
+permanent parts and those of the stage. All bytes belong to a node and a part with its stages; the
+peak is exactly the sum of the parts of its stage.
 """
 
 from collections.abc import Iterable, Iterator

@@ -49,11 +49,8 @@ class Processor:
 
 
 def processor_here() -> Processor:
-    """The CPU as this process may use it.
-
-    Raises:
-        SettingInvalid: `COLOOP_CORES` is no number of cores.
-    """
+    """The CPU as this process may use it. Raises `SettingInvalid` if `COLOOP_CORES` is not a number
+    of cores."""
     has_bf16, reason = _bf16()
     return Processor(
         cores=cores_here(), has_bf16=has_bf16, reason=reason, product_share=_product_share()

@@ -38,12 +38,8 @@ class Resolved:
         root: Path | None,
         conditions: Conditions,
     ) -> None:
-        """
-        Args:
-            phases: what each phase teaches and runs.
-            probes: by evaluation, the nodes that run on rows of its own.
-            root: folder for relative model paths; without it no file is opened.
-        """
+        """`phases`: what each phase teaches and runs. `probes`: by evaluation, the nodes that run
+        on its own rows. Without `root`, the folder for relative model paths, no file is opened."""
 
         def survey_of(workers: int) -> Survey:
             return Survey(spec, root, phases, probes, conditions, workers)

@@ -1,4 +1,4 @@
-"""Backend, types, degrees and habits of each group's updates, as far as memory does not decide
+"""Backend, dtypes, degrees and packing of each group's updates, as far as memory does not decide
 them."""
 
 from collections.abc import Iterator

@@ -1,7 +1,4 @@
-"""What the weights of one group are: parameters, types, how they are spread, and their bytes.
-
-Knows one group at a time, and its settings as they were decided elsewhere.
-"""
+"""Weights of a group: parameters, dtypes, sharding and bytes. Settings are decided elsewhere."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -97,12 +94,9 @@ def compute_states(
     offload: Offload = "none",
     model_parallel: int = 1,
 ) -> ModelStates:
-    """States of `total` parameters, of which `trainable` learn, over `shards` GPUs: those with rows
-    of their own, and those that share a text (context parallel).
-
-    `model_parallel` is the product of tensor and pipeline degrees, of experts that of expert and
-    pipeline degrees: it divides everything first.
-    """
+    """States of `total` parameters, of which `trainable` learn, over `shards` GPUs (data and
+    context parallel). `model_parallel` divides everything first: tensor times pipeline degree,
+    for experts expert times pipeline degree."""
     trainable_here, frozen_here = trainable / model_parallel, (total - trainable) / model_parallel
     per_state = OPTIMIZER_STATES.get(optimizer, 2.0)
     if optimizer in ("sgd", "rmsprop") and not momentum:

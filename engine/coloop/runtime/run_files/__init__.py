@@ -1,1 +1,1 @@
-"""What a run writes while it goes: events, log, and the lock that says who writes."""
+"""Files that a run writes: events, log, and the lock of its folder."""

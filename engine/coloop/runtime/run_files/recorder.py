@@ -96,11 +96,9 @@ def _append(file: FileIO, data: bytes) -> None:
 
 
 def print_marked(kind: str, text: str) -> None:
-    """The sink of a launcher that follows a remote job's log: marked lines on standard output.
-
-    A line is one write of at most 8 KiB. A longer event loses what is in files of the run as well;
-    longer gauges lose the stages, then the edges, then the nodes.
-    """
+    """The sink of a launcher that follows a remote job's log: marked lines on standard output, each
+    one write of at most 8 KiB. A longer event loses what is also in files of the run; longer
+    gauges lose the stages, then the edges, then the nodes."""
     match kind:
         case "event":
             line = text if _fits(text) else _shortened(text)

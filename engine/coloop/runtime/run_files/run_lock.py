@@ -86,11 +86,8 @@ class RunLock:
         self.release()
 
     def take(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        """Lock the folder, which must exist.
-
-        Raises:
-            RunBusy: another process holds it; nothing was written.
-        """
+        """Lock the folder, which must exist. Raises `RunBusy` if another process holds it; nothing
+        was written."""
         assert self._file is None
         until = time.monotonic() + patience_seconds
         while True:
@@ -217,11 +214,8 @@ def busy_words(folder: Path, by: Holder) -> str:
 
 
 def _lock(file: int, how: int) -> bool:
-    """False if the file system has no locks.
-
-    Raises:
-        BlockingIOError: another process holds the lock.
-    """
+    """False if the file system has no locks. Raises `BlockingIOError` if another process holds the
+    lock."""
     try:
         fcntl.flock(file, how | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -117,11 +117,7 @@ class Work:
         return self.flight.is_cancelled
 
     def tick(self, done: int = 0, total: int = 0) -> None:
-        """Note its progress in rows.
-
-        Raises:
-            StopRequested: it must stop.
-        """
+        """Note its progress in rows. Raises `StopRequested` if it must stop."""
         poll = Poll(done=done, total=total, unit="rows") if total else None
         if self.heard(poll):
             raise StopRequested("while a stage was running")

@@ -45,12 +45,8 @@ def units_of_step(
     calls: Calls,
     notices: list[Notice],
 ) -> Together:
-    """The units of one step, or of one list that runs for a probe.
-
-    Args:
-        unrolled: the tables, sorted in the order of the stages at the end.
-        notices: the list to which notices are added.
-    """
+    """The units of one step, or of one list that runs for a probe. `unrolled` ends in the order of
+    the stages; notices are added to `notices`."""
     tree = Tree(
         stages={stage.name: stage for stage in step.stages},
         refills={refill.filter: refill for refill in step.refills},

@@ -116,13 +116,8 @@ class RoundTables:
 def selected(
     closing: Mapping[str, Table], tables: Tables, entered: Collection[str], branch: Branch
 ) -> dict[str, Table]:
-    """Rows that continue over each closing edge.
-
-    Args:
-        closing: by the key of the edge, what it brings.
-        tables: of the region's nodes in this round.
-        entered: ids of the rows that entered the region.
-    """
+    """Rows that continue over each closing edge. `closing`: what it brings, by key. `tables`: of
+    the region in this round. `entered`: ids of the rows that entered the region."""
     written = [_Written.of(node, table) for (node, port), table in tables.items() if port == OUTPUT]
     going_on = {}
     for key, table in closing.items():

@@ -82,13 +82,9 @@ class Window:
         behind: Sequence[StepInFlight],
         can_begin_with_some: Callable[[Stage], bool],
     ) -> bool:
-        """Whether a sync waits for later steps that generate with the current weights.
-
-        Args:
-            own: the step of the sync; all steps before it have ended.
-            behind: the active steps after it.
-            can_begin_with_some: whether a stage can process a share of its rows first.
-        """
+        """Whether a sync waits for later steps that generate with the current weights. All steps
+        before `own` have ended; `behind` are the active ones after it. `can_begin_with_some`:
+        whether a stage can process a share of its rows first."""
         if stage.verb != "sync":
             return False
         group = self.groups.get(stage.node, stage.node)

@@ -83,7 +83,7 @@ def work(
 
 
 def watch(worker: int, requests: int, starter: int | None) -> None:
-    """Until the worker ended; end it where nobody can ask it anything any more.
+    """Wait for the end of the worker; end it when nobody can send it requests any more.
 
     Args:
         starter: a descriptor of the process that asks. Its end of the pipe can outlive it, in a

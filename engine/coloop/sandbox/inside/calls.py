@@ -215,11 +215,8 @@ def rules_of(process_id: int, reach: Reach) -> list[Rule]:
 
 
 def program(machine: str, process_id: int, reach: Reach) -> bytes:
-    """The filter for the process with this number.
-
-    Args:
-        machine: as `platform.machine()` says it, `x86_64` or `aarch64`.
-    """
+    """The filter for the process with this number. `machine` as in `platform.machine()`: `x86_64`
+    or `aarch64`."""
     column = 0 if machine == "x86_64" else 1
     plain = {
         Reach.COMPUTES: PLAIN,

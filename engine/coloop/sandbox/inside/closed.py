@@ -74,11 +74,7 @@ def of_event(event: str) -> str:
 
 
 def why_closed(error: BaseException, *, is_reward: bool) -> str | None:
-    """A sentence about what is unavailable; None for other errors.
-
-    Args:
-        is_reward: the code is a reward, which is told what to use instead.
-    """
+    """A sentence about what is unavailable, with alternatives for rewards; None for others."""
     for cause in _chain(error):
         if (reason := _reason(cause)) is not None:
             words, what = reason

@@ -197,11 +197,8 @@ def place_of(own: Sequence[Frame]) -> str:
 def told(
     error: BaseException, sources: Mapping[str, str], *, is_reward: bool = False
 ) -> tuple[str, str]:
-    """An exception as one line, and the user's own frames with their lines.
-
-    Args:
-        sources: by the name that code has when it is compiled, the user's file first.
-    """
+    """An exception as one line, and the user's frames with their lines. `sources` by the file names
+    of compiled code, the user's file first."""
     own = [*own_frames(error, sources)]
     frames = [frame.place + frame.text for frame in own]
     if len(frames) > LONGEST_TRACE:
@@ -531,11 +528,8 @@ def serve(requests: BinaryIO, replies: BinaryIO, first: Mapping[str, Any]) -> No
 
 
 def fence(libraries: Sequence[str], *, is_alone: bool) -> None:
-    """Refuse with a clear message what the kernel refuses with an error number.
-
-    Args:
-        is_alone: nothing else isolates the code, so foreign code is refused as well.
-    """
+    """Refuse with a clear message what the kernel refuses with an error number. `is_alone`: nothing
+    else isolates the code, so foreign code is refused too."""
     refuse_fork_exec()
     refused: tuple[str, ...] = REFUSED
     if is_alone:

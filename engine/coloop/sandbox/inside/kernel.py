@@ -82,11 +82,9 @@ def prctl(option: int, value: int = 0) -> None:
 
 
 def keep_private() -> None:
-    """Nobody but root reads the memory, the environment or the descriptors of this process.
-
-    For a server and a driver, which hold tokens and keys. A program that they start is readable
-    again, so it must be given no secret. Where the system has no such means nothing happens.
-    """
+    """Hide memory, environment and descriptors of this process from all but root, if the system
+    can. For servers and drivers, which hold tokens and keys. Programs that they start are
+    readable again, so must be given no secret."""
     if IS_KNOWN:
         with suppress(OSError):
             prctl(PR_SET_DUMPABLE, 0)
@@ -197,11 +195,8 @@ def landlock(readable: list[str]) -> None:
 
 
 def seccomp(program: bytes) -> None:
-    """Filter the system calls of this process and all of its threads with a BPF program.
-
-    Raises:
-        OSError: also where a thread is there that the filter cannot be laid upon.
-    """
+    """Filter the system calls of this process and all its threads with a BPF program. Raises
+    `OSError`, also if a thread cannot be filtered."""
     buffer = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
     prctl(PR_SET_NO_NEW_PRIVS, 1)

@@ -1,5 +1,5 @@
-"""What code imports in a process that may read no file and open no socket: modules beside its file,
-modules that are imported before the door is shut, and asyncio."""
+"""Modules for code in a process that can read no files and open no sockets: those beside its file,
+those imported before the sandbox is shut, and asyncio."""
 
 import ast
 import importlib
@@ -98,9 +98,9 @@ def has_coroutines(sources: Mapping[str, str]) -> bool:
 
 
 def install_loop() -> None:
-    """Let `asyncio.run` make event loops that wait without a pair of sockets: timers and threads of
-    this process alone wake them up. asyncio is imported where code has coroutines: most has none,
-    and its process begins sooner."""
+    """Let `asyncio.run` create event loops that need no socket pair: only timers and threads of
+    this process wake them. asyncio is imported only for code with coroutines, so that other code
+    starts sooner."""
     import asyncio
     import selectors
     import threading
