@@ -61,7 +61,7 @@ class EvaluateRole(NodeRole[EvaluateNode]):
         """The rollouts that come in; without any, the scored rows themselves, and for scores with
         an `aggregate` whatever rows others score."""
         if call.tables("rollouts"):
-            return joined_rows(self._node, call.context, call, ("rollouts",))
+            return joined_rows(self._node, call.context, call.delivered("rollouts"))
         if edge.aggregate is not None:
             for port in GRADERS:
                 others = call.delivered(port).items()

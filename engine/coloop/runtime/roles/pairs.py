@@ -55,7 +55,7 @@ class PairsRole(NodeRole[PairsNode]):
 
     def _compared(self, call: Call) -> tuple[list[Row], dict[str, int]]:
         section = self._section(call.context)
-        joined = joined_rows(self._node, call.context, call, ("rollouts",))
+        joined = joined_rows(self._node, call.context, call.delivered("rollouts"))
         rows = _sampled(joined)
         score = next(iter(deliveries(call, "scores", rows)), None)
         if score is not None:

@@ -38,7 +38,7 @@ class SearchRole(NodeRole[SearchNode]):
         context = call.context
         section = self._section(context)
         method = METHODS[section.method]
-        rows = joined_rows(self._node, context, call, ("rows",))
+        rows = joined_rows(self._node, context, call.delivered("rows"))
         expansion = self._expansion(call, section, method)
         if context.lineage.labels_texts(self._node):
             found = Findings(rows=method.label(rows, expansion, section))

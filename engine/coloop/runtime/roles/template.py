@@ -25,16 +25,17 @@ class TemplateRole(NodeRole[TemplateNode]):
 
     def run(self, call: Call) -> Outcome:
         section = self._section(call.context)
-        rows = joined_rows(self._node, call.context, call, ("rows",))
+        rows = joined_rows(self._node, call.context, call.delivered("rows"))
         delivered = deliveries(call, "scores", rows)
         rows = only_delivered(rows, delivered)
         incoming = by_scorer(call, "scores", delivered, rows)
+        runner = None
+        if section.code is not None:
+            runner = self._sandbox_at(0, section.code, "write", partial(call.tick, 0, len(rows)))
         written = self._compiled(section).apply(
             template_rows(self._node, rows, incoming, call),
             library=library_of(self._node, call),
-            runner=None
-            if section.code is None
-            else self._sandbox_at(0, section.code, "write", partial(call.tick, 0, len(rows))),
+            runner=runner,
         )
         out: list[Row] = []
         for row, new in zip(rows, written, strict=True):

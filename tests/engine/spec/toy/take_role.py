@@ -11,5 +11,5 @@ class TakeRole(NodeRole[TakeNode]):
 
     def run(self, call: Call) -> Outcome:
         most = self._section(call.context).most
-        rows = joined_rows(self._node, call.context, call, ("rows",))[:most]
+        rows = joined_rows(self._node, call.context, call.delivered("rows"))[:most]
         return Outcome(outputs={"rows": Table(rows=tuple(rows))}, samples=len(rows))

@@ -5,7 +5,7 @@ A row without the reference, values or greedy row that its algorithm reads leave
 counted. Rows that others wrote are held to no reference.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -50,8 +50,29 @@ def credit_batch_of(
             node, own, call.delivered(PORT), prompts, settings.off_policy
         )
     scored = everyone.scored()
-    beside = _Beside(node, settings, call, credit)
-    rows, left_out = beside.rows_of(scored)
+    by_others = zip(scored.rows, scored.of_others or (), strict=True)
+    others = {row.id for row, is_other in by_others if is_other}
+    reference = _by_row(table.log_probs for table in call.tables("reference"))
+    values = _by_row(table.values for table in call.tables("values"))
+    greedy = _greedy_rewards(node, settings, call, credit)
+    lacks: dict[str, Callable[[Row], bool]] = {
+        "without_reference": lambda row: (
+            settings.needs_reference and row.id not in reference and row.id not in others
+        ),
+        "without_values": lambda row: settings.needs_values and row.id not in values,
+        "without_greedy": lambda row: settings.needs_greedy and row.group not in greedy,
+    }
+    rows, left_out = _complete(scored, lacks)
+    unvalued = [row for row in scored.rows if row.id in others and lacks["without_values"](row)]
+    fields: dict[str, Any] = {"log_probs_reference": [reference.get(row.id) for row in rows.rows]}
+    if settings.kl is not None and settings.kl.into == "reward":
+        fields["log_prob_differences"] = [
+            _difference(row, reference.get(row.id)) for row in rows.rows
+        ]
+    if settings.needs_values:
+        fields["values"] = [values[row.id] for row in rows.rows]
+    if settings.needs_greedy:
+        fields["greedy_scores"] = [greedy[row.group] for row in rows.rows]
     group_of = group_keys(node, context, as_tuple(credit.group_by))
     rows = replace(
         rows,
@@ -59,80 +80,40 @@ def credit_batch_of(
         taught=[not is_masked(row, context.spec) for row in rows.rows],
         critic_lambdas=_critic_lambdas(node, context),
         left_out={"kept": len(scored), **left_out, "without_prompt": without_prompt},
-        why_left_out=_why_unvalued(call, beside.unvalued(scored)),
-        **beside.fields_of(rows),
+        why_left_out=_why_unvalued(call, unvalued),
+        **fields,
     )
     credited: CreditBatch = recipe_of(settings).credit(rows, settings, credit)  # type: ignore[attr-defined]
     return credited
 
 
-class _Beside:
-    """What an algorithm reads of its rows beside their scores."""
-
-    def __init__(self, node: str, settings: ResolvedRewards, call: Call, credit: Credit) -> None:
-        self._settings = settings
-        self._reference: dict[str, Numbers] = {}
-        self._values: dict[str, Numbers] = {}
-        for table in call.tables("reference"):
-            self._reference |= table.log_probs or {}
-        for table in call.tables("values"):
-            self._values |= table.values or {}
-        self._greedy = _greedy_rewards(node, settings, call, credit)
-
-    def rows_of(self, scored: CreditBatch) -> tuple[CreditBatch, dict[str, int]]:
-        """The rows that have all that is read, and how many others lack what, the first of it."""
-        settings = self._settings
-        own = {row.id for row, is_other in _with_writer(scored) if not is_other}
-        lacks: dict[str, Callable[[Row], bool]] = {
-            "without_reference": lambda row: (
-                settings.needs_reference and row.id not in self._reference and row.id in own
-            ),
-            "without_values": lambda row: settings.needs_values and row.id not in self._values,
-            "without_greedy": lambda row: settings.needs_greedy and row.group not in self._greedy,
-        }
-        left_out = dict.fromkeys(lacks, 0)
-        staying = []
-        for index, row in enumerate(scored.rows):
-            lacking = next((name for name, is_lacking in lacks.items() if is_lacking(row)), None)
-            if lacking is None:
-                staying.append(index)
-            else:
-                left_out[lacking] += 1
-        return scored.only(staying), left_out
-
-    def unvalued(self, scored: CreditBatch) -> list[Row]:
-        """Rows that others wrote and that no critic values, where values are read."""
-        if not self._settings.needs_values:
-            return []
-        others = [row for row, is_other in _with_writer(scored) if is_other]
-        return [row for row in others if row.id not in self._values]
-
-    def fields_of(self, scored: CreditBatch) -> dict[str, Any]:
-        fields: dict[str, Any] = {
-            "log_probs_reference": [self._reference.get(row.id) for row in scored.rows]
-        }
-        kl = self._settings.kl
-        if kl is not None and kl.into == "reward":
-            fields["log_prob_differences"] = [self._difference(row) for row in scored.rows]
-        if self._settings.needs_values:
-            fields["values"] = [self._values[row.id] for row in scored.rows]
-        if self._settings.needs_greedy:
-            fields["greedy_scores"] = [self._greedy[row.group] for row in scored.rows]
-        return fields
-
-    def _difference(self, row: Row) -> Numbers:
-        """In double precision; 0 for a row that is held to no reference."""
-        assert row.tokens is not None
-        reference = self._reference.get(row.id)
-        if reference is None:
-            return np.zeros(len(row.tokens.log_probs))
-        assert row.tokens.log_probs.shape == reference.shape
-        return np.subtract(row.tokens.log_probs, reference, dtype=np.float64)
+def _by_row(tables: Iterable[Mapping[str, Any] | None]) -> dict[str, Numbers]:
+    """What several tables say of the tokens of rows, by row id."""
+    return {row_id: numbers for table in tables for row_id, numbers in (table or {}).items()}
 
 
-def _with_writer(batch: CreditBatch) -> "zip[tuple[Row, bool]]":
-    """Each row, and whether others wrote it."""
-    return zip(batch.rows, batch.of_others or (), strict=True)
+def _complete(
+    scored: CreditBatch, lacks: Mapping[str, Callable[[Row], bool]]
+) -> tuple[CreditBatch, dict[str, int]]:
+    """The rows that lack nothing, and how many others lack what, the first of it."""
+    left_out = dict.fromkeys(lacks, 0)
+    staying = []
+    for index, row in enumerate(scored.rows):
+        lacking = next((name for name, is_lacking in lacks.items() if is_lacking(row)), None)
+        if lacking is None:
+            staying.append(index)
+        else:
+            left_out[lacking] += 1
+    return scored.only(staying), left_out
+
+
+def _difference(row: Row, reference: Numbers | None) -> Numbers:
+    """In double precision; 0 for a row that is held to no reference."""
+    assert row.tokens is not None
+    if reference is None:
+        return np.zeros(len(row.tokens.log_probs))
+    assert row.tokens.log_probs.shape == reference.shape
+    return np.subtract(row.tokens.log_probs, reference, dtype=np.float64)
 
 
 def _greedy_rewards(

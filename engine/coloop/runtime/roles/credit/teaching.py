@@ -15,7 +15,7 @@ from coloop.algorithms.recipes.labels import LABEL
 from coloop.data.tables import OTHER, Row, Table
 from coloop.errors import DataError
 from coloop.runtime.roles.protocol import Context, Inputs
-from coloop.runtime.roles.rows.labels import graded_as_taught, is_graded, labelled
+from coloop.runtime.roles.rows.labels import graded_as_taught, is_graded, labelled, standing
 from coloop.runtime.roles.rows.texts import SIDES, as_pair, as_sequence, is_masked, strangers
 from coloop.runtime.roles.verifiers.judge import SWAPPED
 from coloop.runtime.roles.verifiers.taught import judges_in_words, pairs_taught, prompts_about
@@ -108,9 +108,7 @@ def teaching_items(
                 items.append(_with_others(pair, row, others.get(row.id), known))
             else:
                 # Whatever a reference has said of the row elsewhere, nobody reads it.
-                items.append(
-                    as_sequence(row, weight=edge.weight, count=row.drawn, group=row.group or "")
-                )
+                items.append(as_sequence(row, **standing(row, edge)))
     detail = {
         "port": f"{node}.{port}",
         "learned": len(items),
@@ -183,13 +181,7 @@ def _valued(row: Row, edge: Edge, table: Table, ahead: float | None) -> Unit:
     """
     values = table.values if ahead is None else table.values_at[ahead]
     assert values is not None
-    return as_sequence(
-        row,
-        weight=edge.weight,
-        count=row.drawn,
-        group=row.group or "",
-        returns=values[row.id],
-    )
+    return as_sequence(row, returns=values[row.id], **standing(row, edge))
 
 
 def _pair(row: Row, node: str, weight: float, reference: Any, margin: str) -> Pair:

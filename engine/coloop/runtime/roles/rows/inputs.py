@@ -13,12 +13,7 @@ from coloop.spec.levels import Level, Levels, align, birth, births, ordered
 from coloop.spec.training import Gather
 
 
-def joined_rows(node: str, context: Context, call: Call, ports: Sequence[str]) -> tuple[Row, ...]:
-    """The tables at these ports joined as the node says."""
-    return joined_inputs(node, context, call.delivered(*ports))
-
-
-def joined_inputs(node: str, context: Context, inputs: Inputs) -> tuple[Row, ...]:
+def joined_rows(node: str, context: Context, inputs: Inputs) -> tuple[Row, ...]:
     """What these edges brought joined as the node says; the order of the edges changes nothing but
     that of a `concat`."""
     join, rows = context.spec.nodes[node].join, single_rows(node, context, inputs)
@@ -77,10 +72,10 @@ def scored_rows(node: str, call: Call) -> tuple[tuple[Row, ...], list[dict[str, 
     context, scores = call.context, call.delivered("scores")
     is_concat = context.spec.nodes[node].join == "concat"
     if any(call.tables(port) for port in ROW_PORTS):
-        rows = joined_rows(node, context, call, ROW_PORTS)
+        rows = joined_rows(node, context, call.delivered(*ROW_PORTS))
     else:
         level = {e: table for e, table in scores.items() if is_concat or e.aggregate is None}
-        rows = joined_inputs(node, context, level)
+        rows = joined_rows(node, context, level)
     delivered = deliveries(call, "scores", rows)
     if not is_concat:
         rows = only_delivered(rows, delivered)

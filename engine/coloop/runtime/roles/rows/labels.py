@@ -68,7 +68,7 @@ def labelled(
         row,
         numbers={LABEL: float(label)},
         temperature=heat_of(row),
-        **_standing(row, edge),
+        **standing(row, edge),
         **learned,
     )
 
@@ -99,12 +99,13 @@ def _stepwise(
         replace(row.tokens, loss_mask=mask),
         numbers={LABEL: labels},
         version=row.version,
-        **_standing(row, edge),
+        **standing(row, edge),
         **learned,
     )
 
 
-def _standing(row: Row, edge: Edge) -> dict[str, Any]:
+def standing(row: Row, edge: Edge) -> dict[str, Any]:
+    """What a row counts in the update to which an edge brings it."""
     return {"weight": edge.weight, "count": row.drawn, "group": row.group or ""}
 
 

@@ -48,7 +48,9 @@ def judges_in_words(spec: LoopSpec, node: str) -> bool:
 def pairs_taught(node: str, rows: Sequence[Row], context: Context, step: int) -> list[Row]:
     """Pairs whose sides are texts that the judge shall write, or shall not, behind its prompts."""
     own = [row for row in rows if not _is_of_verdicts(row, context.spec)]
-    shows_sides = bool(_program(node, context).names & SHOWN)
+    template = section_of(node, context).template
+    assert template is not None
+    shows_sides = bool(PromptProgram.from_template(template, node=node).names & SHOWN)
     asked: dict[str, list[Row]] = {}
     for row_prompt in prompts_about(node, own, context, step, compares=shows_sides):
         taught = _labelled(node, row_prompt, context) if shows_sides else _changed(row_prompt, {})
@@ -79,12 +81,6 @@ def pair_labels(node: str, context: Context) -> tuple[str, str]:
             "read.labels",
         )
     return labels[0], labels[1]
-
-
-def _program(node: str, context: Context) -> PromptProgram:
-    template = section_of(node, context).template
-    assert template is not None
-    return PromptProgram.from_template(template, node=node)
 
 
 def _is_of_verdicts(row: Row, spec: LoopSpec) -> bool:
