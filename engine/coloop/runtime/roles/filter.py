@@ -12,7 +12,6 @@ from coloop.data.tables import Row, Table, concat_rows, join_rows
 from coloop.runtime.roles.credit.credit_rows import group_keys, problem_of
 from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import by_scorer, deliveries, only_delivered, round_by_round
-from coloop.sandbox.process import Sandbox
 from coloop.spec.nodes import FilterNode
 from coloop.spec.shaping import AccuracyBand, GroupMean, NonzeroVariance, PythonRule
 
@@ -99,11 +98,12 @@ class FilterRole(NodeRole[FilterNode]):
         if not places:
             return Decision(kept=(), cut_by={rule.rule: 0 for rule in section.keep})
         in_groups = not rows[places[0]].is_greedy
-        rules = [
-            (rule, runner)
-            for rule, runner in zip(section.keep, self._runners(len(places), call), strict=True)
+        rules = {
+            index: rule
+            for index, rule in enumerate(section.keep)
             if in_groups or not isinstance(rule, GROUP_RULES)
-        ]
+        }
+        tick = partial(call.tick, 0, len(places))
         per_group = section.per_group if in_groups and not call.is_probe else None
         row_of = {id(seen[index]): rows[index] for index in places}
 
@@ -116,11 +116,16 @@ class FilterRole(NodeRole[FilterNode]):
 
         decided = decide(
             [seen[index] for index in places],
-            [rule for rule, _ in rules],
+            [*rules.values()],
             per_group,
             node=self._node,
             group_of=shared,
-            runners=[runner for _, runner in rules],
+            runners=[
+                self._sandbox_at(index, rule.code, "keep", tick)
+                if isinstance(rule, PythonRule)
+                else None
+                for index, rule in rules.items()
+            ],
         )
         return Decision(kept=tuple(places[index] for index in decided.kept), cut_by=decided.cut_by)
 
@@ -177,15 +182,6 @@ class FilterRole(NodeRole[FilterNode]):
             for row in table.rows
         )
         return replace(table, rows=rows)
-
-    def _runners(self, rows: int, call: Call) -> list[Sandbox | None]:
-        tick = partial(call.tick, 0, rows)
-        return [
-            self._sandbox_at(index, rule.code, "keep", tick)
-            if isinstance(rule, PythonRule)
-            else None
-            for index, rule in enumerate(self._section(call.context).keep)
-        ]
 
     # --- refills
 

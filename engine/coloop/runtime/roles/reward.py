@@ -193,44 +193,33 @@ class RewardRole(FittingRole[RewardNode]):
     ) -> list[Score]:
         """Scores with lists laid on the tokens in which the steps end; a list that does not fit
         its text is a failure of that row."""
+        section = self._section(context)
         of_steps = [row for row, score in zip(rows, said, strict=True) if isinstance(score, list)]
         ends = step_ends(of_steps, self._node, context) if of_steps else {}
         placed: list[Score] = []
-        for place, (row, score) in enumerate(zip(rows, said, strict=True)):
+        for index, (row, score) in enumerate(zip(rows, said, strict=True)):
             if not isinstance(score, list):
                 placed.append(score)
                 continue
             own = ends.get(row.id, range(len(score)))
             if len(own) == len(score):
                 placed.append(at_ends(score, own))
-            else:
-                placed.append(self._misfit(place, row, (len(score), len(own)), failures, context))
+                continue
+            message = (
+                f"{self._node}, row {index} ({row.id}): a list of {len(score)} numbers for a "
+                f"completion of {len(own)} steps; return one number (or None) for each line that "
+                "is not blank"
+            )
+            if section.on_error == "stop":
+                match section.source:
+                    case PythonSource():
+                        raise UserCodeError(message, self._node, index)
+                    case RemoteSource():
+                        raise ServiceFailed(message, self._node, "source.url")
+                raise DataError(message, self._node, "source.column")
+            failures.append(RowFailure(row=index, message=message))
+            placed.append(section.on_error.score if isinstance(section.on_error, ScoreAs) else None)
         return placed
-
-    def _misfit(
-        self,
-        place: int,
-        row: Row,
-        lengths: tuple[int, int],
-        failures: list[RowFailure],
-        context: Context,
-    ) -> Score:
-        numbers, steps = lengths
-        section = self._section(context)
-        message = (
-            f"{self._node}, row {place} ({row.id}): a list of {numbers} numbers for a completion "
-            f"of {steps} steps; return one number (or None) for each line that is not blank"
-        )
-        on_error = section.on_error
-        if on_error == "stop":
-            match section.source:
-                case PythonSource():
-                    raise UserCodeError(message, self._node, place)
-                case RemoteSource():
-                    raise ServiceFailed(message, self._node, "source.url")
-            raise DataError(message, self._node, "source.column")
-        failures.append(RowFailure(row=place, message=message))
-        return on_error.score if isinstance(on_error, ScoreAs) else None
 
     def close(self) -> None:
         super().close()

@@ -12,17 +12,13 @@ from coloop.data.seeds import derive_seed
 from coloop.data.tables import Row, Score, Table
 from coloop.data.tables.row import child_row, joined_row
 from coloop.data.template import TemplateProgram, TemplateRow, Written
-from coloop.runtime.roles.protocol import Call, Context, NodeRole, Outcome
+from coloop.runtime.roles.protocol import Call, NodeRole, Outcome
 from coloop.runtime.roles.rows.inputs import by_scorer, deliveries, joined_rows, only_delivered
 from coloop.spec.nodes import TemplateNode
 from coloop.spec.reading import PromptTemplate
 
 
 class TemplateRole(NodeRole[TemplateNode]):
-    def __init__(self, node: str, context: Context) -> None:
-        super().__init__(node, context)
-        self._program: TemplateProgram | None = None
-
     def run(self, call: Call) -> Outcome:
         section = self._section(call.context)
         rows = joined_rows(self._node, call.context, call.delivered("rows"))
@@ -32,7 +28,7 @@ class TemplateRole(NodeRole[TemplateNode]):
         runner = None
         if section.code is not None:
             runner = self._sandbox_at(0, section.code, "write", partial(call.tick, 0, len(rows)))
-        written = self._compiled(section).apply(
+        written = TemplateProgram.from_section(section, node=self._node).apply(
             template_rows(self._node, rows, incoming, call),
             library=library_of(self._node, call),
             runner=runner,
@@ -58,11 +54,6 @@ class TemplateRole(NodeRole[TemplateNode]):
             child_row(self._node, own, k, element.columns).without_columns(sorted(element.absent))
             for k, element in enumerate(new.elements)
         ]
-
-    def _compiled(self, section: TemplateNode) -> TemplateProgram:
-        if self._program is None or self._program.section is not section:
-            self._program = TemplateProgram.from_section(section, node=self._node)
-        return self._program
 
 
 def template_rows(
