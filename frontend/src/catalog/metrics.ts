@@ -29,16 +29,11 @@ export function tellingMetrics(
   const order = orderMetrics(catalog, new Set(paths.map(metricOf)));
   const rank = new Map(order.map((name, place) => [name, place]));
   const trained = new Set(
-    paths.filter((path) => !isOfProbe(catalog, metricOf(path))).map((path) => nodeOf(path)),
+    paths.filter((path) => !nameOfProbe(catalog, metricOf(path))).map((path) => nodeOf(path)),
   );
   const place = (path: string) =>
     (trained.has(nodeOf(path)) ? rank.size : 0) + (rank.get(metricOf(path)) ?? 0);
   return paths.toSorted((a, b) => place(a) - place(b)).slice(0, count);
-}
-
-/** Whether a probe may measure it: a learner has metrics of that name, too, but never those alone. */
-function isOfProbe(catalog: Pick<Catalog, "probe_metrics"> | null, metric: string): boolean {
-  return catalog !== null && nameOfProbe(catalog, metric) !== undefined;
 }
 
 function nodeOf(path: string): string {
@@ -52,21 +47,22 @@ function ofFamily(catalog: Catalog, name: string): MetricInfo | undefined {
   return key === undefined ? undefined : catalog.metrics?.[key];
 }
 
-/** Of `judge.win_rate.actor` the part that is a metric: scorers stand before it, players behind. */
-function nameOfProbe(catalog: Pick<Catalog, "probe_metrics">, name: string): string | undefined {
+/**
+ * Of `judge.win_rate.actor` the part that a probe may measure: scorers stand before it, players behind. A learner has
+ * metrics of that name, too, but never those alone.
+ */
+function nameOfProbe(
+  catalog: Pick<Catalog, "probe_metrics"> | null,
+  name: string,
+): string | undefined {
   const parts = name.replace(/@\d+/, "@k").split(".").toReversed();
-  return parts.find((part) => catalog.probe_metrics?.[part] !== undefined);
-}
-
-function ofProbe(catalog: Catalog, name: string): MetricInfo | undefined {
-  const known = nameOfProbe(catalog, name);
-  return known === undefined ? undefined : catalog.probe_metrics?.[known];
+  return parts.find((part) => catalog?.probe_metrics?.[part] !== undefined);
 }
 
 export function metricInfo(catalog: Catalog, name: string): MetricInfo {
   return (
     catalog.metrics?.[name] ??
-    ofProbe(catalog, name) ??
+    catalog.probe_metrics?.[nameOfProbe(catalog, name) ?? ""] ??
     ofFamily(catalog, name) ?? {
       title: formatName(name.replaceAll("/", ", ").replaceAll(".", ", ")),
       help: "",

@@ -1,13 +1,9 @@
 import type { Catalog } from "@/api/types";
-import { type Field, readSchema } from "./schema";
-
-function scheduleField(catalog: Catalog): Field | null {
-  const schema = catalog.schema.schedule;
-  return schema ? readSchema(schema) : null;
-}
+import { type Field, readSchema, sectionSchema } from "./schema";
 
 export function entryField(catalog: Catalog, list: string): Field | null {
-  const schedule = scheduleField(catalog);
+  const schema = sectionSchema(catalog, "schedule");
+  const schedule = schema && readSchema(schema);
   if (schedule?.shape !== "object") return null;
   const field = schedule.properties().find((property) => property.name === list)?.field;
   return field?.shape === "list" ? field.item() : null;

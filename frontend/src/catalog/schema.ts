@@ -100,22 +100,12 @@ function resolve(raw: JsonSchema, defs: Defs): { schema: JsonSchema; isNullable:
       schema = { ...(defs[$ref.split("/").at(-1) ?? ""] ?? {}), ...own };
       continue;
     }
-    const union = schema.anyOf ?? schema.oneOf;
-    if (union) {
-      const rest = union.filter((one) => one.type !== "null");
-      if (rest.length < union.length) isNullable = true;
-      if (rest.length === 1) {
-        const { anyOf: _, oneOf: __, ...own } = schema;
-        schema = { ...rest[0], ...own };
-        continue;
-      }
-      if (rest.length < union.length) {
-        const { oneOf: _, ...own } = schema;
-        schema = { ...own, anyOf: rest };
-        continue;
-      }
-    }
-    break;
+    const { anyOf, oneOf, ...own } = schema;
+    const union = anyOf ?? oneOf ?? [];
+    const rest = union.filter((member) => member.type !== "null");
+    if (rest.length < union.length) isNullable = true;
+    else if (rest.length !== 1) break;
+    schema = rest.length === 1 ? { ...rest[0], ...own } : { ...own, anyOf: rest };
   }
   return { schema, isNullable };
 }
@@ -260,12 +250,6 @@ function sharedTag(variants: JsonSchema[], defs: Defs): string | null {
 
 function variantTitle(field: Field, name: string): string {
   switch (field.shape) {
-    case "text":
-      return "text";
-    case "number":
-      return "number";
-    case "flag":
-      return "yes or no";
     case "choice":
       return field.choices.length <= 3
         ? field.choices.map((one) => spokenWord(one.label)).join(" | ")
@@ -274,8 +258,6 @@ function variantTitle(field: Field, name: string): string {
       return String(field.value);
     case "list":
       return field.fixed ? "range" : "list";
-    case "map":
-      return "by name";
     case "object": {
       const properties = field.properties();
       const needed = properties.filter((property) => property.isRequired);
@@ -288,9 +270,17 @@ function variantTitle(field: Field, name: string): string {
         ? field.variants.map((one) => one.title).join(" | ")
         : "by name";
     default:
-      return "as written";
+      return TITLES[field.shape];
   }
 }
+
+const TITLES = {
+  text: "text",
+  number: "number",
+  flag: "yes or no",
+  map: "by name",
+  json: "as written",
+} as const;
 
 function spokenWord(word: string): string {
   return word.replaceAll("_", " ");

@@ -5,7 +5,7 @@
 import type { Catalog, Json, JsonObject, KindInfo } from "@/api/types";
 import { formatName } from "@/lib/format";
 import { isObject } from "@/lib/paths";
-import { type Field, readSchema, type Variant } from "./schema";
+import { type Field, readSchema } from "./schema";
 import { chosenVariant, emptyValue } from "./shapes";
 
 export interface ScorerChoice {
@@ -39,7 +39,7 @@ function choicesOf(kind: KindInfo): ScorerChoice[] {
     .properties()
     .find(({ field, isRequired }) => isRequired && field.shape === "tagged");
   if (!property) return [];
-  return leaves(property.field, {}).map(({ field, tags, name }) => {
+  return leaves(property.field).map(({ field, tags, name }) => {
     const begun = emptyValue(field);
     return {
       kind,
@@ -67,14 +67,11 @@ interface Leaf {
   name: string;
 }
 
-function leaves(field: Field, tags: JsonObject): Leaf[] {
-  if (field.shape !== "tagged") return [];
-  return field.variants.flatMap((variant) => below(field.tag, variant, tags));
-}
-
-function below(tag: string, { key, field }: Variant, tags: JsonObject): Leaf[] {
-  const own = { ...tags, [tag]: key };
-  return field.shape === "tagged" ? leaves(field, own) : [{ field, tags: own, name: key }];
+function leaves(field: Field, tags: JsonObject = {}, name = ""): Leaf[] {
+  if (field.shape !== "tagged") return [{ field, tags, name }];
+  return field.variants.flatMap(({ key, field: own }) =>
+    leaves(own, { ...tags, [field.tag]: key }, key),
+  );
 }
 
 function helpOf(field: Field, tags: JsonObject): string {

@@ -3,7 +3,7 @@
  * field stands; one inside of another may leave it for a part of its own. Pure.
  */
 import type { Catalog, Json, JsonObject } from "@/api/types";
-import { isObject } from "@/lib/paths";
+import { isObject, readPath } from "@/lib/paths";
 import { sum } from "@/lib/statistics";
 import { presetOf, withPreset } from "./presets";
 import type { Field, Property } from "./schema";
@@ -97,10 +97,7 @@ export function summariseSection(
     }
   };
   for (const { path, field, names } of section.fields) {
-    const own = path.reduce<Json | undefined>(
-      (here, key) => (isObject(here) ? here[key] : undefined),
-      value,
-    );
+    const own = readPath(value, path);
     inside(field, path, isObject(own) ? own : {}, names);
   }
   return [...new Set(words)].join(" · ");
@@ -129,6 +126,7 @@ export function countChanges(field: Field, value: Json | undefined): number {
   return Math.max(sum(counts), field.fallback === null ? 1 : 0);
 }
 
+/** The properties of an object, whichever shape of a union the value has. */
 export function inner(field: Field, value: JsonObject): readonly Property[] {
   if (field.shape === "object") return field.properties();
   const variant = chosenVariant(field, value);

@@ -138,10 +138,7 @@ export function isSimple(field: Field): boolean {
 }
 
 export function isFlat(field: Field): boolean {
-  return (
-    field.shape === "variants" &&
-    field.variants.every(({ field: own }) => isSimple(own) && !isLong(own))
-  );
+  return field.shape === "variants" && field.variants.every(({ field: own }) => isSimple(own));
 }
 
 const LONG = ["code", "text", "regex"];

@@ -1,6 +1,7 @@
 import type { Json } from "@/api/types";
 import { deepEqual, isObject } from "@/lib/paths";
 import type { Field, Variant } from "./schema";
+import { inner } from "./sections";
 import { chosenVariant, emptyValue, fits } from "./shapes";
 
 type Union = Extract<Field, { shape: "tagged" | "variants" }>;
@@ -40,7 +41,7 @@ function carry(old: Json | undefined, field: Union, to: Variant): Json {
   const kept: Record<string, Json | undefined> = { ...fresh };
   if (tag) kept[tag] = to.key;
   if (!isObject(old)) return kept;
-  for (const { name, field: own } of propertiesOf(to.field, kept)) {
+  for (const { name, field: own } of inner(to.field, kept)) {
     const value = old[name];
     // A constant is the variant's own; a number does not fit where the other shape has a text.
     if (name !== tag && value !== undefined && own.shape !== "constant" && fits(own, value)) {
@@ -59,17 +60,11 @@ function update(
 ): Json {
   if (!isObject(left) || !isObject(old) || !isObject(began)) return left;
   const next = { ...left };
-  for (const { name, field: own } of propertiesOf(field, left)) {
+  for (const { name, field: own } of inner(field, left)) {
     const value = old[name];
     if (name === tag || own.shape === "constant" || deepEqual(value, began[name])) continue;
     if (value === undefined) delete next[name];
     else if (fits(own, value)) next[name] = value;
   }
   return next;
-}
-
-function propertiesOf(field: Field, value: Json) {
-  if (field.shape === "object") return field.properties();
-  const chosen = chosenVariant(field, value);
-  return chosen?.field.shape === "object" ? chosen.field.properties() : [];
 }
