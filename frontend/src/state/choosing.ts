@@ -6,12 +6,7 @@ import { useEffect, useState } from "react";
 import { flushSync } from "react-dom";
 import { createStore } from "zustand/vanilla";
 
-interface Choosing {
-  isListOpen: boolean;
-  isPressed: boolean;
-}
-
-const choosing = createStore<Choosing>()(() => ({ isListOpen: false, isPressed: false }));
+const choosing = createStore(() => ({ isListOpen: false, isPressed: false }));
 
 /** A list is open until what this gives is called. */
 export function beginList(): () => void {
@@ -29,12 +24,12 @@ export function listenToPresses(): void {
 
 /** Calls back once nobody is about to choose; at once where nobody is. Gives what calls it off. */
 function whenStill(then: () => void): () => void {
-  if (isStill(choosing.getState())) {
+  if (isStill()) {
     then();
     return () => {};
   }
-  const callOff = choosing.subscribe((state) => {
-    if (!isStill(state)) return;
+  const callOff = choosing.subscribe(() => {
+    if (!isStill()) return;
     callOff();
     then();
   });
@@ -57,7 +52,8 @@ export function useWhenStill<T>(found: T): T {
   return shown;
 }
 
-function isStill({ isListOpen, isPressed }: Choosing): boolean {
+function isStill(): boolean {
+  const { isListOpen, isPressed } = choosing.getState();
   return !isListOpen && !isPressed;
 }
 

@@ -12,7 +12,8 @@ import { useSelection } from "./selection";
 export function useArrange() {
   const { catalog, store } = useOpenLoop();
   return useMemo(() => {
-    const move = (positions: Record<string, Point>, label: string, isWhole: boolean) => {
+    const boxes = () => boxesOf(catalog, store.getState().document, useSelection.getState().nodes);
+    const move = (positions: Record<string, Point>, label: string, isWhole = false) => {
       store.dispatch(moveNodes, { positions }, { label });
       if (isWhole) reveal(null);
     };
@@ -27,19 +28,8 @@ export function useArrange() {
       },
       arrangePools: () =>
         move(arrangePools(catalog, store.getState().document), "Tidy by pools", true),
-    };
-  }, [catalog, store]);
-}
-
-export function useAlign() {
-  const { catalog, store } = useOpenLoop();
-  return useMemo(() => {
-    const boxes = () => boxesOf(catalog, store.getState().document, useSelection.getState().nodes);
-    return {
-      align: (by: Alignment, label: string) =>
-        store.dispatch(moveNodes, { positions: align(boxes(), by) }, { label }),
-      distribute: (along: Direction, label: string) =>
-        store.dispatch(moveNodes, { positions: distribute(boxes(), along) }, { label }),
+      align: (by: Alignment, label: string) => move(align(boxes(), by), label),
+      distribute: (along: Direction, label: string) => move(distribute(boxes(), along), label),
     };
   }, [catalog, store]);
 }

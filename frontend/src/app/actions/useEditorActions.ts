@@ -17,7 +17,7 @@ import type { DocumentStore } from "@/state/document/store";
 import { setPreferences, startTour, usePalette, usePreferences } from "@/state/preferences";
 import { clearSelection, select, useSelection } from "@/state/selection";
 import { useAddNote } from "@/state/useAddNode";
-import { ALIGNMENTS, DISTRIBUTIONS, useAlign, useArrange } from "@/state/useArrange";
+import { ALIGNMENTS, DISTRIBUTIONS, useArrange } from "@/state/useArrange";
 import { useClipboard } from "@/state/useClipboard";
 import { usePlacing } from "@/state/usePlacing";
 import { panelsOf } from "../panels";
@@ -180,8 +180,7 @@ function useGraphActions(): Action[] {
 
 export function useLayoutActions(): Action[] {
   const { store } = useOpenLoop();
-  const { align, distribute } = useAlign();
-  const { arrangePools } = useArrange();
+  const { align, arrangePools, distribute } = useArrange();
   const { canPlace, place, placeInNext } = usePlacing();
   const pools = useDocument((state) =>
     poolsOf(state.document)

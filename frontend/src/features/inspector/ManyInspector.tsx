@@ -21,7 +21,7 @@ import { isObject } from "@/lib/paths";
 import { removeItems } from "@/state/commands/nodes";
 import { useDocument, useOpenLoop } from "@/state/document/context";
 import { clearSelection, useSelection } from "@/state/selection";
-import { ALIGNMENTS, DISTRIBUTIONS, useAlign, useArrange } from "@/state/useArrange";
+import { ALIGNMENTS, DISTRIBUTIONS, useArrange } from "@/state/useArrange";
 import { useClipboard } from "@/state/useClipboard";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
@@ -102,7 +102,7 @@ const ICONS: Record<string, LucideIcon> = {
 };
 
 function AlignButtons({ nodes }: { nodes: number }) {
-  const { align, distribute } = useAlign();
+  const { align, distribute } = useArrange();
   if (nodes < 2) return null;
   const button = (id: string, label: string, run: () => void) => {
     const Icon = ICONS[id];

@@ -31,14 +31,9 @@ import { isOfSent, isVersion, type SyncApi, type Version, versionOf, withSent } 
 /** Gives nodes that came without a place one, and leaves the others where they were. */
 export type PlaceNodes = (document: LoopDocument, before: LoopDocument) => LoopDocument;
 
-export interface Delays {
-  type: number;
-  ask: number;
-  draft: number;
-  retry: number;
-}
+export type Delays = typeof DELAYS;
 
-export const DELAYS: Delays = { type: 300, ask: 160, draft: 400, retry: 3000 };
+export const DELAYS = { type: 300, ask: 160, draft: 400, retry: 3000 };
 
 const CHANNEL = "coloop.loops";
 /** Answers that say that a text is no use to the server, and such as may be another one later. */

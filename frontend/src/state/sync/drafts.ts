@@ -61,20 +61,16 @@ export interface Draft {
   at: number;
 }
 
-export interface DraftStore {
-  /** What this tab has of the loop, or else the newest that any tab left; from then on it is this tab's. */
-  read: (loop: string) => Promise<Draft | undefined>;
-  write: (loop: string, draft: Draft) => Promise<void>;
-  remove: (loop: string) => Promise<void>;
-}
+export type DraftStore = ReturnType<typeof draftsOf>;
 
 /** A browser that refuses storage has no drafts; editing goes on. */
-export function draftsOf(tab: string): DraftStore {
+export function draftsOf(tab: string) {
   const own = (loop: string) => `${folder(loop)}${tab}`;
   return {
-    read: (loop) => takeDraft(folder(loop), own(loop)).catch(() => undefined),
-    write: (loop, draft) => set(own(loop), draft).catch(() => {}),
-    remove: (loop) => del(own(loop)).catch(() => {}),
+    /** What this tab has of the loop, or else the newest that any tab left; from then on it is this tab's. */
+    read: (loop: string) => takeDraft(folder(loop), own(loop)).catch(() => undefined),
+    write: (loop: string, draft: Draft) => set(own(loop), draft).catch(() => {}),
+    remove: (loop: string) => del(own(loop)).catch(() => {}),
   };
 }
 

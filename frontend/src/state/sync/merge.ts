@@ -169,16 +169,11 @@ function differences(
   return [{ path, before: before as Json | undefined, after: after as Json | undefined }];
 }
 
-interface DifferenceText {
-  /** A node's name, "connections", or the part of the loop. */
-  where: string;
-  what: string;
-}
-
+/** In words; `where` is a node's name, "connections", or the part of the loop. */
 export function differenceText(
   catalog: Catalog,
   { path, before, after }: Difference,
-): DifferenceText {
+): { where: string; what: string } {
   const [head = "", id, ...rest] = path.map(String);
   if (head === "edges" && id !== undefined) {
     const ends = id.replace(/#\d+$/, "").replace("->", " → ");
