@@ -9,17 +9,12 @@ export interface GpuGroup {
   gpu: GpuEstimate;
 }
 
-/** Those that do not fit first, else the fullest: what decides whether all of them do. */
-function byNeed(a: GpuEstimate, b: GpuEstimate): number {
-  return Number(b.fits === false) - Number(a.fits === false) || fullness(b) - fullness(a);
-}
-
-function fullness(gpu: GpuEstimate): number {
-  return (gpu.peak_bytes ?? 0) / Math.max(gpu.usable_bytes, 1);
-}
-
+/** One that does not fit, else the fullest: what decides whether all of them do. */
 export function worstOf(gpus: readonly GpuEstimate[]): GpuEstimate | null {
-  return gpus.toSorted(byNeed)[0] ?? null;
+  const unfit = (gpu: GpuEstimate) => Number(gpu.fits === false);
+  const fullness = (gpu: GpuEstimate) => (gpu.peak_bytes ?? 0) / Math.max(gpu.usable_bytes, 1);
+  const [worst] = gpus.toSorted((a, b) => unfit(b) - unfit(a) || fullness(b) - fullness(a));
+  return worst ?? null;
 }
 
 /** By how much a GPU is over at its peak, or in one stage; 0 where that is within. */

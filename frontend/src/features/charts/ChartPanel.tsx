@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Pin, PinOff } from "lucide-react";
-import { memo, type RefObject, useEffect, useMemo, useRef, useState } from "react";
+import { memo, useMemo, useRef, useState } from "react";
 import { fetchCheckpoints, fetchCurves } from "@/api/routes";
 import { type ChartPlan, type CurveName, curveLabel } from "@/catalog/charts";
 import { formatMetric } from "@/lib/format";
@@ -12,6 +12,7 @@ import { setPreferences, usePreferences } from "@/state/preferences";
 import { classes } from "@/ui/classes";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
+import { useOnScreen } from "@/ui/useOnScreen";
 import type { Zoom } from "./plot";
 import { type Latest, type Reading, usePlot } from "./usePlot";
 
@@ -37,7 +38,7 @@ export function ChartPanel({ live, chart, colors, isWide, zoom, onZoom }: ChartP
   const height = isWide ? TALL : LOW;
   const ink = chart.curves.map(({ node }) => colors[node] ?? "var(--muted)");
   const host = useRef<HTMLDivElement>(null);
-  const isOnScreen = useOnScreen(host);
+  const isOnScreen = useOnScreen(host, "160px");
   const [cursor, setCursor] = useState<Reading | null>(null);
   const [latest, setLatest] = useState<readonly Latest[]>([]);
   const fetched = useCurves(live, chart.curves, zoom, isOnScreen);
@@ -193,20 +194,6 @@ function useKept(): ReadonlySet<number> | null {
     placeholderData: keepPreviousData,
   });
   return useMemo(() => (data ? new Set(data.steps) : null), [data]);
-}
-
-function useOnScreen(element: RefObject<HTMLElement | null>): boolean {
-  const [isOnScreen, setOnScreen] = useState(false);
-  useEffect(() => {
-    if (!element.current) return;
-    const observer = new IntersectionObserver(
-      ([entry]) => setOnScreen(entry?.isIntersecting ?? false),
-      { rootMargin: "160px" },
-    );
-    observer.observe(element.current);
-    return () => observer.disconnect();
-  }, [element]);
-  return isOnScreen;
 }
 
 /** New points come from the stream; after so many steps buckets take their place. */

@@ -33,7 +33,7 @@ export function useCompared(ids: readonly string[], catalog: Catalog | null, sho
   const key = found.map((run) => `${run.id} ${run.name} ${run.state}`).join();
   // biome-ignore lint/correctness/useExhaustiveDependencies: the same runs are the same list
   const compared = useMemo(
-    () => found.map((run) => ({ run, color: colorOf(ids.indexOf(run.id)) })),
+    () => found.map((run) => ({ run, color: identityColor(ids.indexOf(run.id) + 1) })),
     [key],
   );
   return {
@@ -71,10 +71,6 @@ export interface Compared {
 export function askedRuns(search: string): string[] {
   const ids = new URLSearchParams(search).get("runs")?.split(",") ?? [];
   return [...new Set(ids.filter((id) => id !== ""))].slice(0, MAX_COMPARED);
-}
-
-export function colorOf(index: number): string {
-  return identityColor(index + 1);
 }
 
 /** A path at which some of the loops differ; `values` has one entry per run, in their order. */

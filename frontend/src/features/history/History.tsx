@@ -24,11 +24,19 @@ import { Segmented } from "@/ui/Segmented";
 import { Failed, Loading } from "@/ui/States";
 import { VersionGraph } from "./VersionGraph";
 
+const PAGE = 50;
+
 export function History({ loopId, onRestored }: { loopId: string; onRestored: () => void }) {
   const { sync } = useOpenLoop();
   const revision = useSync((state) => state.revision);
   const { attempt } = useAttempt("versions", loopId);
-  const versions = useVersions(loopId, revision);
+  const versions = useInfiniteQuery({
+    queryKey: ["versions", loopId, revision],
+    queryFn: ({ pageParam }) => fetchVersions(loopId, pageParam, PAGE),
+    initialPageParam: null as number | null,
+    getNextPageParam: ({ items }) => (items.length < PAGE ? null : (items.at(-1)?.version ?? null)),
+    staleTime: 0,
+  });
   const [chosenNumber, choose] = useState<number | null>(null);
 
   if (versions.isPending) return <Loading label="Loading the history" rows={6} />;
@@ -88,18 +96,6 @@ export function History({ loopId, onRestored }: { loopId: string; onRestored: ()
       </section>
     </div>
   );
-}
-
-const PAGE = 50;
-
-function useVersions(loopId: string, revision: string) {
-  return useInfiniteQuery({
-    queryKey: ["versions", loopId, revision],
-    queryFn: ({ pageParam }) => fetchVersions(loopId, pageParam, PAGE),
-    initialPageParam: null as number | null,
-    getNextPageParam: ({ items }) => (items.length < PAGE ? null : (items.at(-1)?.version ?? null)),
-    staleTime: 0,
-  });
 }
 
 interface VersionLabelProps {

@@ -104,11 +104,7 @@ export function AddSearch({ request }: { request: AddRequest }) {
                     add({ kind, at: { x: flow.x, y: flow.y - 40 }, from, edge });
                     hideAddSearch();
                   }}
-                  style={
-                    {
-                      "--node-color": kindColor(kind),
-                    } as React.CSSProperties
-                  }
+                  style={{ "--node-color": kindColor(kind) } as React.CSSProperties}
                   className="flex h-8 cursor-default items-center gap-2 rounded-2 px-2 text-sm data-[selected=true]:bg-hover"
                 >
                   <span className="loop-node-icon size-5">

@@ -97,24 +97,19 @@ function Choices({ decisions }: { decisions: readonly PlannedDecision[] }) {
   );
 }
 
+/** A path such as `nodes.actor.training.dtype` leads to the field. */
 function Setting({ path }: { path: string }) {
-  const place = fieldOf(path);
-  if (place === null) return <>{path}</>;
+  const [, node, field] = /^nodes\.([^.]+)\.(.+)$/.exec(path) ?? [];
+  if (!node || !field) return <>{path}</>;
   return (
     <button
       type="button"
       className="text-left hover:underline"
-      onClick={() => void showField(place.node, place.field)}
+      onClick={() => showField(node, field)}
     >
-      {place.node} {place.field}
+      {node} {field}
     </button>
   );
-}
-
-/** The node's field that a path of the loop names: `nodes.actor.training.dtype`; null for others. */
-function fieldOf(path: string): { node: string; field: string } | null {
-  const [, node, field] = /^nodes\.([^.]+)\.(.+)$/.exec(path) ?? [];
-  return node && field ? { node, field } : null;
 }
 
 function valueText(value: unknown): string {

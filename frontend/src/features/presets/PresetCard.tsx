@@ -1,5 +1,5 @@
 import { Laptop, Server, Sparkles } from "lucide-react";
-import { type RefObject, useEffect, useMemo, useRef, useState } from "react";
+import { useMemo, useRef } from "react";
 import type { Catalog, LoopPreset, Sketch } from "@/api/types";
 import { IDENTITIES, nodeColors } from "@/lib/colors";
 import { formatName, formatPlural, formatSeconds } from "@/lib/format";
@@ -7,6 +7,7 @@ import { Badge } from "@/ui/Badge";
 import { classes } from "@/ui/classes";
 import { KindIcon } from "@/ui/KindIcon";
 import { RichText } from "@/ui/RichText";
+import { useOnScreen } from "@/ui/useOnScreen";
 import { isFirst } from "./filters";
 import { drawSketch, SKETCH_BOX } from "./sketch";
 
@@ -97,10 +98,11 @@ function shortTime(seconds: number): string {
 
 /** The graph of a preset in small, in the colours that it has in the editor; drawn once it comes into sight. */
 function Thumbnail({ catalog, sketch }: { catalog: Catalog | undefined; sketch: Sketch }) {
-  const [place, isSeen] = useSeen<HTMLDivElement>();
+  const frame = useRef<HTMLDivElement>(null);
+  const isSeen = useOnScreen(frame, "200px", { once: true });
   return (
     <div
-      ref={place}
+      ref={frame}
       aria-hidden="true"
       className="flex h-[124px] items-center justify-center overflow-hidden rounded-t-3 border-line border-b bg-[radial-gradient(var(--canvas-dot)_0.7px,transparent_0.7px)] bg-canvas bg-size-[14px_14px] px-4 py-3"
     >
@@ -162,20 +164,4 @@ function Drawing({ catalog, sketch }: { catalog: Catalog; sketch: Sketch }) {
       ))}
     </svg>
   );
-}
-
-function useSeen<T extends Element>(): [RefObject<T | null>, boolean] {
-  const place = useRef<T>(null);
-  const [isSeen, setSeen] = useState(typeof IntersectionObserver === "undefined");
-  useEffect(() => {
-    const element = place.current;
-    if (!element || isSeen) return;
-    const observer = new IntersectionObserver(
-      (entries) => entries.some((entry) => entry.isIntersecting) && setSeen(true),
-      { rootMargin: "200px" },
-    );
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, [isSeen]);
-  return [place, isSeen];
 }

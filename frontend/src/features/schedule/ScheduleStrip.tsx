@@ -1,6 +1,5 @@
 import { TrendingDown } from "lucide-react";
 import { useMemo } from "react";
-import type { JsonObject } from "@/api/types";
 import { schedule } from "@/document/phases";
 import { formatPlural } from "@/lib/format";
 import { isObject } from "@/lib/paths";
@@ -30,7 +29,9 @@ export function ScheduleStrip() {
     >
       <div className="flex w-28 shrink-0 flex-col text-xs leading-4">
         <h2 className="font-semibold text-sm leading-5">Schedule</h2>
-        <span className="tabular text-muted">{lengthText(strip)}</span>
+        <span className="tabular text-muted">
+          {strip.isKnown ? formatPlural(strip.steps, "step") : "ends by itself"}
+        </span>
         <ul
           className="flex flex-col justify-around overflow-y-auto"
           style={{ height: heightOf(strip) }}
@@ -76,10 +77,6 @@ function heightOf({ learners }: Strip): number {
   return Math.min(MAX_HEIGHT, Math.max(1, learners.size) * ROW_HEIGHT);
 }
 
-function lengthText({ steps, isKnown }: Strip): string {
-  return isKnown ? formatPlural(steps, "step") : "ends by itself";
-}
-
 function Item({ item, share }: { item: StripItem; share: number }) {
   const chosen = useSelection((state) => state.phase);
   const isChosen = item.at.length > 0 && chosen?.[0] === item.at[0];
@@ -106,10 +103,8 @@ function Item({ item, share }: { item: StripItem; share: number }) {
 }
 
 function Ramps() {
-  const whole = useDocument((state) => schedule(state.document));
-  const { anneal } = whole;
-  const entries = Array.isArray(anneal) ? anneal : [];
-  const ramps = entries.filter(isObject);
+  const { anneal } = useDocument((state) => schedule(state.document));
+  const ramps = Array.isArray(anneal) ? anneal.filter(isObject) : [];
   if (ramps.length === 0) return null;
   const paths = ramps.map((ramp) => String(ramp.path));
   return (
@@ -126,16 +121,14 @@ function Ramps() {
             onClick={() => select({ entry: { list: "anneal", index } })}
           >
             <TrendingDown size={12} aria-hidden="true" className="shrink-0 text-muted" />
-            <span className="truncate">{rampText(ramp, paths)}</span>
+            <span className="truncate">
+              {settingName(String(ramp.path), paths)} {String(ramp.from)} → {String(ramp.to)}
+            </span>
           </button>
         </li>
       ))}
     </ul>
   );
-}
-
-function rampText({ path, from, to }: JsonObject, paths: readonly string[]): string {
-  return `${settingName(String(path), paths)} ${String(from)} → ${String(to)}`;
 }
 
 interface OneRoundProps {

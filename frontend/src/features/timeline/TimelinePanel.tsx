@@ -6,7 +6,7 @@ import { useDocument, useNodeColors } from "@/state/document/context";
 import { showField } from "@/state/selection";
 import { Segmented } from "@/ui/Segmented";
 import { Empty } from "@/ui/States";
-import { AXIS, LOW_ROW, ROW } from "./draw";
+import { AXIS, LOW_ROW, type Painting, ROW } from "./draw";
 import {
   type Grouping,
   idleShare,
@@ -124,12 +124,7 @@ function lastMoment(spans: readonly StageSpan[], isLive: boolean): number {
   return isLive && isOpen ? Math.max(known, Math.min(Date.now(), known + 60_000)) : known;
 }
 
-interface TimelineRowsProps {
-  rows: readonly TimelineRow[];
-  range: Range;
-  now: number;
-  rowHeight: number;
-}
+type TimelineRowsProps = Pick<Painting, "rows" | "range" | "now" | "rowHeight">;
 
 function TimelineRows({ rows, range, now, rowHeight }: TimelineRowsProps) {
   const colors = useNodeColors();
