@@ -70,9 +70,9 @@ def fields_by_key(section: type[BaseModel]) -> dict[str, FieldInfo]:
     return {info.alias or name: info for name, info in section.model_fields.items()}
 
 
-def branch(found: Type, tag: Any) -> Type | None:
-    for option in found.options:
-        if tag in _tags_of(option, found.discriminator):
+def branch(union: Type, tag: Any) -> Type | None:
+    for option in union.options:
+        if tag in _tags_of(option, union.discriminator):
             return type_of(option)
     return None
 
@@ -88,36 +88,36 @@ def _tags_of(option: Any, discriminator: Any) -> tuple[Any, ...]:
     return get_args(info.annotation) if info is not None else ()
 
 
-def tags(found: Type) -> tuple[Any, ...]:
+def tags(union: Type) -> tuple[Any, ...]:
     """Values of the discriminator that select the branches of a union."""
-    if not isinstance(found.discriminator, str):
+    if not isinstance(union.discriminator, str):
         return ()
     seen: dict[Any, None] = {}
-    for option in found.options:
-        seen |= dict.fromkeys(_tags_of(option, found.discriminator))
+    for option in union.options:
+        seen |= dict.fromkeys(_tags_of(option, union.discriminator))
     return tuple(seen)
 
 
-def narrow(found: Type, value: Any) -> Type:
+def narrow(position: Type, value: Any) -> Type:
     """Select union branches by the value, as far as it decides them."""
-    while found.options and found.discriminator is not None:
-        if callable(found.discriminator):
-            chosen = branch(found, found.discriminator(value))
+    while position.options and position.discriminator is not None:
+        if callable(position.discriminator):
+            chosen = branch(position, position.discriminator(value))
         else:
-            tag = look(value, found.discriminator)
-            chosen = branch(found, tag)
+            tag = look(value, position.discriminator)
+            chosen = branch(position, tag)
         if chosen is None:
-            return found
-        found = chosen
-    return found
+            return position
+        position = chosen
+    return position
 
 
-def inside(found: Type, part: str | int) -> tuple[Type | None, FieldInfo | None]:
+def inside(position: Type, part: str | int) -> tuple[Type | None, FieldInfo | None]:
     """One step down: the type below a key or index, and its field if there is one."""
-    if found.section is not None:
-        info = fields_by_key(found.section).get(str(part))
+    if position.section is not None:
+        info = fields_by_key(position.section).get(str(part))
         return (field_type(info), info) if info is not None else (None, None)
-    origin, arguments = get_origin(found.base), get_args(found.base)
+    origin, arguments = get_origin(position.base), get_args(position.base)
     if origin is dict:
         return type_of(arguments[1]), None
     if origin is tuple and isinstance(part, int):
@@ -133,30 +133,30 @@ def plain_path(
 ) -> tuple[tuple[str | int, ...], bool]:
     """A pydantic location without union branch names, and whether it is about a key."""
     path: list[str | int] = []
-    found: Type | None = Type(root)
+    position: Type | None = Type(root)
     for part in loc:
         if part == "[key]":
             return tuple(path), True
-        if found is not None and found.options:
-            chosen = branch(found, part)
+        if position is not None and position.options:
+            chosen = branch(position, part)
             if chosen is not None:
-                found = chosen
+                position = chosen
                 continue
         path.append(part)
-        found = inside(found, part)[0] if found is not None else None
+        position = inside(position, part)[0] if position is not None else None
     return tuple(path), False
 
 
 def type_at(root: type[Section], path: Iterable[str | int], data: Any) -> Type | None:
     """The type at a path, branches chosen by the data."""
-    found: Type | None = narrow(Type(root), data)
+    position: Type | None = narrow(Type(root), data)
     for part in path:
-        if found is None:
+        if position is None:
             return None
-        found = inside(found, part)[0]
+        position = inside(position, part)[0]
         data = look(data, part)
-        found = None if found is None else narrow(found, data)
-    return found
+        position = None if position is None else narrow(position, data)
+    return position
 
 
 def look(data: Any, part: str | int) -> Any:
@@ -182,34 +182,34 @@ TYPE_WORDS: dict[Any, str] = {
 }
 
 
-def describe_type(found: Type) -> str:
-    if found.options:
-        words = [describe_type(type_of(option)) for option in found.options]
+def describe_type(position: Type) -> str:
+    if position.options:
+        words = [describe_type(type_of(option)) for option in position.options]
         unique = list(dict.fromkeys(words))
-        if isinstance(found.discriminator, str):
-            return f"a mapping with `{found.discriminator}`"
+        if isinstance(position.discriminator, str):
+            return f"a mapping with `{position.discriminator}`"
         return " or ".join(unique)
-    if found.section is not None:
-        keys = list(fields_by_key(found.section))
+    if position.section is not None:
+        keys = list(fields_by_key(position.section))
         if keys[:2] == ["from", "to"]:
             return "`node.port -> node.port`, or a mapping with `from` and `to`"
         return "a mapping (" + ", ".join(keys[:6]) + (", ..." if len(keys) > 6 else "") + ")"
-    origin = get_origin(found.base) or found.base
+    origin = get_origin(position.base) or position.base
     if origin is Literal:
-        return "one of " + join_words(words_of(found))
+        return "one of " + join_words(words_of(position))
     if origin is tuple:
-        arguments = get_args(found.base)
+        arguments = get_args(position.base)
         if len(arguments) == 2 and arguments[1] is not Ellipsis:
             return "a list of two"
         return "a list"
-    if found.base is PortRef:
+    if position.base is PortRef:
         return "`node.port`"
     return TYPE_WORDS.get(origin, "a value")
 
 
-def words_of(found: Type) -> list[str]:
+def words_of(position: Type) -> list[str]:
     """What may stand at a place that takes one of some words, as YAML writes them."""
-    words = get_args(found.base)
+    words = get_args(position.base)
     return [str(word).lower() if isinstance(word, bool) else str(word) for word in words]
 
 

@@ -137,19 +137,19 @@ def relate(receivers: Levels, scored: Levels) -> Relation:
     best = Relation.NONE
     for receiver in receivers:
         for level in scored:
-            found = relate_pair(receiver, level)
-            if NEARNESS[found] < NEARNESS[best]:
-                best = found
+            relation = relate_pair(receiver, level)
+            if NEARNESS[relation] < NEARNESS[best]:
+                best = relation
     return best
 
 
 def match(receiver: Level, scored: Levels) -> tuple[Relation, Levels]:
     """The relation that counts for one receiving level, and the scored levels that stand in it."""
-    found = {level: relate_pair(receiver, level) for level in scored}
-    best = min(found.values(), key=NEARNESS.__getitem__, default=Relation.NONE)
+    relations = {level: relate_pair(receiver, level) for level in scored}
+    best = min(relations.values(), key=NEARNESS.__getitem__, default=Relation.NONE)
     if best is Relation.NONE:
         return best, NO_LEVELS
-    return best, frozenset(level for level, relation in found.items() if relation is best)
+    return best, frozenset(level for level, relation in relations.items() if relation is best)
 
 
 def common_ancestor(a: Level, b: Level) -> Level | None:

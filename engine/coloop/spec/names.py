@@ -54,8 +54,8 @@ class Names:
 
     def is_ambiguous(self, name: str) -> bool:
         """Whether two rows at the same distance have this bare column."""
-        found = self.bare.get(name)
-        return found is not None and len(found.rows) > 1
+        nearest = self.bare.get(name)
+        return nearest is not None and len(nearest.rows) > 1
 
     def own(self, node: str, columns: Iterable[str], level: Level) -> "Names":
         """With columns that `node` writes on the row itself."""
@@ -88,7 +88,7 @@ class Names:
     def dropped(self, names: Iterable[str]) -> "Names":
         """Without these bare names; the exact ones stay."""
         gone = frozenset(names)
-        bare = {name: found for name, found in self.bare.items() if name not in gone}
+        bare = {name: nearest for name, nearest in self.bare.items() if name not in gone}
         return replace(self, bare=bare, hidden=self.hidden | gone)
 
     def _may_have(self, name: str) -> bool:
@@ -108,12 +108,12 @@ def merged(parts: Sequence[Names]) -> Names:
         return parts[0]
     bare: dict[str, Found] = {}
     for part in parts:
-        for name, found in part.bare.items():
+        for name, nearest in part.bare.items():
             known = bare.get(name)
-            if known is None or found.distance < known.distance:
-                bare[name] = found
-            elif found.distance == known.distance:
-                bare[name] = Found(known.distance, known.rows | found.rows)
+            if known is None or nearest.distance < known.distance:
+                bare[name] = nearest
+            elif nearest.distance == known.distance:
+                bare[name] = Found(known.distance, known.rows | nearest.rows)
     hidden = frozenset(name for part in parts for name in part.hidden if name not in bare)
     return Names(
         bare=bare,
@@ -132,8 +132,8 @@ def shared(parts: Sequence[Names]) -> Names:
     bare: dict[str, Found] = {}
     for name in names:
         if all(part.gives_column(name) for part in parts):
-            found = [part.bare[name] for part in parts if name in part.bare]
-            bare[name] = max(found, key=lambda where: (len(where.rows), -where.distance))
+            nearest = [part.bare[name] for part in parts if name in part.bare]
+            bare[name] = max(nearest, key=lambda where: (len(where.rows), -where.distance))
     exact: dict[str, frozenset[str] | None] = {}
     for node in set[str]().union(*(part.exact for part in parts)):
         known = [
@@ -152,7 +152,7 @@ def shared(parts: Sequence[Names]) -> Names:
 def rooted(names: Names, node: str, level: Level) -> Names:
     """Names of rows that a buffer gives: the old ones, as columns of rows without parents."""
     here = Found(0, frozenset({level}))
-    clear = [name for name, found in names.bare.items() if len(found.rows) == 1]
+    clear = [name for name, nearest in names.bare.items() if len(nearest.rows) == 1]
     own: frozenset[str] | None = ANY if names.is_open else frozenset(clear)
     return replace(names, bare=dict.fromkeys(clear, here), exact={**names.exact, node: own})
 
@@ -201,13 +201,13 @@ def returned_keys(code: str, function: str = "write") -> frozenset[str] | None:
         tree = parse_code(code)
     except SyntaxError:
         return None
-    found = next(
+    definition = next(
         (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function), None
     )
-    if found is None:
+    if definition is None:
         return None
     keys: set[str] = set()
-    for statement in _own_statements(found):
+    for statement in _own_statements(definition):
         if not isinstance(statement, ast.Return):
             continue
         literal = _literal_keys(statement.value)
@@ -218,14 +218,14 @@ def returned_keys(code: str, function: str = "write") -> frozenset[str] | None:
 
 
 def _own_statements(function: ast.FunctionDef) -> list[ast.AST]:
-    found: list[ast.AST] = []
+    statements: list[ast.AST] = []
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop()
-        found.append(node)
+        statements.append(node)
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
             waiting.extend(ast.iter_child_nodes(node))
-    return found
+    return statements
 
 
 def _literal_keys(value: ast.expr | None) -> set[str] | None:

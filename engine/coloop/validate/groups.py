@@ -61,8 +61,8 @@ def groups_of_one(facts: Facts, name: str, phase: FlatPhase) -> GroupOfOne | Non
 
 
 def stretches(facts: Facts) -> Iterator[FlatPhase]:
-    """The phases, and each phase with what its triggers set about generation: values of the last
-    trigger win, in any order of triggers."""
+    """The phases, then each phase after a trigger that sets numbers of completions; last those
+    that depend on other triggers."""
     yield from facts.phases
     yield from sorted(_after_triggers(facts), key=lambda phase: not phase.is_sure)
 
@@ -99,8 +99,8 @@ def completions(facts: Facts, name: str, phase: FlatPhase) -> int:
 
 
 def _is_asked_once(facts: Facts, name: str, phase: FlatPhase) -> bool:
-    """Whether a row has only one prompt: a policy that is called repeatedly in one text, or with
-    several parts, has all its answers in one group."""
+    """Whether a node generates all texts for a row from one prompt. A policy behind a tool may be
+    called several times in one text; all its answers then form one group."""
     for caller in facts.walk.callers.get(name, ()):
         path, turns = f"nodes.{caller}.rollout.turns.max", turns_of(facts.spec, caller)
         is_moved = path in facts.moved_paths or path in phase.overrides

@@ -49,7 +49,7 @@ _Row = tuple[Mapping[str, object], int | None]
 PlacedRows = Iterable[tuple[str, Mapping[str, object]]]
 """Rows with their location for messages: `row 2`."""
 ProblemIn = Callable[[PlacedRows], str | None]
-"""Finds a problem in rows; must be deterministic."""
+"""Finds a problem in rows; equal ones find the same, as results are cached by it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ def answer_checker(
 
     Args:
         work_out: answers a prompt that a model wrote; None if it is no question.
-        agrees: whether a completion says an answer; default: is it, or ends with a line of it.
+        agrees: whether a completion gives an answer.
     """
 
     def check(columns: Mapping[str, Any], completion: str) -> float | None:

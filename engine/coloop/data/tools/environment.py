@@ -100,10 +100,10 @@ class EnvironmentSession:
             self._has_begun = True
         self._steps += 1
         seed = self._caller.seed + self._steps
-        said = _checked(self._environment.step(self._name, arguments["text"], seed, tick))
+        result = _checked(self._environment.step(self._name, arguments["text"], seed, tick))
         for name in SUMS:
-            self._sums[name] += said[name]
-        return Answered(value=said["observation"], is_last=said["done"])
+            self._sums[name] += result[name]
+        return Answered(value=result["observation"], is_last=result["done"])
 
     def earned(self) -> Mapping[str, float]:
         return self._sums
@@ -113,11 +113,11 @@ class EnvironmentSession:
             self._environment.forget(self._name)
 
 
-def _checked(said: Any) -> dict[str, Any]:
+def _checked(result: Any) -> dict[str, Any]:
     """The dict of `step`, validated and with defaults."""
-    if not isinstance(said, dict):
-        raise ToolFailure(f"`step` returned {type(said).__name__}, expected a dict")
-    step = {"observation": "", "done": False, **dict.fromkeys(SUMS, 0.0), **said}
+    if not isinstance(result, dict):
+        raise ToolFailure(f"`step` returned {type(result).__name__}, expected a dict")
+    step = {"observation": "", "done": False, **dict.fromkeys(SUMS, 0.0), **result}
     if not isinstance(step["observation"], str):
         raise ToolFailure("`step` returned an `observation` that is not a text")
     if not isinstance(step["done"], bool):
@@ -171,9 +171,9 @@ class UserEnvironment:
                 for earlier, its_seed in told.texts:
                     box.act(name, "step", earlier, its_seed)
                 told.life = box.life
-            said = box.act(name, "step", text, seed)
+            result = box.act(name, "step", text, seed)
             told.texts.append((text, seed))
-            return said
+            return result
 
     def move(self, state: str, action: str, seed: int, tick: Tick) -> Any:
         box = self._box(str(seed))

@@ -112,7 +112,7 @@ class Columns:
         """With the scores of an edge and the columns that its rows have from here or above."""
         table = self.of_edge(edge)
         scorers = {edge.source.node}.union(*(part.scores for part in table.values()))
-        found: NamesOf = {}
+        with_scores: NamesOf = {}
         for level, part in names.items():
             relation, scored = match(level, frozenset(table))
             if relation in (Relation.SAME, Relation.DOWN):
@@ -121,8 +121,8 @@ class Columns:
                     table[scored_level].below(above[scored_level]) for scored_level in scored
                 ]
                 part = merged([part, *brought])
-            found[level] = part.with_scores(scorers)
-        return found
+            with_scores[level] = part.with_scores(scorers)
+        return with_scores
 
     @staticmethod
     def _with_later_rounds(first: NamesOf, later: NamesOf) -> NamesOf:
@@ -130,12 +130,12 @@ class Columns:
         if not later:
             return first
         extra = merged(list(later.values()))
-        found: NamesOf = {}
+        table: NamesOf = {}
         for level, part in first.items():
             both = merged([part, extra])
             bare = {**both.bare, **part.bare}
-            found[level] = replace(both, bare=bare, hidden=part.hidden - bare.keys())
-        return found
+            table[level] = replace(both, bare=bare, hidden=part.hidden - bare.keys())
+        return table
 
     # ---- what kinds ask for
 
@@ -169,11 +169,11 @@ class Columns:
         return self._buffers[name]
 
     def of_edges(self, edges: Iterable[Edge]) -> NamesOf:
-        found: NamesOf = {}
+        table: NamesOf = {}
         for edge in edges:
             for level, part in self.of_edge(edge).items():
-                found[level] = merged([found[level], part]) if level in found else part
-        return found
+                table[level] = merged([table[level], part]) if level in table else part
+        return table
 
     def _buffer_names(self, name: str) -> Names:
         ports: dict[str, list[Names]] = {}

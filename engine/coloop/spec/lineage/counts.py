@@ -171,15 +171,15 @@ class RowCounts:
     def written(self, name: str, rows: Counts) -> Counts:
         """Rows that a node generates from its prompt rows."""
         each, rollout = self.completions(name), self._rollout(name)
-        found: Counts = {}
+        generated: Counts = {}
         for level in self.lineage.levels(name, "rollouts"):
             above = rows.get(level.parents[0]) if level.parents else None
             if above is None or rollout is None or each is None:
-                found[level] = UNKNOWN
+                generated[level] = UNKNOWN
                 continue
             extra = int(rollout.greedy_extra and not self.is_probe)
             prompts = above.whole
-            found[level] = replace(
+            generated[level] = replace(
                 above,
                 rows=None if prompts is None else prompts * each,
                 least=above.least * each,
@@ -189,7 +189,7 @@ class RowCounts:
                 else f"{above.breakdown or prompts} x {each} completions",
                 mean=self._texts(name, rollout, above.mean, each + extra),
             )
-        return found
+        return generated
 
     def _texts(self, name: str, rollout: Rollout, prompts: TableSize, each: int) -> TableSize:
         longest, observed = float(rollout.max_new_tokens), observed_tokens(self.spec, name)
@@ -210,8 +210,8 @@ class RowCounts:
 
     def callees(self, name: str, port: str) -> list[Rollout]:
         """`rollout` of each generating node that an input calls."""
-        found = [self._rollout(edge.source.node) for edge in self._edges(name, port)]
-        return [rollout for rollout in found if rollout is not None]
+        rollouts = [self._rollout(edge.source.node) for edge in self._edges(name, port)]
+        return [rollout for rollout in rollouts if rollout is not None]
 
     def completions(self, name: str) -> int | None:
         """Texts that a node generates per prompt; None if it generates none."""
@@ -223,7 +223,7 @@ class RowCounts:
         return each if isinstance(each, int) else None
 
     def adds_greedy(self, name: str, count: Count) -> bool:
-        """Whether an inexact count may include greedy texts."""
+        """Whether a table of unknown size may include greedy texts."""
         rollouts = [self._rollout(writer) for writer in self._writers(name)]
         return count.rows is None and any(r is not None and r.greedy_extra for r in rollouts)
 
@@ -281,10 +281,10 @@ class RowCounts:
         levels = list(counts)
         shared = levels[0]
         for other in levels[1:]:
-            found = common_ancestor(shared, other)
-            if found is None:
+            ancestor = common_ancestor(shared, other)
+            if ancestor is None:
                 return UNKNOWN
-            shared = found
+            shared = ancestor
         mean = joined([count.mean for count in counts.values()])
         above = self._seen.born.get(shared, UNKNOWN)
         ways = [_way(shared, level) for level in levels]
@@ -344,7 +344,7 @@ class RowCounts:
         return below // above if below is not None and above and below % above == 0 else None
 
     def _gathered(self, by: str | None, levels: Iterable[Level], rows: Counts) -> Counts:
-        found: Counts = {}
+        counts: Counts = {}
         for level in levels:
             members = [member for member in rows if member in level.parents]
             if by is None:
@@ -354,13 +354,13 @@ class RowCounts:
             above = {ancestor for ancestor in nearest if ancestor is not None}
             mean = one_after_another([rows[member].mean for member in members])
             if len(above) != 1 or len(nearest) != len(level.parents):
-                found[level] = Count(rows=None, mean=mean)
+                counts[level] = Count(rows=None, mean=mean)
                 continue
             count = self._seen.born.get(above.pop(), UNKNOWN)
             count = replace(count, greedy=0, mean=_merged(mean, count.mean.rows))
             is_sure = any(rows[member].is_exact and rows[member].least for member in members)
-            found[level] = count if is_sure else at_most(count)
-        return found
+            counts[level] = count if is_sure else at_most(count)
+        return counts
 
     def _is_sure_of_scores(self, name: str) -> bool:
         """Whether every connected score reaches all rows."""
@@ -473,11 +473,11 @@ def _growth_in(walk: Walk, region: RoundsRegion) -> dict[str, RowGrowth]:
         return {}
     if branch == "all":
         return dict.fromkeys(region.nodes, _tree(walk, region, ends))
-    found = {}
+    growth = {}
     for node in region.nodes:
         later = 1.0 if branch == "one" else ends / texts.get(node, 1)
-        found[node] = RowGrowth(1.0 + (rounds - 1.0) * later, later)
-    return found
+        growth[node] = RowGrowth(1.0 + (rounds - 1.0) * later, later)
+    return growth
 
 
 def _tree(walk: Walk, region: RoundsRegion, each: float) -> RowGrowth:

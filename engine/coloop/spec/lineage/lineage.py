@@ -113,15 +113,15 @@ def _join_sides(tables: list[Table], ports: tuple[str, ...]) -> Join:
 
 
 def _gather(lineage: Lineage, by: str | None, join: Join) -> Join:
-    found: dict[Level, list[Level]] = {}
+    by_ancestor: dict[Level, list[Level]] = {}
     missing: set[Level] = set()
     for level in ordered(join.members):
         above = _gathering_level(lineage, level, by)
         if above is None:
             missing.add(level)
         else:
-            found.setdefault(above, []).append(level)
-    levels = frozenset(gathered(above.node, tuple(below)) for above, below in found.items())
+            by_ancestor.setdefault(above, []).append(level)
+    levels = frozenset(gathered(above.node, tuple(below)) for above, below in by_ancestor.items())
     return replace(join, levels=levels, gather_missing=frozenset(missing))
 
 
@@ -244,8 +244,8 @@ class Lineage:
     def rows_of(self, node: str) -> Levels:
         """Levels of the rows that a node hands on: what its bare id means in `group_by` and
         `gather`."""
-        found = {level for port in ROW_OUTPUTS for level in self.levels(node, port)}
-        return frozenset(found) if found else self.input_levels(node)
+        given = {level for port in ROW_OUTPUTS for level in self.levels(node, port)}
+        return frozenset(given) if given else self.input_levels(node)
 
     def births_of(self, node: str) -> frozenset[str]:
         """Nodes in which the rows that a node hands on are born (`join`: where siblings were
@@ -283,12 +283,12 @@ class Lineage:
         """The nearest ancestor of `level` that is a row of `node`, at least so many births above; 0
         includes the level itself."""
         rows = self.rows_of(node)
-        found = [
+        candidates = [
             (births, above)
             for above, births in ancestors(level).items()
             if births >= least and above in rows
         ]
-        return min(found, key=lambda item: item[0])[1] if found else None
+        return min(candidates, key=lambda item: item[0])[1] if candidates else None
 
     @property
     def regions(self) -> tuple[RoundsRegion, ...]:
@@ -380,31 +380,31 @@ class Lineage:
 
     @cached_property
     def _writers(self) -> dict[Level, frozenset[str]]:
-        found: dict[Level, set[str]] = {}
+        writers: dict[Level, set[str]] = {}
         for name in self.spec.nodes:
             if self.writes(name):
                 for level in self.levels(name, "rollouts"):
-                    found.setdefault(level, set()).add(name)
+                    writers.setdefault(level, set()).add(name)
         for policy, searches in self.walk.driven.items():
             for search in searches:
                 for level in self.levels(search, "rollouts"):
-                    found.setdefault(level, set()).add(policy)
+                    writers.setdefault(level, set()).add(policy)
         buffers = [name for name, node in self.spec.nodes.items() if node.about.outlives_step]
         for _ in buffers:
             for name in buffers:
-                holds = found.setdefault(born(name), set())
+                holds = writers.setdefault(born(name), set())
                 for edge in self.walk.into(name, "rollouts", "scores"):
                     for level in self.edge_levels(edge):
-                        holds |= found.get(level, set())
-        return {level: frozenset(names) for level, names in found.items()}
+                        holds |= writers.get(level, set())
+        return {level: frozenset(names) for level, names in writers.items()}
 
     @cached_property
     def _own_levels(self) -> dict[str, Levels]:
-        found: dict[str, set[Level]] = {}
+        by_node: dict[str, set[Level]] = {}
         for level, names in self._writers.items():
             for name in names:
-                found.setdefault(name, set()).add(level)
-        return {name: frozenset(levels) for name, levels in found.items()}
+                by_node.setdefault(name, set()).add(level)
+        return {name: frozenset(levels) for name, levels in by_node.items()}
 
 
 class Lineages:

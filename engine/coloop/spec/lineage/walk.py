@@ -87,17 +87,19 @@ class Walk:
     @cached_property
     def callers(self) -> Mapping[str, tuple[str, ...]]:
         """For a policy behind a tool: the generating nodes whose trajectories contain the call."""
-        found = {name: self.callers_of(name) for name, kind in self.kinds.items() if kind != "tool"}
-        return {name: callers for name, callers in found.items() if callers}
+        by_policy = {
+            name: self.callers_of(name) for name, kind in self.kinds.items() if kind != "tool"
+        }
+        return {name: callers for name, callers in by_policy.items() if callers}
 
     @cached_property
     def driven(self) -> Mapping[str, tuple[str, ...]]:
         """For a policy that searches drive: those searches."""
-        found: defaultdict[str, list[str]] = defaultdict(list)
+        by_policy: defaultdict[str, list[str]] = defaultdict(list)
         for edge in self.edges:
             if edge.target.port == "policy" and self.kinds[edge.target.node] == "search":
-                found[edge.source.node].append(edge.target.node)
-        return {name: tuple(searches) for name, searches in found.items()}
+                by_policy[edge.source.node].append(edge.target.node)
+        return {name: tuple(searches) for name, searches in by_policy.items()}
 
     @cached_property
     def order(self) -> tuple[str, ...]:
@@ -183,7 +185,7 @@ class Walk:
 
     def callers_of(self, node: str) -> tuple[str, ...]:
         """Nodes in whose texts a tool, or a policy behind tools, is called."""
-        found: dict[str, None] = {}
+        callers: dict[str, None] = {}
         tools, seen = [node], set[str]()
         if self.kinds[node] != "tool":
             tools = [edge.target.node for edge in self.out_of(node, "policy")]
@@ -196,8 +198,8 @@ class Walk:
                 if self.kinds[edge.target.node] == "tool":
                     tools.append(edge.target.node)
                 elif edge.target.node != node:
-                    found[edge.target.node] = None
-        return tuple(found)
+                    callers[edge.target.node] = None
+        return tuple(callers)
 
 
 def _links(edges: Iterable[Edge]) -> tuple[Links, Links]:
@@ -237,11 +239,11 @@ Take = Literal["last", "ends", "all"]
 def multiplied(walk: Walk, region: RoundsRegion) -> Mapping[str, int]:
     """By node of a region, into how many texts each row that enters has been multiplied behind it
     in one round; siblings that meet do not multiply each other."""
-    found: dict[str, int] = {}
+    factors: dict[str, int] = {}
     for name in walk.order:
         if name in region.nodes:
-            above = [found.get(e.source.node, 1) for e in walk.row_edges(name) if not e.rounds]
+            above = [factors.get(e.source.node, 1) for e in walk.row_edges(name) if not e.rounds]
             rollout = getattr(walk.spec.nodes[name], "rollout", None)
             own = 1 if rollout is None else rollout.completions_per_prompt
-            found[name] = max(above, default=1) * own
-    return found
+            factors[name] = max(above, default=1) * own
+    return factors
