@@ -202,8 +202,8 @@ def _cost(spec: LoopSpec, found: Explanation) -> Cost:
 def _paper(name: str) -> str | None:
     """The first paper in the header comment of the preset."""
     head = presets.load_loop_text(name).partition("coloop:")[0]
-    found = re.search(r"arXiv (\d{4}\.\d{5})", head)
-    return f"https://arxiv.org/abs/{found[1]}" if found else None
+    arxiv = re.search(r"arXiv (\d{4}\.\d{5})", head)
+    return f"https://arxiv.org/abs/{arxiv[1]}" if arxiv else None
 
 
 # What a node does in its loop, in a sentence or two, from its settings and its edges.

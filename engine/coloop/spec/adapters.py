@@ -84,8 +84,8 @@ def _holder(spec: LoopSpec, group: str, seen: frozenset[str]) -> tuple[str, int]
     standing = _standing(spec, group, seen)
     if standing is not None:
         return standing.holder, standing.steps
-    found = weights_groups(spec)[group]
-    return None if found.trainable or found.source == "snapshot" else (group, 0)
+    owned = weights_groups(spec)[group]
+    return None if owned.trainable or owned.source == "snapshot" else (group, 0)
 
 
 def _owner(spec: LoopSpec, node: str) -> str | None:

@@ -99,7 +99,7 @@ def unread_fields(entry: Algorithm, *, also_read: frozenset[str] = frozenset()) 
     """Fields that an algorithm's other settings leave unread; the node itself reads `also_read`."""
     full = resolve_algorithm(entry)
     nothing = OF_PRESETS.get(type(entry), {})
-    found = []
+    unread = []
     for field, readers in READ_WHERE.get(type(entry), {}).items():
         is_there = field in nothing or _is_written(entry, field)
         value = _at(full if field in nothing else entry, field) if is_there else None
@@ -114,8 +114,8 @@ def unread_fields(entry: Algorithm, *, also_read: frozenset[str] = frozenset()) 
         fine = nothing.get(field, anyway)
         if value != fine:
             others = None if anyway == fine else fine
-            found.append(Unread(field, value, missing, _at(full, missing.by), others))
-    return found
+            unread.append(Unread(field, value, missing, _at(full, missing.by), others))
+    return unread
 
 
 def _at(settings: Any, field: str) -> Any:

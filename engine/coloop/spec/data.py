@@ -61,10 +61,10 @@ class FileSource(Section):
         path = PurePath(self.path)
         if compression_of(path) is not None:
             path = path.with_suffix("")
-        found = self.format or FORMATS.get(path.suffix.lower())
-        if compression_of(self.path) is not None and found not in LINED:
+        format_ = self.format or FORMATS.get(path.suffix.lower())
+        if compression_of(self.path) is not None and format_ not in LINED:
             return None
-        return found
+        return format_
 
 
 def unknown_format(source: FileSource) -> str:

@@ -123,9 +123,9 @@ def remove_in(data: Any, parts: Parts) -> Any:
 def insert_in(data: Any, parts: Parts, value: Any) -> Any:
     """Plain data with an item before the one at a place of a list."""
     *way, index = parts
-    found = look_along(data, tuple(way))
-    items = list(found) if isinstance(found, (list, tuple)) else []
-    is_list = found is None or isinstance(found, (list, tuple))
+    holder = look_along(data, tuple(way))
+    items = list(holder) if isinstance(holder, (list, tuple)) else []
+    is_list = holder is None or isinstance(holder, (list, tuple))
     if not is_list or not isinstance(index, int) or not 0 <= index <= len(items):
         raise _no_place(parts)
     return set_in(data, tuple(way), [*items[:index], copy.deepcopy(value), *items[index:]])

@@ -115,7 +115,7 @@ def resolve_dtypes(
     """
     groups = weights_groups(spec)
     otherwise = dict.fromkeys(groups, ON_GPU if gpus else ON_CPU) | dict(usual or {})
-    found: dict[str, Dtypes] = {
+    types: dict[str, Dtypes] = {
         name: trained_dtypes(
             training_of(spec, name),
             otherwise[name],
@@ -127,9 +127,9 @@ def resolve_dtypes(
         if group.trainable
     }
     for name in groups:
-        if name not in found:
-            found[name] = _frozen(spec, groups[name], found, gpus, backends or {}, otherwise[name])
-    return {name: found[name] for name in groups}
+        if name not in types:
+            types[name] = _frozen(spec, groups[name], types, gpus, backends or {}, otherwise[name])
+    return {name: types[name] for name in groups}
 
 
 def _frozen(

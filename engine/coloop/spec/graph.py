@@ -142,8 +142,8 @@ class LoopSpec(Section):
         return Graph(self)
 
     def kind_of(self, node: str) -> str | None:
-        found = self.nodes.get(node)
-        return None if found is None else found.kind
+        section = self.nodes.get(node)
+        return None if section is None else section.kind
 
 
 class Graph:
@@ -245,12 +245,12 @@ class Graph:
     @cached_property
     def _named(self) -> dict[str, Edge]:
         """Edges by each of their names; the first wins."""
-        found: dict[str, Edge] = {}
+        edges: dict[str, Edge] = {}
         for edge in self.spec.edges:
             for name in (edge.id, edge.key, edge.label):
                 if name is not None:
-                    found.setdefault(name, edge)
-        return found
+                    edges.setdefault(name, edge)
+        return edges
 
     @cached_property
     def _places(self) -> dict[int, int]:

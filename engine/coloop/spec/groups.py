@@ -116,13 +116,13 @@ def pool_of(spec: LoopSpec, node: str) -> str:
 
 def writing_pools(spec: LoopSpec, group: WeightsGroup) -> dict[str, tuple[str, ...]]:
     """By pool in which members of a group generate, those members."""
-    found: dict[str, tuple[str, ...]] = {}
+    pools: dict[str, tuple[str, ...]] = {}
     for member in group.members:
         rollout = rollout_of(spec, member)
         if rollout is not None:
             pool = rollout.pool or spec.nodes[member].pool or pool_of(spec, member)
-            found[pool] = (*found.get(pool, ()), member)
-    return found
+            pools[pool] = (*pools.get(pool, ()), member)
+    return pools
 
 
 def holding_pool(spec: LoopSpec, group: WeightsGroup) -> str:

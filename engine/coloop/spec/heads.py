@@ -101,10 +101,10 @@ def taught_at(node: Node, port: str) -> frozenset[Reading]:
 
 def can_learn(node: Node, port: str, algorithm: type[Section], *, classes: int) -> bool:
     """Whether an algorithm can train a node's model, whose head has `classes` outputs."""
-    found = LEARNED_FROM[algorithm] & taught_at(node, port)
-    if found == {"scores"} and classes > 1:
+    readings = LEARNED_FROM[algorithm] & taught_at(node, port)
+    if readings == {"scores"} and classes > 1:
         return issubclass(algorithm, OF_CLASSES)
-    return bool(found)
+    return bool(readings)
 
 
 def learns_steps(node: Node) -> bool:

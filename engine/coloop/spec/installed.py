@@ -69,7 +69,7 @@ def records(
         own_names: reserved for coloop itself.
         refusal: why a record cannot be used, or None.
     """
-    found: dict[str, RecordType] = {}
+    by_name: dict[str, RecordType] = {}
     for package, entries in _by_package(group).items():
         for entry in entries:
             reason = _clash(group, entry.name, package, own_names)
@@ -82,9 +82,9 @@ def records(
             if reason is not None or record is None:
                 PROBLEMS.append(replace(installed, reason=reason or "it is empty"))
             else:
-                found[entry.name] = record
+                by_name[entry.name] = record
                 LOADED.append(installed)
-    return found
+    return by_name
 
 
 def problem_with(name: Any) -> str | None:
@@ -186,13 +186,13 @@ def _packages() -> dict[str, list[EntryPoint]]:
         return {}
     from importlib.metadata import PathDistribution
 
-    found: dict[str, tuple[str, list[EntryPoint]]] = {}
+    packages: dict[str, tuple[str, list[EntryPoint]]] = {}
     for folder in folders:
         distribution = PathDistribution(folder)
         name = str(distribution.metadata["Name"])
         entries = [entry for entry in distribution.entry_points if entry.group in GROUPS]
-        found.setdefault(name.lower(), (f"{name} {distribution.version}", entries))
-    return dict(found[name] for name in sorted(found))
+        packages.setdefault(name.lower(), (f"{name} {distribution.version}", entries))
+    return dict(packages[name] for name in sorted(packages))
 
 
 def _folders(path: str) -> list[Path]:

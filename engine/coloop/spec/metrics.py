@@ -71,5 +71,5 @@ def metric_of(name: str) -> Metric | None:
 
 def samples_of(name: str) -> int | None:
     """k of `pass@k`; None for other metrics."""
-    found = _AT_K.search(name)
-    return int(found[0][1:]) if found else None
+    match = _AT_K.search(name)
+    return int(match[0][1:]) if match else None

@@ -144,10 +144,10 @@ def _leading_comment(text: str) -> list[str]:
 
 def _description_field(text: str) -> str:
     """The top-level `description` when it stands on one line; a gallery needs no full parse."""
-    found = re.search(
+    match = re.search(
         r"^description:\s*(?P<quote>[\"']?)(?P<text>[^\n]*?)(?P=quote)\s*$", text, re.M
     )
-    return found["text"] if found and found["text"] not in (">", "|", ">-", "|-") else ""
+    return match["text"] if match and match["text"] not in (">", "|", ">-", "|-") else ""
 
 
 def patched(text: str, changes: Sequence[Change | Mapping[str, Any]]) -> str:

@@ -156,8 +156,8 @@ class _Error:
         return at(path, code, message, hint, place=place, fixes=fixes)
 
     def section(self) -> type[Section] | None:
-        found = type_at(self.root, self.path[:-1], self.data)
-        return None if found is None else narrow(found, None).section
+        holder = type_at(self.root, self.path[:-1], self.data)
+        return None if holder is None else narrow(holder, None).section
 
     def own_problem(self) -> Diagnostic:
         code = _KINDS[self.context.get("kind", "bad_value")]

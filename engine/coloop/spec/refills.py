@@ -37,13 +37,13 @@ def regions_of(
     Args:
         rounds: nodes of each rounds region; a refill takes them whole, unless its filter is inside.
     """
-    found = (
+    regions = (
         _region(spec, name, node.fill.from_, givers)
         for name, node in spec.nodes.items()
         if isinstance(node, FilterNode) and node.fill is not None and name in givers
     )
     together = list(rounds)
-    return tuple(_whole(region, together) for region in found if region is not None)
+    return tuple(_whole(region, together) for region in regions if region is not None)
 
 
 def followers(regions: Sequence[Region], givers: Givers) -> Mapping[str, frozenset[str]]:

@@ -237,11 +237,11 @@ def _clashes(
             yield other, edge
 
 
-def _differ(facts: Facts, one: Edge, other: Edge) -> bool:
+def _differ(facts: Facts, edge: Edge, other: Edge) -> bool:
     """Whether two edges bring rows of one level that different nodes wrote."""
-    levels = facts.lineage.edge_levels(one) & facts.lineage.edge_levels(other)
+    levels = facts.lineage.edge_levels(edge) & facts.lineage.edge_levels(other)
     return any(
-        _writers(facts, one, level, frozenset()) != _writers(facts, other, level, frozenset())
+        _writers(facts, edge, level, frozenset()) != _writers(facts, other, level, frozenset())
         for level in ordered(levels)
     )
 
@@ -264,8 +264,8 @@ def _writers(facts: Facts, edge: Edge, level: Level, seen: frozenset[str]) -> fr
     ) or frozenset({level.node})
 
 
-def _score_one_row(facts: Facts, one: Edge, other: Edge) -> bool:
-    relation = relate(facts.lineage.edge_levels(one), facts.lineage.edge_levels(other))
+def _score_one_row(facts: Facts, edge: Edge, other: Edge) -> bool:
+    relation = relate(facts.lineage.edge_levels(edge), facts.lineage.edge_levels(other))
     return relation in (Relation.SAME, Relation.DOWN, Relation.UP)
 
 

@@ -87,10 +87,8 @@ class Walk:
     @cached_property
     def callers(self) -> Mapping[str, tuple[str, ...]]:
         """For a policy behind a tool: the generating nodes whose trajectories contain the call."""
-        by_policy = {
-            name: self.callers_of(name) for name, kind in self.kinds.items() if kind != "tool"
-        }
-        return {name: callers for name, callers in by_policy.items() if callers}
+        names = [name for name, kind in self.kinds.items() if kind != "tool"]
+        return {name: callers for name in names if (callers := self.callers_of(name))}
 
     @cached_property
     def driven(self) -> Mapping[str, tuple[str, ...]]:

@@ -106,14 +106,14 @@ class FilterNode(BaseNode):
 
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
         """At most what its limits allow; a probe neither refills nor cuts to a number."""
-        found = self._counts(name, counts, rows)
+        kept = self._counts(name, counts, rows)
         levels = counts.lineage.input_levels(name)
         share = self._share(
             counts.siblings(name), sum(c.mean.rows for level, c in rows.items() if level in levels)
         )
         return {
             level: replace(count, mean=self._kept(rows[level].mean, share))
-            for level, count in found.items()
+            for level, count in kept.items()
         }
 
     def _share(self, siblings: int, rows: float) -> float:

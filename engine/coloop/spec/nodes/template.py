@@ -117,14 +117,14 @@ class TemplateNode(BaseNode):
 
     def counts_given(self, name: str, counts: RowCounts, rows: Counts) -> Counts:
         """As many rows, fewer if code decides; unknown for lists."""
-        found = {level: self._written(count, counts.per_character) for level, count in rows.items()}
+        given = {level: self._written(count, counts.per_character) for level, count in rows.items()}
         if self.each is None:
-            return found
+            return given
         levels = counts.levels(name)
         return {
-            level: Count(rows=None, mean=found[level.parents[0]].mean)
+            level: Count(rows=None, mean=given[level.parents[0]].mean)
             for level in levels
-            if level.parents[0] in found
+            if level.parents[0] in given
         }
 
     def _written(self, count: Count, scale: float) -> Count:

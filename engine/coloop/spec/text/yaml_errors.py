@@ -70,17 +70,17 @@ def quoted_line(key: str, value: str) -> str:
 
 def braces(line: str, place: str) -> Explained | None:
     """A text that begins with `{{`, which YAML reads as a mapping."""
-    found = _TEXT_LINE.match(line)
-    if found is None or not found["value"].startswith(("{{", "{%")):
-        found = _IN_FLOW.search(line)
-    if found is None:
+    line_match = _TEXT_LINE.match(line)
+    if line_match is None or not line_match["value"].startswith(("{{", "{%")):
+        line_match = _IN_FLOW.search(line)
+    if line_match is None:
         return None
-    value = found["value"].rstrip()
-    if found.re is _IN_FLOW:
+    value = line_match["value"].rstrip()
+    if line_match.re is _IN_FLOW:
         end = max(value.rfind("}}"), value.rfind("%}"))
         value = value[: end + 2] if end > 0 else value
     message = f"{place} starts with `{value[:2]}`, which YAML does not parse as text"
-    return message, f"quote the text: `{quoted_line(found['key'], value)}`"
+    return message, f"quote the text: `{quoted_line(line_match['key'], value)}`"
 
 
 def say(text: str, error: MarkedYAMLError, path: Path) -> Explained | None:
