@@ -12,7 +12,7 @@ from typing import Final
 
 MEAN_RATING: Final = 1000.0
 SCALE: Final = 400.0
-"""Points by which a player is ahead who wins ten games of eleven."""
+"""Lead in points of a player who wins ten games of eleven."""
 ROUNDS: Final = 10_000
 CLOSE: Final = 1e-12
 

@@ -58,7 +58,7 @@ _TASKS: dict[str, type[Section]] = {
 def catalog(
     *, architectures: Iterable[PresetInfo] = (), hardware: Iterable[PresetInfo] = ()
 ) -> Catalog:
-    """The catalog; presets of models and hardware are handed in by who knows them."""
+    """The catalog; the caller provides presets of models and hardware."""
     return Catalog.model_validate(
         {
             **copy.deepcopy(_fixed()),

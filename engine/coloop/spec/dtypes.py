@@ -164,7 +164,7 @@ def _frozen(
 
 
 def _base_dtype(spec: LoopSpec, group: str) -> Dtype | None:
-    """What the section that brings the weights under an adapter says of their type."""
+    """`model.dtype` of the section that loads the weights under an adapter."""
     standing = standing_of(spec, group)
     if standing is None:
         return None

@@ -208,7 +208,7 @@ def describe_type(position: Type) -> str:
 
 
 def words_of(position: Type) -> list[str]:
-    """What may stand at a place that takes one of some words, as YAML writes them."""
+    """The values that a literal type allows, as YAML writes them."""
     words = get_args(position.base)
     return [str(word).lower() if isinstance(word, bool) else str(word) for word in words]
 
@@ -220,7 +220,7 @@ def join_words(words: list[str], most: int = 14) -> str:
 
 
 def describe_value(value: Any) -> str:
-    """What was found, in words, short."""
+    """A short description of a value."""
     match value:
         case None:
             return "nothing (null)"

@@ -1,4 +1,4 @@
-"""What a node reads of its model: words, or one number of a position."""
+"""What a node reads from its model: token log-probs, or one number per position."""
 
 from __future__ import annotations
 

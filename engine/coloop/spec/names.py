@@ -180,7 +180,7 @@ ROLLOUT_COLUMNS: Final = (
 """Standard columns of every rollout."""
 
 TREE_COLUMNS: Final = (*ROLLOUT_COLUMNS, "share")
-"""Of what a tree gives: also its share of the visits."""
+"""Columns of rows from a search tree: also their share of the visits."""
 
 PAIR_COLUMNS: Final = ("prompt", "chosen", "rejected")
 """Standard columns of every pair that a node makes."""

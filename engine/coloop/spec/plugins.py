@@ -71,7 +71,7 @@ class AlgorithmRecord:
     recipe: RecipeName | None = None
     """Which recipe carries it out (`recipes.table`); None: it can be drawn and planned, not run."""
     needs_reference: bool = True
-    """Of preferences: whether it reads log-probs of a reference."""
+    """For preference algorithms: whether it reads log-probs of a reference."""
     family: str = ""
     """The algorithm of which it is a preset; empty: it is one itself."""
     framework: str | None = None
@@ -91,7 +91,7 @@ class AdvantageRecord:
     whole_rows: bool = False
     """Whether the scores of a row are summed before rows are compared; else each is compared."""
     formula: str = ""
-    """Of a comparison of row i, in the arithmetic of Python: `r_i - mean(group)`."""
+    """Advantage of row i as a Python expression: `r_i - mean(group)`."""
     note: str = ""
     """How to read the formula."""
 

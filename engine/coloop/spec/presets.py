@@ -88,7 +88,7 @@ class ModelPreset:
     aliases: tuple[str, ...]
     architecture: Mapping[str, Any]
     tokenizer: str
-    """What a model made on the spot reads and writes: `characters` or `bytes`."""
+    """Tokens of a model made from scratch: `characters` or `bytes`."""
 
 
 def presets_root() -> Path:

@@ -1,4 +1,4 @@
-"""What is known of a regular expression before it meets a text: how large it becomes when its
+"""Static checks of a regular expression: how large it becomes when its
 counted repeats are written out, as the library does that applies it, and whether a group of it can
 say a number."""
 

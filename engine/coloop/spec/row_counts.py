@@ -1,4 +1,4 @@
-"""Numbers of rows: exact, at most so many, or unknown, and in the mean; sums and bounds of them."""
+"""Row counts (exact, upper bound or unknown, and the mean), with sums and bounds."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -203,7 +203,7 @@ def graph_has_no_circle(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def handles_do_not_call_themselves(facts: Facts) -> Iterator[Diagnostic]:
-    """No policy is a tool of its own, over whatever other tools."""
+    """No policy calls itself through tools, directly or indirectly."""
     edges = [
         edge
         for edge in facts.walk.edges

@@ -85,8 +85,8 @@ def coefficients_move(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def labels_begin_with_the_greater(facts: Facts) -> Iterator[Diagnostic]:
-    """Of two labels a number teaches the chance of the first, so the first is worth more; else what
-    is learned is read the other way round."""
+    """With two labels a number trains the probability of the first, so that one must be worth
+    more; otherwise scores are inverted."""
     for name, node in facts.nodes.items():
         read = getattr(node, "read", None)
         if not isinstance(read, Read) or read.labels is None or read.values is None:

@@ -357,7 +357,7 @@ def inputs_are_read(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def nodes_are_used(facts: Facts) -> Iterator[Diagnostic]:
-    """Every node has a part in what is learned, kept or measured."""
+    """Every node contributes to something learned, kept or measured."""
     if facts.has_broken_edges:
         return
     used = used_nodes(facts)

@@ -44,7 +44,7 @@ OPEN: Final = frozenset({"column", "gate"})
 
 
 def labels_are_of_what_is_learned(facts: Facts) -> Iterator[Diagnostic]:
-    """Who learns what steps are worth gets labels of steps, and who learns texts one of each."""
+    """Step scorers get one label per step, text scorers one per text."""
     for name in facts.learners:
         node = facts.nodes[name]
         for edge in facts.walk.into(name, "labels"):
@@ -212,7 +212,7 @@ def positions_stay_with_their_text(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def one_number_is_one(facts: Facts) -> Iterator[Diagnostic]:
-    """Who reckons with one number a row is not given one a step."""
+    """Nodes that compute with one number per row do not get step scores."""
     for edge in facts.walk.edges:
         field = _wants_one(facts, edge)
         if field is None or facts.is_dead(edge):

@@ -178,7 +178,7 @@ def _modules_in(folder: Path) -> list[str]:
 
 
 def models_bring_no_code(facts: Facts) -> Iterator[Diagnostic]:
-    """`trust_remote_code` hands the process of the engine to whoever wrote the model's folder."""
+    """`trust_remote_code` runs code from the model's folder in the engine's process."""
     for name in facts.nodes:
         model = facts.model(name)
         if not getattr(model, "trust_remote_code", False):

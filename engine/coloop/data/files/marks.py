@@ -23,8 +23,8 @@ class Mark:
 
 
 class Marks:
-    """Reads files; one that is as it was when it was read last is not read again, whatever its name
-    is by now: what is frozen is linked from checkpoint to checkpoint."""
+    """Hashes files; an unchanged file is not read again, even under another name: frozen weights
+    are linked from checkpoint to checkpoint."""
 
     def __init__(self, by: str = "") -> None:
         self._by = by

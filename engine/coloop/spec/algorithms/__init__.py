@@ -1,1 +1,1 @@
-"""What there is of algorithms: a record for each, and the registry of all (`registry`)."""
+"""Records of all algorithms and advantages (`registry`)."""

@@ -122,11 +122,11 @@ class InMode:
     ports: tuple[str, ...] = ()
     """Inputs that are not offered; an algorithm of a teaching one is not either."""
     outputs: tuple[str, ...] = ()
-    """Outputs that are not offered: what somebody reads who is not offered either."""
+    """Outputs that are not offered, because their readers are not offered either."""
     fields: tuple[str, ...] = ()
     """Paths of settings that are not offered."""
     begins: Mapping[str, Any] = field(default_factory=dict)
-    """What a node begins with instead of that part of its template; None: without it."""
+    """Values that replace those of the kind's template; None removes one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,7 @@ class NodeKind:
     outlives_step: bool = False
     """Whether it keeps rows for later steps."""
     metrics: tuple[str, ...] = ()
-    """What it reports besides what learners do; `search/*`: all that begin so."""
+    """Metrics besides those of learners; `search/*` is a prefix."""
     modes: Mapping[ModeName, InMode] = field(default_factory=dict)
     title: str
     group: str

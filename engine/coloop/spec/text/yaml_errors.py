@@ -84,7 +84,7 @@ def braces(line: str, place: str) -> Explained | None:
 
 
 def say(text: str, error: MarkedYAMLError, path: Path) -> Explained | None:
-    """What is wrong, in words of who typed it."""
+    """What is wrong, in terms of the text that was typed."""
     mark = error.problem_mark or error.context_mark
     if mark is None:
         return None
