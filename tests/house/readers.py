@@ -102,6 +102,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "BradleyTerry": ("algorithms/recipes", "runtime/roles/credit/teaching.py"),
     **dict.fromkeys(("Regression", "Outcome", "ImplicitPrm"), ("algorithms/recipes",)),
     "Kl": ("algorithms/recipes",),
+    "ResolvedKl": ("algorithms/recipes",),
     "Correction": ("algorithms/recipes",),
     "OffPolicy": ("algorithms/recipes", "runtime/roles/credit/credit_rows.py"),
     "Credit": (
@@ -156,6 +157,7 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "PythonRule": ("runtime/roles/filter.py",),
     "Task": ("data/tasks/__init__.py",),
+    "OwnTask": ("data/tasks/__init__.py",),
     **{
         f"{name}Task": ("data/tasks/__init__.py", f"data/tasks/{module}.py")
         for name, module in (

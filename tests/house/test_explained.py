@@ -45,7 +45,7 @@ def said() -> set[str]:
     """Every text of the engine that could be a code."""
     texts = (path.read_text("utf-8") for path in sorted(ENGINE.rglob("*.py")))
     named = {found for text in texts for found in re.findall(r"\"([a-z_]+\.[a-z_]+)\"", text)}
-    return named | set(CODES)
+    return named | set(CODES) | set(BY_CODE)
 
 
 def test_every_code_that_is_reported_has_a_page() -> None:
