@@ -15,13 +15,11 @@ from coloop.spec.graph import Edge, LoopSpec, reach
 from coloop.spec.lineage import Level, Levels, Lineage, Relation
 from coloop.spec.nodes import NODE_CLASSES
 
-# Which stage reads which ports, and which stage fills which: the one table that everything else
-# follows; each kind says it of itself (`spec/nodes`).
+# The ports that each stage reads and fills, from the node kinds (`spec/nodes`).
 #
-# What runs in a phase is the closure of this table from the phase's goals; the order is a
-# topological sort of the same table. No algorithm is named here. Handles (`policy`, `check`,
-# `tool`) are not in it: they let one node call another and bring no rows, so they make no stage
-# of whom they call.
+# The stages of a phase are the closure of this table from the phase's goals, and their order is a
+# topological sort of it. Handles (`policy`, `check`, `tool`) are not in it: they let one node call
+# another and deliver no rows, so a called node gets no stage.
 
 READS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     kind: {verb: stage.reads for verb, stage in node.about.stages.items()}
@@ -59,13 +57,13 @@ CONCAT_PORTS: Final = frozenset(
 """Ports that take their edges one after another, whatever the node's join."""
 
 
-# Which stages fill what an edge brings, and whom a stage calls.
+# The stages that fill the source of an edge, and the nodes that a stage calls.
 #
 #     problems.load ── solver.generate ── judge.score        an edge of rows: one giver
 #                        │ tool: condense ── reader.policy   handles: `reader` writes inside of
 #                        └── reader.rollouts                 `solver.generate`, which gives its rows
 #
-# Over the edges of one lineage, those of dead and half-drawn ends left out.
+# Over the edges of one lineage, without dead edges and edges with unknown ends.
 
 StageKey = tuple[str, str]
 """(node, verb); for learn stages the node is the weights group's."""
@@ -198,7 +196,7 @@ class Closure:
         for edge in self.live_edges(node, "rewards"):
             wanted = self._scored_for(node, edge)
             self._bring(credit, [edge], lambda _, wanted=wanted: wanted)  # type: ignore[misc]
-            # Rows that a buffer kept learn beside those of the step.
+            # Rows from a buffer are learned besides those of the step.
             demand |= {level for level in wanted or () if self._is_kept(level)}
         self._serve(credit, node, "rewards", frozenset(demand), self._of_others(node))
 
@@ -270,7 +268,7 @@ class Closure:
             self._credit(node)
             return
         entry = self.found[node, verb]
-        # A buffer's rows have no parents: all that seeds it is wanted.
+        # A buffer's rows have no parents: all rows that seed it are needed.
         wanted = None if verb == "read" else entry.demand
         ports = READS[self.spec.nodes[node].kind].get(verb, ())
         stays_away = self._stays_away(node, ports)

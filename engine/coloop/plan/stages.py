@@ -5,8 +5,8 @@ repeat some of them.
     ├─ rounds: ask.prepare ── alice.generate        a region, twice
     └─ slice of keep: mark.score ── keep.prepare    a slice, until it has enough
 
-Works on whatever is drawn, a circle or a missing node included: what stood against an order is
-told in `problems`, and the compiler refuses it.
+Works on drafts, even with cycles or missing nodes: `problems` says why stages cannot be ordered,
+and the compiler refuses such a loop.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -30,33 +30,34 @@ from coloop.spec.nodes import FilterNode
 from coloop.spec.refills import Givers as NodeGivers
 from coloop.spec.refills import Region, followers, regions_of
 
-# Slices of a step that a filter with `fill` repeats, and where every other stage stands to them.
+# Slices of a step that a filter with `fill` repeats, and the order of the other stages.
 #
 #     problems.load ─┬─ a.generate ── sa.score ── fa.prepare    two slices; what both begin with
 #                    └─ b.generate ── sb.score ── fb.prepare    runs once, in their first pass
 #
-# A stage that reads rows of a slice without being part of it stands after the slice's filter. A
-# slice that reads another's rows stands after it as a whole; slices that only begin alike stand
-# side by side, and each sees what it ran itself and that one first pass.
+# A stage that reads rows of a slice without being part of it runs after the slice's filter. A slice
+# that reads another's rows runs after all of it. Slices that only share their first stages are
+# independent: each sees its own passes, and the single run of the shared stages.
 
 REPEATED = ("load", "read", "generate", "score", "prepare")
-"""Verbs of stages that a slice may hold; a node has at most one of them."""
+"""Verbs of stages that may be repeated; a node has at most one of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slices:
     regions: tuple[Region, ...] = ()
     waits: Mapping[str, frozenset[str]]
-    """By filter, the filters of earlier slices."""
+    """By filter, the filters whose slices run before its slice."""
 
     def piece(self, node: str, verb: str) -> str | None:
-        """The filter in whose slice a stage first runs; None if it is outside, even before several
-        slices that share it."""
+        """The filter in whose slice a stage first runs; None if it is in no slice, or several share
+        it."""
         own = self._own(node) if verb in REPEATED else []
         return own[0].filter if len(own) == 1 else None
 
     def filters_before(self, node: str, verb: str, giver: str) -> list[str]:
-        """Filters that a stage waits for, because their slices hold what it reads of `giver`."""
+        """Filters that a stage waits for because `giver`, whose rows it reads, is in their
+        slices."""
         mine = [r for r in self.regions if verb in REPEATED and node in r.nodes]
         filters = []
         for region in self.regions:
@@ -73,7 +74,7 @@ class Slices:
     def refill(
         self, spec: LoopSpec, region: Region, stages: Sequence[Stage], once: tuple[str, ...]
     ) -> Refill:
-        """The slice of one region, over the stages in order."""
+        """The slice of one filter for the plan. `stages`: all stages of the step in order."""
         section = spec.nodes[region.filter]
         assert isinstance(section, FilterNode)
         fill = section.fill
@@ -93,14 +94,15 @@ class Slices:
         )
 
     def _own(self, node: str) -> list[Region]:
-        """Regions that hold a node, without those after another of them."""
+        """Slices that contain a node, without those that run after another of them."""
         holding = [region for region in self.regions if node in region.nodes]
         names = {region.filter for region in holding}
         return [region for region in holding if names.isdisjoint(self.waits[region.filter])]
 
 
 def slices_of(spec: LoopSpec, givers: NodeGivers, rounds: Iterable[frozenset[str]]) -> Slices:
-    """Slices among the nodes that give rows in this step; `rounds`: nodes that repeat together."""
+    """Slices among the nodes that give rows in this step. `rounds`: the nodes of each region of
+    rounds."""
     regions = regions_of(spec, givers, (region & givers.keys() for region in rounds))
     return Slices(regions=regions, waits=followers(regions, givers))
 
@@ -108,9 +110,9 @@ def slices_of(spec: LoopSpec, givers: NodeGivers, rounds: Iterable[frozenset[str
 def edges_of_first_pass(
     nodes: Collection[str], edges: Iterable[Edge], is_concat: Callable[[str, str], bool]
 ) -> tuple[str, ...]:
-    """Keys of edges that deliver in the first pass or round alone: from outside, into a table that
-    is put together (`concat`, `spare`) with rows of the nodes that are repeated. Those rows went
-    through already."""
+    """Keys of edges that deliver in the first pass or round only: edges from outside into `spare`,
+    or into an input that concatenates their rows with those of repeated nodes. In later passes
+    these rows would be processed again."""
     put_together = [
         edge
         for edge in edges
@@ -127,7 +129,7 @@ def edges_of_first_pass(
 
 
 class Regions:
-    """Regions of the stages of one step."""
+    """The slices and regions of rounds of one step, and the stages in each."""
 
     def __init__(self, keys: Iterable[StageKey], slices: Slices, lineage: Lineage) -> None:
         self.rounds: list[RoundsRegion] = []
@@ -166,7 +168,8 @@ class Regions:
         edges: Iterable[Edge],
         is_concat: Callable[[str, str], bool],
     ) -> tuple[Rounds, ...]:
-        """Rounds over the stages in order. `edges` deliver to stages that may be repeated."""
+        """The regions of rounds for the plan. `stages`: all in order; `edges`: those that deliver
+        to stages that may be repeated."""
         delivering = list(edges)
         planned = []
         for region in self.rounds:
@@ -198,11 +201,11 @@ class Step:
     """In sequential order."""
     refills: tuple[Refill, ...] = ()
     regions: tuple[Rounds, ...] = ()
-    """Parts with several rounds."""
+    """Regions of rounds."""
 
     @classmethod
     def of(cls, phase: PhasePlan) -> "Step":
-        """The step of a phase without pausing learners."""
+        """The step of a phase in which no learner pauses."""
         return cls(stages=phase.stages, refills=phase.refills, regions=phase.regions)
 
 
@@ -259,9 +262,9 @@ class Unrolling:
         return self._ordered(self._closure().of(goals), NO_SLICES)[0]
 
     def slice_after(self, node: str, ports: Iterable[tuple[str, str]]) -> tuple[Step, Step]:
-        """The stages between a node and these output ports, that node's own left out; and what they
-        need besides: stages that nothing of the node reaches. Where rows of the slice are put
-        together with others, the others stay away."""
+        """The stages from a node, without its own, to these output ports; and those that they need
+        besides, which are not downstream of the node. Inputs that concatenate rows of both get only
+        the former."""
         below = self.below(node)
         closure = self._closure(halt=node, below=below)
         entries = closure.of(Goals(wanted=frozenset(ports)))
@@ -275,8 +278,7 @@ class Unrolling:
         return Step(stages=stages, regions=planned)
 
     def below(self, node: str) -> frozenset[str]:
-        """The node and all nodes downstream in this step, over all rounds; a buffer's output is new
-        rows."""
+        """The node and all nodes downstream in this step, over all rounds, up to buffers."""
 
         def onward(name: str) -> Iterator[str]:
             edges = [e for e in self.lineage.walk.out_of(name) if id(e) in self._forward]
@@ -407,9 +409,10 @@ def _repeated_edges(entries: Mapping[StageKey, Found]) -> list[Edge]:
     return [e for key, entry in entries.items() if key[1] in REPEATED for e in entry.edges.values()]
 
 
-# The order of a step: everything after what it waits for, each region of stages in one piece.
+# A topological order of stages in which each region is contiguous.
 #
-# Pure: keys, what each waits for, and the regions that hold it. Knows no kinds, edges or roles.
+# Works on keys, what each waits for, and the regions that contain it. Knows no kinds, edges or
+# roles.
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -454,7 +457,7 @@ class Order(Generic[Key]):
         return order
 
     def _sorted(self, before: Mapping[Any, set[Any]], rank: Mapping[Any, int]) -> list[Any]:
-        """Repeatedly, the ready key of lowest rank."""
+        """Keys in topological order, in waves; each wave is sorted by rank."""
         waiting = {key: set(others) for key, others in before.items()}
         following: dict[Any, list[Any]] = {key: [] for key in before}
         for key, others in before.items():
@@ -484,7 +487,7 @@ class Order(Generic[Key]):
 def _circle(
     start: Any, waiting: Mapping[Any, set[Any]], rank: Mapping[Any, int]
 ) -> tuple[Hashable, ...]:
-    """A cycle of keys, in which the last comes before the first."""
+    """A cycle of keys that each must come before the next; the last repeats the first."""
     seen: dict[Any, None] = {}
     key = start
     while key not in seen:

@@ -1,8 +1,5 @@
-"""The compiled plan: what runs where, in which order, and why. Machine-written, complete, plain
-values.
-
-The plan of a phase is a pure function of the spec; nothing here moves while a run goes on.
-"""
+"""The compiled plan: what runs where, in which order, and why. It depends only on the spec and
+never changes during a run."""
 
 from typing import Any, Literal
 
@@ -133,7 +130,7 @@ class PhasePlan(Planned):
     """Live teaching ports, `node.port`."""
     fill: tuple[str, ...] = ()
     steps: int | None = None
-    """Where they are known before the run."""
+    """None: not known before the run."""
     epochs: float | None = None
     epochs_of: str | None = None
     """The dataset or buffer whose passes are counted."""
@@ -151,7 +148,7 @@ class PhasePlan(Planned):
     probes: tuple["ProbePlan", ...] = ()
     """Evaluations that differ in this phase because of edges that are live or dead only here."""
     overrides: dict[str, Any] = Field({})
-    """Values `set` by the phase and its group."""
+    """By path, the values that the phase and its group `set`."""
     dead_edges: tuple[str, ...] = ()
     """Edges of weight 0 in this phase."""
 

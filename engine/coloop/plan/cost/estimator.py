@@ -336,8 +336,7 @@ def _to_be_faster(survey: Survey, memory: Memory, estimate: Estimate) -> Iterato
         yield f"{name} waits for a service: raise its concurrency"
 
 
-# Stages that have no time, and pools that have no peak: because a model is not known, or because
-# what would run does not fit.
+# Stages without a time and pools without a peak: a model is unknown, or the stage does not fit.
 
 
 def _missing_times(survey: Survey, memory: Memory) -> Iterator[tuple[str, str]]:

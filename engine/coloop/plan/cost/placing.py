@@ -37,7 +37,7 @@ MOST_POOLS = 3
 LEAST_GAIN = 0.01
 """Share of a step that another placement must save to be suggested."""
 ENGINES = "writing"
-"""Name of the pool for engines apart from learners."""
+"""Name of the pool for engines that do not share one with their weights group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +55,9 @@ class Home:
 class Placement:
     homes: tuple[Home, ...]
     step_seconds: float | None
-    """None: it cannot run as it is, or a model is not known."""
+    """None: it does not fit, or a model is unknown."""
     verbs: dict[str, float]
-    """Seconds of a step by what is done: `generate`, `learn`, `sync`."""
+    """Seconds of a step by verb: `generate`, `learn`, `sync`, ..."""
     fits: bool
     over_bytes: int
     text: str
@@ -159,7 +159,7 @@ def _candidates(
 def _engines_apart(
     spec: LoopSpec, groups: Sequence[WeightsGroup], gpus: int
 ) -> Iterator[dict[str, Any]]:
-    """Learners in one pool, generators in another."""
+    """All weights groups in one pool, all engines in another."""
     names = tuple(group.name for group in groups)
     for learning, writing in _splits(gpus, 2):
         yield _changes(spec, groups, {DEFAULT_POOL: (learning, names)}, {ENGINES: writing})
@@ -331,20 +331,20 @@ def _reason(yours: Placement, suggested: Placement) -> str:
     return f"{suggested.text}{shown}"
 
 
-# Which backend a learner is advised to use, and what the others would cost.
+# The recommended backend of a learner, and what the others would cost.
 #
-# The advice is the compiler's own choice where the loop leaves the backend open; every other is
-# priced by the same prediction, and refused ones say why a run would not take them.
+# The recommendation is the compiler's choice for an open backend. All others have the same kind of
+# estimate, and those that a run would refuse have the reason.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendOption:
     backend: Backend
     step_seconds: float | None
-    """None if it has no estimate."""
+    """None if a run would refuse it, or without an estimate."""
     fits: bool
     problem: str | None
-    """Why a run would not take it."""
+    """Why a run would refuse it; None: it would not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

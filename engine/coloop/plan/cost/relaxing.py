@@ -60,7 +60,8 @@ class Prices:
         return check_run(spec, unrolled, root=self.root).refusals
 
     def refusals_of_answer(self, answer: LoopSpec) -> tuple[Diagnostic, ...]:
-        """The same for the answer; refusals that the original loop also has keep its wording."""
+        """Why a run would refuse the answer: the refusals of the original loop, if it has any, or
+        else its own."""
         refusals = self.refusals(answer)
         return (self.refusals(self.unrolled.spec) or refusals) if refusals else ()
 
@@ -233,7 +234,7 @@ class BudgetResult:
 
     spec: LoopSpec
     changes: tuple[FitChange, ...]
-    """Only the budget if nothing makes the loop fit."""
+    """Without relaxations if nothing makes the loop fit."""
     before: Explanation
     after: Explanation
     least_over_bytes: int
@@ -260,7 +261,7 @@ Value = tuple[str, Any, str]
 
 
 def _values(spec: LoopSpec, explanation: Explanation, gpu: GpuEstimate) -> Iterator[Value]:
-    """What may lower the peak of a GPU, cheapest first."""
+    """Changes that may lower the peak of a GPU, cheapest first."""
     node, _, verb = gpu.peak_stage.rpartition(".")
     decided = explanation.decided
     if verb == "learn":

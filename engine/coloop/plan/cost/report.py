@@ -1,9 +1,8 @@
-"""The shape of an estimate, as the command line prints it and the page draws it.
+"""The estimate, as the command line prints it and the page shows it.
 
-Bytes are whole numbers, times seconds; None where a number is not known, with the reason beside it.
-`Estimate` is a contract: its JSON has these keys and no
-others; the command line adds whether a run would take the loop. Everything else that is worth
-knowing (assumptions, decisions, phases, how sure it all is) is in `Explanation`.
+Bytes are integers, times seconds; a number is None if it is unknown, with the reason beside it. The
+JSON of `Estimate` is a contract and has no other keys; the command line adds whether a run would
+accept the loop. Assumptions, decisions, phases and error bands are in `Explanation`.
 """
 
 from functools import cached_property

@@ -1,11 +1,11 @@
-"""What a budget asks of a loop: the fastest way to carry it out that stays within it.
+"""Finds the settings with which a loop runs fastest within a memory budget.
 
-Where the loop is over, it takes what saves memory in the order of its cost (`relaxing`); where
-there is room, it takes back what only saved memory, if the step is then faster. Values that the
-loop leaves open stay open: the compiler decides them anew under every budget, and what it decides
-otherwise is told as well. What a loop learns is never changed, nor what is locked.
+If the loop is over the budget, memory is saved by the cheapest relaxations (`relaxing`). If there
+is room, settings are left to the compiler where that makes a step faster. The compiler decides open
+settings again under every budget; what it decides differently is reported too. What a loop learns
+never changes, nor do locked settings.
 
-    budget ──> locks ──> relax while over ──> take back while it is faster ──> what each step costs
+    budget ──> locks ──> relax while over ──> leave open while faster ──> cost of each change
 """
 
 from collections.abc import Collection, Iterator
@@ -33,7 +33,7 @@ from coloop.spec.paths import apply_overrides
 from coloop.spec.solvable import is_solvable, solvable_values
 
 LEAST_GAIN = 0.002
-"""Share of a step that undoing a change must save."""
+"""Share of a step that must be saved by leaving a setting to the compiler."""
 MOST_TRIES = 24
 """Variants priced while looking for faster ones."""
 MOST_ROUNDS = 3
@@ -48,7 +48,7 @@ class Solved(FitChange):
     """The value used before: the loop's, or else the compiler's."""
     new_value: Any
     seconds: float | None
-    """Seconds added to a step; None: counted in the line above."""
+    """Seconds added to a step; None: counted with an earlier setting of the same stage."""
     is_written: bool
     """Whether it is written into the loop; otherwise the compiler decides it."""
 
@@ -80,7 +80,7 @@ def solve(
         answer, taken, after = _take_back(answer, after, prices, locks)
         changes += taken
         changes = [*kept, *merged(changes)]
-    else:  # half of an answer is none: the loop stays as it is
+    else:  # no partial solution: the loop stays as it is
         answer, pins, after = as_it_is(start, before, prices)
         changes, least = [*kept, *pins], min(least, most_over(after))
     written = [change for change in changes if value_at(spec, change.path) != change.new]
@@ -108,7 +108,7 @@ def _kept(spec: LoopSpec, explanation: Explanation, locks: Collection[str]) -> I
         if not is_solvable(path) or value is None or value_at(spec, path) is not None:
             continue
         change = FitChange(path=path, old=None, new=value, reason="locked at this value")
-        # Some are decided in other words than a loop says them, such as tokens for rows.
+        # Some decided values are invalid in a loop, such as tokens in place of rows.
         if with_changes(spec, [change]) is not None:
             yield change
 
@@ -116,7 +116,8 @@ def _kept(spec: LoopSpec, explanation: Explanation, locks: Collection[str]) -> I
 def _take_back(
     spec: LoopSpec, current: Explanation, prices: Prices, locks: Collection[str]
 ) -> tuple[LoopSpec, list[FitChange], Explanation]:
-    """Undo, one by one, memory savings that slow the step and are not needed."""
+    """Leave settings to the compiler, one by one, where the loop still fits and its step gets
+    faster."""
     changes: list[FitChange] = []
     most = prices.asked + MOST_TRIES
     for _ in range(MOST_ROUNDS):
@@ -147,9 +148,9 @@ def _costed(
     after: Explanation,
     prices: Prices,
 ) -> Iterator[Solved]:
-    """Every change with the seconds that it adds to a step. Changes are applied one by one under
-    the larger of both budgets, where every engine can start; changes that the budget causes come
-    along."""
+    """Every change with the seconds that it adds to a step, including those of the compiler under
+    the new budget. Changes are applied one by one under the larger of both budgets, where every
+    engine can start."""
     steps = [*written]
     if budget is not None:
         steps.insert(0 if budget.new > budget.old else len(steps), budget)
@@ -176,7 +177,7 @@ def _costed(
 
 
 def _decided_otherwise(before: Explanation, after: Explanation) -> list[FitChange]:
-    """Open settings that the compiler now decides differently; those that cost least alone come
+    """Open settings that the compiler now decides differently; micro-batches, which cost least,
     last."""
     changes = [
         FitChange(path=decision.path, old=None, new=None, reason=decision.reason)
@@ -227,10 +228,10 @@ def solved(
     )
 
 
-# Settings under which a loop stays within its memory, written down.
+# Settings with which a loop fits into memory, written into it.
 #
-# Takes what saves memory (`relaxing`) until everything fits; then the values that were left open
-# are written down, so that the loop costs the same wherever it is read.
+# Relaxes settings (`relaxing`) until everything fits, then writes the values of open ones, so that
+# the loop costs the same on every machine.
 
 PINNED = (
     "gradient_checkpointing",
@@ -238,8 +239,8 @@ PINNED = (
     "max_num_seqs",
     "zero_stage",
 )
-"""Open settings that are written once the loop fits; engines, backends and micro-batches by tokens
-stay open."""
+"""Open settings that are written into the loop once it fits, besides tensor-parallel degrees.
+Engines, backends and micro-batches by tokens stay open."""
 
 
 def fit(
@@ -281,7 +282,7 @@ def fit(
 def budget_change(
     spec: LoopSpec, prices: Prices, gib: float | None, fraction: float | None
 ) -> FitChange | None:
-    """The change that the budget makes in the loop, if any."""
+    """The change of `hardware.memory_budget`; None if it stays."""
     machine = prices.unrolled.settings(prices.root).survey.machine
     wanted = _fraction(machine, gib, fraction)
     if wanted is None or wanted == spec.hardware.memory_budget:

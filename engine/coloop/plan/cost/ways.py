@@ -30,7 +30,7 @@ ADAPTER = "changes what is learned: its weights are frozen, and two small matric
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
     touches: Touches
-    """What a person would have to accept."""
+    """What a person has to agree to change."""
     title: str
     reason: str
     unlocks: tuple[str, ...]
@@ -38,7 +38,7 @@ class Way:
     """All changes from the original loop."""
     solution: Solution
     refusal: str | None = None
-    """Why a run would not take what it leads to; None: it would."""
+    """Why a run would refuse the resulting loop; None: it would not."""
 
     @property
     def step_seconds(self) -> float | None:
@@ -47,7 +47,7 @@ class Way:
 
     @property
     def over_bytes(self) -> int:
-        """By how much the worst GPU is still over with it; 0: it fits."""
+        """Bytes by which the worst GPU is still over its limit; 0: it fits."""
         return 0 if self.solution.fits else self.solution.least_over_bytes
 
 
@@ -63,8 +63,8 @@ def ways_of(
     refusal: Refusal = lambda spec: None,
 ) -> tuple[Way, ...]:
     """Ways to make a loop fit after solving failed; if none fits, those that come closest. A way
-    whose loop a run would refuse is dropped if a run accepts the original loop or another way's,
-    and says so otherwise."""
+    whose loop a run would refuse is dropped if a run accepts the original loop or another way that
+    fits. Otherwise it is returned with its `refusal`."""
     if failed.after.estimate.unknown:
         return ()
     search = _Ways(spec, failed, locks, root)
@@ -233,8 +233,8 @@ class _Ways:
 
 
 def _larger(here: presets.HardwarePreset, *, fixed: bool) -> list[presets.HardwarePreset]:
-    """Presets with more memory, smallest first: per GPU, or in total if pools leave the number of
-    GPUs open."""
+    """Presets with more memory, smallest total first. `fixed`: only larger GPUs of the same number.
+    Otherwise also more of the same GPU, or larger GPUs with more memory in total."""
     larger = []
     for name in presets.list_hardware():
         other = presets.hardware(name)

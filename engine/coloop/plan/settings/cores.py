@@ -1,10 +1,9 @@
-"""How long a process takes on cores of a processor: passes over tokens, writing, updates, new
-weights.
+"""Times of one process on CPU cores: passes over tokens, generation, updates and weight syncs.
 
-Each is what the products of its matrices take, what lies around them, and what it costs however
-little there is to do. Knows one process at a time, and no roles or stages. Constants are fitted to
-writing and learning with 0.05M to 1M parameters in one process and with 1M to 20M in two, measured
-on two cores of an AMD EPYC with AVX-512 BF16 (tests/bench/README.md).
+Each time is the sum of matrix products, the work besides them, and a fixed cost per call. Knows one
+process at a time, no roles or stages. Constants are fitted to generation and training with 0.05M to
+1M parameters in one process and 1M to 20M in two, measured on two cores of an AMD EPYC with AVX-512
+BF16 (tests/bench/README.md).
 """
 
 from dataclasses import dataclass
@@ -15,16 +14,16 @@ from coloop.spec.table_sizes import TableSize
 HALF_GAIN = 2.0
 """Speed-up of products in bfloat16 on a CPU with instructions for it."""
 SLOWER_AROUND = 1.8
-"""What lies around products, on a core without AVX-512: nine preset loops measured on one with
-AVX2, in seconds of the processor, took 0.42 to 2.31 times what is so predicted in 18 phases, nine
-of them within 1.5 times; the number was chosen on these loops."""
+"""Slow-down of work besides matrix products on a core without AVX-512. Fitted to nine preset loops
+on a core with AVX2: CPU time in 18 phases was 0.42 to 2.31 times the prediction, in nine of them
+within a factor of 1.5."""
 THREADS_EXPONENT = 0.25
-"""Speed of products over threads of one process that are wide enough for them
-(`threads.WIDTH_OF_THREAD`): two are 1.2 times as fast as one. Of what lies around them threads gain
-next to nothing: so a step with 20M parameters and short texts is 1.1 times as fast."""
+"""Speed of products is proportional to this power of the threads of a process, for models that are
+wide enough (`machine.WIDTH_OF_THREAD`): two threads are 1.2 times as fast as one. Other work gains
+almost nothing, so a step with 20M parameters and short texts is 1.1 times as fast."""
 AROUND_SECONDS = 1.2e-6
-"""Of a token in a layer of one pass beside its products: norms, attention, activations; and the
-same for each unit of width."""
+"""Per token and layer of a pass, besides products: norms, attention, activations. The next constant
+is the same for each unit of the hidden size."""
 AROUND_WIDTH_SECONDS = 2.1e-8
 LAYER_SECONDS = 2.0e-4
 """Per layer of a forward pass, independent of its tokens."""
@@ -35,14 +34,15 @@ UPDATE_SECONDS = 3.2e-3
 PARAMETER_SECONDS = 6.4e-9
 """Per parameter of an optimizer step, which reads gradient, moments and weight and writes them."""
 WRITING_SHARE, PACKED_SHARE = 0.5, 0.75
-"""What products of few rows reach of those of a pass: matrices as they are held, or laid out for
-them once."""
+"""Speed of products of few rows relative to those of a pass: with matrices as stored, and
+packed."""
 CACHED_BYTES = 2**27
-"""Of weights that need not come from memory anew for each token: up to here the shares above
-hold."""
+"""Largest size of weights that stay in the CPU's cache between tokens, so that the shares above
+apply."""
 MEMORY_BYTES_PER_SECOND = 8.4e9
-"""Of weights that do not, to one core; what their products reach beside it follows. Measured on an
-AMD EPYC with AVX2, 530 MB of weights: 74, 188, 259 and 786 ms for 1, 8, 16 and 64 rows."""
+"""Memory bandwidth of one core for larger weights; the next constant is the share of their
+products. Measured on an AMD EPYC with AVX2, 530 MB of weights: 74, 188, 259 and 786 ms for 1, 8, 16
+and 64 rows."""
 STREAMED_SHARE = 0.8
 PACKED_TOKENS = 32
 """New tokens from which packing the matrices pays off."""
@@ -51,11 +51,11 @@ PACKED_BYTES = 2**28
 WRITTEN_LAYER_SECONDS = 5.0e-4
 """Per layer and generated token, independent of the number of rows."""
 WRITTEN_ROW_SECONDS = 1.0e-6
-"""Per row, layer and generated token; the same again for each token before it."""
+"""Per row, layer and generated token. The next constant is the same for each token of context."""
 WRITTEN_CONTEXT_SECONDS = 1.0e-8
 SYNC_SECONDS = 8.0e-3
-"""To bring new weights to an engine in the same process and prove that they are there; and the same
-for each parameter."""
+"""To send new weights to an engine in the same process and verify them. The next constant is the
+same for each parameter."""
 SYNC_PARAMETER_SECONDS = 6.0e-9
 
 
@@ -81,7 +81,8 @@ class Core:
 def pass_seconds(
     core: Core, arch: Architecture, active: float, tokens: float, length: float
 ) -> float:
-    """Forward pass over texts of a mean length. `active`: parameters per token."""
+    """Seconds of a forward pass over texts of this mean length. `active`: parameters used per
+    token."""
     flops = 2 * active + 2 * arch.layers * arch.query_width * length
     around = arch.layers * (AROUND_SECONDS + AROUND_WIDTH_SECONDS * arch.hidden_size)
     around *= core.around
@@ -98,8 +99,8 @@ def learned_seconds(
     recompute: float,
     micro_batches: float,
 ) -> float:
-    """Forward and backward pass. `recompute`: share of the forward pass that is repeated.
-    `micro_batches`: passes that the tokens are divided into."""
+    """Seconds of forward and backward passes. `recompute`: share of the forward pass that is
+    repeated. `micro_batches`: passes that the tokens are divided into."""
     once = pass_seconds(core, arch, active, tokens, length)
     fixed = micro_batches * arch.layers * LEARNED_LAYER_SECONDS * core.crowding * core.around
     return (3 + recompute) * once + fixed
@@ -119,8 +120,8 @@ def written_seconds(
     is_packed: bool,
     held: float = 0.0,
 ) -> float:
-    """Generation in one process, one token of each text at a time; the first comes from the prompt.
-    `held`: bytes of the matrices read per token."""
+    """Seconds of generation in one process, one token of each text at a time; the first comes with
+    the prompt. `held`: bytes of the matrices read per token."""
     waves = max(texts.rows / at_once, 1.0)
     steps = waves * max(texts.written_max - 1, 0.0)
     busy = min(texts.written / max(texts.written_max, 1.0) * 1.2, 1.0)

@@ -1,8 +1,9 @@
-"""How a group learns: rows and lengths of an update, and the memory settings the loop leaves open.
+"""How a group learns: rows and lengths of an update, and the memory settings that the loop leaves
+open.
 
-An open setting is decided so that the update fits into the room that its pool leaves, in the order
-of what it costs in time: rows at once, then gradient checkpointing. Logits are counted for as many
-tokens as the update holds at once. Knows one group at a time.
+Open settings are chosen so that the update fits into the memory that its pool leaves, those that
+cost the least time first: fewer rows at once, then gradient checkpointing. Knows one group at a
+time.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,9 +30,9 @@ from coloop.spec.training import Checkpointing
 Port = tuple[str, str]
 
 SPARE = 0.92
-"""Share of the room that decisions may use, as an estimate is not a measurement."""
+"""Share of the room that decisions may use; the rest covers errors of the estimate."""
 DENSE_SHARE = 0.5
-"""Share of the tokens of a full pass from which it is as fast as in pre-training."""
+"""A pass with at least this share of its full tokens is as fast as in pre-training."""
 FEW_ROWS = 4
 """Rows at once below which another way to save memory is faster."""
 
@@ -43,7 +44,7 @@ class Update:
     weights: Weights
     settings: UpdateSettings
     rows_at_once: int
-    """Per data-parallel rank, if all are as long as the longest."""
+    """Rows of a micro-batch per data-parallel rank, if all are as long as the longest."""
     work: "UpdateWork"
     peak: Instant
     host_bytes: float
@@ -111,7 +112,7 @@ class UpdateWork:
         self.read = _read(survey, weights, tables)
         """Tokens read for one pass over the texts."""
         self.trained = sum(table.rows * table.sides * table.written for table in tables)
-        """Tokens with a loss, each counted once as in a run."""
+        """Tokens with a loss, without repeats by epochs and updates."""
         self.measured = _measured(survey, taught)
         """Tokens read once without gradient before the update."""
         updates = updates_of(survey.spec, {node for node, _ in taught})
@@ -155,8 +156,8 @@ def _update_of(survey: Survey, node: str, port: str) -> TableSize:
 
 
 def _read(survey: Survey, weights: Weights, tables: Iterable[TableSize]) -> float:
-    """Tokens read of all texts; where possible, common prompts are read once, and nothing after the
-    last trained token."""
+    """Tokens read of all texts. If the model can, it reads common prompts once, and nothing after
+    the last trained token."""
     is_shared = _reads_shared(survey, weights)
     return sum(
         t.rows * t.sides * (t.prompt / t.alike + max(t.written - 1, 0.0) if is_shared else t.length)
@@ -199,8 +200,8 @@ def _measured(survey: Survey, taught: dict[Port, TableSize]) -> float:
 def _settle(
     survey: Survey, weights: Weights, work: UpdateWork, room: float
 ) -> tuple[UpdateSettings, int, Instant]:
-    """The fastest settings that fit, or the smallest if none does, with rows at once and peak
-    memory."""
+    """(settings, rows at once, peak): the fastest settings that fit in `room` bytes, or those with
+    the least memory if none do."""
     room *= SPARE
     fixed = weights.training.micro_batch
     filled, sides = survey.machine.tokens_at_once, work.sides
@@ -244,7 +245,8 @@ def held_beside(weights: Weights, peak: Instant) -> float:
 
 
 def _choices(weights: Weights, *, on_cpu: bool) -> list[tuple[Checkpointing, int]]:
-    """(gradient checkpointing, loss chunk) as in the loop, or from fastest to smallest."""
+    """(gradient checkpointing, loss chunk): as in the loop, or else from fastest to least
+    memory."""
     training = weights.training
     flags: tuple[Checkpointing, ...] = (False, True)
     if training.gradient_checkpointing is not None:

@@ -29,7 +29,7 @@ NODE_LINK_BYTES_PER_SECOND = 50e9
 """Between machines, per GPU: NDR400."""
 
 FEW_CORES = 4
-"""Up to here, one core more or less matters."""
+"""Up to this many cores, pools use all of them."""
 PROCESS_BYTES_PER_SECOND = 1.5e9
 """Between processes of one machine, for each. Two processes that sum gradients of 1M, 5M and 20M
 parameters take 2.3, 9.5 and 87 ms of CPU time each: 2.0, 2.2 and 1.0 GB/s."""
@@ -56,9 +56,9 @@ class Machine:
     preset: HardwarePreset
     pools: dict[str, PoolShare]
     budget: float
-    """Share of the usable memory that may be planned."""
+    """Share of the memory that a process can use which a plan may fill."""
     processor: Processor
-    """Of the machine on which settings are decided."""
+    """CPU of the machine on which settings are decided."""
 
     @property
     def is_cpu(self) -> bool:
@@ -182,7 +182,7 @@ class Outline:
         return machine
 
     def _widths(self, machine: Machine) -> dict[str, float]:
-        """Widest hidden size in each pool, without pools that have an unknown model."""
+        """Largest hidden size in each pool; infinite if the pool has an unknown model."""
         widths: dict[str, float] = {}
         for name, group in self.groups.items():
             arch, _ = resolve_architecture(self.spec, name, self.root)
@@ -193,15 +193,15 @@ class Outline:
         return widths
 
 
-# With how many threads each process of a pool computes.
+# Threads of each process of a pool.
 #
 # Pools share the cores evenly, and so do the processes of a pool. Products of a narrow model are
-# too short to be shared by many: further threads only wait.
+# too short for many threads: further ones only wait.
 
 WIDTH_OF_THREAD = 256
-"""Hidden size per thread from which another thread helps. GRPO steps with short texts and the
-models of `tests/bench/grpo`, on two idle cores: at 256, two threads take 0.254 to 0.317 s and
-one 0.217 s; at 512, two take 0.605 s and one 0.661 s, as `cores` predicts."""
+"""Hidden size for each thread; further threads are no faster. GRPO steps with short texts and the
+models of `tests/bench/grpo`, on two idle cores: at 256, two threads take 0.254 to 0.317 s and one
+0.217 s; at 512, two take 0.605 s and one 0.661 s, as `cores` predicts."""
 
 
 def _threads(

@@ -165,8 +165,7 @@ class Memory:
                 yield Claim(engine.writers[0], "weights", engine.weight_bytes, stages)
 
     def _is_scored_with(self, weights: Weights) -> bool:
-        """Whether a member uses the weights without generating, so that they rest beside any
-        engine's."""
+        """Whether a member uses the weights without an engine, so that they are always resident."""
         survey = self._survey
         return any(
             survey.engine_of(node) is None and not survey.writes_elsewhere(node)
@@ -176,7 +175,7 @@ class Memory:
     # Writing
 
     def _sleep(self, engine: Engine) -> Sleep | None:
-        """What an engine releases while others work in its pool, if a learner is there."""
+        """What an engine releases while others work in its pool; None: nothing."""
         if not engine.is_colocated:
             return None
         survey = self._survey
@@ -297,8 +296,8 @@ class Memory:
             yield Claim(weights.name, part, size, (stage,), first)
 
     def _handing_on(self, weights: Weights) -> Iterator[Claim]:
-        """Memory to gather weights and moving averages bucket by bucket: for engines, and for a
-        checkpoint, which the first rank moves to the host."""
+        """GPU memory to gather sharded weights bucket by bucket, for engines and for a
+        checkpoint."""
         if not weights.pool.gpus:
             return
         gathered = gathered_bytes(weights) if self._is_put_together(weights) else 0.0
@@ -318,7 +317,7 @@ class Memory:
         yield Claim(weights.name, "transfer", gathered, (saved,))
 
     def _is_put_together(self, weights: Weights) -> bool:
-        """Whether they are sharded over a GPU pool."""
+        """Whether a group's weights are sharded over the GPUs of its pool."""
         is_held = weights.trains or self._is_scored_with(weights)
         return (
             is_held

@@ -1,9 +1,9 @@
-"""Memory and time of writing with one rollout engine: weights, key-value cache and workspace on one
-GPU, and seconds on GPUs; those on a processor are in `cores`.
+"""Memory and time of generation with one rollout engine on GPUs: weights, key-value cache and
+workspace on one GPU, and seconds. Times on a CPU are in `cores`.
 
-vLLM reserves a share of the GPU and gives its cache what is left of it; the torch engine holds a
-static cache for the sequences that it writes at once. Both are exact arithmetic over logged runs,
-but for the workspace, whose coefficient of the sampler is a reading of six logs.
+vLLM reserves a share of the GPU, and its cache gets what is left of it; the torch engine has a
+static cache for the sequences that it generates at once. Both formulas are exact for logged runs,
+except for the workspace, whose sampler coefficient is fitted to six logs.
 """
 
 from dataclasses import dataclass
@@ -59,8 +59,8 @@ def serve_from_budget(engine: Engine, budget: float) -> Serving:
 
 
 def serve_static(engine: Engine, *, prefill_tokens: int, has_graphs: bool) -> Serving:
-    """The torch engine: room for `at_once` full-length sequences and one prefill; CUDA graphs also
-    hold the workspace of one step."""
+    """The torch engine: room for `at_once` full-length sequences and one prefill; CUDA graphs hold
+    the logits of one step in addition."""
     arch, compute = engine.weights.arch, engine.weights.precision.compute_bytes
     tokens = engine.at_once * engine.length
     logits = DRAW_BYTES * engine.at_once * arch.vocab_size
@@ -84,16 +84,16 @@ def asleep_bytes(tensor_parallel: int) -> float:
     return (0.8 if tensor_parallel == 1 else 2.4) * GIB
 
 
-# How long an engine on GPUs takes to write: a roofline over the tokens of many rows.
+# Time of generation on GPUs: a roofline model over the tokens of many rows.
 #
-# Two ends: with many rows the memory or the arithmetic is busy all the time; with few, or with
-# one very long row, the time is that row's length times the least time of one token. Checked
-# against published throughput of saturated engines and of single rows.
+# With many rows, memory or compute is busy all the time. With few, or with one very long row, the
+# time is that row's length times the minimum time of a token. Checked against published throughput
+# of saturated engines and of single rows.
 
 BANDWIDTH_SHARE = 0.85
 COMPUTE_SHARE = 0.40
 OVERLAP = 0.75
-"""Share of the smaller of compute and bandwidth time that is not hidden by the larger."""
+"""Share of the shorter of compute and memory time that adds to the longer."""
 SINGLE_BANDWIDTH_SHARE = 0.73
 """Share of the bandwidth that a single row reaches."""
 COLLECTIVE_SECONDS = 1.0e-5
@@ -109,7 +109,7 @@ FP8_GAIN = 1.8
 def writing_seconds(
     engine: Engine, gpu: DeviceFacts, texts: TableSize, at_once: float
 ) -> tuple[float, Literal["compute", "bandwidth", "latency"]]:
-    """Duration until every row is generated, and what limits it. `texts` and `at_once`: rows of one
+    """Seconds until every row is generated, and what limits it. `texts` and `at_once`: rows of one
     copy of the engine, in total and at once."""
     if not texts.rows:
         return 0.0, "latency"

@@ -1,9 +1,8 @@
-"""How long a stage takes, and what holds it back.
+"""How long a stage takes, and what limits it.
 
-Rooflines: a pass over tokens is bound by arithmetic, writing tokens by the memory's bandwidth or,
-for few rows, by the latency of single tokens. The shares of the peak that are reached are readings
-of published runs (error about 30 %); the model of a processor is coarse. Knows nothing of what is
-resident where.
+Roofline models: a pass over tokens is bound by compute, generation by memory bandwidth or, with few
+rows, by the latency of single tokens. The shares of peak performance are taken from published runs
+(error about 30 %); the model of a CPU is coarse. Knows nothing about memory use.
 """
 
 from dataclasses import dataclass, replace
@@ -40,7 +39,7 @@ SMALL_BATCH_SHARE = 0.6
 batches."""
 SYNC_LATENCY_SECONDS = 0.05
 HOST_BYTES_PER_SECOND = 20e9
-"""Over PCIe and host memory, for offloaded states."""
+"""Over PCIe and host memory, for offloaded weights and optimizer states."""
 
 CPU_SPREAD_SECONDS = 3.0e-2
 """Per layer and micro-batch if processes hold shards of it."""
@@ -73,7 +72,8 @@ class Clock:
         self._survey, self._memory = survey, memory
 
     def time(self, stage: str, phase: PhaseLoad | None = None) -> StageTime:
-        """Duration of one run of a stage in a phase; None: of a learner, where it learns most."""
+        """Duration of one run of a stage. `phase` matters for learners only; None: where they learn
+        most."""
         alone, pool = self._time(stage, phase), self._survey.pool_of(stage)
         if pool is None or pool.gpus or pool.workers == 1 or stage.endswith(".sync"):
             return alone
@@ -173,7 +173,7 @@ class Clock:
         return self._gpu_pass(weights, tokens, length, forward_only=True)
 
     def _cpu_pass(self, weights: Weights, tokens: float, length: float) -> float:
-        """A forward pass in each process, over its share of the tokens."""
+        """Seconds of a forward pass in each process, over its share of the tokens."""
         core, arch = self._core(weights, weights.pool), weights.arch
         each = tokens / weights.pool.places
         fixed = arch.layers * LAYER_SECONDS * core.crowding
@@ -225,7 +225,7 @@ class Clock:
         return seconds + steps, bound
 
     def _cpu_learning(self, update: Update) -> float:
-        """Of one process with its share of the rows."""
+        """Seconds of one process with its share of the rows."""
         weights = update.weights
         core, ranks = self._core(weights, weights.pool), weights.pool.places
         tokens = update.work.read * update.work.passes / ranks
@@ -256,7 +256,7 @@ class Clock:
         recompute: float = 0.0,
         is_dense: bool = False,
     ) -> float:
-        """A pass over tokens on all ranks of the group's pool."""
+        """Seconds of a pass over tokens on all ranks of the group's pool."""
         passes = 1 if forward_only else 3
         factor = 2 * passes if weights.trains_all or forward_only else 4
         attention = 2 * passes * weights.arch.layers * weights.arch.query_width * length
@@ -273,8 +273,8 @@ class Clock:
         return ranks * machine.preset.bf16_flops * share
 
     def _summed_seconds(self, update: Update) -> float:
-        """Tensor parallelism: states of a layer's tokens are summed twice forward, twice backward,
-        and twice more if recomputed. Nothing overlaps."""
+        """Seconds of tensor parallelism: the hidden states of a layer are summed twice forward,
+        twice backward, and twice more if recomputed. Nothing overlaps."""
         weights = update.weights
         t = weights.update.tensor_parallel
         if t == 1:
@@ -285,8 +285,8 @@ class Clock:
         return moved / self._survey.machine.link(t)
 
     def _moved_seconds(self, update: Update) -> float:
-        """Weights gathered twice and gradients reduced once per micro-batch; for replicas,
-        gradients summed once per optimizer step."""
+        """Seconds to gather weights twice and reduce gradients once per micro-batch; for replicas,
+        to sum gradients once per optimizer step."""
         weights, machine = update.weights, self._survey.machine
         n = weights.state_shards
         if n == 1 or weights.scheme in ("single", "zero0"):

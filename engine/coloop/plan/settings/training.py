@@ -1,12 +1,11 @@
 """Memory of one optimizer step on one GPU: the peak over its instants.
 
-A step has instants at which different things are alive at once; the peak is the greatest of them,
-never a sum:
+At each instant other things are in memory; the peak is the largest of the instants, not their sum:
 
     loss          gathered head, logits and their gradients, everything kept for the backward pass
     head          gradient of the output matrix on its way into the shards
     first layer   backward of the last layer: everything kept, one layer's workspace
-    last layer    backward of the first layer: all gradients, next to nothing kept
+    last layer    backward of the first layer: all gradients, almost nothing kept
     embedding     gradient of the embedding on its way into the shards
     step          optimizer step: gradients, states and the step's own copy
 

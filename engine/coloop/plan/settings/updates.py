@@ -120,7 +120,7 @@ class Updates:
 
     def spreads_frozen(self, owner: str) -> Backend | None:
         """Backend that shards frozen weights over the GPUs of their pool; None if each process has
-        all of them. An adapter that does not learn has its base weights complete."""
+        all of them, as with adapters and the base weights of frozen adapters."""
         carried = {base.beside for name, base in self.bases.items() if name not in self.backends}
         if owner in self.bases or owner in carried:
             return None

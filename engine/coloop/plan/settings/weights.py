@@ -217,8 +217,8 @@ class Weights:
     ) -> None:
         """
         Args:
-            update: backend and degrees; of frozen weights, how they are spread over their pool.
-            base: what they stand on, where they are an adapter.
+            update: backend and degrees; for frozen weights, how they are sharded over their pool.
+            base: the frozen base weights of an adapter; None: not an adapter.
         """
         group, training = outline.groups[owner], training_of(outline.spec, owner)
         self.name, self.members, self.arch = owner, group.members, arch

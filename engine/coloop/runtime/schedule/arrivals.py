@@ -29,13 +29,13 @@ class Missing:
     stage: str
     node: str
     edge: str | None
-    """The edge that brought nothing; None if all edges have rows, which do not match."""
+    """The edge that brought nothing; None if all edges have rows, but none that belong together."""
     what: str
     """What the rows failed to do: `came`, `met`, `reached` or `referenced`."""
     message: str
     hint: str
     may_come: bool = False
-    """The learner has generated no rows yet; it may in a later step."""
+    """The learner generated no rows in this step; it may in a later one."""
 
     @property
     def key(self) -> Key:
@@ -50,13 +50,14 @@ class Arrivals:
         self._missed: set[Key] = set()
         """Reported and still missing."""
         self._known: dict[str, None] = {}
-        """`phase/stage` that have run. Missing rows there are no error, as the run works."""
+        """`phase/stage` that have finished a step. From then on, missing rows are only an alert."""
 
     def of_step(self, expected: Sequence[StageRows]) -> "StepArrivals":
         return StepArrivals(self._edges, expected)
 
     def note(self, stage: Stage, whats: Sequence[str], missing: Sequence[Missing]) -> list[Missing]:
-        """Those that did not miss rows in the stage's last run."""
+        """Record the result of the checks named `whats`; returns what the stage's last run did not
+        miss."""
         fresh = [rows for rows in missing if rows.key not in self._missed]
         still = {rows.key for rows in missing}
         self._missed = {
@@ -100,7 +101,7 @@ class StepArrivals:
         return self._expected
 
     def stage_starts(self, stage: Stage, step_context: StepContext) -> list[Missing]:
-        """Edges that delivered no rows."""
+        """Edges that should have delivered rows and did not."""
         expected = self._expecting(stage, step_context)
         if expected is None:
             return []
@@ -117,7 +118,7 @@ class StepArrivals:
     def stage_finished(
         self, stage: Stage, step_context: StepContext, outcome: Outcome
     ) -> list[Missing]:
-        """Rows that came and did not match, or did not reach the learner."""
+        """Inputs that gave no output rows, and rows that did not reach the learner."""
         for port, table in outcome.outputs.items():
             source = stage.node, port
             self._came[source] = self._came.get(source, 0) + len(table.rows)
@@ -127,7 +128,7 @@ class StepArrivals:
         return [*self._without_output(stage, expected, outcome), *self._unreached(stage, outcome)]
 
     def _expecting(self, stage: Stage, step_context: StepContext) -> StageRows | None:
-        """What the plan guarantees; None for a stage that is repeated in the step."""
+        """What the plan guarantees; None in a stage's second and later runs in the step."""
         return None if step_context.turn > 1 else self._expected.get(stage.name)
 
     def _came_over(self, key: str) -> int:
@@ -161,7 +162,8 @@ class StepArrivals:
         )
 
     def _unreached(self, stage: Stage, outcome: Outcome) -> Iterator[Missing]:
-        """Scores that belong to no row of the learner; rows without their reference."""
+        """Edges whose scores belong to no row of the learner, and references without log-probs for
+        it."""
         details = [outcome.detail] if stage.verb == "credit" else outcome.detail.get("ports", ())
         for detail in details:
             for key, given in detail.get("edges", {}).items():

@@ -52,9 +52,9 @@ class Unrolled:
     tables: Tables = field(default_factory=dict)
     """By (node, port); of all passes and rounds."""
     taken: dict[Take, Tables] = field(default_factory=lambda: {"last": {}, "ends": {}})
-    """What edges with `take: last` or `ends` take of the tables of all rounds."""
+    """What edges with `take: last` or `take: ends` get from the tables of all rounds."""
     parts: dict[tuple[str, str], dict[str, Table]] = field(default_factory=dict)
-    """Tables of this pass by stage: one node may run in several."""
+    """Tables of this pass, by (node, port) and stage: several stages may run one node."""
     brought: dict[str, Table] = field(default_factory=dict)
     """By edge, tables that come into this round from outside and from the round before."""
     past: list[Mapping[str, Row]] = field(default_factory=list)
@@ -90,7 +90,7 @@ class Unrolled:
         return taken.get(source, self.tables.get(source))
 
     def leave_out(self, edge: Edge, ids: Collection[str]) -> None:
-        """Remove rows from the source of an edge."""
+        """Remove rows by id from the tables that an edge reads."""
 
         def rest(table: Table) -> Table:
             return table.restricted_to(row.id for row in table.rows if row.id not in ids)
@@ -126,7 +126,7 @@ class Calls:
     group_roles: Mapping[str, Role]
     """By weights group, for learning and sync."""
     delivered: Callable[[str, int], None]
-    """Called with the rows of each delivery, once for all stages of the reader."""
+    """Called with an edge's key and number of rows, once even if several stages read it."""
 
     def __post_init__(self) -> None:
         self._indices = {key: index for index, key in enumerate(self.edges)}
@@ -134,7 +134,7 @@ class Calls:
     def only_source(
         self, stage: Stage, step_context: StepContext, unrolled: Unrolled
     ) -> tuple[str, str] | None:
-        """The (node, port) that a stage reads; None if there are several."""
+        """The (node, port) that a stage reads; None unless exactly one edge delivers to it."""
         keys = self._delivering(stage, step_context, unrolled)
         source = self.edges[keys[0]].source if len(keys) == 1 else None
         return None if source is None else (source.node, source.port)
@@ -201,7 +201,8 @@ LOWER = {
 
 
 def stage_failure(error: BaseException, stage: Stage | None, step: int) -> StageFailed:
-    """An error of coloop for any exception in a stage: with stage, node, step and a hint."""
+    """A `StageFailed` for any exception in a stage, with its name, node and step; `OutOfMemory`,
+    with a hint, if memory ran out."""
     where = f"{stage.name} in step {step}" if stage is not None else f"step {step}"
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     node, name = (stage.node, stage.name) if stage is not None else (None, None)

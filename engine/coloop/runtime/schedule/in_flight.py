@@ -29,7 +29,7 @@ class StepInFlight:
     notices: list[Notice] = field(default_factory=list)
     """Not reported yet."""
     about: Any = None
-    """Data of the caller that began it."""
+    """Data of the caller, which gets it back when the step is finished."""
     began: float = field(default_factory=time.monotonic)
     has_learned: bool = False
     """A learner has taken its update; from then on a stop lets the step finish."""
@@ -40,7 +40,8 @@ class StepInFlight:
     ready_at: dict[tuple[str, int], float] = field(default_factory=dict)
     ended: "list[Work]" = field(default_factory=list)
     early: dict[tuple[str, int], "Early"] = field(default_factory=dict)
-    """Stages that may begin, or have begun, before their turn; by name and number of the run."""
+    """By stage name and number of the run: stages that may begin, or have begun, before their
+    turn."""
     begun: set[str] = field(default_factory=set)
     """Names of stages that have begun with all their rows."""
     begun_parts: set[str] = field(default_factory=set)
@@ -81,7 +82,7 @@ class Work:
     is_part: bool = False
     """Whether it is working on the first rows now."""
     has_all_rows: bool = False
-    """Whether the first rows are complete."""
+    """Whether the first rows are from a complete table; false if more rows are still to come."""
     worked: float = 0.0
     """Seconds of work on the first rows."""
     poll: Poll | None = None
@@ -129,6 +130,6 @@ class Early:
 
     task: Task
     parts: list[Table] = field(default_factory=list)
-    """Rows that were not processed yet."""
+    """Rows that have come and are not in work yet."""
     work: Work | None = None
     """None: it has not begun."""

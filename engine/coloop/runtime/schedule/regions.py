@@ -45,8 +45,8 @@ def units_of_step(
     calls: Calls,
     notices: list[Notice],
 ) -> Together:
-    """The units of one step, or of one list that runs for a probe. `unrolled` ends in the order of
-    the stages; notices are added to `notices`."""
+    """The units of one step, or of one list that runs for a probe. When all have ended, the tables
+    of `unrolled` are in the order of the stages. Units add their notices to `notices`."""
     tree = Tree(
         stages={stage.name: stage for stage in step.stages},
         refills={refill.filter: refill for refill in step.refills},
@@ -170,7 +170,7 @@ class RefillPasses(Repeated):
 
     @property
     def _entries(self) -> list[Edge]:
-        """Edges that bring rows to work on to the slice's sources."""
+        """Edges that deliver the rows on which the slice's sources work."""
         sources = self._refill.sources
         keys = [key for stage in self.stages if stage.node in sources for key in stage.edges]
         edges = [self._tree.calls.edges[key] for key in keys]

@@ -67,7 +67,7 @@ class Scheduler:
         unrolled: Unrolled | None = None,
         about: Any = None,
     ) -> StepInFlight:
-        """A step that is ready to run on these tables; None: on empty ones."""
+        """A step that is ready to run on the tables of `unrolled`; None: on empty ones."""
         unrolled = unrolled if unrolled is not None else Unrolled()
         notices: list[Notice] = []
         return StepInFlight(

@@ -51,11 +51,11 @@ class Unit(ABC):
 @dataclass(slots=True)
 class Begun:
     shared: frozenset[str]
-    """Names of the stages with which several slices begin."""
+    """Names of the stages that several slices share."""
     runs: dict[str, int] = field(default_factory=dict)
     """How often each stage has run, by its name."""
     first: dict[str, Tables] = field(default_factory=dict)
-    """By shared stage, the tables from its first run, which all of its slices read."""
+    """By name of a shared stage, the tables of its first run, which all its slices read."""
 
     def ran(self, stage: Stage, tables: Tables) -> None:
         """Record that a stage has run. `tables` holds its tables, among others."""
@@ -214,8 +214,8 @@ class Repeated(Unit):
 def step_context_of(
     stage: Stage, around: StepContext, begun: Begun, *, is_refilled: bool
 ) -> StepContext:
-    """The context of one run of a stage in a list: numbered within the step. Inside a refill it has
-    new random draws if the stage has run before in this step, even for another slice."""
+    """The context of one run of a stage, with its number within the step. Inside a refill, a later
+    run has a new salt and so other random draws, even if the first run was for another slice."""
     number = begun.runs.get(stage.name, 0) + 1
     salt = f"{around.salt}refill-{number}" if is_refilled and number > 1 else around.salt
     return replace(around, salt=salt, turn=number)

@@ -55,7 +55,7 @@ class Window:
         return math.ceil(self.staleness) + 1
 
     def share(self, stage: Stage, ahead: int) -> float:
-        """The share of a stage's rows, from 0 to 1, that may be processed while so many earlier
+        """The share of a stage's rows, from 0 to 1, that may be processed while `ahead` earlier
         steps are in flight."""
         if stage.verb != "generate" or ahead <= int(self.staleness):
             return 1.0
@@ -69,7 +69,8 @@ class Window:
         return not any(waits(stage, other) for step in before for other in step.units.open_stages())
 
     def meets(self, stage: Stage, at_work: Iterable[Stage]) -> bool:
-        """Whether one is a sync of weights that the other, a running search, uses."""
+        """Whether this stage and a running one are a sync and a search that calls the synced
+        weights."""
         return any(
             self._changes_under(stage, other) or self._changes_under(other, stage)
             for other in at_work
