@@ -148,7 +148,7 @@ def run_server(
 ) -> None:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     app = create_app(settings, lock)
-    collecting.from_now_on()
+    collecting.less_often_until_exit()
     config = uvicorn.Config(
         app,
         http=bounded(impatient(AutoHTTPProtocol, STALLS * settings.send_seconds)),

@@ -19,7 +19,7 @@ from coloop.runtime.start import run
 from coloop.spec.io import parse
 from coloop_server.errors import Invalid, ServerError, TooMany
 from coloop_server.previews.inside.overlap import compared
-from coloop_server.previews.queue import AT_WORK, WAITING, PreviewQueue
+from coloop_server.previews.queue import MAX_RUNNING, MAX_WAITING, PreviewQueue
 from coloop_server.previews.schemas import MIB, ROLLOUT, SHORT, AskRows, AskScores, Job, Limits
 from coloop_server.settings import Settings
 
@@ -361,13 +361,13 @@ def test_few_are_at_work_some_wait_and_the_rest_are_refused(
         assert fork_server is not None
         asked = [
             asyncio.ensure_future(queue.ask(job_of(), limits, never))
-            for _ in range(AT_WORK + WAITING)
+            for _ in range(MAX_RUNNING + MAX_WAITING)
         ]
-        await until(lambda: len(below(fork_server)) >= 3 * AT_WORK)
+        await until(lambda: len(below(fork_server)) >= 3 * MAX_RUNNING)
 
         with pytest.raises(TooMany):
             await queue.ask(job_of(), limits, never)
-        assert len(below(fork_server)) == 3 * AT_WORK
+        assert len(below(fork_server)) == 3 * MAX_RUNNING
         for one in asked:
             one.cancel()
         await asyncio.gather(*asked, return_exceptions=True)

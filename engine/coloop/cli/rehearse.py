@@ -17,7 +17,7 @@ from coloop.cli.app import Json, Settings, Spec
 from coloop.cli.check import checked_spec
 from coloop.cli.output import console, count, print_json, print_refusal, seconds, table_of
 from coloop.errors import PlanRefused, SpecProblem
-from coloop.explain.rehearsal import STEPS, Rehearsal, RehearsalResult, rehearsed, tell
+from coloop.explain.rehearsal import STEPS, Rehearsal, RehearsalResult, rehearsed, summarize
 from coloop.plan.run_check import check_run
 from coloop.sandbox.inside.kernel import keep_private
 from coloop.spec.graph import LoopSpec
@@ -79,7 +79,7 @@ def rehearse(spec: LoopSpec, rehearsal: Rehearsal, *, root: Path) -> RehearsalRe
                 threads=1,
             )
         )
-        return tell(read_events(result.folder / "events.jsonl"))
+        return summarize(read_events(result.folder / "events.jsonl"))
 
 
 def _print(rehearsal: Rehearsal, result: RehearsalResult) -> None:

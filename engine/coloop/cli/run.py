@@ -82,13 +82,13 @@ def run_command(
     console = Console(stderr=as_json, soft_wrap=True)
     folder, checkpoint = None, None
     if resume is not None:
-        folder, checkpoint = _resumed(console, resume, runs_dir)
+        folder, checkpoint = _run_to_resume(console, resume, runs_dir)
         if (writer := patient_holder(folder)) is not None:  # checked before anything is loaded
             _refuse(console, RunBusy(busy_words(folder, writer)), as_json)
     try:
-        loop = _loop(spec, settings or [], folder)
-        origin = read_base_folder(folder) if root is None and folder is not None else loop.root
-        loop = replace(loop, root=root or origin)
+        loop = _read_loop(spec, settings or [], folder)
+        base_folder = read_base_folder(folder) if root is None and folder is not None else loop.root
+        loop = replace(loop, root=root or base_folder)
         checked, warnings = _checked(loop, force=force)
         if warnings and not as_json:
             print_diagnostics(warnings, stderr=True)
@@ -122,7 +122,7 @@ def _run(console: Console, request: RunRequest, *, as_json: bool) -> int:
     display = RunDisplay(console)
     waiting = Waiting(
         lambda line: console.print(line, highlight=False, markup=False),
-        lambda: awaited(request.cluster, request.address),
+        lambda: wait_reason(request.cluster, request.address),
     )
     shown: Sink = print_event if as_json else display.take
     sinks = [waiting.take, print_marked if os.environ.get(MARKED_LINES) else shown]
@@ -169,7 +169,8 @@ def _submit(
     )
 
 
-def _resumed(console: Console, resume: str, runs_dir: Path) -> tuple[Path, int | None]:
+def _run_to_resume(console: Console, resume: str, runs_dir: Path) -> tuple[Path, int | None]:
+    """The run's folder and the step of the checkpoint; None: the last one."""
     for folder in (Path(resume), runs_dir / resume):
         if (folder / "spec.yaml").exists():
             return folder, None
@@ -181,17 +182,17 @@ def _resumed(console: Console, resume: str, runs_dir: Path) -> tuple[Path, int |
     raise typer.Exit(1)
 
 
-def _loop(spec: str | None, settings: list[str], folder: Path | None) -> Source:
+def _read_loop(spec: str | None, settings: list[str], folder: Path | None) -> Source:
     if folder is not None:
-        own = read_source(str(folder / "spec.yaml"))
+        resumed = read_source(str(folder / "spec.yaml"))
         if settings:
             raise SpecProblem("a resumed run keeps its loop; use `--set` with a new run")
-        if spec is not None and _hash(read_source(spec)) != _hash(own):
+        if spec is not None and _hash(read_source(spec)) != _hash(resumed):
             raise SpecProblem(
                 f"{spec} is not the loop of {folder.name}; leave it out to resume that run, "
                 "or start a new one without --resume"
             )
-        return own
+        return resumed
     if spec is None:
         raise SpecUnreadable(
             "no loop given: name a file, `-` or a preset, or resume a run with --resume"
@@ -205,25 +206,25 @@ def _hash(loop: Source) -> str | None:
 
 
 def _checked(loop: Source, *, force: bool) -> tuple[LoopSpec, list[Diagnostic]]:
-    """The loop and its findings that do not stop a run; raises `PlanRefused` for the others."""
+    """The loop and its warnings; raises `PlanRefused` if it cannot run."""
     checked = check_source(loop)
     findings = list(checked.report.diagnostics)
     errors = [finding for finding in findings if finding.is_error]
     if checked.spec is None or errors:
         raise PlanRefused(f"{loop.name} is not valid", errors or findings)
-    over = [finding for finding in findings if finding.code == OVER_BUDGET]
-    if over and not force:
+    over_budget = [finding for finding in findings if finding.code == OVER_BUDGET]
+    if over_budget and not force:
         # `--force` is suggested only for a loop that can run.
         if refused := check_run(checked.spec, checked.unrolled, root=loop.root).refusals:
             raise PlanRefused(refused[0].message, refused)
-        raise PlanRefused("over the memory budget; use --force to run it anyway", over)
+        raise PlanRefused("over the memory budget; use --force to run it anyway", over_budget)
     return checked.spec, findings
 
 
 def _refuse(console: Console, error: ColoopError, as_json: bool) -> NoReturn:
     """Print why the loop does not run, with the diagnostics that the error carries, and exit."""
-    carried = getattr(error, "diagnostics", ())
-    diagnostics = [finding for finding in carried if isinstance(finding, Diagnostic)]
+    attached = getattr(error, "diagnostics", ())
+    diagnostics = [finding for finding in attached if isinstance(finding, Diagnostic)]
     if as_json:
         dumped = [finding.model_dump(mode="json", exclude_none=True) for finding in diagnostics]
         print(json.dumps({"ok": False, "message": str(error), "diagnostics": dumped}))
@@ -233,15 +234,15 @@ def _refuse(console: Console, error: ColoopError, as_json: bool) -> NoReturn:
     raise typer.Exit(BUSY if isinstance(error, RunBusy) else INVALID)
 
 
-PATIENCE_SECONDS = 10.0
-"""Pause before the first line; it doubles with each line."""
+FIRST_LINE_SECONDS = 10.0
+"""Time before the first line; each later one comes when the wait has doubled."""
 LOADING = "loading the engine and the models"
 
 Wait = Callable[[float], bool]
-"""Waits for so many seconds; returns true as soon as the wait is over."""
+"""Waits for at most so many seconds; true as soon as the run has started or ended."""
 
 
-def awaited(cluster: str, address: str | None) -> str:
+def wait_reason(cluster: str, address: str | None) -> str:
     """What a run that has not started is waiting for."""
     ray = sys.modules.get("ray")
     if cluster == "local" or (ray is not None and ray.is_initialized()):
@@ -251,23 +252,23 @@ def awaited(cluster: str, address: str | None) -> str:
     return f"waiting for Ray at {address} to answer"
 
 
-def tell_waiting(say: Callable[[str], None], words: Callable[[], str], wait: Wait) -> None:
+def report_wait(show: Callable[[str], None], reason: Callable[[], str], wait: Wait) -> None:
     """Print what the run is waiting for until the wait is over."""
-    seconds, pause = 0.0, PATIENCE_SECONDS
+    seconds, pause = 0.0, FIRST_LINE_SECONDS
     while not wait(pause):
         seconds += pause
-        say(f"{words()}; {seconds:.0f} s so far")
+        show(f"{reason()}; {seconds:.0f} s so far")
         pause = seconds
 
 
 class Waiting:
-    """A context that prints progress in a thread until the run starts or ends."""
+    """A context whose thread prints what the run waits for, until it starts or ends."""
 
-    def __init__(self, say: Callable[[str], None], words: Callable[[], str]) -> None:
+    def __init__(self, show: Callable[[str], None], reason: Callable[[], str]) -> None:
         self._has_begun = threading.Event()
         self._thread = threading.Thread(
-            target=tell_waiting,
-            args=(say, words, self._has_begun.wait),
+            target=report_wait,
+            args=(show, reason, self._has_begun.wait),
             name="waiting",
             daemon=True,
         )

@@ -24,7 +24,7 @@ from coloop.errors import ModelUnavailable
 from coloop.models.folder import ADAPTER_FILES, BASE_FOLDER, CONFIG, is_adapter, merged_weights
 from coloop.models.heads import SCORE
 from coloop.models.on_disk import damage_in_checkpoint, damage_of_weights, kind_of, without_bars
-from coloop.models.waiting import WeightsToCome, build_waiting, give_scores
+from coloop.models.waiting import WeightsToCome, build_without_weights, load_score_heads
 
 _HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?$")
 
@@ -53,7 +53,9 @@ def load_pretrained(
         tokenizer = _tokenizer_of(source, options)
         kind = kind_of(config)
         if may_wait and not trust_remote_code:
-            waiting = build_waiting(kind, config, held, source, dtype=dtype, revision=revision)
+            waiting = build_without_weights(
+                kind, config, held, source, dtype=dtype, revision=revision
+            )
             if waiting is not None:
                 return waiting[0], _fast(tokenizer, path), waiting[1]
         if held is not source:
@@ -64,7 +66,7 @@ def load_pretrained(
             )
         _check_whole(told)
         if isinstance(held, Path) and isinstance(source, Path):
-            give_scores(model, held, source)
+            load_score_heads(model, held, source)
         if isinstance(source, Path) and held is not source:
             _merge(model, source)
     except (OSError, ValueError, ImportError, SafetensorError, RuntimeError) as error:

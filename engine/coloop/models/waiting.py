@@ -1,8 +1,8 @@
-"""Models of a folder built without memory for their weights, which are read later, one by one.
+"""Builds models on `meta`; their weights are read later from the model's folder, one by one.
 
-The result is bit for bit what `from_pretrained` makes. Where that could not be so, nothing is built
-and the folder is loaded whole: foreign code, quantized, missing or misshapen weights, tied weights
-that differ, tables that are no function of the config.
+The result equals that of `from_pretrained` bit for bit. A folder for which that is not certain is
+loaded as a whole instead: custom code, quantized weights, missing weights or wrong shapes, tied
+weights with different values, buffers that do not follow from the config.
 """
 
 from __future__ import annotations
@@ -34,112 +34,112 @@ from coloop.models.folder import (
 from coloop.models.heads import ONLY, SCORE, add_scores, score_heads, scores_among
 from coloop.models.on_disk import Conversion, from_disk, types_in, without_bars
 
-# Weights that a model is still to be given, each rank its part, so nobody needs room for all of
-# them.
-#     built    every weight on `meta`; there are only score heads, and tables that no file has
-#     placed   types, heads and adapters, as with any model
-#     given    `weights()`, once: each weight whole, by its name when the model was built
-# Weights are known by identity, not by name: modules are built around them meanwhile.
+# Weights that a model gets after it is sharded: each rank copies its part of one weight at a time,
+# so no process has memory for all of them.
+#     built    weights on `meta`; only score heads and buffers have values
+#     placed   types, heads and adapters are set up, as with any model
+#     given    `weights()`, once: each whole weight, by its name when the model was built
+# Weights are known by identity, not by name: wrapping the model in modules changes names.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where in a model a weight comes to lie."""
+    """The parameter that a weight is copied to."""
 
-    name: str  # the first that the model has for it now
-    types: tuple[torch.dtype, ...]  # that it is cast to, one after the other
+    name: str  # its first name in the model as it is now
+    types: tuple[torch.dtype, ...]  # it is cast to each, in this order
 
 
 class WeightsToCome:
     def __init__(self, model: nn.Module, read: Callable[[], Iterable[tuple[str, Tensor]]]) -> None:
-        """`model`: has the names and types that weights are read by. `read`: each whole."""
-        named = model.named_parameters(remove_duplicate=False)
-        self._weights = {name: weight for name, weight in named if weight.is_meta}
+        """`model`: has the names and types under which `read` returns the whole weights."""
+        parameters = model.named_parameters(remove_duplicate=False)
+        self._weights = {name: weight for name, weight in parameters if weight.is_meta}
         self._types = {id(weight): [weight.dtype] for weight in self._weights.values()}
         self._read = read
 
     def note_types(self) -> None:
-        """Weights were placed in other types: later ones are cast to these too."""
+        """Record the types that weights have now; they are cast to these as well."""
         for weight in self._weights.values():
             types = self._types[id(weight)]
             if weight.dtype != types[-1]:
                 types.append(weight.dtype)
 
     def places_in(self, model: nn.Module) -> dict[str, Place]:
-        """By name, where a weight lies in what was built of the model, one place each. Raises
-        `ValueError` where the model wants a weight that nobody gives."""
+        """By name in `weights`, the parameter of `model` that each is copied to. Raises
+        `ValueError` if a parameter of the model has no such weight."""
         self.note_types()
-        here = {id(weight): name for name, weight in model.named_parameters() if weight.is_meta}
+        names = {id(weight): name for name, weight in model.named_parameters() if weight.is_meta}
         known = {id(weight) for weight in self._weights.values()}
-        if strangers := [name for key, name in here.items() if key not in known]:
-            raise ValueError(f"{len(strangers)} weights have no source, such as {strangers[0]}")
+        if unknown := [name for key, name in names.items() if key not in known]:
+            raise ValueError(f"{len(unknown)} weights have no source, such as {unknown[0]}")
         return {
-            name: Place(name=here[id(weight)], types=tuple(self._types[id(weight)]))
+            name: Place(name=names[id(weight)], types=tuple(self._types[id(weight)]))
             for name, weight in self._weights.items()
-            if id(weight) in here
+            if id(weight) in names
         }
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Each weight whole, by the name that it is read by. All ranks iterate to the end."""
+        """Each whole weight with its name in the folder. All ranks iterate to the end."""
         yield from self._read()
 
 
-class WithoutMemory(TorchFunctionMode):
-    """While entered in this thread, empty tensors have no memory; tables are computed."""
+class EmptyOnMeta(TorchFunctionMode):
+    """A context that puts this thread's `torch.empty` on `meta`; buffers are computed as usual."""
 
     def __torch_function__(
-        self, function: Any, types: Any, given: Any = (), named: Any = None
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        named = dict(named or {})
-        if function is torch.empty and named.get("device") is None:
-            named["device"] = torch.device("meta")
-        return function(*given, **named)
+        kwargs = dict(kwargs or {})
+        if function is torch.empty and kwargs.get("device") is None:
+            kwargs["device"] = torch.device("meta")
+        return function(*args, **kwargs)
 
 
 logger = logging.getLogger(__name__)
 
-FOREIGN = ("quantization_config", "transformers_weights")
-"""Fields of a config with which a folder's files are not read by their names alone."""
+UNSUPPORTED_FIELDS = ("quantization_config", "transformers_weights")
+"""Config fields that change how files are read; a folder with one is loaded as a whole."""
 
 
-def build_waiting(
-    kind: Any,
+def build_without_weights(
+    auto_class: Any,
     config: PretrainedConfig,
-    held: Path | str,
+    base: Path | str,
     source: Path | str,
     *,
     dtype: torch.dtype,
     revision: str | None = None,
 ) -> tuple[PreTrainedModel, WeightsToCome] | None:
-    """A folder's model and its weights to come; None where it is to be loaded whole.
+    """A folder's model on `meta` and what reads its weights; None: load it as a whole.
 
     Args:
-        kind: one of transformers' classes for any model.
-        held: the folder of the weights, or their hub id; `source` is the folder of an adapter on
-            them.
+        auto_class: `AutoModelForCausalLM` or another of transformers' auto classes.
+        base: folder or hub id of the full weights.
+        source: folder of an adapter for them; else the same as `base`.
         dtype: of the weights.
-        revision: on the hub.
+        revision: of `base` on the hub.
     """
-    if any(getattr(config, field, None) for field in FOREIGN):
+    if any(getattr(config, field, None) for field in UNSUPPORTED_FIELDS):
         return None
     try:
-        folder = held if isinstance(held, Path) else _downloaded(held, revision)
+        folder = base if isinstance(base, Path) else _downloaded(base, revision)
         if (folder / INDEX).exists() and (folder / ONE_FILE).exists():
-            return None  # which of both is read, transformers decides
-        built = _built(kind, config, folder, str(held), dtype)
-        read = from_disk(outline_of(built))  # of its own: the model is built around later
-        if not _is_whole(built, folder, read):
+            return None  # transformers decides which of them it reads
+        built = _built(auto_class, config, folder, str(base), dtype)
+        conversion = from_disk(outline_of(built))  # on a copy: the model itself is changed later
+        if not _is_complete(built, folder, conversion):
             return None
         model = outline_of(built)
         type_of = types_in(model, dtype)
         for name, weight in model.named_parameters():
             weight.data = weight.data.to(type_of(name) or weight.dtype)
             weight.requires_grad_(weight.is_floating_point())
-        _compute_tables(model)
-        _give_tables(model, folder, read, type_of)
-        adapter = source if isinstance(source, Path) and source != held else folder
-        if isinstance(held, Path) or score_heads(model):  # of a folder more is read than its kind
-            give_scores(model, folder, adapter)
+        _compute_buffers(model)
+        _load_buffers(model, folder, conversion, type_of)
+        adapter = source if isinstance(source, Path) and source != base else folder
+        if isinstance(base, Path) or score_heads(model):  # a local folder may have more heads
+            load_score_heads(model, folder, adapter)
     except (
         *(OSError, ValueError, LookupError, RuntimeError),
         *(SafetensorError, CheckpointError),
@@ -149,10 +149,10 @@ def build_waiting(
     heads = (head.weight for head in score_heads(model).values())
     if any(tensor.is_meta for tensor in (*heads, *model.buffers())):
         return None
-    model._weight_conversions = read.used()
+    model._weight_conversions = conversion.used()
     if adapter != folder:
         return model, WeightsToCome(model, lambda: merged_weights(adapter))
-    return model, WeightsToCome(model, lambda: read_for(folder, read))
+    return model, WeightsToCome(model, lambda: read_for(folder, conversion))
 
 
 def _downloaded(name: str, revision: str | None) -> Path:
@@ -168,35 +168,37 @@ def _downloaded(name: str, revision: str | None) -> Path:
 
 
 def _built(
-    kind: Any, config: PretrainedConfig, held: Path, name: str, dtype: torch.dtype
+    auto_class: Any, config: PretrainedConfig, folder: Path, name: str, dtype: torch.dtype
 ) -> PreTrainedModel:
     config = copy.deepcopy(config)
     config.name_or_path = name
-    with without_bars(), torch.random.fork_rng(devices=[]), WithoutMemory():
-        made: Any = kind.from_config(config, dtype=dtype, trust_remote_code=False)
-    model: PreTrainedModel = made.eval()
+    with without_bars(), torch.random.fork_rng(devices=[]), EmptyOnMeta():
+        built: Any = auto_class.from_config(config, dtype=dtype, trust_remote_code=False)
+    model: PreTrainedModel = built.eval()
     if model.can_generate():
         try:
-            model.generation_config = GenerationConfig.from_pretrained(held)
+            model.generation_config = GenerationConfig.from_pretrained(folder)
         except OSError:
             model.generation_config = GenerationConfig.from_pretrained(
-                held, config_file_name="config.json", _from_model_config=True
+                folder, config_file_name="config.json", _from_model_config=True
             )
     return model
 
 
-def _is_whole(model: PreTrainedModel, held: Path, read: Conversion) -> bool:
-    shapes, tied = shapes_in(held, read), list[list[str]]()
+def _is_complete(model: PreTrainedModel, folder: Path, conversion: Conversion) -> bool:
+    """Whether a folder has every weight and saved buffer in its shape, and ties have one value."""
+    shapes, tied = shapes_in(folder, conversion), list[list[str]]()
     for names in tied_names(model):
-        there = [name for name in names if name in shapes]
+        present = [name for name in names if name in shapes]
         shape = model.get_parameter(names[0]).shape
-        if not there or any(shapes[name] != shape for name in there):
+        if not present or any(shapes[name] != shape for name in present):
             return False
-        if len(there) > 1:
-            tied.append(there)
-    if any(shapes.get(name) != table.shape for name, table in _kept_tables(model).items()):
+        if len(present) > 1:
+            tied.append(present)
+    if any(shapes.get(name) != buffer.shape for name, buffer in _saved_buffers(model).items()):
         return False
-    values = dict(read_for(held, read, {name for names in tied for name in names})) if tied else {}
+    wanted = {name for names in tied for name in names}
+    values = dict(read_for(folder, conversion, wanted)) if wanted else {}
     return all(
         name in values and torch.equal(values[name], values[names[0]])
         for names in tied
@@ -205,50 +207,49 @@ def _is_whole(model: PreTrainedModel, held: Path, read: Conversion) -> bool:
 
 
 def tied_names(model: nn.Module) -> list[list[str]]:
-    """Of each weight all names under which the model has it; more than one where it is tied."""
+    """All names of each weight in the model; more than one if it is tied."""
     names: dict[int, list[str]] = {}
     for name, weight in model.named_parameters(remove_duplicate=False):
         names.setdefault(id(weight), []).append(name)
     return list(names.values())
 
 
-def _kept_tables(model: nn.Module) -> dict[str, Tensor]:
-    kept = model.state_dict(keep_vars=True)
-    return {name: table for name, table in model.named_buffers() if name in kept}
+def _saved_buffers(model: nn.Module) -> dict[str, Tensor]:
+    saved = model.state_dict(keep_vars=True)
+    return {name: buffer for name, buffer in model.named_buffers() if name in saved}
 
 
-def _compute_tables(model: PreTrainedModel) -> None:
-    """The buffers that no file has, computed once the model stands, in their own type."""
+def _compute_buffers(model: PreTrainedModel) -> None:
+    """Compute the buffers that no file contains, in their own type, once the model is built."""
     for module in model.modules():
         module._is_hf_initialized = False
     with torch.random.fork_rng(devices=[]):
-        draw: Any = model.initialize_weights  # nothing is drawn of weights on `meta`
-        draw()
+        initialize: Any = model.initialize_weights  # it has no effect on weights on `meta`
+        initialize()
 
 
-def _give_tables(
+def _load_buffers(
     model: PreTrainedModel,
-    held: Path,
-    read: Conversion,
+    folder: Path,
+    conversion: Conversion,
     type_of: Callable[[str], torch.dtype | None],
 ) -> None:
-    """The buffers that files have are small and no rank's part: they are there at once."""
-    kept = _kept_tables(model)
-    for name, value in read_for(held, read, kept.keys()) if kept else ():
-        if name in kept:
-            path, _, last = name.rpartition(".")
-            dtype = type_of(name) or kept[name].dtype
-            setattr(model.get_submodule(path), last, value.to(dtype, copy=True))
+    """Load the buffers that files contain now: they are small and are not sharded."""
+    saved = _saved_buffers(model)
+    for name, value in read_for(folder, conversion, saved.keys()) if saved else ():
+        if name in saved:
+            path, _, attribute = name.rpartition(".")
+            dtype = type_of(name) or saved[name].dtype
+            setattr(model.get_submodule(path), attribute, value.to(dtype, copy=True))
 
 
-def give_scores(model: PreTrainedModel, held: Path, source: Path) -> None:
-    """Give a model its folder's score heads: its only one, beside words, or of several nodes. They
-    are small and are asked for as what they say, so they are there at once.
+def load_score_heads(model: PreTrainedModel, base: Path, source: Path) -> None:
+    """Load a folder's score heads into a model, which gets those that it lacks.
 
-    `held`: the folder of the weights; `source`: that of an adapter on them where it is another.
+    `base`: folder of the full weights; `source`: of an adapter for them, or the same folder.
     """
-    weights = scores_among(read_part(held, f"{SCORE}."))
-    if source != held:
+    weights = scores_among(read_part(base, f"{SCORE}."))
+    if source != base:
         weights |= scores_among(read_adapter(source))
     own = score_heads(model).get(ONLY)
     if own is not None and ONLY in weights:
@@ -258,11 +259,11 @@ def give_scores(model: PreTrainedModel, held: Path, source: Path) -> None:
         add_scores(model, {node: weight.to(dtype, copy=True) for node, weight in weights.items()})
 
 
-# A model apart from its weights: kept while they lie elsewhere, made whole again from them.
+# A model without its weights, kept while they are elsewhere, and a model made from it and them.
 
 
 def outline_of(model: PreTrainedModel) -> PreTrainedModel:
-    """The model without its weights, which take no memory; what else it holds is copied."""
+    """A copy of a model with its weights on `meta`."""
     empty: dict[int, Any] = {
         id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in model.parameters()
     }
@@ -270,7 +271,8 @@ def outline_of(model: PreTrainedModel) -> PreTrainedModel:
 
 
 def filled(outline: PreTrainedModel, weights: Iterable[tuple[str, Tensor]]) -> PreTrainedModel:
-    """A model of the outline's shape with these weights, by name; ties hold."""
+    """A copy of an outline with these weights, by name; tied weights stay tied. Raises `ValueError`
+    if one is missing."""
     named = dict(outline.named_parameters())
     given: dict[int, Any] = {
         id(named[name]): nn.Parameter(weight, named[name].requires_grad) for name, weight in weights

@@ -130,7 +130,7 @@ def _run(
                 session = build_session(
                     attempt, plan, cluster, lanes, recorder, control, folders, notices, recovery
                 )
-                with collecting.seldom():
+                with collecting.less_often():
                     run_loop(session)
                 break
             except (WorkerDied, StageStalled) as failure:

@@ -1,22 +1,22 @@
-"""How often Python's garbage collector runs in the driver, in ranks and in a serving server.
+"""How often Python's garbage collector runs in the driver, in ranks and in the server.
 
-Rows, tables and messages have no cycles but are made by the ten thousand: with Python's defaults
-collections took a third of the driver's time in a step of 4,096 rows.
+Rows, tables and messages have no reference cycles, but there are tens of thousands of them: with
+Python's defaults, collections took a third of the driver's time in a step of 4,096 rows.
 """
 
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-OBJECTS_BETWEEN = 50_000
-"""New objects after which circles are looked for; Python's own number is 700."""
+ALLOCATION_THRESHOLD = 50_000
+"""New objects after which a collection starts; Python's default is 700."""
 
 
 @contextmanager
-def seldom() -> Iterator[None]:
-    """Look seldom, and not among what is there already."""
+def less_often() -> Iterator[None]:
+    """Collect less often, and leave out all objects that exist now (`gc.freeze`)."""
     before = gc.get_threshold()
-    from_now_on()
+    less_often_until_exit()
     try:
         yield
     finally:
@@ -26,7 +26,7 @@ def seldom() -> Iterator[None]:
 
 @contextmanager
 def not_while_loading() -> Iterator[None]:
-    """No garbage collection during imports, where it takes a seventh of the time."""
+    """Do not collect, as during imports, where collections take a seventh of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -36,7 +36,7 @@ def not_while_loading() -> Iterator[None]:
             gc.enable()
 
 
-def from_now_on() -> None:
-    """The same for as long as the process lives."""
+def less_often_until_exit() -> None:
+    """`less_often`, until the process ends."""
     gc.freeze()
-    gc.set_threshold(OBJECTS_BETWEEN, *gc.get_threshold()[1:])
+    gc.set_threshold(ALLOCATION_THRESHOLD, *gc.get_threshold()[1:])

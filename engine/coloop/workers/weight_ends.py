@@ -1,4 +1,4 @@
-"""Where a worker's weights go out and come in, within this process or over a channel."""
+"""A worker's calls that send and receive weights, within its process or over a channel."""
 
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -34,12 +34,12 @@ from coloop.workers.worker_api import Ends
 class WeightEnds(WorkerState):
     def __init__(self, settings: HostSettings) -> None:
         super().__init__(settings)
-        self._given: dict[str, Counted] = {}  # by group, what a meeting was called for
-        self._met: dict[str, GroupChannel] = {}  # channel ends that stay connected to others
+        self._announced: dict[str, Counted] = {}  # by group, weights that `deliver` will send
+        self._group_channels: dict[str, GroupChannel] = {}  # by kind; they stay connected
         self._own_folders = TransferFolders([SHARED_MEMORY, Path(tempfile.gettempdir())])
 
     def _close_ends(self) -> None:
-        for channel in self._met.values():
+        for channel in self._group_channels.values():
             channel.close()
         self._own_folders.close()
 
@@ -48,20 +48,20 @@ class WeightEnds(WorkerState):
         weights, engine = self._homes[group].weights, self._engines[group]
         if engine.version in (None, weights.version):
             return None
-        share, has_bits = self._pushed(group), self._have_bits(group)
-        given = weights.counted(share, engine.dtype)
+        share, has_bits = self._share_to_send(group), self._have_bits(group)
+        counted = weights.counted(share, engine.dtype)
         try:
             received = engine.receive(
-                ((name, weight.detach().to(engine.dtype)) for name, weight in given),
+                ((name, weight.detach().to(engine.dtype)) for name, weight in counted),
                 weights.version,
                 weights.probe(has_bits=has_bits),
                 is_part=share == "moved",
-                part=self._told_part,
+                part=self._checksum_part,
             )
         finally:
-            given.finish()  # other ranks gather with this one, whatever became of its engine
+            counted.finish()  # gathering is collective, so it goes on even if this engine failed
         return weights.checksum(
-            engine.dtype, has_bits=has_bits, given=given, share=share, is_together=True
+            engine.dtype, has_bits=has_bits, given=counted, share=share, is_together=True
         ), received
 
     def send(
@@ -72,27 +72,32 @@ class WeightEnds(WorkerState):
         is_adapter: bool = False,
     ) -> tuple[WeightTransfer | None, WeightChecksum]:
         self._begin()
-        weights, kind = self._homes[group].weights, None if dtype is None else DTYPES[dtype]
+        weights = self._homes[group].weights
+        torch_dtype = None if dtype is None else DTYPES[dtype]
         share: Share = "adapter" if is_adapter else "whole"
-        if kind is not None:
-            share = self._pushed(group)
-        given, transfer = weights.counted(share, kind), None
+        if torch_dtype is not None:
+            share = self._share_to_send(group)
+        counted, transfer = weights.counted(share, torch_dtype), None
         try:
             if self._ranks.is_first:
                 channel = FilesChannel(places)
-                transfer = weights.send(channel, kind, share=share, given=given)
+                transfer = weights.send(channel, torch_dtype, share=share, given=counted)
         finally:
-            given.finish()
-        if kind is None:
-            return transfer, WeightChecksum(version=weights.version, fingerprint=given.fingerprint)
+            counted.finish()
+        if torch_dtype is None:
+            return transfer, WeightChecksum(
+                version=weights.version, fingerprint=counted.fingerprint
+            )
         has_bits = self._have_bits(group)
-        return transfer, weights.checksum(kind, has_bits=has_bits, given=given, share=share)
+        return transfer, weights.checksum(
+            torch_dtype, has_bits=has_bits, given=counted, share=share
+        )
 
     def receive(self, group: str, transfer: WeightTransfer, probe: Probe) -> WeightChecksum:
         self._begin()
         with closing(self._channel(transfer.channel).receive(transfer)) as weights:
             return self._engines[group].receive(
-                weights, transfer.version, probe, is_part=transfer.is_part, part=self._told_part
+                weights, transfer.version, probe, is_part=transfer.is_part, part=self._checksum_part
             )
 
     def invite(
@@ -101,43 +106,43 @@ class WeightEnds(WorkerState):
         self._begin()
         weights = self._homes[group].weights
         probe = weights.probe(has_bits=self._have_bits(group))
-        self._given[group] = weights.counted("words", DTYPES[dtype])
+        counted = weights.counted("words", DTYPES[dtype])
+        self._announced[group] = counted
         if not self._ranks.is_first:
             return None, probe
-        channel = self._meeting_channel(kind)
+        channel = self._group_channel(kind)
         channel.invite(ends, round, receivers)
-        given = self._given[group]
-        return weights.send(channel, DTYPES[dtype], share="words", given=given), probe
+        return weights.send(channel, DTYPES[dtype], share="words", given=counted), probe
 
     def deliver(self, group: str, transfer: WeightTransfer, dtype: ComputeDtype) -> WeightChecksum:
         self._begin()
-        weights, given = self._homes[group].weights, self._given.pop(group)
+        weights, counted = self._homes[group].weights, self._announced.pop(group)
         try:
             if self._ranks.is_first:
-                self._meeting_channel(transfer.channel).deliver(transfer)
+                self._group_channel(transfer.channel).deliver(transfer)
         finally:
-            given.finish()
+            counted.finish()
         has_bits = self._have_bits(group)
-        return weights.checksum(DTYPES[dtype], has_bits=has_bits, given=given, share="words")
+        return weights.checksum(DTYPES[dtype], has_bits=has_bits, given=counted, share="words")
 
     def take(self, group: str, source: str, transfer: WeightTransfer, ema: float) -> WeightChecksum:
         self._begin()
-        given = Counted(self._channel(transfer.channel).receive(transfer))
-        self._take(group, source, given, ema)
-        return WeightChecksum(version=transfer.version, fingerprint=given.fingerprint)
+        counted = Counted(self._channel(transfer.channel).receive(transfer))
+        self._blend(group, source, counted, ema)
+        return WeightChecksum(version=transfer.version, fingerprint=counted.fingerprint)
 
     def follow(self, group: str, source: str, ema: float) -> None:
         self._begin()
         share: Share = "adapter" if self._plans[group].follows_adapter else "whole"
-        self._take(group, source, self._homes[source].weights.given(share), ema)
+        self._blend(group, source, self._homes[source].weights.given(share), ema)
 
     def follow_folder(self, group: str, source: str, ema: float, folder: str) -> None:
         self._begin()
         if self._plans[group].follows_adapter:
-            given: Iterable[tuple[str, torch.Tensor]] = read_adapter(Path(folder)).items()
+            source_weights: Iterable[tuple[str, torch.Tensor]] = read_adapter(Path(folder)).items()
         else:
-            given = weights_in(Path(folder))
-        self._take(group, source, given, ema)
+            source_weights = weights_in(Path(folder))
+        self._blend(group, source, source_weights, ema)
 
     def can_use(self, folder: Path) -> bool:
         return can_use(folder)
@@ -162,32 +167,37 @@ class WeightEnds(WorkerState):
     def forget(self, transfer: WeightTransfer) -> None:
         CHANNELS[transfer.channel]().forget(transfer)
 
-    def _take(
-        self, group: str, source: str, given: Iterable[tuple[str, torch.Tensor]], ema: float
+    def _blend(
+        self,
+        group: str,
+        source: str,
+        source_weights: Iterable[tuple[str, torch.Tensor]],
+        ema: float,
     ) -> None:
-        """Weights of another group in place of a group's own, each node's score head as its own."""
+        """Blend weights of another group into a group's own; score heads are matched by node."""
         own, theirs = self._plans[group].members, self._plans[source].members
-        names = taken_heads(self._spec, group, own, theirs)
-        self._homes[group].weights.take(renamed(given, names), ema=ema, source=source)
+        head_names = taken_heads(self._spec, group, own, theirs)
+        self._homes[group].weights.take(renamed(source_weights, head_names), ema=ema, source=source)
 
     def _channel(self, kind: str) -> WeightChannel:
-        return self._meeting_channel(kind) if kind in MEETINGS else CHANNELS[kind]()
+        return self._group_channel(kind) if kind in MEETINGS else CHANNELS[kind]()
 
-    def _meeting_channel(self, kind: str) -> GroupChannel:
-        if kind not in self._met:
-            self._met[kind] = MEETINGS[kind]()
-        return self._met[kind]
+    def _group_channel(self, kind: str) -> GroupChannel:
+        if kind not in self._group_channels:
+            self._group_channels[kind] = MEETINGS[kind]()
+        return self._group_channels[kind]
 
-    def _pushed(self, group: str) -> Share:
-        """What an engine wants of a group: only what an adapter changes where it holds the rest."""
+    def _share_to_send(self, group: str) -> Share:
+        """What an engine is sent: only what an adapter changes if the engine keeps the rest."""
         plan = self._plans[group]
         can_keep = plan.base is not None and self._have_bits(group)
         return "moved" if can_keep and stays(self._spec, group) else "words"
 
     @property
-    def _told_part(self) -> Part:
-        """What this rank tells of its engine: rank 0 all, others their bits."""
+    def _checksum_part(self) -> Part:
+        """What this rank's checksum of its engine has: on rank 0 all, on others only the bits."""
         return "all" if self._ranks.is_first else "bits"
 
     def _have_bits(self, group: str) -> bool:
+        """Whether every engine of the group can report a fingerprint of its weights."""
         return all(plan.engine == "torch" for plan in self._plans[group].engines)

@@ -3,7 +3,7 @@ tell it to give up:
 
     `Trainer`, `FrozenModel`    weights of a group, which learn or not
     `Generators`                rollout engines with a copy of weights
-    `WeightEnds`                where weights go out and come in
+    `WeightEnds`                sends and receives weights
 
 All ranks of a pool get the same calls; `worker_api` says how their answers are merged. It knows
 token ids, models, optimizers and engines, but no rows, edges, phases or events.
@@ -33,7 +33,7 @@ from coloop.workers.initial_weights import InitialWeights
 from coloop.workers.messages import DRIVERS_WORD, AtOnce, LearnReply, LearnRequest, Sight, TooLong
 from coloop.workers.rollout import check_engine
 from coloop.workers.rollout_generator import RolloutGenerator
-from coloop.workers.settings import HostSettings, compute_with
+from coloop.workers.settings import HostSettings, set_cpu_threads
 from coloop.workers.shortage import sized
 from coloop.workers.trainer import Trainer
 from coloop.workers.training import leave
@@ -80,7 +80,7 @@ class Worker(Generators, WeightEnds):
 
     def build(self) -> None:
         settings = self._settings
-        compute_with(settings.threads)
+        set_cpu_threads(settings.threads)
         engines = [
             (group, engine)
             for group, weights in self._plans.items()

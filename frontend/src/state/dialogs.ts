@@ -17,18 +17,18 @@ export function showDialog(open: DialogName): void {
   useDialogs.setState({ open });
 }
 
-/** What the sheet of help shows: the page of a code, or what a node computes; neither: it is closed. */
+/** What the help sheet shows: the page of a code, or what a node computes; it is closed if both are null. */
 type Explaining = { code: string | null; node: string | null };
 
-const NOTHING: Explaining = { code: null, node: null };
+const CLOSED: Explaining = { code: null, node: null };
 
-export const useExplaining = create<Explaining>()(() => NOTHING);
+export const useExplaining = create<Explaining>()(() => CLOSED);
 
 export function explain(what: Partial<Explaining>): void {
-  useExplaining.setState({ ...NOTHING, ...what });
+  useExplaining.setState({ ...CLOSED, ...what });
 }
 
-/** Whether the hardware of the loop is in sight instead of its graph, and its list of presets open. Of this tab. */
+/** Whether this tab shows the loop's hardware instead of its graph, and whether the list of presets is open. */
 export const useHardwareView = create(() => ({ isOpen: false, isPicking: false }));
 
 export function showHardware(isOpen: boolean): void {

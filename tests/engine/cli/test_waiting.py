@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from coloop.cli.run import LOADING, Waiting, awaited, tell_waiting
+from coloop.cli.run import LOADING, Waiting, report_wait, wait_reason
 from coloop.workers.ray import ray_settings
 
 
@@ -20,7 +20,7 @@ def lines_until(most: int) -> tuple[list[str], list[float]]:
         pauses.append(seconds)
         return len(pauses) > most
 
-    tell_waiting(said.append, lambda: "Ray starts", wait)
+    report_wait(said.append, lambda: "Ray starts", wait)
     return said, pauses
 
 
@@ -58,7 +58,7 @@ def test_it_is_said_what_is_waited_for_now(
     monkeypatch.setattr(ray_settings, "busy_words", lambda: "load 9 on 2 cores")
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: has_ray))
 
-    assert awaited(cluster, address) == words
+    assert wait_reason(cluster, address) == words
 
 
 @pytest.mark.parametrize("state", ["running", "failed"])

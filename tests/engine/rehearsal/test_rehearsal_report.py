@@ -1,6 +1,6 @@
 """What is made of a rehearsal's events."""
 
-from coloop.explain.rehearsal import tell
+from coloop.explain.rehearsal import summarize
 
 BEGUN = {"type": "phase", "phase": "rl", "learn": ["actor.rewards"], "state": "started"}
 ENDED = {**BEGUN, "state": "finished"}
@@ -23,29 +23,31 @@ def stage(name: str, rows: int, tokens: int) -> dict:
 
 
 def test_stages_are_summed_over_steps_in_their_order() -> None:
-    told = tell([BEGUN, stage("a.load", 4, 0), stage("b.learn", 8, 64), stage("a.load", 4, 0)])
+    result = summarize(
+        [BEGUN, stage("a.load", 4, 0), stage("b.learn", 8, 64), stage("a.load", 4, 0)]
+    )
 
-    assert [(one.stage, one.runs, one.rows, one.tokens) for one in told.stages] == [
+    assert [(one.stage, one.runs, one.rows, one.tokens) for one in result.stages] == [
         ("a.load", 2, 8, 0),
         ("b.learn", 1, 8, 64),
     ]
 
 
 def test_a_rehearsal_in_which_every_port_had_a_loss_is_well() -> None:
-    told = tell([BEGUN, LEARNED, LEARNED, ENDED])
+    result = summarize([BEGUN, LEARNED, LEARNED, ENDED])
 
-    assert told.ok
-    assert told.learned == {"actor.rewards": 2}
+    assert result.ok
+    assert result.learned == {"actor.rewards": 2}
 
 
 def test_a_port_that_never_had_a_loss_is_a_failure() -> None:
-    told = tell([BEGUN, {**LEARNED, "evaluation": True}, ENDED])
+    result = summarize([BEGUN, {**LEARNED, "evaluation": True}, ENDED])
 
-    assert told.failures == ("`actor.rewards` is live but never learned from a row",)
+    assert result.failures == ("`actor.rewards` is live but never learned from a row",)
 
 
 def test_a_phase_that_does_not_end_is_a_failure() -> None:
-    assert tell([BEGUN, LEARNED]).failures == ("phase `rl` did not end",)
+    assert summarize([BEGUN, LEARNED]).failures == ("phase `rl` did not end",)
 
 
 def test_a_buffer_that_is_waited_for_and_not_full_is_a_failure() -> None:
@@ -58,19 +60,19 @@ def test_a_buffer_that_is_waited_for_and_not_full_is_a_failure() -> None:
         "cleared": False,
     }
 
-    assert tell([BEGUN, LEARNED, alert, ENDED]).failures == (message,)
+    assert summarize([BEGUN, LEARNED, alert, ENDED]).failures == (message,)
 
 
 def test_a_failed_run_is_told_with_node_and_stage() -> None:
     error = {"message": "it broke", "node": "exact", "stage": "exact.score", "hint": "mend it"}
-    told = tell([BEGUN, {"type": "run.state", "state": "failed", "error": error}])
+    result = summarize([BEGUN, {"type": "run.state", "state": "failed", "error": error}])
 
-    assert told.failures == ("it broke (node `exact`, stage `exact.score`); mend it",)
+    assert result.failures == ("it broke (node `exact`, stage `exact.score`); mend it",)
 
 
 def test_alerts_are_told_once() -> None:
     alert = {"type": "alert", "level": "warning", "code": "x", "message": "odd", "cleared": False}
 
-    told = tell([BEGUN, LEARNED, alert, alert, {**alert, "cleared": True}, ENDED])
+    result = summarize([BEGUN, LEARNED, alert, alert, {**alert, "cleared": True}, ENDED])
 
-    assert told.alerts == ("odd",)
+    assert result.alerts == ("odd",)

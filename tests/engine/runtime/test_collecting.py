@@ -1,4 +1,4 @@
-"""Python looks for circles seldom while a run lasts, and as before after it."""
+"""Python collects garbage less often during a run, and as before after it."""
 
 import gc
 from contextlib import suppress
@@ -13,7 +13,7 @@ def test_what_was_set_comes_back(failure: type[Exception] | None) -> None:
     before, frozen = gc.get_threshold(), gc.get_freeze_count()
 
     try:
-        with collecting.seldom():
+        with collecting.less_often():
             inside = gc.get_threshold(), gc.get_freeze_count()
             if failure is not None:
                 raise failure

@@ -14,7 +14,7 @@ from coloop.errors import StopRequested
 from coloop.plan.types import Stage
 from coloop.runtime.roles.protocol import Outcome, Role
 from coloop.runtime.schedule.calls import StepContext, Unrolled
-from coloop.runtime.schedule.units import Notice, Task, Together
+from coloop.runtime.schedule.units import Notice, Task, UnitList
 from coloop.workers.messages import Poll
 
 
@@ -25,7 +25,7 @@ class StepInFlight:
     step_context: StepContext
     unrolled: Unrolled
     """The results of its stages."""
-    units: Together
+    units: UnitList
     notices: list[Notice] = field(default_factory=list)
     """Not reported yet."""
     about: Any = None

@@ -19,16 +19,16 @@ from coloop.runtime.roles.filter import FilterRole
 from coloop.runtime.schedule.calls import Calls, StepContext, Unrolled
 from coloop.runtime.schedule.rounds import Region
 from coloop.runtime.schedule.units import (
-    Begun,
     Ended,
     Notice,
     Place,
     Repeated,
     Spot,
+    StageRuns,
     Task,
-    Together,
     Tree,
     Unit,
+    UnitList,
     step_context_of,
 )
 from coloop.spec.graph import Edge
@@ -44,7 +44,7 @@ def units_of_step(
     unrolled: Unrolled,
     calls: Calls,
     notices: list[Notice],
-) -> Together:
+) -> UnitList:
     """The units of one step, or of one list that runs for a probe. When all have ended, the tables
     of `unrolled` are in the order of the stages. Units add their notices to `notices`."""
     tree = Tree(
@@ -52,7 +52,9 @@ def units_of_step(
         refills={refill.filter: refill for refill in step.refills},
         regions={region.name: region for region in step.regions},
         calls=calls,
-        begun=Begun(shared=frozenset(name for refill in step.refills for name in refill.shared)),
+        stage_runs=StageRuns(
+            shared=frozenset(name for refill in step.refills for name in refill.shared)
+        ),
         notices=notices,
     )
     order = {stage.node: at for at, stage in reversed([*enumerate(step.stages)])}
@@ -79,7 +81,7 @@ class _List:
         unrolled: Unrolled,
         place: Place,
         ended: Ended,
-    ) -> Together:
+    ) -> UnitList:
         units: list[Unit] = []
         known: set[str] = set()
         for stage in stages:
@@ -94,7 +96,7 @@ class _List:
                 )
                 units.append(self._unit(stage, holder, spot))
                 known |= {holder} if holder is not None else set()
-        return Together(units, ended)
+        return UnitList(units, ended)
 
     def _holder(self, stage: Stage) -> str | None:
         """The slice or region below this list that contains a stage; a probe refills nothing."""
@@ -106,7 +108,9 @@ class _List:
         tree = self.tree
         if holder is None:
             is_refilled = any(name in tree.refills for name in self.within)
-            own = step_context_of(stage, spot.step_context, tree.begun, is_refilled=is_refilled)
+            own = step_context_of(
+                stage, spot.step_context, tree.stage_runs, is_refilled=is_refilled
+            )
             return Task(stage, replace(spot, step_context=own))
         spot = replace(spot, units=_List(tree, (*self.within, holder)))
         if holder in tree.refills:
@@ -135,7 +139,7 @@ class RefillPasses(Repeated):
     def _enter(self) -> None:
         self._seen = self._unrolled.without(())
         for name in self._refill.shared:
-            self._seen.tables |= self._tree.begun.first[name]
+            self._seen.tables |= self._tree.stage_runs.first[name]
         self._begin_pass()
 
     def _begin_pass(self) -> None:

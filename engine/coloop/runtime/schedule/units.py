@@ -1,11 +1,11 @@
-"""The stages of a step as a tree of units, each of which lists what may start now.
+"""The stages of a step as a tree of units, each of which lists the tasks that may start now.
 
-    Together ─┬─ Task     a stage
-              └─ Repeated ─┬─ RefillPasses   until a filter has enough (`regions.py`)
+    UnitList ─┬─ Task     a stage
+              └─ Repeated ─┬─ RefillPasses   until a filter has enough rows (`regions.py`)
                            └─ Region         in rounds (`rounds.py`)
 
-A unit knows stages and tables; it knows nothing about lanes, phases, algorithms or machines. It
-notifies the list that holds it when it has ended.
+A unit knows stages and tables; it knows nothing about lanes, phases, algorithms or machines. When
+it ends, it notifies the list that contains it.
 """
 
 from abc import ABC, abstractmethod
@@ -17,13 +17,13 @@ from coloop.runtime.roles.protocol import Outcome
 from coloop.runtime.schedule.calls import Calls, StepContext, Tables, Unrolled
 
 Notice = tuple[str, str, str]
-"""(node, code, message) of something that the user should look at."""
+"""(node, code, message) of an alert for the user."""
 Place = tuple[int, ...]
-"""Position of a unit in its step: that of its list, then its index in the list."""
+"""Position of a unit in its step: indices in each list, from the outermost."""
 Ended = Callable[[], None]
 """Called when all units of a list have ended."""
-UnitsOf = Callable[[Sequence[Stage], StepContext, Unrolled, Place, Ended], "Together"]
-"""Builds the units of a list of stages that is at a given place in the step."""
+UnitsOf = Callable[[Sequence[Stage], StepContext, Unrolled, Place, Ended], "UnitList"]
+"""Builds the units of a list of stages at a place in the step."""
 
 
 class Unit(ABC):
@@ -31,61 +31,63 @@ class Unit(ABC):
 
     stages: tuple[Stage, ...]
     names: frozenset[str]
-    """Names of the stages that have run once it has ended."""
+    """Names of the stages that have run when it has ended."""
     members: frozenset[str]
-    """`names`, and stages that it repeats although they first run before it."""
+    """`names`, and those of stages that first run before it and that it repeats."""
     waits: frozenset[str]
-    """Names of the stages that must run before it."""
+    """Names of the stages that must end before it starts."""
     is_done = False
-    home: "Together"
-    """The list that holds it, which it notifies when it has ended."""
+    parent: "UnitList"
+    """The list that contains it; notified when it has ended."""
 
     @abstractmethod
     def ready(self) -> "list[Task]": ...
 
     def end(self) -> None:
         self.is_done = True
-        self.home.unit_ended()
+        self.parent.unit_ended()
 
 
 @dataclass(slots=True)
-class Begun:
+class StageRuns:
+    """Which stages have run in a step, and how often."""
+
     shared: frozenset[str]
-    """Names of the stages that several slices share."""
-    runs: dict[str, int] = field(default_factory=dict)
-    """How often each stage has run, by its name."""
+    """Names of the stages that several refills share."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """How often each stage has run, by name."""
     first: dict[str, Tables] = field(default_factory=dict)
-    """By name of a shared stage, the tables of its first run, which all its slices read."""
+    """By name of a shared stage, the tables of its first run, which all its refills read."""
 
     def ran(self, stage: Stage, tables: Tables) -> None:
-        """Record that a stage has run. `tables` holds its tables, among others."""
-        if stage.name in self.shared and stage.name not in self.runs:
+        """Record that a stage has run. `tables`: its outputs, among others."""
+        if stage.name in self.shared and stage.name not in self.counts:
             produced = {key: table for key, table in tables.items() if key[0] in stage.givers}
             self.first[stage.name] = produced
-        self.runs[stage.name] = self.runs.get(stage.name, 0) + 1
+        self.counts[stage.name] = self.counts.get(stage.name, 0) + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """Shared by all units of a step."""
+    """What all units of a step share."""
 
     stages: Mapping[str, Stage]
     refills: Mapping[str, Refill]
-    """By name of their filter."""
+    """By name of its filter."""
     regions: Mapping[str, Rounds]
     calls: Calls
-    begun: Begun
+    stage_runs: StageRuns
     notices: list[Notice]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """Position of a unit in its step."""
+    """What a unit is created with: its place in the step, its tables, and what all units share."""
 
     step_context: StepContext
     place: Place
     tables: Unrolled
-    """The tables that its stages read, and to which their results are added."""
+    """The tables that its stages read, and that their results are added to."""
     tree: Tree
     units: UnitsOf
     """Builds the units of one of its passes or rounds."""
@@ -102,7 +104,7 @@ class Task(Unit):
         self.stages = (stage,)
         self.names = self.members = frozenset({stage.name})
         self.waits = frozenset(stage.after) - self.names
-        self._begun = spot.tree.begun
+        self._stage_runs = spot.tree.stage_runs
         self.is_waiting = True
         """Whether it has not started, or must start again."""
 
@@ -115,23 +117,23 @@ class Task(Unit):
 
     def finished(self, outcome: Outcome) -> None:
         self.tables.take(self.stage, outcome)
-        self._begun.ran(self.stage, self.tables.tables)
+        self._stage_runs.ran(self.stage, self.tables.tables)
         self.end()
 
     def readers(self) -> "list[Task]":
-        """Tasks of the same list, and so on the same tables, that wait only for this stage."""
-        return self.home.readers(self)
+        """Tasks of the same list that wait only for this stage; they work on the same tables."""
+        return self.parent.readers(self)
 
 
-class Together:
-    """Units of one list: each starts as soon as what it waits for has ended."""
+class UnitList:
+    """Units of one list. Each starts when the stages that it waits for have ended."""
 
     def __init__(self, units: Sequence[Unit], ended: Ended) -> None:
         self._units = units
         self._ended = ended
-        self._before = [self._before_of(index) for index in range(len(units))]
+        self._prerequisites = [self._prerequisites_of(index) for index in range(len(units))]
         for unit in units:
-            unit.home = self
+            unit.parent = self
 
     @property
     def is_done(self) -> bool:
@@ -141,18 +143,18 @@ class Together:
         done = self._done
         return [
             task
-            for unit, before in zip(self._units, self._before, strict=True)
-            if not unit.is_done and before <= done
+            for unit, required in zip(self._units, self._prerequisites, strict=True)
+            if not unit.is_done and required <= done
             for task in unit.ready()
         ]
 
     def readers(self, giver: Task) -> list[Task]:
-        """Tasks that wait only for a stage that is running."""
+        """Tasks that wait only for the stage of `giver`, which is running."""
         done = self._done
         return [
             task
-            for unit, before in zip(self._units, self._before, strict=True)
-            if isinstance(unit, Task) and before - done == giver.names
+            for unit, required in zip(self._units, self._prerequisites, strict=True)
+            if isinstance(unit, Task) and required - done == giver.names
             for task in unit.ready()
         ]
 
@@ -167,17 +169,17 @@ class Together:
     def _done(self) -> frozenset[str]:
         return frozenset(name for unit in self._units if unit.is_done for name in unit.names)
 
-    def _before_of(self, index: int) -> frozenset[str]:
+    def _prerequisites_of(self, index: int) -> frozenset[str]:
         """Names of the stages that must have ended before a unit starts. Units with stages in
         common run one after another, in the order of the list."""
         unit = self._units[index]
-        here = frozenset(name for other in self._units for name in other.names)
+        listed = frozenset(name for other in self._units for name in other.names)
         earlier = [other.names for other in self._units[:index] if other.members & unit.members]
-        return (unit.waits & here).union(*earlier) - unit.names
+        return (unit.waits & listed).union(*earlier) - unit.names
 
 
 class Repeated(Unit):
-    """Stages of a list that run repeatedly, each time on tables of their own."""
+    """Stages of a list that run repeatedly, each time with new tables."""
 
     def __init__(self, names: Sequence[str], spot: Spot) -> None:
         self.stages = tuple(spot.tree.stages[name] for name in names)
@@ -189,7 +191,7 @@ class Repeated(Unit):
         self._nodes = frozenset(node for stage in self.stages for node in stage.givers)
         self._fresh = Unrolled()
         """Tables of the current pass or round."""
-        self._running: Together | None = None
+        self._running: UnitList | None = None
 
     def ready(self) -> list[Task]:
         if self._running is None:
@@ -198,10 +200,10 @@ class Repeated(Unit):
         return self._running.ready()
 
     def _begin(
-        self, number: int, stages: Sequence[Stage], step_context: StepContext, fresh: Unrolled
+        self, turn: int, stages: Sequence[Stage], step_context: StepContext, fresh: Unrolled
     ) -> None:
         self._fresh = fresh
-        place = (*self._spot.place, number)
+        place = (*self._spot.place, turn)
         self._running = self._spot.units(stages, step_context, fresh, place, self._ended)
 
     @abstractmethod
@@ -212,10 +214,10 @@ class Repeated(Unit):
 
 
 def step_context_of(
-    stage: Stage, around: StepContext, begun: Begun, *, is_refilled: bool
+    stage: Stage, outer: StepContext, stage_runs: StageRuns, *, is_refilled: bool
 ) -> StepContext:
-    """The context of one run of a stage, with its number within the step. Inside a refill, a later
-    run has a new salt and so other random draws, even if the first run was for another slice."""
-    number = begun.runs.get(stage.name, 0) + 1
-    salt = f"{around.salt}refill-{number}" if is_refilled and number > 1 else around.salt
-    return replace(around, salt=salt, turn=number)
+    """The context of the next run of a stage in its step. Inside a refill, a later run has a new
+    salt and so other random draws, even if the first run was for another refill."""
+    turn = stage_runs.counts.get(stage.name, 0) + 1
+    salt = f"{outer.salt}refill-{turn}" if is_refilled and turn > 1 else outer.salt
+    return replace(outer, salt=salt, turn=turn)

@@ -20,7 +20,7 @@ from coloop.workers.cluster.processes import (
 )
 from coloop.workers.cluster.ranks import Cluster, Crew, Deadlines
 from coloop.workers.messages import Poll
-from coloop.workers.settings import HostSettings, compute_with, gpus_here, keep_memory
+from coloop.workers.settings import HostSettings, gpus_here, keep_memory, set_cpu_threads
 
 
 class LocalCluster(Cluster):
@@ -36,7 +36,7 @@ class LocalCluster(Cluster):
         _check_capacity(self._plan.pools)
         if all(not self._is_thread(pool) for pool in self._plan.pools):
             # Threads of the driver would wait for cores at which its processes are at work.
-            compute_with(1)
+            set_cpu_threads(1)
         try:
             for pool in self._plan.pools:
                 self._add(pool.name, self._crew(pool))

@@ -36,7 +36,7 @@ class RemoteWorker(Worker):
         """See `Worker`; what is built lives as long as the process, which has no other work."""
         super().build()
         gc.collect()
-        collecting.from_now_on()
+        collecting.less_often_until_exit()
 
     def run(self, number: int, method: str, arguments: Packed) -> Packed:
         """Call a method; everything in and out is packed. `number` of the call grows from 1."""

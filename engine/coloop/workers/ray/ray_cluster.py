@@ -48,7 +48,7 @@ from coloop.workers.ray.ray_settings import (
     ray_folder,
 )
 from coloop.workers.ray.ray_spares import SPARES, RayWorker
-from coloop.workers.settings import HostSettings, compute_with, environment_of, forwarded
+from coloop.workers.settings import HostSettings, environment_of, forwarded, set_cpu_threads
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class RayCluster(Cluster):
 
     def start(self) -> None:
         # Threads of the driver would wait for cores at which its hosts are at work.
-        compute_with(1)
+        set_cpu_threads(1)
         try:
             self._connect()
             for pool in self._plan.pools:

@@ -10,18 +10,18 @@ export function ConnectionLine(props: ConnectionLineComponentProps) {
   const { fromX, fromY, toX, toY, fromHandle, toHandle } = props;
   const { catalog, store } = useOpenLoop();
   const { document } = store.getState();
-  const moved = useMovingEdge((state) => state.key);
+  const movedEdge = useMovingEdge((state) => state.key);
   const start = startAt(fromHandle);
-  const portOf = start.isOutput ? outputPort : inputPort;
-  const port = portOf(catalog, document, start);
+  const findPort = start.isOutput ? outputPort : inputPort;
+  const port = findPort(catalog, document, start);
   const [from, to] = inOrder(start, toHandle && startAt(toHandle));
-  const answer = from && to ? canConnect(catalog, document, from, to, moved) : null;
-  const ends: [Point, Point] = [
+  const connection = from && to ? canConnect(catalog, document, from, to, movedEdge) : null;
+  const endpoints: [Point, Point] = [
     [fromX, fromY],
     [toX, toY],
   ];
-  const [left, right] = start.isOutput ? ends : [ends[1], ends[0]];
-  const isRefused = answer !== null && !answer.ok;
+  const [left, right] = start.isOutput ? endpoints : [endpoints[1], endpoints[0]];
+  const isRefused = connection !== null && !connection.ok;
   return (
     <g>
       <path
@@ -40,7 +40,7 @@ export function ConnectionLine(props: ConnectionLineComponentProps) {
           className="pointer-events-none"
         >
           <div className="inline-block rounded-2 border border-line bg-raised px-2 py-1 text-error text-xs shadow-2">
-            {answer.reason}
+            {connection.reason}
           </div>
         </foreignObject>
       ) : null}

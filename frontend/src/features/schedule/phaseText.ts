@@ -17,37 +17,37 @@ export function listText(value: Json | undefined): string {
   return value === undefined || value === null ? "" : String(value);
 }
 
-/** The last word of a path, with its node where another of the paths ends alike. */
-export function settingName(path: string, all: readonly string[]): string {
-  const words = path.split(".");
-  const last = words.at(-1) ?? path;
-  const isAlone = all.filter((other) => other.split(".").at(-1) === last).length < 2;
-  return isAlone || words[0] !== "nodes" ? last : `${words[1]} ${last}`;
+/** The last part of a path, after its node if another path ends in the same one. */
+export function settingName(path: string, paths: readonly string[]): string {
+  const parts = path.split(".");
+  const last = parts.at(-1) ?? path;
+  const isUnique = paths.filter((other) => other.split(".").at(-1) === last).length < 2;
+  return isUnique || parts[0] !== "nodes" ? last : `${parts[1]} ${last}`;
 }
 
 export function entryText(entry: JsonObject): string {
   const { when, do: action, path, from, to } = entry;
   if (isObject(when)) {
     const { metric, for: times, ...bounds } = when;
-    const test = Object.entries(bounds)
+    const condition = Object.entries(bounds)
       .map(([name, value]) => `${name.replaceAll("_", " ")} ${String(value)}`)
       .join(" ");
-    const act = isObject(action)
+    const consequence = isObject(action)
       ? Object.entries(action)
           .map(
             ([name, value]) =>
-              name.replaceAll("_", " ") + (value === true ? "" : ` ${short(value)}`),
+              name.replaceAll("_", " ") + (value === true ? "" : ` ${truncated(value)}`),
           )
           .join(", ")
       : "";
-    const again = times === undefined ? "" : ` for ${String(times)}`;
-    return `${String(metric ?? "?")} ${test}${again} → ${act || "?"}`;
+    const duration = times === undefined ? "" : ` for ${String(times)}`;
+    return `${String(metric ?? "?")} ${condition}${duration} → ${consequence || "?"}`;
   }
   if (path !== undefined) return `${String(path)}: ${String(from)} → ${String(to)}`;
   return JSON.stringify(entry);
 }
 
-function short(value: Json | undefined): string {
+function truncated(value: Json | undefined): string {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   return text && text.length > 32 ? `${text.slice(0, 31)}…` : (text ?? "");
 }
