@@ -1,5 +1,5 @@
-"""What only a prediction tells: whether the loop fits into memory, and its texts into the models.
-Warnings, which a person may overrule."""
+"""Warnings from the prediction: whether the loop fits into memory, and its texts into the models'
+contexts. None of them stops a run that is forced."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,7 +96,7 @@ def _models_are_known(prediction: Estimate, root: Path | None) -> Iterator[Diagn
 
 
 def _prompts_leave_room(unrolled: Unrolled, root: Path | None) -> Iterator[Diagnostic]:
-    """The longest prompt and what is written after it fit into the model's positions."""
+    """The longest prompt and the tokens generated after it fit into the model's context."""
     spec = unrolled.spec
     for engine in unrolled.settings(root).survey.engines:
         most = engine.weights.arch.max_positions
@@ -123,7 +123,7 @@ def _prompts_leave_room(unrolled: Unrolled, root: Path | None) -> Iterator[Diagn
 def _steps_have_a_size(
     spec: LoopSpec, root: Path | None, prediction: Estimate
 ) -> Iterator[Diagnostic]:
-    """A step takes no more rows than there are, and no working day."""
+    """A step takes no more rows than the dataset has, and at most `LONGEST_STEP_SECONDS`."""
     for name, node in spec.nodes.items():
         if not isinstance(node, DatasetNode) or node.rows_per_step is None:
             continue

@@ -1,5 +1,4 @@
-"""Names in texts, code and fields: can the rows that come in give them, and is it clear which is
-meant."""
+"""Names in texts, code and fields: the incoming rows have them, and it is clear which is meant."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,7 +42,7 @@ RESERVED: Final[Mapping[str, frozenset[str]]] = {
     "write": frozenset(),
     "keep": frozenset(),
 }
-"""Parameters of user functions that are not columns."""
+"""By user function, its parameters that are not columns."""
 
 NO_TEXT_READ: Final = SCORE_TO_SCORE | {"column"}
 
@@ -54,9 +53,9 @@ class Table:
 
     names: Names
     extra: frozenset[str] = frozenset()
-    """Further names, which the node itself sets before."""
+    """Further names, which the node itself defines."""
     is_one_side: bool = False
-    """Only one side of a pair: names of both sides are not ambiguous."""
+    """Whether one side of a pair is read at a time: names of both sides are not ambiguous."""
 
     def gives(self, name: str) -> bool:
         return name in self.extra or self.names.gives(name)
@@ -80,7 +79,7 @@ def texts_name_columns(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def tools_name_arguments(facts: Facts) -> Iterator[Diagnostic]:
-    """Texts of tools name the answer, and the groups of the calls that they answer."""
+    """Texts of tools name only `value` and the named groups of their calls."""
     for name, node in facts.of(ToolNode):
         known = {"value", *call_arguments(facts, name)}
         for snippet in texts_of(node):
@@ -132,7 +131,7 @@ def scores_are_connected(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def texts_are_there_to_read(facts: Facts) -> Iterator[Diagnostic]:
-    """A column exists for every text that is scored, continued or imitated."""
+    """Rows have the columns that generation, SFT, preference learning and scorers read."""
     for edge, columns in _needed_columns(facts):
         tables = [Table(names=names) for names in facts.lineage.names.of_edge(edge).values()]
         missing = [w for w in columns if not all(table.gives(w) for table in tables)]
@@ -176,7 +175,7 @@ def checkers_come_with_tasks(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def names_are_not_columns(facts: Facts) -> Iterator[Diagnostic]:
-    """No node is called like a column of its lineage, so that a bare name means one thing."""
+    """No node has the name of a column of its rows, so that a bare name has one meaning."""
     reported: set[str] = set()
     for name in facts.nodes:
         for names in facts.lineage.names.inputs(name).values():
@@ -240,7 +239,7 @@ def _check_name(
     what: str = "name",
     besides: Iterable[str] = (),
 ) -> Iterator[Diagnostic]:
-    """Check one bare or dotted name, which every table (or at least one) must provide."""
+    """Check one bare or dotted name, which some table must provide, with `everywhere` every one."""
     missing = [table for table in tables if not table.gives(word)]
     if missing and (everywhere or len(missing) == len(tables)):
         offered = [*sorted(besides), *offered_names(missing)]
@@ -353,7 +352,7 @@ def _has_environment(facts: Facts, name: str) -> bool:
 
 
 def _read_of_texts(node: Node) -> str | None:
-    """The text column that a scorer requires."""
+    """The column that a scorer of texts requires; None: it reads no text."""
     if isinstance(node, RewardNode) and node.source.type == "builtin":
         if node.source.name in NO_TEXT_READ:
             return None
@@ -430,7 +429,7 @@ SAME: Final[Sequence[tuple[str, ...]]] = (
     ("chosen", "preferred", "accepted"),
     ("rejected", "dispreferred", "refused"),
 )
-"""Synonyms of column names in public datasets; the first is the language's own."""
+"""Synonyms of column names in public datasets; the first of each is coloop's own."""
 MOST: Final = 2
 JINJA: Final = re.compile(r"(\{\{|\{%)(.*?)(\}\}|%\})", re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""Files that a loop names: are they there, and do they have what the loop reads."""
+"""Files that a loop names: they exist, can be read and contain what the loop reads."""
 
 import json
 import os
@@ -82,7 +82,7 @@ def sources_hold_what_their_columns_can(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def first_problem(facts: Facts, node: DatasetNode, problem_in: ProblemIn) -> str | None:
-    """The first problem in the rows of a dataset, if they can be read here."""
+    """The first problem in the rows of a dataset; None also if they cannot be read here."""
     source = node.source
     if not isinstance(source, FileSource | InlineSource):
         return None
@@ -92,7 +92,7 @@ def first_problem(facts: Facts, node: DatasetNode, problem_in: ProblemIn) -> str
 
 
 def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
-    """Files of code and folders of models that are named by a path are there."""
+    """Code files and model folders that are named by a path exist."""
     for at, path, what in _named_paths(facts):
         local = facts.local(path)
         if local is None or what == "data":
@@ -169,7 +169,7 @@ def _look_at(facts: Facts, node: DatasetNode) -> Glance | None:
 
 
 def _where(facts: Facts, path: str) -> str:
-    """The folder that a relative path was resolved against."""
+    """Part of a message: the folder against which a relative path is resolved."""
     is_whole = Path(os.path.expanduser(path)).is_absolute()
     return "" if is_whole or facts.root is None else f" in {facts.root.absolute()}"
 
@@ -258,7 +258,7 @@ HINT: Final = "an unknown keyword would accept everything"
 
 
 def schemas_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
-    """The JSON schemas of a reward have keywords and formats that are known."""
+    """The JSON schemas of a reward use only known keywords and formats."""
     for name, node in facts.nodes.items():
         source = node.source if isinstance(node, RewardNode) else None
         if not isinstance(source, JsonSchema):

@@ -4,7 +4,7 @@ once.
 Rules are pure functions `(Facts) -> iterable of Diagnostic`. They must hold on a half-drawn loop:
 edges may name nodes that do not exist, nodes may stand alone, phases may name anything.
 
-Invariants: looking at facts never raises; paths count from `root`, without it no file is looked at.
+Invariants: reading facts never raises; paths are relative to `root`, without which no file is read.
 """
 
 import os
@@ -45,7 +45,7 @@ Port = tuple[str, str]
 
 
 class Facts:
-    """Everything that rules read; see the module."""
+    """Everything that rules read."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Facts:
         """By the phase's identity; storing the phase keeps it alive."""
 
     def columns_of(self, dataset: str, *, everywhere: bool = False) -> frozenset[str]:
-        """Columns of a source that was read, with mapped names: of some row, or of every row."""
+        """Mapped names and columns of a source that was read: of any row, or of every row."""
         seen, node = self.glances[dataset], self.nodes[dataset]
         mapped = frozenset(node.columns) if isinstance(node, DatasetNode) else frozenset()
         return mapped | (seen.common if everywhere else seen.columns or frozenset())
@@ -109,9 +109,9 @@ class Facts:
         return bool(self.spec.graph.edges_out_of(node, port))
 
     def whence(self, *starts: str) -> set[str]:
-        """Nodes from which rows come, through buffers as well: their rows keep scores.
+        """These nodes and all from which their rows come, also through buffers.
 
-        `Walk.upstream` ends at a buffer, whose rows come from other rounds.
+        Rows in a buffer keep their scores. `Walk.upstream` ends at a buffer.
         """
 
         def givers(name: str) -> set[str]:
@@ -128,7 +128,7 @@ class Facts:
         return self.spec.graph.is_dead(edge, phase.overrides)
 
     def alive(self, node: str, *ports: str, phase: FlatPhase | None = None) -> list[Edge]:
-        """Edges into these ports that are not dead in the phase, or in every phase."""
+        """Edges into these ports that are not dead in the phase; without one, in some phase."""
         return [edge for edge in self.walk.into(node, *ports) if not self.is_dead(edge, phase)]
 
     def levels_of(self, edges: Iterable[Edge]) -> Levels:
@@ -179,7 +179,7 @@ class Facts:
 
     @cached_property
     def rewards(self) -> tuple[tuple[str, ResolvedRewards], ...]:
-        """Learners from rewards, with resolved algorithms."""
+        """Each learner from rewards with its algorithm, resolved; one entry per algorithm."""
         return tuple(
             (name, resolve_rewards_algorithm(entry))
             for name in self.learners
@@ -189,8 +189,8 @@ class Facts:
         )
 
     def rewarded_levels(self, node: str) -> Levels:
-        """Levels that a learner is credited for: what it wrote, now or before a buffer, with a live
-        score."""
+        """Levels of a learner's own rows, from this step or a buffer, to which some live score
+        relates."""
         scored = self.levels_of(self.alive(node, "rewards"))
         own = self.lineage.own_levels(node)
         return frozenset(
@@ -206,7 +206,7 @@ class Facts:
         )
 
     def read_by(self, node: str, port: str) -> frozenset[str]:
-        """What the algorithms of a teaching port read: `reference`, `values`, `prior`."""
+        """Inputs that the algorithms of a teaching port read: `reference`, `values`, `prior`."""
         return frozenset[str]().union(*map(reads, self.algorithms(node, port)))
 
     def local(self, path: str) -> Path | None:
@@ -223,7 +223,7 @@ class Facts:
 
     @cached_property
     def phases(self) -> tuple[FlatPhase, ...]:
-        """All phases in spec order; with an empty schedule one that learns nothing."""
+        """All phases in spec order; without any, one with all connected teaching ports live."""
         return flat_phases(self.spec)
 
     @cached_property
@@ -241,7 +241,7 @@ class Facts:
         return (*starts, *fires)
 
     def counts(self, phase: FlatPhase, stand_ins: Mapping[str, Count] | None = None) -> RowCounts:
-        """Row counts of one phase, with known counts for some nodes."""
+        """Row counts of one phase; `stand_ins` replaces those of some nodes."""
         if stand_ins is None and (counted := self._counts.get(id(phase))) is not None:
             return counted[1]
         counts = RowCounts(
@@ -275,7 +275,7 @@ Rule = Callable[[Facts], Iterator[Diagnostic]]
 
 
 def rules_of(family: ModuleType) -> list[Rule]:
-    """The rules of one module in order: its public `(Facts) -> Iterator[Diagnostic]`."""
+    """The rules of a module in order: its public functions `(Facts) -> Iterator[Diagnostic]`."""
     wanted = {"facts": Facts, "return": Iterator[Diagnostic]}
     return [
         rule
@@ -290,7 +290,7 @@ def rules_of(family: ModuleType) -> list[Rule]:
 def corrections(
     at: str, word: str, known: Iterable[str], title: str = "Change to {}"
 ) -> tuple[Fix, ...]:
-    """A fix with the most similar known name, if there is one."""
+    """A fix that sets `at` to the known name most similar to `word`; empty if none is similar."""
     return tuple(Fix.set(title.format(near), at, near) for near in closest(word, known, limit=1))
 
 

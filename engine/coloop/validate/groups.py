@@ -1,7 +1,7 @@
-"""How many rows a group has: the unit of baselines, after all filters, and of a filter's rules.
+"""Groups that always have one row, or one score, so that a baseline or a filter compares nothing.
 
-Only what is certain is told: groups that are widened by `group_by`, or rows that go round, have
-no known size here, but rows that are grouped by their own writer are each alone.
+Only what is certain is reported. The size of a group widened by `group_by` is not known, unless it
+names the node that generated the rows, outside of a rounds region: then each row is alone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,8 +61,8 @@ def groups_of_one(facts: Facts, name: str, phase: FlatPhase) -> GroupOfOne | Non
 
 
 def stretches(facts: Facts) -> Iterator[FlatPhase]:
-    """The phases, then each phase after a trigger that sets numbers of completions; last those
-    that depend on other triggers."""
+    """The phases, then those that can follow a trigger that sets numbers of completions; last those
+    where another trigger may set a different number."""
     yield from facts.phases
     yield from sorted(_after_triggers(facts), key=lambda phase: not phase.is_sure)
 
@@ -100,7 +100,7 @@ def completions(facts: Facts, name: str, phase: FlatPhase) -> int:
 
 def _is_asked_once(facts: Facts, name: str, phase: FlatPhase) -> bool:
     """Whether a node generates all texts for a row from one prompt. A policy behind a tool may be
-    called several times in one text; all its answers then form one group."""
+    called several times in one trajectory; all its answers then form one group."""
     for caller in facts.walk.callers.get(name, ()):
         path, turns = f"nodes.{caller}.rollout.turns.max", turns_of(facts.spec, caller)
         is_moved = path in facts.moved_paths or path in phase.overrides
@@ -134,7 +134,7 @@ def _why_apart(facts: Facts, level: Level, by: frozenset[str], phase: FlatPhase)
 
 
 def _kept_of_a_group(facts: Facts, name: str) -> tuple[str, int] | None:
-    """The filter that all rewards pass, and the rows per prompt group that it keeps."""
+    """The filter with the largest `per_group.max` of all reward edges; None if one has no limit."""
     limits: list[tuple[str, int]] = []
     for edge in facts.alive(name, "rewards"):
         limit = _limit_of(facts, edge.source.node, name)
@@ -145,7 +145,7 @@ def _kept_of_a_group(facts: Facts, name: str) -> tuple[str, int] | None:
 
 
 def _limit_of(facts: Facts, node: str, learner: str) -> tuple[str, int] | None:
-    """The smallest `per_group` between a learner's rollouts and their score."""
+    """The filter with the smallest `per_group.max` between a learner's rollouts and their score."""
     limits: list[tuple[str, int]] = []
     seen: set[str] = set()
     while node not in seen:
@@ -199,7 +199,7 @@ def _of_phase(facts: Facts, name: str, phase: FlatPhase) -> Diagnostic | None:
 
 
 def _cuts_all(facts: Facts, name: str, phase: FlatPhase) -> tuple[int, Rule, str] | None:
-    """The filter rule that drops every row in a phase, and why; rows at `spare` do not count."""
+    """The index of the rule by which a filter drops every row in a phase, the rule, and why."""
     node = facts.nodes[name]
     assert isinstance(node, FilterNode)
     if facts.is_connected(name, "spare"):
@@ -232,11 +232,11 @@ def _keeps_one(
 # Scores that all rows of a group share, in which a comparison of the group finds nothing.
 
 FROM_ABOVE = frozenset({Relation.DOWN, Relation.SIDE})
-"""Relations in which scores come from an ancestor's side, so that siblings share them."""
+"""Relations in which scores reach a row through an ancestor, so that siblings share them."""
 
 
 def groups_have_several_scores(facts: Facts) -> Iterator[Diagnostic]:
-    """Some score differs within the groups that are compared, if all scores arrive."""
+    """Where rows of a group are compared, some score can differ among them."""
     if facts.lineage_findings:
         return
     for name, full in facts.rewards:
@@ -250,7 +250,7 @@ def groups_have_several_scores(facts: Facts) -> Iterator[Diagnostic]:
 def _edges_from_above(
     facts: Facts, name: str, full: ResolvedRewards, phase: FlatPhase
 ) -> list[Edge]:
-    """The score edges of a learner in a phase, if each gives all rows of a group the same."""
+    """The score edges of a learner in a phase if each scores all rows of a group alike, or []."""
     credit = getattr(facts.nodes[name], "credit", None)
     if not full.needs_group or full.allow_group_of_one or full.off_policy is not None:
         return []
@@ -288,7 +288,7 @@ def _finding(
 
 
 def _or_wider(scored: Levels) -> str:
-    """Note on wider groups, if scored rows differ within them."""
+    """Part of the hint that names wider groups in which the scored rows differ; empty if none."""
     above = {ancestor for level in scored for ancestor in ancestors(level)} - scored
     names = sorted({ancestor.node for ancestor in above if not ancestor.parents})
     return f", widen the groups (`credit: {{group_by: [{', '.join(names)}]}}`)" if names else ""

@@ -94,7 +94,7 @@ def algorithms_have_teaching_ports(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def what_algorithms_read_is_connected(facts: Facts) -> Iterator[Diagnostic]:
-    """A pull towards a reference has one, GAE has values, an implicit PRM its prior."""
+    """KL has a `reference`, GAE has `values`, and an implicit PRM its `prior`."""
     for name in facts.learners:
         for port in facts.teaching_ports_of(name):
             for algorithm in facts.algorithms(name, port):
@@ -106,7 +106,7 @@ def what_algorithms_read_is_connected(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def references_cover_the_rows(facts: Facts) -> Iterator[Diagnostic]:
-    """The log-probs and values at a learner are of rows that it learns."""
+    """A learner's reference and critic see the rows that it is trained on."""
     for name in facts.learners:
         for wanted, code in (
             ("reference", "learning.reference_elsewhere"),
@@ -138,7 +138,7 @@ def references_cover_the_rows(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def references_are_read(facts: Facts) -> Iterator[Diagnostic]:
-    """A reference or critic that no algorithm reads costs time for nothing."""
+    """Every connected reference or critic is read by some algorithm; else it only costs time."""
     for name, node in facts.nodes.items():
         if not isinstance(node, ActorNode | VerifierNode):
             continue
@@ -242,7 +242,7 @@ FIRST: Final[dict[type[Section], str]] = {RewardsAlgorithm: "grpo", PreferenceAl
 
 
 def algorithms_fit_the_head(facts: Facts) -> Iterator[Diagnostic]:
-    """No scorer learns words, no judge in words a score, no head of several classes one score."""
+    """Algorithms match the model's output: its tokens, a score, or several classes."""
     for name in facts.learners:
         if facts.model(name) is None:
             continue
@@ -398,7 +398,7 @@ def pairs_have_two_sides(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def references_stand_still(facts: Facts) -> Iterator[Diagnostic]:
-    """A reference is not the very weights that are held to it."""
+    """A reference does not share the weights that are trained against it."""
     for name in facts.learners:
         for edge in facts.walk.into(name, "reference"):
             group = facts.group_of.get(name)
@@ -458,7 +458,7 @@ def some_edge_counts(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def cut_rows_have_no_other_reward(facts: Facts) -> Iterator[Diagnostic]:
-    """What a filter on the way of one reward cuts has no score of another."""
+    """Rows that a filter drops on the way to one reward get no other reward."""
     for name, _ in facts.rewards:
         credit = getattr(facts.nodes[name], "credit", None)
         if credit is None or credit.missing == "skip_row":
@@ -484,7 +484,7 @@ def cut_rows_have_no_other_reward(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def dropout_is_for_texts(facts: Facts) -> Iterator[Diagnostic]:
-    """No dropout where log-probs are compared, unless the loop sets it."""
+    """A model's dropout is off unless it learns only from demonstrations: say so if it has any."""
     for group in facts.groups.values():
         training = facts.training(group.name)
         origin = origin_of(facts.spec, group.name)
@@ -512,7 +512,7 @@ def dropout_is_for_texts(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def companions_are_there(facts: Facts) -> Iterator[Diagnostic]:
-    """Algorithms that are published together with a filter, a penalty or own texts have it."""
+    """Algorithms published with a filter, a penalty or pairs of own texts are used with these."""
     for name, full in facts.rewards:
         above = facts.walk.upstream(*(e.source.node for e in facts.walk.into(name, "rewards")))
         sections = [facts.nodes[other] for other in above]

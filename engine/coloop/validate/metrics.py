@@ -30,7 +30,7 @@ WRITTEN_BY: Final[Mapping[str, tuple[type[Section], ...]]] = {
     "clip_share": (RewardsAlgorithm, ValueLoss),
     "ratio/max": (RewardsAlgorithm,),
 }
-"""Metrics of particular algorithms, `kl` only with a reference."""
+"""By metric, the algorithms that report it; `kl` only with a reference."""
 REFERENCES: Final = frozenset({"reference", "prior"})
 
 BY_LABELS: Final = frozenset(
@@ -80,7 +80,7 @@ def probes_measure_what_is_known(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def probes_have_something_to_measure(facts: Facts) -> Iterator[Diagnostic]:
-    """A probe has scores, rollouts or teaching ports, and the rows that it asks for."""
+    """A probe has scores, rollouts or teaching ports, and rows for the node that it replaces."""
     for name, node in facts.of(EvaluateNode):
         if facts.has_broken_input(name):
             continue
@@ -183,14 +183,14 @@ def check_metric(facts: Facts, metric: str, field: str) -> Iterator[Diagnostic]:
 
 
 def _is_misspelt_there(probe: EvaluateNode, metric: str) -> bool:
-    """Whether a probe misspells a metric; only the probe is reported, not a correct reader."""
+    """Whether the probe misspells this metric; then only the probe is reported, not its reader."""
     parts = metric.split(".")
     wrong = [word for word in probe.metrics if metric_of(word) is None]
     return any(near in parts for word in wrong for near in closest(word, PROBE_METRICS, limit=1))
 
 
 def _unwritten(facts: Facts, name: str, metric: str) -> str | None:
-    """Why a known learner never reports this metric."""
+    """Why a learner never reports this metric; None if it may."""
     group = facts.groups.get(name)
     members = group.members if group else (name,)
     entries = [

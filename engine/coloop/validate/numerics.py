@@ -209,7 +209,7 @@ def several_steps_have_a_ratio(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _why_several(facts: Facts, phase: FlatPhase, name: str) -> tuple[str, str] | None:
-    """Why rows are used in several optimizer steps, and the responsible field."""
+    """Why rows are used in several optimizer steps, and the responsible field; else None."""
     group = facts.group_of[name].name
     training = facts.training(name)
     path = f"nodes.{group}.training"
@@ -339,11 +339,11 @@ SANE_RATES: Final[Mapping[str, tuple[float, float]]] = {
     "muon": (1e-6, 1.0),
     "sgd": (1e-7, 10.0),
 }
-"""Plausible learning rates."""
+"""By optimizer, the lowest and highest plausible learning rate."""
 
 
 def texts_fit_the_model(facts: Facts) -> Iterator[Diagnostic]:
-    """What is written leaves room for the prompt within the model's positions."""
+    """Generated tokens and tool results leave room for the prompt within the model's context."""
     for name, node in facts.nodes.items():
         if not isinstance(node, ActorNode | VerifierNode) or not facts.lineage.writes(name):
             continue
@@ -373,7 +373,7 @@ def texts_fit_the_model(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def rates_are_sane(facts: Facts) -> Iterator[Diagnostic]:
-    """A learning rate that can neither learn nor diverge is likely a slip."""
+    """Learning rates are plausible for their optimizer, and `min_lr` is not above `lr`."""
     for group in facts.groups.values():
         if not group.trainable:
             continue
@@ -534,8 +534,8 @@ def _known(kind: str, name: str, root: Path | None) -> Architecture | None:
 
 
 def products_are_of_chances(facts: Facts) -> Iterator[Diagnostic]:
-    """`outcome` scores can be negative before the sigmoid: the product of two wrong steps would be
-    right."""
+    """A product of step scores needs probabilities: before the sigmoid, scores of wrong steps are
+    negative, and the product of two is positive."""
     for name, node in facts.of(VerifierNode):
         if node.method != "discriminative":
             continue
@@ -553,8 +553,7 @@ def products_are_of_chances(facts: Facts) -> Iterator[Diagnostic]:
         )
 
 
-# Budgets of searches: that the first wish of a search fits into them, without which it finds
-# nothing in any step.
+# Budgets of searches: the first request of a search must fit, or it never finds anything.
 
 
 def budgets_hold_a_search(facts: Facts) -> Iterator[Diagnostic]:
@@ -584,7 +583,7 @@ def budgets_hold_a_search(facts: Facts) -> Iterator[Diagnostic]:
 def _too_little(
     facts: Facts, phase: FlatPhase, name: str, node: SearchNode, policy: str
 ) -> dict[str, tuple[int, int, str]]:
-    """By limit the minimum in any phase, the actual value, and why it is too little."""
+    """By limit that is too low in a phase: the minimum, the actual value and why more is needed."""
     missed: dict[str, tuple[int, int, str]] = {}
     for field, least, why in _least(facts, phase, name, node, policy):
         own = getattr(node.budget, field)
@@ -597,7 +596,7 @@ def _too_little(
 def _least(
     facts: Facts, phase: FlatPhase, name: str, node: SearchNode, policy: str
 ) -> Iterator[tuple[str, int, str]]:
-    """The minimum of each limit with which anything is found, and why."""
+    """Limits, each with the lowest value at which a search finds anything, and why."""
     rollout = rollout_of(facts.spec, policy)
     assert rollout is not None
     each = facts.whole_number(phase, f"nodes.{name}.completions", node.completions)

@@ -1,5 +1,5 @@
-"""Where things run: pools on the machine, engines and backends that work there, degrees that
-divide."""
+"""Where things run: presets and built-ins exist, pools fit the hardware, and engines, optimizers
+and backends work there."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -21,7 +21,7 @@ CHECKERS: Final = ("proof",)
 
 
 def presets_exist(facts: Facts) -> Iterator[Diagnostic]:
-    """Hardware and architectures are known by the names that are written."""
+    """Names of hardware presets, GPUs and architectures are known."""
     hardware = facts.spec.hardware
     if facts.hardware is None and hardware.gpu is not None:
         yield _unknown("GPU", "hardware.gpu", hardware.gpu, presets.list_gpus())
@@ -36,7 +36,7 @@ def presets_exist(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def built_ins_exist(facts: Facts) -> Iterator[Diagnostic]:
-    """Environments and checkers are known by the names that are written."""
+    """Names of built-in environments and checkers are known."""
     for name, node in facts.nodes.items():
         if isinstance(node, ToolNode) and node.name is not None and node.name not in ENVIRONMENTS:
             yield _unknown("environment", f"nodes.{name}.name", node.name, ENVIRONMENTS)
@@ -46,7 +46,7 @@ def built_ins_exist(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def pools_exist(facts: Facts) -> Iterator[Diagnostic]:
-    """Nodes name pools that are there, and pools have nodes."""
+    """Nodes name existing pools, and every pool is used."""
     pools = list(facts.spec.hardware.pools) or [DEFAULT_POOL]
     used: set[str] = set()
     for name, node in facts.nodes.items():
@@ -80,7 +80,7 @@ def pools_exist(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def pools_fit_the_machine(facts: Facts) -> Iterator[Diagnostic]:
-    """Pools together are no larger than the hardware, and count what it has."""
+    """Pools count GPUs or workers, as the hardware does, and together have no more than it."""
     machine, pools = facts.hardware, facts.spec.hardware.pools
     if machine is None or not pools:
         return

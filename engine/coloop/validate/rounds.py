@@ -1,10 +1,10 @@
-"""Regions of rounds: that they close, that something enters them, that every node of them has rows
-in some round, and that their trees stay small.
+"""Regions of rounds: they close, rows enter them, every node has rows in some round, and their
+trees stay small. Also cycles without rounds, and refills.
 
     round 1: problems -> ask -> actor      round 2: problems, actor -> ask -> actor
 
-Which nodes have rows is followed round by round over the graph alone, as if no filter cut and no
-text failed.
+Which nodes have rows is computed round by round from the graph alone, as if no filter dropped rows
+and no generation failed.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -23,12 +23,12 @@ from coloop.validate.facts import Facts
 from coloop.validate.structure import edge_value, removal
 
 LARGEST_TREE = 1_000_000
-"""Maximum final rows of one conversation."""
+"""Maximum branches of one conversation."""
 ROUNDS_FOLLOWED = 64
 
 
 def rounds_close_a_circle(facts: Facts) -> Iterator[Diagnostic]:
-    """An edge with `rounds` leads back; edges of one region run equally often."""
+    """An edge with `rounds` closes a cycle; edges of one region agree in `rounds` and `branch`."""
     for region in facts.lineage.regions:
         if not region.nodes:
             for edge in region.edges:
@@ -70,7 +70,7 @@ def take_stands_on_ways_out(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def credit_over_rounds_has_rounds(facts: Facts) -> Iterator[Diagnostic]:
-    """What a buffer gives are rows without ancestors: none of them is above or below another."""
+    """Credit across rounds needs rows of the same step: those from a buffer have no rounds."""
     for name, node in facts.nodes.items():
         levels, field = NO_LEVELS, ""
         if getattr(getattr(node, "credit", None), "rounds", None) is not None:
@@ -89,8 +89,8 @@ def credit_over_rounds_has_rounds(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def every_node_has_rows(facts: Facts) -> Iterator[Diagnostic]:
-    """Something enters a region, what closes it meets what is there, and no node of it waits for
-    rows that no round brings."""
+    """Rows enter each region, its closing edges get rows in round 2, and each of its nodes has rows
+    in some round."""
     for region in facts.lineage.regions:
         if not region.nodes or region.nodes & facts.walk.stuck:
             continue
@@ -122,8 +122,8 @@ def every_node_has_rows(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def trees_stay_small(facts: Facts) -> Iterator[Diagnostic]:
-    """With `branch: all` every sample goes on; where nothing cuts them there are as many ends as
-    completions to the power of the rounds."""
+    """With `branch: all` every completion continues: without a filter, a conversation has
+    completions ** rounds branches, which are limited."""
     for region in facts.lineage.regions:
         nodes = [facts.nodes[name] for name in region.nodes]
         cuts = any(n.about.sifts or getattr(n, "code", None) is not None for n in nodes)
@@ -221,8 +221,8 @@ def handles_do_not_call_themselves(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def refills_are_sound(facts: Facts) -> Iterator[Diagnostic]:
-    """What a `fill` runs again holds no learner and no second `fill`, and two of them do not wait
-    for each other."""
+    """A refill repeats no node that learns before it scores and no second `fill`, and two refills
+    do not wait for each other."""
     starting = {region.filter for region in regions_of(facts.spec, _givers(facts, None))}
     for name, node in facts.nodes.items():
         start = node.fill.from_ if isinstance(node, FilterNode) and node.fill else None
@@ -280,7 +280,7 @@ def _refills_of_phase(facts: Facts, phase: FlatPhase) -> Iterator[Diagnostic]:
 
 
 def _givers(facts: Facts, phase: FlatPhase | None) -> dict[str, list[str]]:
-    """By node, those whose rows it works on; in a phase without dead edges."""
+    """By node, those whose rows it works on; with a phase, over edges that are not dead there."""
     givers: dict[str, list[str]] = {name: [] for name in facts.nodes}
     for edge in facts.walk.forward_edges:
         if phase is None or not facts.is_dead(edge, phase):
@@ -301,7 +301,7 @@ def _bad_region(name: str, message: str, hint: str) -> Diagnostic:
 
 
 def _circles(edges: list[Edge]) -> Iterator[list[Edge]]:
-    """One cycle per strongly connected set of edges."""
+    """Cycles that share no nodes; at least one if there are any."""
     ahead: dict[str, list[Edge]] = {}
     for edge in edges:
         ahead.setdefault(edge.source.node, []).append(edge)

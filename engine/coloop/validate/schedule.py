@@ -73,11 +73,11 @@ FIRST_LESSONS: dict[ModeName, str] = {
     "offline": "pairs to `actor.pairs`",
     "reward_modeling": "pairs to `reward.pairs`",
 }
-"""By mode, the usual teaching port."""
+"""By mode, what to connect to which teaching port, for a hint."""
 
 
 def _first_lesson(facts: Facts) -> str:
-    """A teaching port for the loop's mode, at an existing learner."""
+    """The entry of `FIRST_LESSONS` for the loop's mode, naming an existing node if it can."""
     lesson = FIRST_LESSONS[mode_of(facts.spec)]
     what, _, port_of_kind = lesson.partition(" to `")
     kind, _, port = port_of_kind.rstrip("`").partition(".")
@@ -104,7 +104,7 @@ def learners_of_two_kinds_are_listed_by_port(facts: Facts) -> Iterator[Diagnosti
 
 
 def epochs_have_one_source(facts: Facts) -> Iterator[Diagnostic]:
-    """`epochs: n` counts passes of one dataset or buffer, or says of which."""
+    """`epochs` counts passes over one dataset or buffer: the only one upstream, or that in `of`."""
     for phase in facts.phases:
         epochs = phase.section.epochs
         if epochs is None:
@@ -139,7 +139,7 @@ def epochs_have_one_source(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def staleness_has_two_pools(facts: Facts) -> Iterator[Diagnostic]:
-    """Rows can only be late where generation and learning run side by side."""
+    """A `max_staleness` above 0 needs generation and training in separate pools."""
     if facts.spec.schedule.max_staleness == 0:
         return
     for name in facts.learners:
@@ -161,7 +161,7 @@ def staleness_has_two_pools(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def early_learners_score(facts: Facts) -> Iterator[Diagnostic]:
-    """`when: before_score` is for learners that also score, outside of what is refilled."""
+    """`when: before_score` is only for learners that also score."""
     for name, rule in facts.spec.schedule.learn.items():
         node = facts.nodes.get(name)
         if node is None or rule.when != "before_score":
@@ -191,7 +191,7 @@ def overrides_fit(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def best_is_known(facts: Facts) -> Iterator[Diagnostic]:
-    """Going back to the best wants a metric that tells which one that is."""
+    """Refreshing weights from the best checkpoint needs the metric `run.best`."""
     if facts.spec.run.best is not None:
         return
     for path, actions in facts.actions:
@@ -229,7 +229,7 @@ def _sources_of(facts: Facts, phase: FlatPhase) -> list[str]:
 
 
 def nearest_sources(facts: Facts, phase: FlatPhase, starts: list[str]) -> set[str]:
-    """The nearest datasets and buffers upstream of these nodes."""
+    """The nearest datasets and buffers upstream of these nodes, or among them."""
     kinds = facts.walk.kinds
 
     def givers(name: str) -> list[str]:
@@ -260,7 +260,7 @@ def _check_override(facts: Facts, path: str, value: object, field: str) -> Itera
 
 
 def waiting_has_a_cap(facts: Facts) -> Iterator[Diagnostic]:
-    """`until` ends some time even if the buffer does not fill."""
+    """A phase with `until` has `max_steps`, in case the buffer does not fill."""
     for phase in facts.phases:
         section = phase.section
         if section.until is None or section.max_steps is not None:
@@ -315,7 +315,7 @@ def buffers_that_are_read_are_written(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def balance_is_by_a_scorer_of_its_rows(facts: Facts) -> Iterator[Diagnostic]:
-    """The score whose classes are balanced is one that the rows bring."""
+    """`balance.by` names a scorer of the buffer's rows."""
     for name, node in facts.of(BufferNode):
         if node.balance is None:
             continue
@@ -331,7 +331,7 @@ def balance_is_by_a_scorer_of_its_rows(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def balance_leaves_groups_whole(facts: Facts) -> Iterator[Diagnostic]:
-    """Rows that are compared with one another are of one class, as a group is drawn whole."""
+    """Rows of a group that a learner compares have one class, because groups are drawn whole."""
     for name, node in facts.of(BufferNode):
         if node.balance is None:
             continue
@@ -353,7 +353,7 @@ def balance_leaves_groups_whole(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _differs_in_groups(facts: Facts, name: str, by: str) -> bool:
-    """Whether a scorer scores the rows of a buffer themselves, not their prompts."""
+    """Whether a scorer scores the rows of a buffer or their descendants, not only their prompts."""
     scored = facts.lineage.levels(by, "scores")
     return any(
         facts.lineage.match(level, scored)[0] in (Relation.SAME, Relation.UP)

@@ -1,7 +1,8 @@
-"""Columns that are not certain: some rows lack them, or not all of a large file was looked at.
+"""Uncertain columns: some rows lack them, or only part of a large file was read.
 
-The rules of `columns` are asked twice more: with the columns that every row has, and with those
-that were seen. What they find then and not before is told as a warning, with what was looked at.
+The rules of `columns` run twice more: with the columns that every row has, and with those that were
+seen. New findings become warnings that say what was read. Also rewards that combine scores, and
+evaluations on other rows.
 """
 
 import copy
@@ -29,7 +30,7 @@ WITHOUT_DEFAULT: Final = (fields_name_columns, texts_are_there_to_read)
 
 
 def columns_were_seen(facts: Facts) -> Iterator[Diagnostic]:
-    """Names that no row gives, as far as a large file was looked at."""
+    """Names are columns of some row that was read, where only part of a large file was."""
     parts = {name: seen for name, seen in facts.glances.items() if not seen.is_whole}
     if not parts:
         return
@@ -40,7 +41,7 @@ def columns_were_seen(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def columns_are_in_every_row(facts: Facts) -> Iterator[Diagnostic]:
-    """Names that some rows give and others do not, where each row needs them."""
+    """Columns that are needed in each row are in each row."""
     lacking = {
         (name, column): lack
         for name, seen in facts.glances.items()
@@ -127,13 +128,13 @@ def sums_have_a_weight(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _pays_alone(facts: Facts, name: str, phase: FlatPhase) -> bool:
-    """Whether a live teaching port has no other scorer."""
+    """Whether this node is the only source of a live teaching port."""
     edges = (facts.alive(*port, phase=phase) for port in phase.live)
     return any({edge.source.node for edge in paying} == {name} for paying in edges)
 
 
 def _weighs_nothing(facts: Facts, name: str, phase: FlatPhase) -> bool:
-    """Whether every weight is 0 in a phase, and constant."""
+    """Whether every weight is 0 in a phase and none can change."""
     source, path = getattr(facts.nodes[name], "source", None), _path(name)
     if not isinstance(source, Weighted) or path in facts.moved_paths:
         return False
@@ -194,7 +195,7 @@ def _given_columns(facts: Facts, probe: str) -> frozenset[str] | None:
 
 
 def _is_covered(facts: Facts, replaced: str, given: frozenset[str]) -> bool:
-    """Whether no column can be missing: the replaced dataset has no others."""
+    """Whether `given` has all columns of the replaced dataset; False for other kinds of nodes."""
     if not isinstance(facts.nodes[replaced], DatasetNode):
         return False
     tables = facts.lineage.names.at(replaced, "rows").values()
@@ -220,7 +221,7 @@ def _findings(facts: Facts) -> list[Diagnostic]:
 
 
 def _node_of(facts: Facts, finding: Diagnostic) -> str | None:
-    """The node of a finding; None for learning, which a probe does not run."""
+    """The node of a finding, or the target of its edge; None at a teaching port."""
     if finding.node is not None or finding.field is None:
         return finding.node
     index = finding.field.removeprefix("edges.").partition(".")[0]

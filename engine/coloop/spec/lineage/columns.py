@@ -1,7 +1,7 @@
 """Columns and scores that every table of a loop can give, followed along the levels.
 
 A buffer's rows and a later round's rows depend on what comes after them in the graph, so tables are
-computed in passes until nothing changes. A name that `Names` denies can be given by no ancestor.
+computed in passes until nothing changes, at most `MOST_PASSES` times.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ MOST_PASSES: Final = 6
 
 
 class Columns:
-    """Names of every table; see the module. `known`: columns of sources that were looked into.
+    """Names of every table.
 
-    `stand_ins`: nodes in whose place a probe puts rows of its own, with the columns of these.
+    Args:
+        known: by dataset node, the columns found in its source.
+        stand_ins: nodes whose rows a probe replaces, with the columns of the probe's rows.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class Columns:
             self._buffers, self._closing = buffers, closing
 
     def at(self, node: str, port: str) -> NamesOf:
-        """Names of the rows that an output gives or speaks of, level by level."""
+        """Names, by level, of the rows that an output gives or that its scores refer to."""
         return self._outputs.get((node, port), {})
 
     def of_edge(self, edge: Edge) -> NamesOf:
@@ -109,7 +111,7 @@ class Columns:
         return table.get(level, NOTHING)
 
     def _with_scores(self, names: NamesOf, edge: Edge) -> NamesOf:
-        """With the scores of an edge and the columns that its rows have from here or above."""
+        """`names` with the scores of an edge, and its columns if it scores these or ancestors."""
         table = self.of_edge(edge)
         scorers = {edge.source.node}.union(*(part.scores for part in table.values()))
         with_scores: NamesOf = {}
@@ -157,7 +159,7 @@ class Columns:
         return table
 
     def per_row(self, name: str, table: NamesOf) -> NamesOf:
-        """Names by the levels that a node's scores refer to."""
+        """`table` by the levels that a node's scores refer to; merged if it lacks any of them."""
         levels = self.lineage.levels(name, "scores")
         if levels <= table.keys():
             return table

@@ -1,10 +1,10 @@
-"""How many rows a step brings to each table: as far as the spec is certain of it, and in the mean.
+"""How many rows each table has in a step: as certain as the spec allows, and on average.
 
-A count is exact where every row is bound to come, an upper bound where something may cut rows, and
-unknown where trees grow or code decides; of what goes round the first round is sure. Its mean
-guesses where that is silent: `estimate` asks for it, and whoever calls something an error must not.
-Checks, plan and run ask with the edges that deliver in the phase at hand, `estimate` for those of
-all phases and with the lengths of texts.
+A count is exact if every row is sure to come, an upper bound if something may drop rows, and
+unknown if trees grow or code decides. After a rounds region only the rows of the first round are
+certain. The mean is a guess: `estimate` uses it, but no error may depend on it. Checks, plan and
+run count over the edges that deliver in one phase, `estimate` over those of all phases, with the
+lengths of texts.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -65,10 +65,10 @@ class RowCounts:
             overrides: paths and values that the phase and its groups (or a probe) set.
             moved: paths that an anneal or a trigger may change; their values are unknown.
             delivers: whether an edge brings anything in this phase.
-            passes: maximum repeats of an edge's rows by a refill.
+            passes: how many passes of a refill an edge brings rows of at most; 1 without a refill.
             stand_ins: nodes whose rows a probe replaces, with the number of its rows.
             is_probe: no refills, no cuts to a number, no greedy extras.
-            nodes: those asked for, with everything upstream; None: all.
+            nodes: nodes to count, with everything upstream of them; None: all.
             lengths: by dataset, the lengths of its texts; None: lengths are not needed.
             is_characters: whether tokens are single characters.
         """
@@ -112,7 +112,7 @@ class RowCounts:
         return add_up(self._seen.tables.get((node, port), {}).values())
 
     def of_edge(self, edge: Edge) -> Count:
-        """Rows that flow along an edge; returns are of the rows that credit speaks about."""
+        """Rows that flow along an edge; for `returns`, the rewarded rows of its source."""
         if edge.source.port == "returns":
             return self.taught(edge.source.node, "rewards")
         levels = _in_one_order(self.lineage.edge_levels(edge))
@@ -209,12 +209,12 @@ class RowCounts:
         return getattr(self.spec.nodes[name], "rollout", None)
 
     def callees(self, name: str, port: str) -> list[Rollout]:
-        """`rollout` of each generating node that an input calls."""
+        """The `rollout` of each generating node that is connected to an input."""
         rollouts = [self._rollout(edge.source.node) for edge in self._edges(name, port)]
         return [rollout for rollout in rollouts if rollout is not None]
 
     def completions(self, name: str) -> int | None:
-        """Texts that a node generates per prompt; None if it generates none."""
+        """Texts that a node generates per prompt; None if none, or if it may change."""
         rollout = self._rollout(name)
         if rollout is None:
             return None
@@ -228,12 +228,12 @@ class RowCounts:
         return count.rows is None and any(r is not None and r.greedy_extra for r in rollouts)
 
     def group_size(self, name: str) -> int | None:
-        """Rows that the only generating node upstream produces per prompt."""
+        """Rows per prompt of the node that generated a node's rows; None if several or none did."""
         writers = self._writers(name)
         return self.completions(next(iter(writers))) if len(writers) == 1 else None
 
     def siblings(self, name: str) -> int:
-        """Mean number of texts per prompt upstream of a node; 1 if none are generated."""
+        """Texts per prompt among a node's rows: the most of any node that wrote them, else 1."""
         return max((self.completions(writer) or 1 for writer in self._writers(name)), default=1)
 
     def _writers(self, name: str) -> set[str]:
@@ -243,8 +243,8 @@ class RowCounts:
     # ---- joins
 
     def _joined(self, name: str) -> Counts:
-        """Counts of the rows that a node works on, for each level that comes out of its join; a row
-        that a score does not reach is cut by it."""
+        """Rows that a node works on, by level after its join, without rows that some score does not
+        reach."""
         join = self.lineage.join(name)
         parts: dict[Level, list[Count]] = {}
         for level, inputs in join.parts:
@@ -312,13 +312,13 @@ class RowCounts:
     def _each(
         self, ways: Sequence[tuple[Level, ...] | None], *, is_crossed: bool, is_whole: bool = False
     ) -> int | None:
-        """Rows that meet under one row from which these ways lead down.
+        """Joined rows per row of the level from which these ways lead down; None if not known.
 
-        Every step of a way has so many places; the join makes places equal, and each set of equal
-        ones is worth the least of their numbers.
+        It is the product of the fan-outs of all steps. Steps that the join matches by position
+        count once, with their smallest fan-out.
 
         Args:
-            is_whole: greedy extras count as well; a row in which one of them has met others is one.
+            is_whole: whether greedy extras count as well.
         """
         steps: dict[tuple[int, int], int] = {}
         for number, way in enumerate(ways):
@@ -383,7 +383,7 @@ class RowCounts:
 
 
 class _Seen:
-    """Counts as nodes see them: inside a rounds region the first round, elsewhere all."""
+    """Counts of tables that a region gives: those of the first round, or of all rounds."""
 
     def __init__(self) -> None:
         self.tables: dict[tuple[str, str], Counts] = {}
@@ -415,7 +415,7 @@ def _merged(members: TableSize, rows: float) -> TableSize:
 
 
 def _way(above: Level, below: Level) -> tuple[Level, ...] | None:
-    """The levels between two levels; None if there is more than one way."""
+    """The levels from `above` down to `below`, both included; None without exactly one way."""
     way = [below]
     while way[-1] != above:
         parents = [parent for parent in way[-1].parents if above in ancestors(parent)]
@@ -428,8 +428,8 @@ def _way(above: Level, below: Level) -> tuple[Level, ...] | None:
 def _equal_places(
     way: tuple[Level, ...], other: tuple[Level, ...], *, is_crossed: bool
 ) -> Iterable[int]:
-    """Depths at which rows that meet have the same place: on the way that both go, and below the
-    level where they part all of equal ways, the first of unequal ones, none where they cross."""
+    """Depths at which joined rows have the same position: along the common part of both ways, and
+    below it at all steps of equally long ways, else at the first; there at none if crossed."""
     common = sum(1 for a, b in zip(way, other, strict=False) if a == b) - 1
     below = min(len(way), len(other)) - 1 - common
     if is_crossed:
@@ -451,12 +451,12 @@ def _in_one_order(levels: Levels) -> Iterable[Level]:
 # all     every round multiplies the one before by what came of each of its rows
 
 BRANCH_LIMIT = 64.0
-"""Assumed maximum growth of a tree that contains a filter."""
+"""Assumed maximum rows of a round, relative to the first, in a tree with a filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowGrowth:
-    """Mean number of rows over all rounds, relative to the first."""
+    """Mean number of rows of all rounds together and of the last, relative to the first."""
 
     all: float = 1.0
     last: float = 1.0

@@ -1,8 +1,8 @@
-"""What only lineage can see of a loop: scores that would have to rise without `aggregate`, joins of
-rows that have nothing in common, gathering by a node that is no ancestor.
+"""Findings that need lineage: scores that go up without `aggregate`, joins of rows without a common
+ancestor, gathering by a node that is no ancestor.
 
-Invariant: each problem is found once, at the first place where it shows; what merely follows from
-it (an empty table downstream) is not reported.
+Invariant: each problem is reported once, where it first shows; what only follows from it (an empty
+table downstream) is not reported.
 """
 
 from collections.abc import Mapping

@@ -140,11 +140,11 @@ class Attachment:
     receivers: Levels
     scored: Levels
     via: str | None = None
-    """`side`: the node whose rows are the nearest common ancestors (`join` for joined rows)."""
+    """For `side`, the node whose rows are the nearest common ancestors (`join` for joined rows)."""
 
     @property
     def rises(self) -> bool:
-        """Whether scores go up to an ancestor, so that the edge needs an `aggregate`."""
+        """Whether scores go up to an ancestor of their rows; the edge then needs an `aggregate`."""
         return self.relation in (Relation.UP, Relation.SIDE)
 
 
@@ -190,8 +190,8 @@ class Lineage:
     # ---- tables
 
     def levels(self, node: str, port: str) -> Levels:
-        """Levels of the rows that this output gives, or that its scores, log-probs or values are
-        of."""
+        """Levels of the rows that this output gives, or that its scores, log-probs or values refer
+        to."""
         return self._outputs.get((node, port), NO_LEVELS)
 
     def edge_levels(self, edge: Edge) -> Levels:
@@ -215,7 +215,7 @@ class Lineage:
         return self.levels(node, "rollouts") == self.input_levels(node)
 
     def brings_texts(self, node: str) -> bool:
-        """Whether generated rows, or descendants of them, reach a node."""
+        """Whether generated rows, or descendants of them, reach the `rows` input of a node."""
         return any(self._carries_texts(edge) for edge in self.walk.into(node, "rows"))
 
     def _carries_texts(self, edge: Edge) -> bool:
@@ -232,12 +232,12 @@ class Lineage:
         )
 
     def called(self, node: str) -> Levels:
-        """Levels of texts generated inside a caller's trajectory: children of its rows."""
+        """Levels of texts that a node generates inside its callers' trajectories."""
         callers = self.walk.callers.get(node, ())
         return NO_LEVELS.union(*(children(node, self.levels(c, "rollouts")) for c in callers))
 
     def brought(self, edges: Iterable[Edge], port: str | None = None) -> Levels:
-        """Levels of what these edges bring together, or of a port of their sources."""
+        """Levels of rows that these edges bring, or that output `port` of their sources gives."""
         tables = (self.levels(e.source.node, port or e.source.port) for e in edges)
         return NO_LEVELS.union(*tables)
 
@@ -280,8 +280,8 @@ class Lineage:
         return Attachment(relation=relation, receivers=receivers, scored=scored, via=via)
 
     def ancestor_at(self, level: Level, node: str, *, least: int = 0) -> Level | None:
-        """The nearest ancestor of `level` that is a row of `node`, at least so many births above; 0
-        includes the level itself."""
+        """The nearest ancestor of `level` that is a row of `node`, at least `least` births above (0
+        includes the level itself); None if there is none."""
         rows = self.rows_of(node)
         candidates = [
             (births, above)
@@ -368,8 +368,8 @@ class Lineage:
         return self.join(name).members
 
     def _graded(self, name: str, edge: Edge) -> Levels:
-        """What an `evaluate` without rollouts grades: its `scores` tables, or for an edge with
-        `aggregate` whatever else is there without one."""
+        """Rows that an `evaluate` without rollouts grades: those scored at `scores`, else those of
+        other score edges without `aggregate`."""
         ends = (edge.source, edge.target)
         others = [e for e in self.walk.score_edges(name) if (e.source, e.target) != ends]
         others = [e for e in others if e.aggregate is None]
@@ -408,7 +408,7 @@ class Lineage:
 
 
 class Lineages:
-    """The lineage of a loop in each of its phases: a dead edge takes part in nothing there."""
+    """The lineage of a loop in each of its phases, without the edges that are dead there."""
 
     def __init__(self, spec: LoopSpec) -> None:
         self._spec = spec

@@ -101,7 +101,7 @@ class Walk:
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """Nodes in topological order."""
+        """Nodes in topological order; those on or after a cycle come last."""
         before: dict[str, set[str]] = {name: set() for name in self.kinds}
         after: defaultdict[str, list[str]] = defaultdict(list)
         links = [(edge.source.node, edge.target.node) for edge in self.forward_edges]
@@ -126,7 +126,7 @@ class Walk:
 
     @cached_property
     def stuck(self) -> frozenset[str]:
-        """Nodes on or behind a cycle."""
+        """Nodes on a cycle or downstream of one."""
         seen: set[str] = set()
         stuck: set[str] = set()
         before = self._links_of_a_round[1]
@@ -219,10 +219,10 @@ def _links(edges: Iterable[Edge]) -> tuple[Links, Links]:
 SCORE_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     kind: node.about.scores for kind, node in NODE_CLASSES.items() if node.about.scores
 }
-"""Inputs that bring scores; without row inputs, the scored rows are the node's rows."""
+"""By kind, the inputs that bring scores. Without row inputs, the scored rows are its rows."""
 
 OWN_ROLLOUT_INPUTS: Final = "rewards"
-"""The teaching port `of: own rollouts`: its receivers are the rows that the node wrote."""
+"""The teaching port whose scores go to rows that the node itself generated."""
 
 ALWAYS_CONCAT: Final = frozenset(kind for kind, node in NODE_CLASSES.items() if node.about.concat)
 """Kinds whose inputs are put one after another, whatever `join` says."""
@@ -235,8 +235,8 @@ Take = Literal["last", "ends", "all"]
 
 
 def multiplied(walk: Walk, region: RoundsRegion) -> Mapping[str, int]:
-    """By node of a region, into how many texts each row that enters has been multiplied behind it
-    in one round; siblings that meet do not multiply each other."""
+    """By node of a region, rows after it per entering row in one round; of joined inputs the
+    largest counts."""
     factors: dict[str, int] = {}
     for name in walk.order:
         if name in region.nodes:
