@@ -191,7 +191,8 @@ def _has_own_rows(probe: ProbePlan) -> bool:
 def _passes(
     probe: ProbePlan, step_context: StepContext
 ) -> Iterator[tuple[StepContext, bool | None]]:
-    """The greedy and the sampled pass of a probe, each with `of_k` of `EvaluateRole.measure`."""
+    """The greedy and the sampled pass of a probe, as far as it has them, each with the `of_k` that
+    `EvaluateRole.measure` takes."""
     section = _section(probe.node, step_context.context)
     if section.greedy:
         yield replace(step_context, greedy=frozenset(probe.writers)), False

@@ -37,7 +37,7 @@ from coloop.runtime.schedule.scheduler import Scheduler
 logger = logging.getLogger(__name__)
 
 GOALS = ("learn", "write")
-"""Verbs of stages that make a step count as work done."""
+"""Verbs of the stages that a step runs for; it is idle if all of them had no effect."""
 LONGEST_IDLE_STEPS = 20
 LONGEST_PRINTED = 4000
 """Most characters of a stage's printed output in the log."""
@@ -77,7 +77,7 @@ class Steps:
     edits: list[Edit] = field(default_factory=list, init=False)
     """Edits that are to be applied again."""
     _is_whole: bool = field(default=True, init=False)
-    """Neither a step nor the actions between two steps broke off halfway."""
+    """Whether neither a step nor the actions between two steps broke off halfway."""
     _begun: int = field(default=0, init=False)
     """Steps that began since something was done between two of them."""
     _flights: list[StepInFlight] = field(default_factory=list, init=False)

@@ -158,7 +158,8 @@ class Checkpoints:
         return newest
 
     def newest_whole(self) -> tuple[Checkpoint | None, list[str]]:
-        """The newest whole one, and problems of others. Of older ones only sizes are checked."""
+        """The newest whole one, and the problems of others, oldest first. Of those older than it
+        only names and sizes are checked."""
         newest: Checkpoint | None = None
         problems = []
         for checkpoint in reversed(every_checkpoint(self.folder)):

@@ -44,7 +44,8 @@ class CheckpointManager:
         return self._best is not None
 
     def is_due(self, step: int, every: int | None) -> bool:
-        """Whether a checkpoint is due after this step: after `every` steps, or else ten minutes."""
+        """Whether a checkpoint is due after this step: at every `every` steps, or without it, if
+        the last one is ten minutes old."""
         if every is None:
             return step > 0 and self.clock() - self._written_at >= SECONDS_BETWEEN
         return step > 0 and step % every == 0
@@ -59,8 +60,8 @@ class CheckpointManager:
         self._written_step, self._is_changed = step, False
 
     def write(self, step: int, *, once: bool = False) -> None:
-        """Write a checkpoint, unless the last one has everything that a resume needs, or with
-        `once` if there is one of this step."""
+        """Write a checkpoint, unless that of this step has all changes and this step is no new
+        best. With `once`, changes do not count."""
         is_changed = self._is_changed and not once
         if self._written_step == step and not is_changed and not self.has_best:
             return

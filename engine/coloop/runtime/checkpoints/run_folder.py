@@ -119,8 +119,8 @@ def read_base_folder(folder: Path) -> Path:
 
 
 def links_in(folder: Path) -> Iterator[Path]:
-    """Links in a run folder, through which a run would write elsewhere; that of the checkpoints,
-    which may be on another disk, is allowed."""
+    """Links in a run folder, through which a run would write elsewhere. `checkpoints` itself may be
+    a link to another disk."""
     for entry in folder.iterdir():
         if entry.name != CHECKPOINTS:
             below = entry.rglob("*") if entry.is_dir() and not entry.is_symlink() else ()

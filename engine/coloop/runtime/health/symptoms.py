@@ -1,6 +1,7 @@
 """What can be wrong with what a node learns: how it shows in its metrics, and what to do about it.
 
-Limits and texts are in `symptoms.yaml`.
+`symptoms.yaml` has all alerts with their texts, and the limits of single metrics. Alerts that need
+more than one limit have a function here.
 """
 
 from collections.abc import Callable, Mapping

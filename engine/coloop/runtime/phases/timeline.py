@@ -196,7 +196,8 @@ class Timeline:
 
     @property
     def _last_has_more_steps(self) -> bool:
-        """More than planned before; a phase that a trigger ended early stays over."""
+        """Whether the last phase has more steps than were done; one that a trigger ended early
+        stays over."""
         last = self.entries[-1].plan.steps if self.entries else None
         planned = self.step_in_phase if self.steps_of_phase is None else self.steps_of_phase
         return last is not None and last > planned

@@ -2,8 +2,8 @@
 
 Rates of steps are over the whole time of the phase's last steps, so that rate times step time is
 what a step produces. Stages and edges that only evaluations use have rates over the time from one
-evaluation to the next, up to now. There are also rates while a stage is busy. The report uses means
-over all steps of a phase since this attempt began.
+evaluation to the next, up to now. `samples_per_second` and `tokens_per_second` are rates while a
+stage is busy. The report uses means over all steps of a phase since this attempt began.
 """
 
 import time
@@ -132,7 +132,7 @@ class Pace:
         self._current = _Window()
 
     def evaluation_began(self) -> None:
-        """From here on, stages and edges work for a probe."""
+        """From here on, stages and edges count for a probe."""
         self._start_clock()
         self._evaluation = _Window()
 
@@ -165,11 +165,11 @@ class Pace:
         self._rows[edge] = self._rows.get(edge, 0) + rows
 
     def queued(self, rows: Mapping[str, int]) -> None:
-        """Rows that wait for the reader of each edge; 0 for edges not named."""
+        """Set how many rows wait for the reader of each edge; 0 for edges not named."""
         self._queues = rows
 
     def learned(self, node: str, staleness: float) -> None:
-        """`staleness`: versions by which a learner is ahead of its rows."""
+        """Set by how many versions a learner is ahead of the rows that it learned from."""
         self._staleness[node] = staleness
 
     @property
@@ -258,7 +258,8 @@ class Pace:
         return nodes
 
     def edges(self) -> dict[str, EdgeGauge]:
-        """All edges; those with rows in steps have no rates of evaluations."""
+        """All edges by key. The rate of an edge is over steps, or over evaluations if steps brought
+        no rows."""
         steps, evaluations = self._step_window(), self._evaluation_windows()
         return {edge: self._edge(edge, steps, evaluations) for edge in self._rows}
 

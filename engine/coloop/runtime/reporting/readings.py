@@ -26,8 +26,8 @@ class _Memory:
 
 @dataclass(slots=True, kw_only=True)
 class TriggerWatch:
-    """Tracks which triggers fire: once when the condition has been true for `for` readings in a
-    row, and again after it was false."""
+    """Tracks which triggers fire: once when the condition has held for `for` readings in a row, and
+    again only after it did not hold."""
 
     triggers: Sequence[Trigger]
     _memories: list[_Memory] = field(default_factory=list)

@@ -49,14 +49,14 @@ class Samples:
     def of_step(
         self, step: int, unrolled: Unrolled, replies: Sequence[LearnReply] = ()
     ) -> SampleEvent | None:
-        """The step's rows, unless others were shown a moment ago. `replies`: of the step's updates,
-        with some rows as the losses saw them."""
+        """Write the step's rows; None if the last were written less than `INTERVAL_SECONDS` ago.
+        `replies`: of the step's updates, with some rows as the losses saw them."""
         is_soon = time.monotonic() - self._written_at < INTERVAL_SECONDS
         self._left_out = (step, unrolled, replies) if is_soon else None
         return None if is_soon else self._shown(step, unrolled, replies)
 
     def of_last(self) -> SampleEvent | None:
-        """The rows of the last step, unless they were shown."""
+        """Write the rows of the last step; None if they are written already."""
         last, self._left_out = self._left_out, None
         return None if last is None else self._shown(*last)
 

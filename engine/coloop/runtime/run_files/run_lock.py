@@ -41,10 +41,11 @@ PATIENCE_SECONDS = 1.0
 LIFE_SIGN_SECONDS = 5.0
 """Between two touches of the file by its holder."""
 SILENT_SECONDS = 60.0
-"""Without a touch, after which a holder on another machine counts as dead."""
+"""A holder on another machine counts as dead if the file was not touched for this long."""
 TURN_SECONDS = 0.05
 SETTLE_SECONDS = 0.5
-"""Without locks: from writing our name to reading it back, so that the last of several wins."""
+"""Without locks: pause between writing our name and reading it back, so that the last of several
+writers wins."""
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 MOST_BYTES = 4096
 FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
