@@ -1,4 +1,4 @@
-"""The home of weights that learn: the model with its optimizer and schedule, in a backend."""
+"""Trained weights in a worker: the model with its optimizer and schedule, in a backend."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,18 +26,18 @@ class Trainer:
     backend: Learner
     update: UpdateSettings
     has_changed: bool = False
-    """Whether the last order to learn changed the weights; of one that broke off as well."""
+    """Whether the last request to learn changed the weights, also if it failed."""
 
     @property
     def scorer(self) -> Learner:
         return self.backend
 
     def training(self, spec: LoopSpec) -> Training:
-        """The section as a spec has it at a moment, its open values as they were decided."""
+        """The `training` section of a spec, with planned values for settings left open."""
         return self.update.fill(training_of(spec, self.weights.name))
 
     def learn(self, order: LearnRequest, spec: LoopSpec, hooks: Hooks) -> LearnReply:
-        """One update: the loads joined, or role after role where an order is given."""
+        """One update: of all roles jointly, or of one after another if the request has an order."""
         self.has_changed = False
         if order.is_new_phase:
             self.backend.begin_phase(order.phase_updates)
@@ -53,7 +53,7 @@ class Trainer:
         before = self.weights.version
         for turn in range(order.updates):
             for index, part in enumerate(parts):
-                if self.has_changed:  # an order is carried to its end
+                if self.has_changed:  # once weights have changed, the request is completed
                     hooks = replace(hooks, should_stop=lambda: False)
                 seed = order.seed + 7919 * turn + index
                 try:
@@ -65,7 +65,7 @@ class Trainer:
                 if turn == order.updates - 1:
                     taught |= reply.taught
                 if turn == 0:
-                    # What is learned from several times is there once in the step.
+                    # Rows count once per step, however often they are learned from.
                     samples += reply.samples
                     tokens += reply.tokens
         if self.has_changed:
@@ -91,7 +91,8 @@ class Trainer:
         return replace(reply, version=version, before=version, too_long=too_long, taught={})
 
     def save(self, folder: Path, earlier: Path | None) -> None:
-        """Weights in Hugging Face format, an adapter apart, and the trainer's state."""
+        """Write the weights in Hugging Face format, an adapter without its base, and the state of
+        the trainer."""
         self.weights.save(folder, earlier)
         self.weights.save_state(folder, {"trainer": self.backend.state_dict(has_weights=False)})
 
@@ -105,30 +106,30 @@ class Trainer:
         self.weights.version = state["version"]
 
 
-# Rows encoded by the learner's tokenizer, each with its recipe; those too long are left out and
-# counted.
+# The rows of a request as tokens, in a batch per algorithm. Rows that are too long are left out and
+# reported.
 
 REWARDS = "rewards"
-"""The port of whose rows each algorithm has advantages of its own."""
+"""The port at which each algorithm has its own advantages for the rows."""
 
 
 class TrainBatches:
     def __init__(self, spec: LoopSpec, weights: HeldWeights) -> None:
         """
         Args:
-            spec: with the values of the moment.
+            spec: with the current values of annealed settings.
         """
         self._spec = spec
         self._weights = weights
         self.too_long: dict[str, tuple[TooLong, ...]] = {}
-        """By role, of what was asked for so far."""
+        """By role, the rows that were left out so far."""
 
     def of(self, items: Items) -> list[TrainBatch]:
-        """One batch for each algorithm of these."""
+        """One batch for each algorithm at these ports."""
         return [batch for (node, port), own in items.items() for batch in self._of(node, port, own)]
 
     def in_order(self, items: Items, order: Sequence[str]) -> list[list[TrainBatch]]:
-        """One joint part, or a part for each role in the given order, the others joined last."""
+        """All batches together, or those of each role in `order`, then those of all other roles."""
         if not order:
             return [self.of(items)]
         parts = [{port: own for port, own in items.items() if port[0] == node} for node in order]
@@ -139,46 +140,51 @@ class TrainBatches:
         rollout = getattr(self._spec.nodes[node], "rollout", None)
         longest = rollout.max_new_tokens if rollout is not None else None
         encoder = self._weights.encoder(node)
-        every = [encoder.encoded(item) for item in items]
-        refused = self._weights.too_long([_length(row) for row in every])
-        too_long = tuple(problem for problem in refused if problem is not None)
+        encoded = [encoder.encoded(item) for item in items]
+        problems = self._weights.too_long([_length(row) for row in encoded])
+        too_long = tuple(problem for problem in problems if problem is not None)
         if too_long:
             self.too_long[node] = (*self.too_long.get(node, ()), *too_long)
         rows = [
-            self._readable(row)
-            for row, problem in zip(every, refused, strict=True)
+            self._without_long_extras(row)
+            for row, problem in zip(encoded, problems, strict=True)
             if problem is None
         ]
         batches = []
         entries = node_algorithms(self._spec, node)[port]
-        for number, entry in enumerate(entries):
+        for index, entry in enumerate(entries):
             settings = resolve_algorithm(entry, max_new_tokens=longest)
-            own = rows
+            algorithm_rows = rows
             if port == REWARDS and len(entries) > 1:
-                own = [*rows_of_algorithm(rows, number)]  # type: ignore[arg-type]
+                algorithm_rows = [*rows_of_algorithm(rows, index)]  # type: ignore[arg-type]
             if isinstance(entry, Sft) and entry.mask:
-                own = [encoder.without_tagged(row, entry.mask) for row in own]  # type: ignore[arg-type]
+                algorithm_rows = [
+                    encoder.without_tagged(row, entry.mask)  # type: ignore[arg-type]
+                    for row in algorithm_rows
+                ]
             batches.append(
                 TrainBatch(
                     role=node,
                     port=port,
                     recipe=recipe_of(settings, scored_at(self._spec.nodes[node])),
                     settings=settings,
-                    rows=own,  # type: ignore[arg-type]
+                    rows=algorithm_rows,  # type: ignore[arg-type]
                     weight=float(entry.weight),
-                    temperature=[1.0 if isinstance(row, Pair) else row.temperature for row in own],
-                    number=number,
+                    temperature=[
+                        1.0 if isinstance(row, Pair) else row.temperature for row in algorithm_rows
+                    ],
+                    number=index,
                 )
             )
         return batches
 
-    def _readable(self, row: Unit) -> Unit:
-        """The row without those of its further texts that the model cannot read."""
+    def _without_long_extras(self, row: Unit) -> Unit:
+        """The row without those of its extra texts that are too long for the model."""
         if not isinstance(row, Pair) or not row.extra:
             return row
-        refused = self._weights.too_long([len(text.token_ids) for text in row.extra])
-        read = (text for text, why in zip(row.extra, refused, strict=True) if why is None)
-        return replace(row, extra=tuple(read))
+        problems = self._weights.too_long([len(text.token_ids) for text in row.extra])
+        kept = (text for text, problem in zip(row.extra, problems, strict=True) if problem is None)
+        return replace(row, extra=tuple(kept))
 
 
 def _length(row: Unit) -> int:

@@ -1,5 +1,5 @@
-"""The driver's handles to the workers: calls go to the pool that holds a weights group, generation
-to the pools of its engines, and new weights from one to the other."""
+"""The driver's handle to the workers. Calls go to the pool that holds a weights group, generation
+goes to the pools of its rollout engines, and new weights go from the one to the others."""
 
 import platform
 import shutil
@@ -39,59 +39,61 @@ from coloop.workers.shortage import Call, Shortages, Tell, untold
 from coloop.workers.weight_sync import WeightSync
 from coloop.workers.worker_api import PoolCall, Tick, WorkerApi
 
-LANES = 8  # tools that work at once, at most
+LANES = 8  # most tool calls at once
 TICK_SECONDS = 0.1
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Listeners:
-    """The paused texts of one stage: tools answer them in threads, while others are written."""
+class ToolCalls:
+    """Runs tools for the paused texts of one stage, in threads, while other texts are generated."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
-        self._lanes = ThreadPoolExecutor(LANES, thread_name_prefix="tool")  # none runs before work
+        self._lanes = ThreadPoolExecutor(LANES, thread_name_prefix="tool")
         self._waiting: dict[Future[Word], Pause] = {}
 
-    def hear(self, pauses: Sequence[Pause]) -> None:
+    def submit(self, pauses: Sequence[Pause]) -> None:
         for pause in pauses:
             self._waiting[self._lanes.submit(self._answer, pause)] = pause
 
-    def said(self, unfinished: int, tick: Callable[[], None]) -> list[Observation]:
-        """The answers since the last call; raises what a tool raised. Waits for one if all
-        unfinished texts pause; `tick` is called meanwhile and may end the wait."""
+    def finished(self, unfinished: int, tick: Callable[[], None]) -> list[Observation]:
+        """Observations since the last call; raises what a tool raised. If all unfinished texts are
+        paused, it waits for one; `tick` is called meanwhile and may raise to end the wait."""
         while True:
             tick()
             is_idle = len(self._waiting) == unfinished
             done = wait(self._waiting, TICK_SECONDS if is_idle else 0, FIRST_COMPLETED).done
             if done or not is_idle:
                 ended = [future for future in self._waiting if future in done]
-                return [_said(self._waiting.pop(future), future.result()) for future in ended]
+                return [
+                    _observation(self._waiting.pop(future), future.result()) for future in ended
+                ]
 
     def close(self) -> None:
-        """Wait for running tools and drop the rest."""
+        """Wait for running tools; those not started are dropped."""
         self._lanes.shutdown(wait=True, cancel_futures=True)
 
 
-def _said(pause: Pause, answer: Word) -> Observation:
+def _observation(pause: Pause, answer: Word) -> Observation:
     text, seeds = (answer.text, answer.seeds) if isinstance(answer, Branches) else (answer, ())
     return Observation(place=pause.place, k=pause.k, branch=pause.branch, text=text, seeds=seeds)
 
 
 class Replacements:
-    """Gives pools new processes in place of those that have died or hang; this one gives none."""
+    """Replaces processes of pools that have died or hang; this base class replaces none."""
 
     def __init__(self) -> None:
-        self.shortages = Shortages()  # what the new ones are to hold at once
+        self.shortages = Shortages()  # limits that new processes keep
 
     def lives(self) -> Mapping[str, int]:
-        """How often each pool was given new processes so far."""
+        """How often the processes of each pool were replaced; empty: never."""
         return {}
 
     def replaced(self, error: Exception, lives: Mapping[str, int]) -> str | None:
-        """The pool that an error says has died, once new processes hold what it held; else None.
-        `lives`: before the failed call; another caller may have met the same dead pool."""
+        """Replace the processes of the pool whose death caused an error; returns the pool, or None
+        if no pool died. `lives`: before the call; another caller may have replaced it since."""
         del error, lives
         return None
 
@@ -102,17 +104,17 @@ class Pools(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class WorkerGroup:
-    """The processes that hold weights, asked by weights group."""
+    """Handle to the workers of all pools; its methods name a weights group."""
 
     cluster: Pools
     pools: Mapping[str, str]  # by weights group
     weight_sync: WeightSync
     tick: Tick | None = None
-    """Called while an answer is waited for; true asks the worker to give up."""
+    """Called while a call runs; true asks the worker to give it up."""
     tell: Tell = untold
-    """Called with what a person should know, in the thread in which it came up."""
+    """Called with alerts for the user, in the thread of the call."""
     replacements: Replacements = field(default_factory=Replacements)
-    """Of processes that die during a call."""
+    """Replaces processes that die during a call."""
 
     def with_tick(self, tick: Tick) -> "WorkerGroup":
         """The same workers for another caller, whose `tick` gets the progress of its calls."""
@@ -123,7 +125,7 @@ class WorkerGroup:
         return self.cluster.asking(self.tick)
 
     def check_ways(self) -> None:
-        """Before a run starts: raises `WeightsNotUpdated` if weights cannot reach an engine."""
+        """Raises `WeightsNotUpdated` if weights cannot reach an engine; called before a run."""
         self.weight_sync.check_ways(self._ask)
 
     def generate(
@@ -135,18 +137,17 @@ class WorkerGroup:
         hand_on: HandOn | None = None,
         answer: Answer | None = None,
     ) -> list[Reply]:
-        """Completions for each request; a prompt that leaves no room for what may be written has
-        none.
+        """Completions for each request; `TooLong` for a prompt that leaves no room for them.
 
         Args:
-            hand_on: told of what is complete while others are still written.
-            answer: finds what is said to texts that pause.
+            hand_on: called with complete replies while others are still being generated.
+            answer: returns the response to a paused text; called in threads.
         """
         pool = self.weight_sync.writing_pool(group, node)
         replies: dict[int, Reply] = {}
         call = Call(pool=pool, verb="generate", group=group, node=node)
-        asked = requests, sampling, hand_on, answer, replies
-        self._retry(partial(self._generate, call, *asked), call)
+        arguments = requests, sampling, hand_on, answer, replies
+        self._retry(partial(self._generate, call, *arguments), call)
         return [replies[index] for index in range(len(requests))]
 
     def score(
@@ -157,8 +158,8 @@ class WorkerGroup:
         temperature: float,
         reading: Reading = "log_probs",
     ) -> list[Numbers | TooLong]:
-        asked = group, node, list(texts), temperature, reading
-        return self._call(group, node, WorkerApi.score, *asked)
+        arguments = group, node, list(texts), temperature, reading
+        return self._call(group, node, WorkerApi.score, *arguments)
 
     def score_pairs(
         self, group: str, node: str, pairs: Sequence[Pair]
@@ -168,8 +169,8 @@ class WorkerGroup:
     def step_ends(
         self, group: str, node: str, token_ids: Sequence[Ids], separator: str
     ) -> list[list[int]]:
-        asked = group, node, list(token_ids), separator
-        return self._call(group, node, WorkerApi.step_ends, *asked)
+        arguments = group, node, list(token_ids), separator
+        return self._call(group, node, WorkerApi.step_ends, *arguments)
 
     def lengths(self, group: str, node: str, texts: Sequence[str]) -> list[int]:
         return self._ask(self.pools[group], WorkerApi.lengths, group, node, list(texts))
@@ -189,7 +190,7 @@ class WorkerGroup:
     def refresh(
         self, group: str, source: str, *, ema: float = 0.0, folder: str | None = None
     ) -> None:
-        """Give a group the weights of another one, or those in a checkpoint folder."""
+        """Blend another group's weights, or those in a checkpoint folder, into a group's own."""
         self.weight_sync.follow(self._ask, group, source, ema=ema, folder=folder)
 
     def reset_optimizer(self, group: str) -> None:
@@ -199,15 +200,16 @@ class WorkerGroup:
         return self._ask(self.pools[group], WorkerApi.version, group)
 
     def narrow_again(self) -> None:
-        """When a run starts again: pools hold no more at once than before."""
+        """Apply the memory limits found before to all pools; called when a run starts again."""
         self.replacements.shortages.again(self._ask)
 
     def check_folder(self, folder: Path) -> None:
-        """Raises `CheckpointError` where a pool does not see the driver's checkpoints."""
+        """Raises `CheckpointError` if a pool does not see the driver's checkpoints."""
         check_shared(self._ask, dict.fromkeys(self.pools.values()), folder)
 
     def save(self, folder: str, earlier: str | None = None) -> Mapping[str, Mark]:
-        """Save every group in a folder each, without files that `earlier` has; each file's mark."""
+        """Save each group in its own subfolder; returns the mark of each file. `earlier`: a folder
+        saved before, whose files are not written again."""
         return self._retry(partial(self._save, folder, earlier))
 
     def load(self, folder: str) -> None:
@@ -224,59 +226,60 @@ class WorkerGroup:
         answer: Answer | None,
         replies: dict[int, Reply],
     ) -> None:
-        left = [index for index in range(len(requests)) if index not in replies]
-        if replies and not left:
+        missing = [index for index in range(len(requests)) if index not in replies]
+        if replies and not missing:
             return
-        wanted = [requests[index] for index in left]
+        missing_requests = [requests[index] for index in missing]
         self.weight_sync.make_current(self._ask, call.group, call.pool)
         finishes = sampling.on_sync == "finish"
         if hand_on is None and answer is None and finishes:
-            asked = call.group, call.node, wanted, sampling
-            whole = self._ask(call.pool, WorkerApi.generate, *asked)
-            replies.update(zip(left, whole, strict=True))
+            arguments = call.group, call.node, missing_requests, sampling
+            results = self._ask(call.pool, WorkerApi.generate, *arguments)
+            replies.update(zip(missing, results, strict=True))
             return
 
         def respond(pause: Pause) -> Word:
-            assert answer is not None, "texts that pause need a listener"
-            return answer(replace(pause, place=left[pause.place]))
+            assert answer is not None, "texts that pause need `answer`"
+            return answer(replace(pause, place=missing[pause.place]))
 
         with (
             self.weight_sync.undisturbed(call.pool) if finishes else nullcontext(),
-            closing(Listeners(respond)) as listeners,
-            closing(self._written(call, wanted, sampling, listeners)) as moments,
+            closing(ToolCalls(respond)) as tool_calls,
+            closing(self._generate_slices(call, missing_requests, sampling, tool_calls)) as slices,
         ):
-            for finished in moments:
-                fresh = tuple((left[index], reply) for index, reply in finished.replies)
-                replies.update(fresh)
-                if hand_on is not None and fresh:
-                    hand_on(fresh)
+            for finished in slices:
+                new_replies = tuple((missing[index], reply) for index, reply in finished.replies)
+                replies.update(new_replies)
+                if hand_on is not None and new_replies:
+                    hand_on(new_replies)
 
-    def _written(
+    def _generate_slices(
         self,
         call: Call,
         requests: list[PromptRequest],
         sampling: Sampling,
-        listeners: Listeners,
+        tool_calls: ToolCalls,
     ) -> Generator[Finished, None, None]:
-        """What a worker finishes, slice by slice; between two of them others may call it."""
+        """Generate in slices of time; yields what each has finished. Between two slices, the worker
+        is free for other calls."""
         observations: list[Observation] = []
         try:
             while True:
-                asked = call.group, call.node, requests, sampling, observations
-                finished = self._ask(call.pool, WorkerApi.write, *asked)
+                arguments = call.group, call.node, requests, sampling, observations
+                finished = self._ask(call.pool, WorkerApi.write, *arguments)
                 yield finished
                 if not finished.unfinished:
                     return
                 requests = []
-                listeners.hear(finished.pauses)
-                go_on = partial(self._go_on, call.node, finished.poll)
-                observations = listeners.said(finished.unfinished, go_on)
+                tool_calls.submit(finished.pauses)
+                check_stop = partial(self._check_stop, call.node, finished.poll)
+                observations = tool_calls.finished(finished.unfinished, check_stop)
         except BaseException:
-            with suppress(Exception):  # the error is raised; a worker that is gone has nothing
+            with suppress(Exception):  # a dead worker has nothing to stop; the first error counts
                 self.cluster.asking()(call.pool, WorkerApi.stop_writing, call.group)
             raise
 
-    def _go_on(self, node: str, poll: Poll) -> None:
+    def _check_stop(self, node: str, poll: Poll) -> None:
         if self.tick is not None and self.tick(poll):
             raise StopRequested(f"while {node} was generating")
 
@@ -295,18 +298,18 @@ class WorkerGroup:
         **named: P.kwargs,
     ) -> R:
         pool = self.pools[group]
-        make = partial(self._ask, pool, method, *arguments, **named)
-        return self._retry(make, Call(pool=pool, verb=method.__name__, group=group, node=node))
+        do_call = partial(self._ask, pool, method, *arguments, **named)
+        return self._retry(do_call, Call(pool=pool, verb=method.__name__, group=group, node=node))
 
-    def _retry(self, make: Callable[[], R], call: Call | None = None) -> R:
-        """A call's result, made a second time after a replaced process or short memory. `call`:
-        None: it is not made again for want of memory."""
+    def _retry(self, do_call: Callable[[], R], call: Call | None = None) -> R:
+        """The result of `do_call`. It is repeated once if a process was replaced or, when `call` is
+        given, if memory was short."""
         lives = self.replacements.lives()
         try:
-            return make()
+            return do_call()
         except Exception as error:
             self._recover(error, lives, call)
-        return make()
+        return do_call()
 
     def _recover(self, error: Exception, lives: Mapping[str, int], call: Call | None) -> None:
         shortages = self.replacements.shortages
@@ -323,17 +326,17 @@ class WorkerGroup:
 
 
 def check_shared(ask: PoolCall, pools: Iterable[str], folder: Path) -> None:
-    """Driver and pools each write a word that the other reads, so that all mean the same folder.
-    Raises `CheckpointError` for a pool that writes or reads elsewhere, `StorageFull`."""
+    """Check that driver and pools see the same folder: each writes a word that the other reads.
+    Raises `CheckpointError` for a pool that does not see it, `StorageFull` if writing fails."""
     word = uuid.uuid4().hex
-    tried = folder / f".seen-{word}"
+    test_folder = folder / f".seen-{word}"
     try:
-        tried.mkdir(parents=True)
-        (tried / DRIVERS_WORD).write_text(word, encoding="utf-8")
+        test_folder.mkdir(parents=True)
+        (test_folder / DRIVERS_WORD).write_text(word, encoding="utf-8")
         for pool in pools:
-            sight = ask(pool, WorkerApi.see, tried)
-            theirs = tried / pool
-            if sight.word != word or not theirs.is_file() or theirs.read_text("utf-8") != word:
+            sight = ask(pool, WorkerApi.see, test_folder)
+            reply = test_folder / pool
+            if sight.word != word or not reply.is_file() or reply.read_text("utf-8") != word:
                 raise CheckpointError(
                     f"pool {pool}, on {sight.machine}, does not see the folder of the checkpoints, "
                     f"{folder} on {platform.node()}: set `run.storage` to a folder on a disk that "
@@ -342,4 +345,4 @@ def check_shared(ask: PoolCall, pools: Iterable[str], folder: Path) -> None:
     except OSError as error:
         raise StorageFull(f"nothing can be written to {folder}: {error}") from error
     finally:
-        shutil.rmtree(tried, ignore_errors=True)
+        shutil.rmtree(test_folder, ignore_errors=True)

@@ -71,12 +71,12 @@ def count(text: str) -> str | None:
 
 def waits_for(event: threading.Event) -> Callable[..., Any]:
     """What was said, once this has happened."""
-    said = worker_group.Listeners.said
+    finished = worker_group.ToolCalls.finished
 
-    def waiting(self: worker_group.Listeners, *arguments: Any) -> Any:
+    def waiting(self: worker_group.ToolCalls, *arguments: Any) -> Any:
         if self._waiting:
             assert event.wait(PATIENCE)
-        return said(self, *arguments)
+        return finished(self, *arguments)
 
     return waiting
 
@@ -240,7 +240,7 @@ def test_new_weights_come_while_texts_pause(host: Worker, hosts: WorkerGroup) ->
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(worker_group, "LANES", 1)  # the host is asked by one thread at a time
-        patched.setattr(worker_group.Listeners, "said", waits_for(has_learned))
+        patched.setattr(worker_group.ToolCalls, "finished", waits_for(has_learned))
         found = written(hosts, answer)
 
     mixed = [

@@ -1,14 +1,14 @@
-"""The scheduler: starts every stage as soon as its inputs are ready and its lane is free, over one
-step or a window of several.
+"""The scheduler: starts each stage as soon as its inputs are ready and its lane is free, in one
+step or in a window of several.
 
     begin ──> flight (a step in flight) ──ready──> lane ──outcome──> flight ──> finish
 
 Results do not depend on the order in which stages end: seeds come from names, tables are merged by
 name, and the results of a step are reported in the order of the plan. The driver's thread starts
-stages and takes their outcomes. While it waits, it reads requests, and a stop reaches every lane.
+stages and takes their outcomes. While it waits, it reads requests; a stop reaches all lanes.
 
-When a call returns or raises, no stage is running any more, except one that does not notice within
-`END_SECONDS` that it was cancelled.
+When a call returns or raises, no stage is running any more, except one that did not notice its
+cancellation within `END_SECONDS`.
 """
 
 import time
@@ -52,7 +52,7 @@ class Scheduler:
     _free_since: dict[str | None, float] = field(default_factory=dict, init=False)
     _failure: Exception | None = field(default=None, init=False)
     _is_admitting: bool = field(default=True, init=False)
-    _was_held_up: bool = field(default=False, init=False)
+    _stopped_before_start: bool = field(default=False, init=False)
     """A stop was requested before the first step."""
     _idle_from: float = field(default=0.0, init=False)
     _idle_seconds: float = field(default=0.0, init=False)
@@ -107,24 +107,24 @@ class Scheduler:
         flights: list[StepInFlight] = []
         self._failure = None
         self._is_admitting = True
-        self._was_held_up = self.watcher.stop_is_wanted
+        self._stopped_before_start = self.watcher.stop_is_wanted
         self._idle_from = time.monotonic()
         try:
             while True:
                 while flights and _is_done(flights[0]):
-                    with self._watched():
+                    with self._recorded_failure():
                         finish(flights.pop(0))
-                self._heed(flights)
+                self._cancel(flights)
                 self._admit(flights, begin)
                 for work in self._startable(flights):
-                    with self._watched(work.flight):
+                    with self._recorded_failure(work.flight):
                         self._start(work)
                 for part in self._early.parts(flights, self._at_work.values()):
-                    with self._watched(part.work.flight):
+                    with self._recorded_failure(part.work.flight):
                         self._start_part(part)
                 if self._at_work:
-                    waited_for: list[Future[Any]] = [*self._at_work, self._early.bell]
-                    done, _ = self.lanes.wait(waited_for, TICK_SECONDS)
+                    futures: list[Future[Any]] = [*self._at_work, self._early.bell]
+                    done, _ = self.lanes.wait(futures, TICK_SECONDS)
                     self._take_outcomes(done)
                 elif not any(_is_done(flight) for flight in flights[:1]):
                     break
@@ -137,29 +137,29 @@ class Scheduler:
             take_back(flight)
         if self._failure is not None:
             raise self._failure
-        if flights or self._was_held_up:
+        if flights or self._stopped_before_start:
             raise StopRequested("a step that had not learned yet was cancelled")
 
     def _wait_for_cancelled(self) -> None:
         """Wait until running stages have noticed that they are cancelled."""
-        until = time.monotonic() + END_SECONDS
-        works, self._at_work = set(self._at_work), {}
-        while works and time.monotonic() < until:
-            done, _ = self.lanes.wait(works, TICK_SECONDS)
-            works -= done
+        deadline = time.monotonic() + END_SECONDS
+        running, self._at_work = set(self._at_work), {}
+        while running and time.monotonic() < deadline:
+            done, _ = self.lanes.wait(running, TICK_SECONDS)
+            running -= done
 
     @property
     def is_sequential(self) -> bool:
         return self.window.size == 1
 
     def take_idle_seconds(self) -> float:
-        """Seconds since the last call during which no stage was running."""
+        """Seconds without a running stage, since the last call of this method."""
         seconds, self._idle_seconds = self._idle_seconds, 0.0
         return seconds
 
     @contextmanager
-    def _watched(self, flight: StepInFlight | None = None) -> Iterator[None]:
-        """Record an exception, which ends the flight and later ones, but not earlier ones."""
+    def _recorded_failure(self, flight: StepInFlight | None = None) -> Iterator[None]:
+        """Record an exception of the body. It ends this step and later ones, not earlier ones."""
         try:
             yield
         except Exception as error:
@@ -167,9 +167,9 @@ class Scheduler:
             if flight is not None:
                 flight.has_failed = True
 
-    def _heed(self, flights: Sequence[StepInFlight]) -> None:
-        """Cancel steps: after a stop, those that have not learned; after a failure, the failed step
-        and those after it, or all steps if it happened outside of them."""
+    def _cancel(self, flights: Sequence[StepInFlight]) -> None:
+        """Cancel steps: after a request to stop, those that have not learned; after a failure, the
+        failed step and those after it, or all steps if it happened outside of them."""
         is_stopping = self.watcher.stop_is_wanted
         if is_stopping or self._failure is not None:
             self._is_admitting = False
@@ -180,7 +180,7 @@ class Scheduler:
 
     def _admit(self, flights: list[StepInFlight], begin: Callable[[], StepInFlight | None]) -> None:
         while self._is_admitting and len(flights) < self.window.size:
-            with self._watched():
+            with self._recorded_failure():
                 flight = begin()
                 if flight is not None:
                     flights.append(flight)
@@ -191,7 +191,7 @@ class Scheduler:
         """Stages whose inputs are ready and whose lane is free, those of earlier steps first."""
         for index, flight in enumerate(flights):
             for task in () if flight.is_cancelled else flight.units.ready():
-                if flight.has_failed or not self._is_let(task.stage, flights[:index]):
+                if flight.has_failed or not self._may_start(task.stage, flights[:index]):
                     continue
                 if self._waits_for_writers(task.stage, flight, flights[index + 1 :]):
                     continue
@@ -202,7 +202,7 @@ class Scheduler:
                     flight.early.pop(task.key, None)
                     yield work if work is not None else self._work(task, flight)
 
-    def _is_let(self, stage: Stage, before: Sequence[StepInFlight]) -> bool:
+    def _may_start(self, stage: Stage, before: Sequence[StepInFlight]) -> bool:
         """Whether earlier steps and the running stages allow a stage to begin with all its rows."""
         at_work = (work.stage for work in self._at_work.values())
         return (
@@ -247,7 +247,7 @@ class Scheduler:
             call = replace(call, hand_on=partial(self._early.hand_on, work))
         task.is_waiting = False
         work.flight.begun.add(work.stage.name)
-        self._send(work, partial(work.role.run, call))
+        self._submit(work, partial(work.role.run, call))
 
     def _start_part(self, part: Part) -> None:
         work, role = part.work, part.work.role
@@ -255,7 +255,7 @@ class Scheduler:
         call = replace(self._call(work, part.tables), share=part.share)
         work.is_part = True
         work.flight.begun_parts.add(work.stage.name)
-        self._send(work, partial(role.begin, call))
+        self._submit(work, partial(role.begin, call))
 
     def _call(self, work: Work, tables: Unrolled) -> Call:
         step_context = work.task.step_context
@@ -263,14 +263,14 @@ class Scheduler:
         step_context = replace(step_context, context=replace(step_context.context, hosts=hosts))
         return self.calls.of(work.stage, step_context, tables, work.tick)
 
-    def _send(self, work: Work, do: Callable[[], Any]) -> None:
+    def _submit(self, work: Work, function: Callable[[], Any]) -> None:
         if not work.has_begun:
             work.has_begun = True
             self.watcher.stage_started(work)
         work.began_at = time.monotonic()
         if not self._at_work:
             self._idle_seconds += work.began_at - self._idle_from
-        future = self.lanes.submit(work.stage.pool, do)
+        future = self.lanes.submit(work.stage.pool, function)
         if not work.is_part:
             future.add_done_callback(work.ended)
         self._at_work[future] = work
@@ -283,11 +283,11 @@ class Scheduler:
             self._free_since[work.stage.pool] = time.monotonic()
             if not self._at_work:
                 self._idle_from = time.monotonic()
-            with self._watched(work.flight):
-                self._take(work, future)
+            with self._recorded_failure(work.flight):
+                self._take_outcome(work, future)
         self.watcher.ticked([*self._at_work.values()])
 
-    def _take(self, work: Work, future: Future[Outcome]) -> None:
+    def _take_outcome(self, work: Work, future: Future[Outcome]) -> None:
         flight, task = work.flight, work.task
         error = future.exception()
         is_part, work.is_part = work.is_part, False
