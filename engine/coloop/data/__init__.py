@@ -1,5 +1,5 @@
-"""Where rows come from and what becomes of them: sources, tasks, templates, filters, metrics.
+"""Rows: tables with lineage, sources, tasks, templates, filters, rewards, tools, metrics.
 
-Everything here works on plain dicts of columns; it knows nothing of lineage, models or devices, and
+Outside of `tables`, rows are plain dicts of columns. Nothing here knows models or devices, and
 importing it loads neither torch nor transformers.
 """

@@ -1,7 +1,6 @@
-"""What a completion says as its answer, and whether two answers are the same text.
+"""Compares the answer in a completion with the right one as text.
 
-Shared by the checkers of the tasks and by the rewards that compare texts, so that `task` and
-`exact_match` agree. Knows nothing of rows.
+Shared by the checkers of tasks and by rewards, so that `task` and `exact_match` agree.
 """
 
 import math
@@ -19,19 +18,20 @@ def last_line(text: str) -> str:
 
 
 def says(completion: str, gold: str) -> bool:
-    """Whether a completion is the answer, or ends with it on a line of its own."""
+    """Whether a completion, or its last line, is the answer, apart from surrounding space and
+    commas between thousands."""
     wanted = without_thousands(gold.strip())
     whole = without_thousands(completion.strip())
     return whole == wanted or ("\n" not in wanted and without_thousands(last_line(whole)) == wanted)
 
 
 def without_thousands(text: str) -> str:
-    """12,345 as 12345; commas elsewhere stay."""
+    """Text with 12,345 as 12345; other commas stay."""
     return THOUSANDS.sub("", text)
 
 
 def in_tags(text: str, tag: str) -> Iterator[str]:
-    """The contents of each pair of tags; of nested pairs the inner one."""
+    """The contents of each pair of tags in a text; of nested pairs, the inner one."""
     opening, closing = f"<{tag}>", f"</{tag}>"
     start = text.find(opening)
     while start >= 0:
@@ -44,7 +44,7 @@ def in_tags(text: str, tag: str) -> Iterator[str]:
 
 
 def as_text(value: Any) -> str | None:
-    """A column value as text: numbers lose a trailing `.0`, True is 1."""
+    """A column's value as text: numbers lose a trailing `.0`, True is `1`; None stays None."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -55,7 +55,8 @@ def as_text(value: Any) -> str | None:
 
 
 def number_in(text: str, scale: tuple[float, float] | None) -> float | None:
-    """The finite number that a text is, mapped from `scale` to 0 to 1; None if it is none."""
+    """The text as a finite number, with a `scale` mapped from it to 0..1 and clipped; None if the
+    text is not a number."""
     try:
         number = float(text)
     except ValueError:

@@ -1,11 +1,10 @@
-"""Numbers by the token as arrays: one dimension, one type for each meaning, read-only.
+"""One-dimensional, read-only numpy arrays with one number per token.
 
     token ids    int32
     masks        bool
-    numbers      float32 as a model gives them, float64 where they were computed in Python
+    numbers      float32 from a model, float64 if computed in Python
 
-Rows, messages and batches share arrays, so nobody may write into one that he was given. It knows
-numpy alone: neither tensors nor what the numbers mean.
+Rows, messages and batches share arrays, so they are never changed in place.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +35,7 @@ def mask_of(values: ArrayLike) -> Mask:
 
 
 def numbers_of(values: ArrayLike) -> Numbers:
-    """One number per token, in the given precision; Python numbers become float64."""
+    """One number per token; float32 arrays stay float32, everything else becomes float64."""
     if _is_held(values, _SINGLE):
         return values  # type: ignore[return-value]
     is_single = isinstance(values, np.ndarray) and values.dtype == np.float32
@@ -58,7 +57,7 @@ def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def owned(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy of the numbers, because a view would keep the whole message in memory."""
+    """The array, or a copy if it is a view that would keep a larger buffer in memory."""
     base = array.base
     if base is None or (isinstance(base, np.ndarray) and base.base is None):
         is_whole = base is None or base.nbytes == array.nbytes
@@ -67,7 +66,8 @@ def owned(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def are_equal(value: object, other: object) -> bool:
-    """Whether two dataclass values of one type are equal; arrays by value, in any precision."""
+    """Whether two dataclass instances have the same type and equal fields; arrays by their
+    values."""
     if type(value) is not type(other):
         return False
     return all(
@@ -87,7 +87,7 @@ def _same(value: object, other: object) -> bool:
 
 
 def _is_held(values: ArrayLike, dtype: np.dtype[Any]) -> bool:
-    """Whether it is such an array already: a row's arrays pass here several times."""
+    """Whether it is already an array of this kind, which needs no conversion."""
     return (
         type(values) is np.ndarray
         and values.dtype == dtype

@@ -1,8 +1,6 @@
-"""The form of a chat, a list of messages with `role` and `content`: what is wrong with one, parts
-joined, nulls left out, and how it is written where a text shows it.
+"""Chats, lists of messages with `role` and `content`: validation, normalization, display as text.
 
-What a model reads of a chat is written by its chat template, in models/tokenizer.py. Plain Python
-alone, because rows, templates and models all have chats.
+For a model, a chat is rendered by its chat template, see models/tokenizer.py.
 """
 
 import json
@@ -15,7 +13,8 @@ TEXT_PART: Final = "text"
 
 
 def is_chat(value: Any) -> bool:
-    """Whether a value is a list of messages, each with a role and what it says."""
+    """Whether a value is a non-empty list of messages, each with `role` and `content` or
+    `tool_calls`."""
     return isinstance(value, list) and bool(value) and all(map(_is_message, value))
 
 
@@ -26,7 +25,7 @@ def _is_message(value: Any) -> bool:
 
 
 def chat_problem(value: Any) -> str | None:
-    """What is wrong with a chat whose parts are joined; None if nothing is."""
+    """What is wrong with a chat after `joined_parts`; None if it is valid."""
     if not isinstance(value, list):
         return "must be a text or a list of messages"
     if not value:
@@ -54,8 +53,7 @@ def _part_problem(index: int, role: str, parts: Sequence[Any]) -> str:
 
 
 def joined_parts(chat: Any) -> Any:
-    """A chat in which each content that is a list of text parts is one text; anything else as it
-    is."""
+    """A chat with contents that are lists of text parts joined to texts; other values unchanged."""
     if not isinstance(chat, list):
         return chat
     joined = [_with_joined_parts(message) for message in chat]
@@ -99,8 +97,9 @@ def shared_messages(chat: Sequence[Any], other: Sequence[Any]) -> int:
 
 
 def without_nulls(value: Any) -> Any:
-    """Messages or tools without null keys, at any depth: Arrow gives all structs of a column the
-    same fields. A null `content` beside `tool_calls` stays, because templates ask for it."""
+    """Messages or tools without keys whose value is null, at any depth: Arrow gives all structs of
+    a column the same fields. A null `content` beside `tool_calls` stays, because chat templates
+    read it."""
     if isinstance(value, Mapping):
         is_call = value.get("tool_calls") is not None
         return {
@@ -124,8 +123,8 @@ def has_nulls(value: Any) -> bool:
 
 
 def written_chat(chat: Sequence[Mapping[str, Any]]) -> str:
-    """A chat as a person reads it: the content of its only message, or each message behind its
-    role, a blank line between two."""
+    """A chat as text: the content of its only message, or `role: content` for each message, with a
+    blank line between messages."""
     if len(chat) == 1 and not chat[0].get("tool_calls"):
         return _said(chat[0])
     return "\n\n".join(f"{message['role']}: {_said(message)}" for message in chat)
@@ -139,7 +138,7 @@ def _said(message: Mapping[str, Any]) -> str:
 
 
 def written_value(value: Any) -> str:
-    """A value as a text shows it: a chat as `written_chat`, another list or mapping as JSON."""
+    """A value as text: a text unchanged, a chat as by `written_chat`, other values as JSON."""
     if isinstance(value, str):
         return value
     return (

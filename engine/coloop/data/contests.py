@@ -1,7 +1,7 @@
-"""Who wins how often, and ratings by it: Elo's scale over the model of Bradley and Terry.
+"""Win rates, Elo ratings by the Bradley-Terry model, and majority votes.
 
-A game is between two players; its result is that of the first: 1 won, 0.5 drawn, 0 lost. Nothing
-here depends on the order of the games.
+A game has two players; its result is that of the first: 1 won, 0.5 drawn, 0 lost. The order of
+games does not matter.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Final
 
 MEAN_RATING: Final = 1000.0
 SCALE: Final = 400.0
-"""Lead in points of a player who wins ten games of eleven."""
+"""Rating difference at which a player wins ten of eleven games."""
 ROUNDS: Final = 10_000
 CLOSE: Final = 1e-12
 
@@ -25,13 +25,13 @@ class Game:
 
 
 def result_of(lead: float) -> float:
-    """1 where the first is ahead, 0 where it is behind; 0.5 of a tie."""
+    """1 for a positive lead, 0 for a negative one, 0.5 for none."""
     return 0.5 if lead == 0 else float(lead > 0)
 
 
 def win_rates(games: Sequence[Game]) -> dict[str, float]:
-    """By player, in the order in which they appear, the share of its games that it won; a draw is
-    half a win."""
+    """By player, in the order in which they appear, the share of games won; a draw is half a
+    win."""
     won, played = defaultdict[str, float](float), defaultdict[str, int](int)
     for game in games:
         for player, result in ((game.first, game.result), (game.second, 1.0 - game.result)):
@@ -41,10 +41,11 @@ def win_rates(games: Sequence[Game]) -> dict[str, float]:
 
 
 def elo_ratings(games: Sequence[Game]) -> dict[str, float]:
-    """By player, the ratings under which these results are the likeliest: the first wins with
-    1 / (1 + 10^((second − first) / 400)).
+    """Maximum-likelihood ratings by player, where the first player wins with probability
+    1 / (1 + 10^((second − first) / 400)). The mean rating is 1000.
 
-    One drawn game is added between every two that met, so that who never lost has a rating too.
+    One drawn game is added for any two players that met, so that a player who never lost has a
+    finite rating.
     """
     met = {tuple(sorted((game.first, game.second))) for game in games}
     draws = [Game(first=first, second=second, result=0.5) for first, second in sorted(met)]
@@ -74,7 +75,7 @@ def _wins(games: Sequence[Game]) -> Mapping[str, Mapping[str, float]]:
 def _strength(
     player: str, won: Mapping[str, Mapping[str, float]], strengths: Mapping[str, float]
 ) -> float:
-    """Hunter's step: wins over Σ games / (own strength + opponent's) (Annals of Statistics 32)."""
+    """Hunter's update: wins / Σ games / (own + opponent's strength) (Annals of Statistics 32)."""
     against = won[player]
     games = {other: against[other] + won[other][player] for other in against}
     return sum(against.values()) / sum(
@@ -83,8 +84,8 @@ def _strength(
 
 
 def winner(answers: Sequence[str | None], weights: Sequence[float]) -> int | None:
-    """Index of the first voter for the answer with the most weight; ties go to the first seen.
-    None if nobody votes."""
+    """Index of the first voter for the answer with the most weight; of equal ones, the first seen.
+    Empty answers and None do not count; None if there are no others."""
     total: defaultdict[str, float] = defaultdict(float)
     first: dict[str, int] = {}
     for voter, (answer, weight) in enumerate(zip(answers, weights, strict=False)):

@@ -4,8 +4,8 @@
     factor := ("-" | "+") factor | power      power := atom (("^" | "**") factor)?
     atom := number | "(" sum ")" | "sqrt" "(" sum ")" | "pi"
 
-Which signs and words there are is said by a `Grammar`. Text, depth and size of numbers are bounded,
-so a hostile completion costs microseconds.
+A `Grammar` says which signs and words are allowed. Length, depth and the size of numbers are
+limited, so that hostile completions cost no time.
 """
 
 import re
@@ -17,7 +17,7 @@ from typing import Final
 
 PI: Final = Fraction(314159265358979323846, 10**20)
 ROOT_DIGITS: Final = 10**20
-"""Irrational roots are cut to multiples of 1 / this."""
+"""Irrational roots are rounded down to a multiple of 1 / this."""
 
 
 class NotArithmetic(ValueError):
@@ -29,9 +29,9 @@ class Grammar:
     token: re.Pattern[str]
     """A number (first group), or a sign or word (second group)."""
     same: Mapping[str, str] = field(default_factory=dict)
-    """Signs that mean another one."""
+    """Signs that are read as another one."""
     longest: int = 500
-    """Characters of a text."""
+    """Maximum characters of a text."""
     deepest: int = 40
     """Maximum nesting of brackets and signs."""
     largest_power: int = 64
@@ -48,14 +48,14 @@ WITH_FUNCTIONS: Final = Grammar(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expression:
-    """An expression's value and the numbers that stand in it, in order."""
+    """The value of an expression, and the numbers in it, in order."""
 
     value: Fraction
     numbers: tuple[Fraction, ...]
 
 
 def read_expression(text: str, grammar: Grammar = PLAIN) -> Expression:
-    """Value of an expression; raises NotArithmetic, also on division by zero."""
+    """Parse and compute an expression; raises NotArithmetic, also for a division by zero."""
     if len(text) > grammar.longest:
         raise NotArithmetic(f"the expression is longer than {grammar.longest} characters")
     reader = _Reader(list(_tokens(text, grammar)), grammar)

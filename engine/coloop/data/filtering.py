@@ -1,8 +1,8 @@
-"""Which rows a filter keeps: rules over plain rows, then a maximum number of rows per group.
+"""Filters: rules over plain rows, a maximum number of rows per group, and resampling.
 
-All rules see the table as it came in; a row stays if every rule keeps it. Bounds are inclusive,
-and None is within no bounds. Group rules keep or cut whole groups; scores of None are left out of a
-group's statistics. Knows nothing of lineage: the caller says which rows form a group.
+Each rule without code sees all rows of the input; a row stays if every rule keeps it. Bounds are
+inclusive unless a rule says otherwise, and None is within no bounds. Group rules keep or cut whole
+groups; their statistics leave out scores of None. The caller says which rows form a group.
 """
 
 import json
@@ -39,13 +39,13 @@ class FilterRow:
     score: Score = None
     by: Mapping[str, Score] = field(default_factory=dict)
     group: Hashable = None
-    """The row's group for rules without `group_by`."""
+    """The row's group for rules without `by`."""
     seed: int = 0
     """Seed of random decisions about this row."""
 
 
 GroupOf = Callable[[FilterRow, tuple[str, ...]], Hashable]
-"""The row's group for the names in a rule (columns, nodes, `role`, `round`, `prompt`)."""
+"""Returns the row's group by the names in a rule's `by` (columns, nodes, `role`, `round`, ...)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +53,11 @@ class Decision:
     kept: tuple[int, ...]
     """Indices of the rows that stay, in order."""
     cut_by: Mapping[str, int]
-    """How many rows each rule cut, including rows that other rules cut too."""
+    """Number of rows that each rule cut, including rows that other rules cut too."""
 
 
 def by_columns(row: FilterRow, names: tuple[str, ...]) -> Hashable:
-    """Groups rows by the values of these columns; without names, by `FilterRow.group`."""
+    """The default `GroupOf`: by the values of columns; without names, `FilterRow.group`."""
     if not names:
         return row.group
     return tuple(_key(row.columns.get(name)) for name in names)
@@ -72,7 +72,7 @@ def decide(
     group_of: GroupOf = by_columns,
     runners: Sequence[Sandbox | None] = (),
 ) -> Decision:
-    """Which rows stay. User code is called only for rows that all earlier rules keep.
+    """Apply all rules. User code is called only for rows that all earlier rules keep.
 
     Args:
         runners: for each rule, the sandbox for its code; None for rules without code.
@@ -165,7 +165,8 @@ def _number(row: FilterRow, of: str | None) -> float | None:
 
 
 def _length(row: FilterRow, column: str) -> int | None:
-    """Tokens of a completion if counted, else characters of a text or items of a list."""
+    """Length of a column: the completion in tokens if known, other texts in characters, lists in
+    items; None for other values."""
     tokens = row.columns.get("length")
     if column == "completion" and isinstance(tokens, int) and not isinstance(tokens, bool):
         return tokens
@@ -180,7 +181,7 @@ def _is_within(value: float | None, low: float | None, high: float | None) -> bo
 
 
 def _key(value: Any) -> Hashable:
-    """A hashable stand-in for a value, equal for equal values of one type."""
+    """A hashable key of a value; equal values of one type have equal keys."""
     if isinstance(value, list | tuple | dict):
         return json.dumps(value, sort_keys=True, default=str)
     return (type(value).__name__, value)
@@ -204,7 +205,7 @@ def picked(
     *,
     group_of: GroupOf = by_columns,
 ) -> list[int]:
-    """At most `section.max` of the kept rows per group, in their order."""
+    """Those of the kept rows, in order, that are among the first `section.max` of their group."""
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for index in kept:
         groups[group_of(rows[index], as_tuple(section.by))].append(index)
@@ -216,7 +217,7 @@ def picked(
 
 def _pick(rows: Sequence[FilterRow], members: list[int], section: PerGroup) -> list[int]:
     def rank(index: int) -> float:
-        """Rows with the lowest rank are picked, the first of equal ones."""
+        """Sort key: the lowest are picked, the first of equal ones."""
         row = rows[index]
         match section.pick:
             case "first":

@@ -1,11 +1,11 @@
-"""Whether a text is JSON that fits a JSON schema, and what is wrong with a schema, by jsonschema.
+"""Validates JSON against a schema, and schemas themselves, with the package jsonschema.
 
-The check of a loop imports it; the process that judges what models write runs its text, so it needs
-nothing of coloop. References stay within the schema: nothing is fetched.
+`coloop check` imports this module; the sandbox of the reward `json_schema` runs its source, so it
+imports nothing from coloop. References are resolved within the schema; nothing is fetched.
 
-The dialect is what `$schema` says, else draft 2020-12. A keyword that the dialect does not know is
-refused, never ignored: a schema with `requird` would let everything pass. So is a `format` that no
-draft has; one that is not in CHECKED is a note, as the standard has it.
+The dialect is that of `$schema`, by default draft 2020-12. Keywords that the dialect does not know
+are errors: a schema with `requird` would accept everything. So are unknown values of `format`;
+known ones that are not in CHECKED have no effect, as the standard allows.
 """
 
 import json
@@ -26,7 +26,7 @@ NOTES = {
     *("deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType"),
     *("contentSchema", "then", "else", "minContains", "maxContains", "additionalItems"),
 }
-"""Keywords that restrict nothing, or that another one reads."""
+"""Keywords without effect of their own: annotations, or parts of another keyword."""
 NAMED = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
 """Keywords whose value maps names to schemas."""
 DATA = {"enum", "const", "default", "examples", "example", "required", "dependentRequired"}
@@ -37,7 +37,7 @@ FORMATS = {
     *("uri-reference", "uri-template", "iri", "iri-reference", "json-pointer"),
     *("relative-json-pointer", "int32", "int64", "float", "double", "byte", "binary", "password"),
 }
-"""Formats of the drafts from 4 on, and of OpenAPI."""
+"""Known formats: those of the drafts since 4, and of OpenAPI."""
 DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
@@ -52,7 +52,7 @@ CHECKED.checks("date-time", raises=ValueError)(_is_date_time)
 
 
 def judge(schema: Any, text: str) -> dict[str, Any]:
-    """1 if the text fits, else 0; or what is wrong with the schema."""
+    """`score` 1 if the text is JSON that fits the schema, else 0; or `problem` of the schema."""
     try:
         problem = schema_problem(schema)
         if problem is not None:
@@ -93,7 +93,7 @@ def schema_problem(schema: Any) -> str | None:
 
 
 def _unknown(schema: Any, kind: Any, at: str = "$") -> Iterator[str]:
-    """Unknown keywords and formats."""
+    """Messages about unknown keywords and formats in a schema."""
     if isinstance(schema, list):
         for index, inner in enumerate(schema):
             yield from _unknown(inner, kind, f"{at}[{index}]")

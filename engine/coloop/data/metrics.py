@@ -1,7 +1,7 @@
 """Metrics of an evaluation, as pure functions of scores and answers.
 
-A group is what was written for one problem. None among scores means "not graded" and takes no
-part. A metric without anything to measure is None, never 0.
+A group has the samples of one problem. A score of None means "not graded" and is left out. A metric
+without anything to measure is None, never 0.
 """
 
 import math
@@ -27,16 +27,16 @@ class Group:
     answers: Sequence[str] = ()
     """Final answer of each sample, for votes."""
     selectors: Scores = ()
-    """A verifier's score of each sample, for choosing one."""
+    """Score of each sample by which one is chosen, such as a verifier's."""
     labels: Scores = ()
-    """Ground truth of the scores."""
+    """Ground truth for `scores`, per sample."""
     lengths: Sequence[int] = ()
     leads: Sequence[float] = ()
-    """Of judged pairs: score difference in favour of `chosen`."""
+    """Per judged pair: score of `chosen` minus score of `rejected`."""
     orders: Sequence[tuple[float, float]] = ()
-    """Of pairs judged in both orders: the difference in each order."""
+    """Per pair judged in both orders: the lead in each order."""
     steps: Sequence[tuple[Steps, Steps]] = ()
-    """Of texts judged step by step: predicted and true labels."""
+    """Per text judged step by step: predicted and true labels by step."""
     games: Sequence[Game] = ()
 
 
@@ -64,7 +64,8 @@ def tokens(groups: Sequence[Group]) -> float | None:
 
 
 def pass_at(samples: int, right: int, k: int) -> float:
-    """1 - C(n - c, k) / C(n, k): chance that k of n samples hold a right one (2107.03374)."""
+    """1 - C(n - c, k) / C(n, k): probability that k of n samples, c of them right, include a right
+    one (arXiv 2107.03374)."""
     if k > samples:
         raise ValueError(f"pass@{k} needs at least {k} samples, found {samples}")
     return 1.0 - math.comb(samples - right, k) / math.comb(samples, k)
@@ -83,7 +84,8 @@ def pass_at_k(groups: Sequence[Group], k: int, *, right_at: float = 1.0) -> floa
 def _chosen(
     groups: Sequence[Group], k: int, choose: Callable[[Group, int], int | None], right_at: float
 ) -> float | None:
-    """Share of problems whose chosen sample is right."""
+    """Share of problems whose chosen sample is right; problems without a graded choice are left
+    out."""
     values = []
     for group in groups:
         sample = choose(group, min(k, len(group.scores)))
@@ -94,14 +96,15 @@ def _chosen(
 
 
 def majority_at_k(groups: Sequence[Group], k: int, *, right_at: float = 1.0) -> float | None:
-    """Share of problems whose most frequent answer among k is right; ties: the first seen."""
+    """Share of problems whose most frequent answer among k is right; of equal ones, the first
+    seen."""
     return _chosen(groups, k, lambda group, n: winner(group.answers, [1.0] * n), right_at)
 
 
 def weighted_majority_at_k(
     groups: Sequence[Group], k: int, *, right_at: float = 1.0
 ) -> float | None:
-    """The same with votes weighted by selector scores; None weighs nothing."""
+    """`majority_at_k` with votes weighted by selector scores; None counts as 0."""
 
     def choose(group: Group, n: int) -> int | None:
         return winner(group.answers, [weight or 0.0 for weight in group.selectors[:n]])
@@ -110,7 +113,7 @@ def weighted_majority_at_k(
 
 
 def best_of_k(groups: Sequence[Group], k: int, *, right_at: float = 1.0) -> float | None:
-    """Share of problems whose sample of highest selector score among k is right."""
+    """Share of problems where the sample with the highest selector score among k is right."""
 
     def choose(group: Group, n: int) -> int | None:
         scored = [(s, -sample) for sample, s in enumerate(group.selectors[:n]) if s is not None]
@@ -120,8 +123,8 @@ def best_of_k(groups: Sequence[Group], k: int, *, right_at: float = 1.0) -> floa
 
 
 def pair_accuracy(groups: Sequence[Group]) -> float | None:
-    """How often the better side scores higher: of pairs that were judged, else of two samples of a
-    problem with different labels; ties: half."""
+    """How often the better side has the higher score: of judged pairs if there are any, else of all
+    pairs of samples of a problem with different labels. Ties count half."""
     leads = [lead for group in groups for lead in group.leads]
     if leads:
         return preferred(leads, middle=0.0)
@@ -140,12 +143,13 @@ def _agree(difference: float, truth: float) -> float:
 
 
 def preferred(values: Scores, *, middle: float = 0.5) -> float | None:
-    """Share of pairs whose score favours `chosen`; a score in the middle counts half."""
+    """Share of pairs whose score is above `middle`, in favour of `chosen`; one at it counts
+    half."""
     return mean_of([_agree(value - middle, 1.0) for value in _graded(values)])
 
 
 def swap_consistency(groups: Sequence[Group]) -> float | None:
-    """Share of pairs judged alike in both orders; a tie is a verdict of its own."""
+    """Share of pairs with the same verdict in both orders; a tie is a verdict of its own."""
     orders = [order for group in groups for order in group.orders]
     return mean_of([float(_side(lead) == _side(swapped)) for lead, swapped in orders])
 
@@ -155,7 +159,7 @@ def _side(lead: float) -> int:
 
 
 def step_f1(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
-    """F1 of finding wrong steps; a step without a verdict counts as not found."""
+    """F1 of finding wrong steps; a step without a verdict counts as called right."""
     hits = falsely = missed = 0
     for judged, truth in (steps for group in groups for steps in group.steps):
         for step, label in truth.items():
@@ -168,8 +172,8 @@ def step_f1(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
 
 
 def calibration(groups: Sequence[Group], *, bins: int = 10) -> float | None:
-    """Expected calibration error of scores as probabilities of the labels, over equal bins; None
-    where a score is no probability."""
+    """Expected calibration error of scores as probabilities of the labels, over bins of equal
+    width; None if a score is not a probability."""
     filled: dict[int, list[tuple[float, float]]] = defaultdict(list)
     for s, label in _as_chances(groups):
         filled[min(bins - 1, int(s * bins))].append((s, label))
@@ -184,13 +188,13 @@ def calibration(groups: Sequence[Group], *, bins: int = 10) -> float | None:
 
 
 def brier(groups: Sequence[Group]) -> float | None:
-    """Mean squared gap between scores as probabilities and labels (Brier, 1950); None where a score
-    is no probability."""
+    """Mean squared difference of scores, as probabilities, and labels (Brier, 1950); None if a
+    score is not a probability."""
     return mean_of([(s - label) ** 2 for s, label in _as_chances(groups)])
 
 
 def _as_chances(groups: Sequence[Group]) -> list[tuple[float, float]]:
-    """Scores with their labels; empty if a score is not between 0 and 1."""
+    """Pairs of score and label; empty if a score is not between 0 and 1."""
     pairs = _labelled(groups)
     return pairs if all(0 <= s <= 1 for s, _ in pairs) else []
 
@@ -205,7 +209,7 @@ def _labelled(groups: Sequence[Group]) -> list[tuple[float, float]]:
 
 
 def class_recall(groups: Sequence[Group], *, right_at: float = 1.0) -> dict[str, float]:
-    """Recall of scores against labels on right and on wrong samples, and the lower of the two."""
+    """Recall of scores against labels: of `right` and of `wrong` samples, if there are any."""
     recalls: dict[str, float] = {}
     for name, wanted in (("right", True), ("wrong", False)):
         of_class = [s for s, label in _labelled(groups) if (label >= right_at) is wanted]
@@ -215,19 +219,19 @@ def class_recall(groups: Sequence[Group], *, right_at: float = 1.0) -> dict[str,
 
 
 def false_positive_rate(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
-    """Share of wrong samples that scores call right."""
+    """Share of samples with a wrong label whose score is right."""
     recall = class_recall(groups, right_at=right_at).get("wrong")
     return None if recall is None else 1.0 - recall
 
 
 def false_negative_rate(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
-    """Share of right samples that scores call wrong."""
+    """Share of samples with a right label whose score is wrong."""
     recall = class_recall(groups, right_at=right_at).get("right")
     return None if recall is None else 1.0 - recall
 
 
 def agreement(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
-    """Share of samples for which score and label agree."""
+    """Share of samples whose score and label are both right or both wrong."""
     pairs = _labelled(groups)
     return mean_of([float((s >= right_at) is (label >= right_at)) for s, label in pairs])
 
@@ -251,7 +255,7 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 def majority_ratio(groups: Sequence[Group]) -> float | None:
-    """Mean share of the most frequent answer of a problem."""
+    """Share of samples with the most frequent answer, averaged over problems."""
     shares = []
     for group in groups:
         readable = [answer for answer in group.answers if answer]
@@ -261,7 +265,7 @@ def majority_ratio(groups: Sequence[Group]) -> float | None:
 
 
 def label_accuracy(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
-    """Share of problems whose most frequent answer is right, as its label says."""
+    """Share of problems whose most frequent answer has a right label."""
     values = []
     for group in groups:
         sample = winner(group.answers, [1.0] * len(group.answers))
@@ -306,7 +310,7 @@ OF_GROUPS: Final[Mapping[str, Callable[[Sequence[Group]], float | Parts | None]]
 }
 
 LOWEST: Final = frozenset({"class_recall"})
-"""Metrics of several parts whose minimum is the main value; for others it is the first part."""
+"""Metrics with parts whose main value is the lowest part; for others it is the first part."""
 
 
 def _games(groups: Sequence[Group]) -> list[Game]:

@@ -1,7 +1,7 @@
-"""Which rows stand against each other: chosen and rejected, over plain rows of one table.
+"""Makes preference pairs, chosen and rejected, from plain rows.
 
-Pairs with equal texts teach nothing; they are left out and counted. Knows nothing of lineage: the
-caller says which rows are siblings, and makes the pairs' rows.
+Pairs with equal texts are left out and counted. The caller says which rows are siblings, and
+creates the rows of the pairs.
 """
 
 import itertools
@@ -29,9 +29,9 @@ class Pair:
     chosen: int
     rejected: int
     margin: float | None = None
-    """Difference of the scores."""
+    """Score of chosen minus score of rejected; None without scores."""
     probability: float | None = None
-    """Probability that `chosen` is better, for soft preferences."""
+    """Probability that `chosen` is better; None without soft preferences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,8 @@ def pair_rows(
 ) -> Pairing:
     """Pairs within each group by `best_worst`, `all` or `margin`.
 
-    The better row stands in `chosen`; of equal ones, and without scores, the earlier sibling. With
-    scores, a row of None stands in no pair.
+    The row with the higher score is `chosen`; of equal ones, and without scores, the earlier one.
+    With scores, a row whose score is None is in no pair.
     """
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for index, row in enumerate(rows):
@@ -121,7 +121,8 @@ def sigmoid(x: float) -> float:
 
 
 def side_of(columns: Mapping[str, Any], name: str | None) -> str | list[Any]:
-    """A row's text or chat in a pair: the named column, else `completion`, else `target`."""
+    """The text or chat of a side: the named column, or without a name `completion`, else `target`;
+    raises DataError if there is none."""
     names = [name] if name is not None else ["completion", "target"]
     for column in names:
         value = columns.get(column)
@@ -143,7 +144,7 @@ def pair_directly(
     sides: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
     columns: SideColumns | None = None,
 ) -> tuple[list[int], int]:
-    """Indices of (chosen, rejected) columns with different texts, and the number of the others."""
+    """Indices of the pairs with different texts, and the number of the other pairs."""
     names = columns or SideColumns()
     kept = [
         index
@@ -168,10 +169,10 @@ def relabel(
     soft: bool | SoftLabels = False,
     drop_ties: bool = True,
 ) -> list[Relabelled]:
-    """New labels of pairs by a judge's score for `chosen`, within low and high.
+    """New labels of pairs from a judge's preferences for `chosen`, each from low to high.
 
-    Below the middle the sides are swapped; soft, they stay and the score becomes a probability. A
-    pair without a preference is left out, and one in the middle where ties are dropped.
+    Below the middle the sides are swapped; with `soft` they stay, and the preference becomes a
+    probability. Pairs without a preference are left out, and without `soft` ties if dropped.
     """
     labels = []
     for index, preference in enumerate(preferences):

@@ -1,7 +1,7 @@
-"""Regular expressions of the user, applied to text that a model wrote, with a deadline.
+"""The user's regular expressions, with a time limit.
 
-A pattern that backtracks without end on some completion would hold a whole run; here it ends in
-PatternTimeout. Syntax is that of Python's `re` (the `regex` library's default behaviour).
+A pattern that backtracks endlessly on some completion would block the run; here it raises
+PatternTimeout. The syntax is that of Python's `re` (the default of the package `regex`).
 """
 
 from collections import deque
@@ -29,7 +29,7 @@ class PatternTimeout(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Text of one group of a match."""
+    """The text of a group of a match, and its offset."""
 
     text: str
     start: int
@@ -54,11 +54,11 @@ class Pattern:
         return next(self._found(text), None) is not None
 
     def matches(self, text: str) -> list[str]:
-        """Each match: its first group that took part, else the whole match."""
+        """For each match, its first group that matched, else the whole match."""
         return [parts[0].text for parts in self.parts(text)]
 
     def parts(self, text: str) -> list[tuple[Part, ...]]:
-        """Of each match the groups that took part, else the whole match."""
+        """For each match, its groups that matched; if there are none, the whole match."""
         return [_parts(match) for match in self._found(text)]
 
     def last(self, text: str) -> str | None:

@@ -1,6 +1,6 @@
-"""What a judge, a scorer or a model tool reads: its `template` over plain rows.
+"""Renders the prompts of judges, scorers and model tools, and parses verdicts from their answers.
 
-Same rows and seeds, same prompts.
+Prompts depend only on rows and seeds.
 """
 
 import re
@@ -44,7 +44,7 @@ class PromptProgram:
         library: Sequence[TemplateRow] | None = None,
         columns: Mapping[str, Any] | None = None,
     ) -> str | list[dict[str, Any]]:
-        """The prompt text or chat for one row.
+        """The prompt for one row, a text or a chat.
 
         Args:
             library: rows that `others` draws from instead of the other rows.
@@ -60,7 +60,7 @@ class PromptProgram:
         return chat if self.template.text is None else chat[0]["content"]
 
     def _texts(self) -> list[tuple[str, str, str]]:
-        """Each text with its field and role."""
+        """(field, role, source) of each text."""
         if self.template.text is not None:
             return [("template.text", "user", self.template.text)]
         return [
@@ -86,7 +86,7 @@ MOST_DIGITS: Final = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """Verdict words and their offsets in the text."""
+    """Verdict words and their offsets in a text; steps count from 0."""
 
     whole: Part | None = None
     steps: Mapping[int, Part] = field(default_factory=dict)
@@ -104,8 +104,8 @@ class ParsedVerdict:
 
 
 def words_in(text: str, read: Read, steps: int | None = None) -> Words:
-    """The verdict words of a text, without unknown words and those about other steps than the
-    `steps` that were judged (None: not known)."""
+    """The verdict words in a text: known words only, and only about the first `steps` steps (None:
+    any step)."""
     known = set(read.labels or ()) if read.score == "probability" else set(read.values or ())
     verdict = read.verdict or _of_labels(read)
     wholes = [] if verdict is None else pattern(verdict).parts(text)
@@ -119,7 +119,7 @@ def words_in(text: str, read: Read, steps: int | None = None) -> Words:
 
 
 def numbers_in(text: str, read: Read, steps: int | None = None) -> ParsedVerdict:
-    """The verdict of a text as numbers; `steps` as in `words_in`."""
+    """The verdict in a text as numbers; `steps` as for `words_in`."""
     words, values = words_in(text, read, steps), read.values or {}
     whole = None if words.whole is None else float(values[words.whole.text])
     if read.number is not None and whole is None:
@@ -140,7 +140,7 @@ def numbers_in(text: str, read: Read, steps: int | None = None) -> ParsedVerdict
 
 
 def _of_labels(read: Read) -> str | None:
-    """Without a pattern, the verdict is the last label in the text."""
+    """A pattern that matches any label, for sections that have labels but no other pattern."""
     if read.score != "probability" or read.step_verdicts is not None or not read.labels:
         return None
     longest_first: Sequence[str] = sorted(read.labels, key=len, reverse=True)
@@ -148,7 +148,7 @@ def _of_labels(read: Read) -> str | None:
 
 
 def _numbered(text: str, source: str | None) -> list[tuple[int, Part]]:
-    """Each match of a pattern with two groups: step index from 0, and verdict."""
+    """(index from 0, verdict) for each match of a pattern with two groups."""
     if source is None:
         return []
     pairs = [parts for parts in pattern(source).parts(text) if len(parts) == PARTS_OF_TWO]

@@ -1,10 +1,10 @@
-"""Where a dataset's rows come from: a task, a file, the hub, or the loop itself.
+"""Opens the source of a dataset: a task, a file, the Hugging Face Hub, or rows in the loop itself.
 
     source --raw row--> columns mapped --> types checked --> row of the loop
 
-Everything that a user can get wrong ends in a DataError that names node, field, file, line and
-column. Small sources are checked whole when they are opened, so that no run stops in the middle for
-the shape of its data; of a huge file the first rows are checked, the others as they are read.
+Mistakes of the user raise a DataError that names node, field, file, line and column. Small sources
+are checked whole when opened, so that a run does not stop in the middle; of large ones the first
+rows are checked, and the others when they are read.
 """
 
 import difflib
@@ -53,8 +53,8 @@ class ListedRows:
 
 
 def mark_of(source: object, root: Path) -> str | None:
-    """Fingerprint of a file's rows: its SHA-256; for a large file that of its size and of samples.
-    None for sources without a file."""
+    """Fingerprint of a file source: a SHA-256 over names, sizes and contents, of large files over
+    samples. None for other sources, and for files that cannot be read."""
     if not isinstance(source, FileSource):
         return None
     path = root / os.path.expanduser(source.path)
@@ -73,7 +73,7 @@ def mark_of(source: object, root: Path) -> str | None:
 
 
 class Source:
-    """Rows of a dataset by number, under the loop's names."""
+    """Rows of a dataset by index, with the column names of the loop."""
 
     def __init__(
         self,
@@ -113,7 +113,8 @@ class Source:
         return len(self._raw)
 
     def row(self, index: int) -> dict[str, Any]:
-        """The source's columns, with the mapped ones also under the loop's names."""
+        """A row with the source's columns; mapped ones also have the loop's names. Raises
+        DataError."""
         line = self._raw.line_of(index)
         try:
             raw = self._raw.row(index)
@@ -267,7 +268,7 @@ def unfolded(row: Mapping[str, Any], column: str, *, node: str) -> list[dict[str
 class Draw:
     index: int
     epoch: int
-    """Pass over the source, from 0; (epoch, index) is unique."""
+    """Which pass over the source, from 0; (epoch, index) is unique."""
 
 
 class DataCursor:
@@ -292,7 +293,7 @@ class DataCursor:
         return self.drawn % self.rows
 
     def take(self, count: int | None = None) -> list[Draw]:
-        """The next rows; None: one whole pass."""
+        """The next `count` draws; None: as many as there are rows."""
         wanted = self.rows if count is None else count
         draws = [self._at(number) for number in range(self.drawn, self.drawn + wanted)]
         self.drawn += wanted
@@ -314,7 +315,7 @@ class DataCursor:
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Continue from `state`, with a source of the same size."""
+        """Restore `state`; raises CheckpointError if the source has another number of rows."""
         if state["rows"] != self.rows:
             raise CheckpointError(
                 f"the checkpoint was taken with a dataset of {state['rows']:,} rows, now it has "
@@ -325,8 +326,8 @@ class DataCursor:
         self.drawn = int(state["drawn"])
 
     def resized(self, rows: int) -> "DataCursor":
-        """A cursor over other rows after a source parameter changed; a begun pass counts as
-        completed, so that no order is repeated."""
+        """A cursor over a changed source with this many rows; a started pass counts as completed,
+        so that no order is repeated."""
         cursor = DataCursor(rows=rows, seed=self.seed, shuffle=self.shuffle)
         cursor.drawn = (self.epoch + (self.position > 0)) * rows
         return cursor

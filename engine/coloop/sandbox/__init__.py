@@ -1,8 +1,10 @@
-"""One limited process for all Python that comes with a loop: rewards, filters, templates, previews.
+"""The sandbox: an isolated process for the Python of a loop, such as rewards and filters.
 
-    process.py    Sandbox: starts it, talks to it, ends it                      (our side)
-    foreseen.py   which calls of a code it will refuse, from its text
-    inside/       the watcher, the isolation and the harness around the user's code (its side)
+    process.py      `Sandbox`: starts the process, sends it requests, ends it
+    exchange.py     messages over its pipes
+    code_files.py   reads a Python file and the modules beside it
+    foreseen.py     finds calls that the sandbox will refuse, in the source
+    inside/         what runs in the process: watcher, isolation, harness around the user's code
 
-Knows nothing of rewards or rows; importing it loads the standard library alone.
+Imports only the standard library.
 """

@@ -1,8 +1,8 @@
-"""A user's Python file, with the modules that it imports from its folder.
+"""Reads a user's Python file together with the modules that it imports from its folder.
 
 Nothing is run: imports are found in the syntax tree. Modules of the folder take precedence over
-libraries, but not over the standard library. Syntax errors are reported where the module is
-imported.
+libraries, but not over the standard library. A module with a syntax error is read all the same; the
+error appears when it is imported.
 """
 
 import ast
@@ -27,13 +27,13 @@ class CodeFile:
 
     source: str
     modules: Mapping[str, str]
-    """By dotted name; a package as `name.__init__`."""
+    """Source by dotted name; a package is `name.__init__`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Import:
     name: str
-    """Dotted; of a relative import as seen from its package."""
+    """Dotted and absolute, also for a relative import."""
     line: int
 
 
@@ -44,8 +44,7 @@ def read_code(path: Path) -> CodeFile:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it, or what it imports from its folder, is in no encoding that it names; or
-            that is more than 200 files or 4 MiB.
+        ValueError: a file cannot be decoded, or there are more than 200 files or 4 MiB.
     """
     source = text_of(path, path.name)
     folder = path.parent.resolve()
@@ -73,8 +72,8 @@ def read_code(path: Path) -> CodeFile:
 
 
 def text_of(path: Path, name: str) -> str:
-    """Text of a Python file in UTF-8 or the encoding that its first lines name. Raises `OSError` if
-    it cannot be read, and `ValueError` with `name` if it is in another encoding."""
+    """Text of a Python file in UTF-8 or in the encoding that its first lines declare. Raises
+    OSError if it cannot be read, and ValueError, with `name`, if it cannot be decoded."""
     data = path.read_bytes()
     try:
         return importlib.util.decode_source(data)
@@ -87,8 +86,8 @@ def file_of(name: str) -> str:
 
 
 def needed_by(source: str, package: str = "") -> list[Import]:
-    """Modules that a source in a package needs: imports without those in `try` blocks or only for
-    annotations."""
+    """Modules that a source in `package` cannot do without: no imports in a `try` with handlers, or
+    under `if TYPE_CHECKING`. Empty for invalid Python."""
     needed: list[Import] = []
     left: list[ast.AST] = [tree] if (tree := tree_of(source)) is not None else []
     while left:

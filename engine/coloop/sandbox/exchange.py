@@ -1,9 +1,9 @@
-"""Messages over two pipes to a process that may be hostile: no exchange takes longer than its
-limit, or more memory than its bound. A pause of the whole machine is nobody's time.
+"""Messages over two pipes to a process that may be hostile, with limits on time and memory.
 
     8 bytes length, JSON (ASCII) ---> child ---> 8 bytes length, JSON (ASCII)
 
-Knows what a message is, not what it says. While it waits it ticks, also while bytes keep coming.
+Time in which the whole machine is paused does not count. While an exchange waits, `tick` is called,
+also while bytes keep arriving.
 """
 
 import json
@@ -16,22 +16,23 @@ from typing import Any, Final
 
 LARGEST_REPLY: Final = 17 * 2**20
 HEAVIEST_REPLY: Final = 256 * 2**20
-"""Largest memory for the values of a reply."""
+"""Maximum bytes of memory for the values of a reply, estimated by WEIGHTS."""
 WEIGHTS: Final = {b"{": 250, b"[": 80, b",": 80, b":": 60}
-"""Upper bounds of the memory per character: a dict, a list, a value with its place, a key."""
+"""Upper bounds of the memory that each of these characters stands for: a dict, a list, an item, a
+key."""
 CHUNK: Final = 1 << 20
 TICK_SECONDS: Final = 0.1
 LONGEST_COUNTED: Final = 2 * TICK_SECONDS
-"""Longest time between two looks at the clock that counts in full; the rest is a pause of the
-machine."""
+"""Maximum time that counts between two readings of the clock; more means that the machine was
+paused."""
 
 
 class Ended(Exception):
-    """The child closed its pipe."""
+    """The child closed its end of a pipe."""
 
 
 class Late(Exception):
-    """The exchange has timed out."""
+    """The exchange took longer than its limit."""
 
 
 class TooLong(Exception):
@@ -39,10 +40,12 @@ class TooLong(Exception):
 
 
 class Forged(Exception):
-    """The reply is not in the harness's format."""
+    """The reply is not a JSON object, or not the one that was requested."""
 
 
 class Ticked(Exception):
+    """`tick` raised `error`."""
+
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
         self.error = error
@@ -60,7 +63,7 @@ class Pipes:
         os.set_blocking(to_child, False)
 
     def begin(self, tick: Callable[[], None] | None, seconds: float) -> None:
-        """Begin an exchange with a time limit; `tick` is called a few times per second."""
+        """Start the clock of an exchange; `tick` is called a few times a second while it waits."""
         self.tick = tick
         self._given = self._left = seconds
         self._looked_at = time.monotonic()
@@ -101,7 +104,7 @@ class Pipes:
         return reply
 
     def has_answer(self) -> bool:
-        """Whether there is data to read without a request."""
+        """Whether there is data to read, or the child closed its end."""
         poll = select.poll()
         poll.register(self.from_child, select.POLLIN)
         return bool(poll.poll(0))

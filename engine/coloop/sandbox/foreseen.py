@@ -1,4 +1,4 @@
-"""Calls in user code that the sandbox will refuse, found in its source.
+"""Finds calls in user code that the sandbox will refuse, without running it.
 
 Only calls of imported names are found; calls inside libraries fail at run time.
 """
@@ -36,7 +36,7 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
         *("openai.AsyncOpenAI",),
     ),
 }
-"""Calls that fail in the sandbox, by what is unavailable there."""
+"""Calls that fail in the sandbox, by what they need."""
 NEEDS: Final = {name: what for what, names in CALLS.items() for name in names}
 
 
@@ -45,11 +45,12 @@ class ClosedCall:
     name: str
     line: int
     what: str
-    """What is unavailable, in the words of `inside.closed`."""
+    """What the sandbox lacks for it: PROGRAMS, PROCESSES or NETWORK of `inside.closed`."""
 
 
 def closed_calls(source: str) -> Iterator[ClosedCall]:
-    """Calls in a source that the sandbox will refuse, each name once, in line order."""
+    """Calls in a source that the sandbox will refuse, each name once, by line; none for invalid
+    Python."""
     tree = tree_of(source)
     if tree is None:
         return
@@ -65,7 +66,7 @@ def closed_calls(source: str) -> Iterator[ClosedCall]:
 
 
 def _imported(tree: ast.Module) -> dict[str, str]:
-    """The full name that each imported name stands for."""
+    """The full name of each imported name."""
     bound: dict[str, str] = {}
     for node in ast.walk(tree):
         match node:
@@ -79,7 +80,7 @@ def _imported(tree: ast.Module) -> dict[str, str]:
 
 
 def _dotted(node: ast.expr, bound: Mapping[str, str]) -> str:
-    """The full name of a called function; empty if it was not imported."""
+    """The full name of an expression such as `a.b.c`; empty if `a` was not imported."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -1,22 +1,20 @@
-"""A limited process that runs one function of the user's, and answers within a deadline or is
-replaced.
+"""A sandboxed process that runs one function of the user's code.
 
-    Sandbox (here)                          inside/ (its own process and session)
+    Sandbox (this file)                     inside/ (another process and session)
       start ------ python, clean environment, two pipes --------> isolates itself, loads the code
-      call  ------ rows as JSON, a number drawn now ------------> runs the function
-            <----- scores, or what is wrong with which row ------
-      between calls the code stands still
-      late, dead, or too long an answer: killed by its id; the next call starts a new one
+      call  ------ rows as JSON, a random id --------------------> runs the function
+            <----- scores, or an error and its row ---------------
+      between calls the process is stopped
+      after a timeout, a crash or an invalid answer it is killed; the next call starts a new one
 
-Invariants: a call returns or raises UserCodeError within its timeout, whatever the code does. While
-it waits it ticks; what the tick raises ends the child and the call. The child gets nothing but its
-own code and the rows; it holds no descriptor of ours but the two pipes. Every answer is looked at
-as if the code had written it itself, which it can: a value of another kind, a second answer or one
-to another request ends the child. Who shares a sandbox with other threads asks it while it is
-`held`.
+A call returns or raises UserCodeError within its timeout, whatever the code does. While it waits,
+`tick` is called; what that raises ends the process and the call. The process gets its code and the
+rows, and has no descriptors but the two pipes. Answers are validated as if the code had written
+them itself, which it can: a value of another type, a second answer, or one with another id ends the
+process. Threads that share a sandbox use it while it is `held`.
 
-The strongest isolation that the machine has is taken (`inside/isolation.py`). Where it has none,
-code runs only if the machine's owner allows it (`COLOOP_ALLOW_UNSANDBOXED_CODE=yes`).
+The strongest isolation of the machine is used (`inside/isolation.py`). On a machine without any,
+code only runs if its owner allows it (`COLOOP_ALLOW_UNSANDBOXED_CODE=yes`).
 """
 
 import json
@@ -48,9 +46,9 @@ START_TIMEOUT_SECONDS: Final = 30.0
 LONGEST_PRINTED: Final = 65 * 1024
 LONGEST_MESSAGE: Final = 8 * 1024
 TURN_SECONDS: Final = 0.1
-"""Interval of ticks for a thread that waits for its turn."""
+"""Interval of ticks of a thread that waits in `held`."""
 END_SECONDS: Final = 10.0
-"""Time after which a process that was told to end is killed with its process group."""
+"""Time that the watcher has to end after its worker was killed."""
 
 ENVIRONMENT: Final = {
     "PYTHONHASHSEED": "0",
@@ -59,7 +57,7 @@ ENVIRONMENT: Final = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
-"""The child's environment. A fixed hash seed makes sets iterate in the same order."""
+"""All environment variables of the child. The hash seed makes sets iterate in a fixed order."""
 
 
 Scored = float | list[float | None] | None
@@ -71,7 +69,7 @@ class _Slow(UserCodeError):
 
 
 class Sandbox:
-    """User code in a process of its own, which starts on first use and again after it died."""
+    """User code in an isolated process, which starts on first use, and again after it ended."""
 
     def __init__(
         self,
@@ -88,11 +86,12 @@ class Sandbox:
     ) -> None:
         """
         Args:
-            modules: by dotted name, sources of modules that the code may import besides those of
-                the libraries.
-            is_ours: the source is coloop's own, and may load foreign code without isolation.
-            tick: called a few times a second while an answer is waited for; it may raise.
-            isolation: this one and no other; None: the strongest that the machine gives.
+            function: the name of the function to call.
+            tick: called a few times a second while a call waits; it may raise.
+            isolation: only this one; None: the strongest that the machine has.
+            is_ours: the source is coloop's own; without isolation it may use `ctypes`.
+            modules: by dotted name, sources of modules that the code may import besides the
+                installed ones.
         """
         self.isolation = isolation
         self.is_ours = is_ours
@@ -104,15 +103,15 @@ class Sandbox:
         self.timeout_seconds = timeout_seconds
         self.memory_mib = memory_mib
         self.printed = ""
-        """Output of the last call, cut at 64 KiB."""
+        """What the last call printed, cut at 64 KiB."""
         self._untaken = ""
         self._of_untaken = threading.Lock()
         self.waited_seconds = 0.0
-        """Time of all exchanges so far, without pauses of the machine."""
+        """Duration of all exchanges so far, without pauses of the machine."""
         self._turn = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._worker: int | None = None
-        """Descriptor of the process that runs the code, not of its watcher."""
+        """pidfd of the process that runs the code, a child of the watcher in `_process`."""
         self._pipes: Pipes | None = None
 
     @property
@@ -121,8 +120,8 @@ class Sandbox:
 
     @contextmanager
     def held(self, tick: Callable[[], None]) -> Iterator[Self]:
-        """Use by this thread only, with its own tick; waits while another thread holds it. What
-        `tick` raises ends the wait."""
+        """Reserve the sandbox for this thread, with `tick` for its calls. Waits while another
+        thread holds it; what `tick` raises ends the wait."""
         while not self._turn.acquire(timeout=TURN_SECONDS):
             tick()
         earlier, self.tick = self.tick, tick
@@ -135,14 +134,14 @@ class Sandbox:
     def score(
         self, columns: Mapping[str, Sequence[Any]], count: int, *, seed: int = 0
     ) -> list[Scored]:
-        """`reward(prompts, completions, **columns)` for rows given as columns of equal length."""
+        """Scores by `reward(**columns)`, where each column has `count` values."""
         request = {"op": "score", "columns": columns, "count": count, "seed": seed}
         return self._call(request, is_score, count)
 
     def keep(
         self, rows: Sequence[Mapping[str, Any]], *, seeds: Sequence[int] | None = None
     ) -> list[bool]:
-        """`keep(**columns)` for each row, with its own seed."""
+        """Results of `keep(**columns)`, called for each row with its own seed."""
         return self._each("keep", rows, seeds, lambda kept: isinstance(kept, bool))
 
     def write(
@@ -152,9 +151,9 @@ class Sandbox:
         seeds: Sequence[int] | None = None,
         cpu_seconds: float | None = None,
     ) -> list[dict[str, Any] | None]:
-        """`write(**columns)` for each row, with its own seed: new columns, or None to remove the
-        row. `cpu_seconds` limits the CPU time per row; code can lift this limit, but not the
-        timeout."""
+        """Results of the function, called for each row with its own seed: new columns, or None to
+        remove the row. `cpu_seconds` limits the CPU time of a row; hostile code can lift this
+        limit, but not the timeout."""
         return self._each("write", rows, seeds, is_written, cpu_seconds=cpu_seconds)
 
     def _each(
@@ -171,19 +170,19 @@ class Sandbox:
         return self._call(request, check, len(rows))
 
     def load(self) -> None:
-        """Start the child and run the code's top level; raises its errors."""
+        """Start the process, if it is not running, and load the code; raises UserCodeError."""
         if self._process is None:
             self._start()
 
     def take_printed(self) -> str:
-        """Output since the last call, including that of loading the code; cut at 64 KiB. Thread-
-        safe."""
+        """What was printed since this method was last called, also while loading the code; cut at
+        64 KiB. Thread-safe."""
         with self._of_untaken:
             printed, self._untaken = self._untaken, ""
         return printed
 
     def bare(self, error: UserCodeError) -> str:
-        """The message of an error without node and first row."""
+        """The message of an error without the prefix of node and, if it is the first, row."""
         return str(error).removeprefix(f"{self.node}, row 0: ").removeprefix(f"{self.node}: ")
 
     def close(self) -> None:
@@ -219,7 +218,7 @@ class Sandbox:
         raise self._error(f"did not return a list of {count} values of the expected type")
 
     def _start(self) -> None:
-        """Start with the chosen isolation, never a weaker one."""
+        """Start with the given or the strongest isolation; raises UserCodeError if that fails."""
         isolation = self.isolation
         if isolation is None:
             available = available_isolation()
@@ -257,7 +256,7 @@ class Sandbox:
         self._value(loaded)
 
     def _ensure_stands(self, isolation: Isolation, reply: Mapping[str, Any]) -> None:
-        """Check that the child has this isolation. Code that fakes the report harms only itself."""
+        """Raise UserCodeError if the child reports that it could not isolate itself."""
         refused = _text(reply.get("refused"), LONGEST_MESSAGE)
         if refused:
             raise self._error(f"the sandbox `{isolation}` does not start here ({refused})")
@@ -312,8 +311,7 @@ class Sandbox:
         return UserCodeError(f"{self.node}{where}: {message}", self.node, row, trace)
 
     def _exchange(self, request: Mapping[str, Any] | None, seconds: float) -> dict[str, Any]:
-        """Send a request (None: only wait) and return the reply; on failure end the child and
-        raise."""
+        """Send a request (None: only wait) and return the reply; a failure ends the process."""
         assert self._pipes is not None
         pipes = self._pipes
         number = secrets.token_hex(8) if request is not None else None
@@ -352,7 +350,7 @@ class Sandbox:
         raise self._error(message)
 
     def _tell(self, number: signal.Signals) -> None:
-        """Stop the code between calls, with all threads that it may have left."""
+        """Send a signal to the worker: between calls it is stopped, with all its threads."""
         if self._worker is not None:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._worker, number)
@@ -376,8 +374,8 @@ class Sandbox:
 
 
 def _end(process: subprocess.Popen[bytes], *, is_told: bool) -> None:
-    """Wait for the watcher, which ends after its worker. If the worker was not told to end, or the
-    watcher does not end, kill their process group."""
+    """Wait for the watcher, which ends after its worker. Kill their process group if the worker was
+    not killed before, or the watcher does not end in END_SECONDS."""
     if process.poll() is not None:
         return
     if is_told:
@@ -390,13 +388,13 @@ def _end(process: subprocess.Popen[bytes], *, is_told: bool) -> None:
 
 
 def _text(value: Any, most: int) -> str:
-    """A text that can be encoded, cut at `most`; empty for other values."""
+    """A text cut at `most` characters, made valid for UTF-8; empty for other values."""
     kept = value[:most] if isinstance(value, str) else ""
     return kept.encode("utf-8", "replace").decode("utf-8")
 
 
 def _plain(value: Any) -> Any:
-    """Mappings as dicts, sets and tuples as lists, and other values that JSON lacks as text."""
+    """Replaces a value that JSON lacks: mappings by dicts, sets by lists, others by their text."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, set | frozenset | tuple):
@@ -409,13 +407,13 @@ class AvailableIsolation:
     isolation: Isolation
     """The strongest isolation that worked when tried."""
     reason: str = ""
-    """Why stronger ones failed."""
+    """Why stronger ones do not work here; empty if there are none."""
 
 
 @cache
 def available_isolation() -> AvailableIsolation:
-    """The isolation of this machine, tried once per process with our own code. Raises
-    `UserCodeError` if the machine is too busy to tell, rather than use a weaker one."""
+    """The strongest isolation of this machine, tried once per process. Raises UserCodeError if an
+    attempt times out, rather than use a weaker one."""
     reasons: list[str] = []
     for isolation in (Isolation.NAMESPACES, Isolation.CALLS):
         code = "def keep(**columns): return True"
@@ -432,12 +430,12 @@ def available_isolation() -> AvailableIsolation:
 
 @dataclass(frozen=True, slots=True)
 class IsolationWords:
-    """What an isolation prevents and what it allows, for users."""
+    """Describes an isolation to users."""
 
     holds: str
-    """What code of a loop cannot do."""
+    """What it prevents."""
     remains: str
-    """What it still can."""
+    """What it does not prevent."""
 
 
 WORDS: Final[Mapping[Isolation, IsolationWords]] = {

@@ -1,5 +1,5 @@
-"""Numbers for rows: the built-in rewards, and the user's Python in a limited process of its own.
+"""Rewards: the built-in ones, the user's Python in a sandbox, and services over HTTP.
 
-Works on plain columns and scores; knows nothing of lineage, models or devices. Importing it loads
-neither torch nor transformers.
+Works on plain columns and scores, without lineage, models or devices. Importing it loads neither
+torch nor transformers.
 """

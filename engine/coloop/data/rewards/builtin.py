@@ -1,5 +1,4 @@
-"""The registry of built-in rewards: name, function, what it reads, and who judges what it leaves
-open.
+"""The registry of built-in rewards: by name the function, what it reads, and its judge.
 
 To add one: its options in `coloop.spec.builtins`, a function over rows, and a line in OWN_BUILTINS.
 """
@@ -26,9 +25,9 @@ Reads = Literal["rollouts", "rows", "scores"]
 class BuiltinReward:
     score: Scorer
     needs: Reads
-    """`rollouts` counts tokens, `rows` reads columns, `scores` reads other scorers' scores."""
+    """`rows`: columns; `rollouts`: also the token counts; `scores`: the scores of other nodes."""
     judge: Callable[[str, Any], Judge] | None = None
-    """Makes the judge for its questions from node and options; None: it has no questions."""
+    """Makes a judge from node name and options; None if the function returns no questions."""
 
 
 def _library(file: str, library: str) -> Callable[[str, Any], Judge]:
@@ -85,9 +84,9 @@ def score_builtin(
 
     Args:
         on_error: `stop` raises the `DataError` of the first row that cannot be scored; else such
-            a row gets None or a fixed score. A completion that the judge cannot decide is no
-            error: it scores 0 and is listed among the failures.
-        judge: answers its questions; None: a temporary one.
+            a row gets None or a fixed score. A completion that the judge cannot decide keeps the
+            judge's score and is listed among the failures.
+        judge: answers the reward's questions; None: one is made for this call.
         tick: called a few times a second while a judge runs; may raise.
     """
     answers, failures = _answers(source, rows, node, on_error)
@@ -109,7 +108,7 @@ def score_builtin(
 def _answers(
     source: Builtin, rows: Sequence[ScoringRow], node: str, on_error: OnError
 ) -> tuple[list[Score | Question], list[RowFailure]]:
-    """Scores and questions of a reward; one by one after a failure, to find the row."""
+    """Scores and questions of a reward, and failures; after a failure, row by row to find it."""
     reward = _reward(source)
     try:
         return [*reward.score(rows, source)], []

@@ -1,7 +1,7 @@
-"""Built-in rewards that turn scores into scores.
+"""Built-in rewards that compute scores from scores.
 
-`None` says that a score does not apply. It is never read as 0: what is combined leaves it out, what
-compares or gates says in its own line what it makes of it.
+`None` means that a score does not apply, and never counts as 0: sums leave it out; for the others
+see their docstrings.
 """
 
 from collections import defaultdict
@@ -16,7 +16,7 @@ from coloop.spec import builtins as options
 
 @by_row
 def weighted(row: ScoringRow, given: options.Weighted) -> Score:
-    """Sum of weight times score over the scores that apply; None where none does."""
+    """Sum of weight times score, without scores of None; None if all are."""
     terms = [
         weight * score
         for node, weight in given.weights.items()
@@ -26,7 +26,7 @@ def weighted(row: ScoringRow, given: options.Weighted) -> Score:
 
 
 def _from(row: ScoringRow, node: str) -> Score:
-    """A scorer's number; raises if the scorer is not connected, unlike for a score of None."""
+    """The score by a scorer node, may be None; raises DataError if that node is not connected."""
     if node in row.scores:
         return row.scores[node]
     there = ", ".join(row.scores) or "none"
@@ -40,7 +40,7 @@ def one_minus(row: ScoringRow, _: options.OneMinus) -> Score:
 
 @by_row
 def band(row: ScoringRow, given: options.Band) -> Score:
-    """4 (s - low) (high - s) between the bounds, else 0."""
+    """4 (s - low) (high - s) for low <= s <= high, else 0."""
 
     def arch(s: float) -> float:
         return 4.0 * (s - given.low) * (given.high - s) if given.low <= s <= given.high else 0.0
@@ -49,7 +49,7 @@ def band(row: ScoringRow, given: options.Band) -> Score:
 
 
 def margin(rows: Sequence[ScoringRow], _: options.Margin) -> list[Score]:
-    """s - mean of the siblings' s; None for a row without a score, or without scored siblings."""
+    """s - mean(s of the siblings); None for a row without a score, or without scored siblings."""
     groups: dict[Hashable, list[float]] = defaultdict(list)
     for row in rows:
         score = whole(row.number)
@@ -66,7 +66,8 @@ def _lead(score: float | None, group: Sequence[float]) -> Score:
 
 @by_row
 def agreement(row: ScoringRow, given: options.Agreement) -> Score:
-    """1 where two scorers say the same, else 0; over steps: the share. None disagrees."""
+    """1 if two scores are equal within `tolerance`, else 0; with `over: steps` the share of equal
+    steps. None equals nothing."""
     left, right = (_from(row, node) for node in given.columns)
     if left is None or right is None:
         return 0.0
@@ -80,7 +81,8 @@ def agreement(row: ScoringRow, given: options.Agreement) -> Score:
 
 @by_row
 def gate(row: ScoringRow, given: options.Gate) -> Score:
-    """`value` where `by` is within the bounds, else `otherwise`; a `by` of None keeps it closed."""
+    """The score of `value` if that of `by` is within the bounds; else, or if `by` is None,
+    `otherwise`."""
     by = whole(_from(row, given.by))
     is_open = (
         by is not None
@@ -97,7 +99,7 @@ def first(row: ScoringRow, _: options.First) -> Score:
 
 
 def turn_allocation(rows: Sequence[ScoringRow], given: options.TurnAllocation) -> list[Score]:
-    """R' = R + alpha D, with Q the mean of all earlier R: MARTI's reward allocation.
+    """R' = R + alpha D, where Q is the mean of the earlier R: reward allocation as in MARTI.
 
     margin   D = R - Q
     quality  D = Q R - (1 - Q) (1 - R)

@@ -1,11 +1,11 @@
-"""Who answers what a built-in reward leaves open: a library, in a limited process of its own.
+"""Judges answer the questions that a built-in reward cannot decide itself, by a library in a
+sandbox.
 
-    reward (pure, in the driver) --Question--> Judge --> limited process: math-verify, jsonschema
+    reward (pure, in the driver) --Question--> Judge --> sandbox: math-verify, jsonschema
            <-----------------------Verdict----
 
-What a policy writes can hold a library for minutes, or end its process. So each question has its
-computing time and a deadline by the clock; a process that one question spoiled is replaced, so that
-an answer never depends on the questions before it. Answers are remembered.
+A completion can block a library for minutes or crash its process. So each question has a CPU limit
+and a deadline, and after a failure the next one gets a new process. Answers are cached.
 """
 
 import json
@@ -23,13 +23,13 @@ from coloop.sandbox.process import Sandbox
 
 FOLDER: Final = Path(__file__).parent / "inside"
 SHARED: Final = {"schema": Path(__file__).parents[1] / "json_schemas.py"}
-"""Code that the check of a loop also uses."""
+"""Judges outside of `inside`, because `coloop check` uses them too."""
 CPU_SECONDS: Final = 2.0
 """CPU limit of one question; usual answers take 0.01 to 0.25 seconds."""
 DEADLINE_SECONDS: Final = 20.0
-"""Wall-clock limit for code that no signal interrupts; ten times as long, for a busy machine."""
+"""Wall-clock limit of one question, for code that the CPU limit does not interrupt."""
 PATIENCE_SECONDS: Final = 60.0
-"""Total time per call for undecided questions; later questions are not asked."""
+"""Seconds per call that may go to questions without an answer; later ones are not asked."""
 MEMORY_MIB: Final = 1024
 MOST_REMEMBERED: Final = 65_536
 
@@ -40,19 +40,19 @@ Tick = Callable[[], None]
 class Verdict:
     score: Score
     problem: str | None = None
-    """What is wrong with the row."""
+    """Why the row cannot be scored; the score has no meaning then."""
     note: str | None = None
-    """Why the judge could not decide; the score counts."""
+    """Why the judge could not decide; `score` is used all the same."""
 
 
 class Judge(Protocol):
-    """Answers questions; closed when the run ends."""
+    """Answers the questions of one reward."""
 
     def verdicts(self, questions: Sequence[Question], tick: Tick) -> list[Verdict]:
-        """Verdicts in order. `tick` is called a few times a second, and may raise."""
+        """One verdict per question. `tick` is called a few times a second; it may raise."""
 
     def close(self) -> None:
-        """End what it started."""
+        """End the processes that it started."""
 
 
 def source_of(name: str) -> str:
@@ -60,12 +60,12 @@ def source_of(name: str) -> str:
 
 
 class LibraryJudge:
-    """One library in one process, asked question by question."""
+    """A library in one sandbox, which answers the questions one by one."""
 
     def __init__(self, name: str, node: str, *, library: str) -> None:
         """
         Args:
-            name: of the file in `inside`.
+            name: of the source, see `source_of`.
             library: its name in error messages.
         """
         self._node = node
@@ -121,10 +121,10 @@ class LibraryJudge:
         return Verdict(score=float(answer["score"]))
 
     def _start(self) -> None:
-        """Start a sandboxed process with the library: math-verify evaluates what it reads.
+        """Start the sandbox and import the library in it.
 
         Raises:
-            DataError: the library cannot be used here.
+            DataError: the library, or the sandbox, does not work on this machine.
         """
         try:
             self._sandbox.load()

@@ -1,10 +1,9 @@
-"""The final answer of a text, and whether two answers are the same number, in plain text or LaTeX.
+"""Finds the final answer of a text, and compares answers as numbers, in plain text or LaTeX.
 
-Nothing is evaluated as code: LaTeX becomes plain arithmetic, which expressions.py reads into exact
-fractions. Numbers and words are decided here, at once and for good; of sets, intervals, tuples and
-expressions with letters it says that it does not know, and math-verify is asked (`judging`). What
-math-verify drops before it compares is refused here first: relations, bases, words that say
-something else than the number (`5 or more`), a number beside a number.
+Nothing is evaluated as code: LaTeX becomes plain arithmetic, which `data.expressions` reads as
+exact fractions. Numbers and words are compared here; sets, intervals, tuples and expressions with
+letters are left to math-verify (`judging`). What math-verify ignores is rejected here first:
+relations, bases, words that change a number (`5 or more`), a number next to a number.
 """
 
 import re
@@ -25,7 +24,7 @@ SCALES: Final[Mapping[str, int]] = {
     "billion": 9,
     "trillion": 12,
 }
-"""Words behind a number that multiply it, with their power of ten."""
+"""Words after a number that multiply it, as powers of ten."""
 SHORT_UNITS: Final = frozenset({
     "A", "C", "F", "J", "K", "L", "N", "V", "W", "g", "h", "l", "m", "s", "Hz", "Pa", "am", "cm",
     "ft", "hr", "in", "kW", "kg", "km", "lb", "mL", "mg", "mi", "ml", "mm", "oz", "pm", "pt", "qt",
@@ -33,7 +32,7 @@ SHORT_UNITS: Final = frozenset({
 })  # fmt: skip
 """Units of one or two letters; other short words are variables."""
 VERBS: Final = frozenset({"is", "are", "was", "were", "be"})
-"""Words between a number and what is said about it."""
+"""Verbs in a statement about a number (`The answer is 5`)."""
 CHANGING: Final = frozenset({
     "not", "no", "never", "none", "neither", "nor", "without", "except", "unless", "if", "but",
     "isn", "aren", "wasn", "weren", "don", "doesn", "won", "wouldn", "cannot", "could", "would",
@@ -50,13 +49,13 @@ DESCRIBING: Final = re.compile(
     r"(?=[a-z]{3})(?!(?:two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen)\b)",
     re.IGNORECASE,
 )
-"""Changing words that only qualify the counted things: `4 wrong answers`."""
+"""Words of CHANGING that here only describe what is counted: `4 wrong answers`."""
 PLACING: Final = re.compile(r"\b(?:over|above)\s*(?=[a-z]{3}|$)", re.IGNORECASE)
-"""The same for places: `5 left over`, `20 above average`; with `or` it is a bound."""
+"""`over` and `above` where they do not change the number: `5 left over`, `20 above average`."""
 POWERS: Final = ("squared", "cubed")
-"""Directly behind a number they change it; behind a unit they belong to it."""
+"""Directly after a number these change it; after a unit they are part of the unit."""
 LONGEST_UNIT: Final = 5
-"""Maximum words of a unit; longer text is a sentence."""
+"""Maximum words of a unit; longer text counts as a sentence."""
 LETTERS: Final = re.compile(r"[a-zA-Z]+")
 
 
@@ -65,7 +64,7 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def changes(text: str) -> frozenset[str]:
-    """Words of a text that change the meaning of its number."""
+    """Words in a text that change the meaning of the number before or after it."""
     text = DESCRIBING.sub(" ", text)
     if words_of(text) & {"or", "and"}:
         return words_of(text) & (CHANGING | COMPARING)
@@ -73,7 +72,7 @@ def changes(text: str) -> frozenset[str]:
 
 
 def is_unit(text: str) -> bool:
-    """Whether the words behind a number only name what is counted."""
+    """Whether the words after a number only name what is counted."""
     words = LETTERS.findall(text)
     if len(words) > LONGEST_UNIT or words[0] in POWERS:
         return False
@@ -92,7 +91,7 @@ NUMBER: Final = re.compile(
 )
 GOLD_MARK: Final = "####"
 LONGEST_ANSWER: Final = 1000
-"""Maximum characters of a mathematical answer: reading LaTeX takes quadratic time."""
+"""Maximum characters of an answer, because parsing LaTeX takes quadratic time."""
 BRACES: Final = re.compile(r"\\boxed\{|[{}]")
 DEEPEST_BRACES: Final = 40
 
@@ -114,11 +113,11 @@ RELATION: Final = re.compile(
 BASE: Final = re.compile(r"(?<=\d)_\s*\{?\s*(\w+)")
 BESIDE: Final = re.compile(r"\d\s+\d")
 SAID_OF: Final = re.compile(rf"\d[^\d]*\b(?:{'|'.join(sorted(VERBS))})\b[^\d]*\d")
-"""A number with a statement about another number."""
+"""Two numbers with a verb between: `3 is less than 5`."""
 LED_TO: Final = re.compile(rf"^[a-zA-Z ]*\b(?:{'|'.join(sorted(VERBS))})\s+(?=[-+.\d$\\])")
 """Words before the answer: `The answer is 5`."""
 GROUPED: Final = re.compile(r"(?<=\d) (?=\d{3}(?![\d/]))|(?<!\d) | (?!\d)")
-"""Blanks without meaning: all but those between numbers, and those between thousands."""
+"""Spaces to remove: those that group thousands, and those that are not between two digits."""
 MIXED: Final = re.compile(
     r"(?<![\w.^])(\d+)(?:\s*\\[dtc]?frac\s*(?:\{\s*(\d+)\s*\}|(\d))\s*(?:\{\s*(\d+)\s*\}|(\d))"
     r"|\s+(\d+)\s*/\s*(\d+))"
@@ -127,11 +126,11 @@ SCIENTIFIC: Final = re.compile(rf"(?<![\w.])(\d+(?:\.\d+)?|\.\d+){EXPONENT}")
 SCALED: Final = re.compile(rf"(?<=\d)\s+({SCALE_WORDS})(?![a-zA-Z])")
 POWERED: Final = re.compile(rf"[\d)]\s+(?:{'|'.join(POWERS)})(?![a-zA-Z])")
 ROUNDED: Final = re.compile(rf"\.\d*[1-9]|\d{EXPONENT}")
-"""Marks of a decimal, which may be rounded."""
+"""A decimal or scientific notation, which may be rounded."""
 DECIMALS: Final = re.compile(r"\.(\d+)")
 IRRATIONAL: Final = re.compile(r"pi|sqrt|π")
 ROOTS_DIFFER: Final = 1e-15
-"""Tolerance between notations of one number with roots or pi, which are cut after 20 digits."""
+"""Relative tolerance for numbers with roots or pi, which are computed to 20 digits."""
 OPEN: Final = re.compile(r"[(\[]|\\\{|\\lbrace|\\langle")
 LEADING: Final = re.compile(r"^\s*\\(?:text|mathrm|mbox|textbf)\s*\{[^{}]*\}")
 FRACTION: Final = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}|(\d))\s*(?:\{([^{}]*)\}|(\d))")
@@ -143,15 +142,15 @@ WORD: Final = re.compile(
     r"(?!(?:sin|cos|tan|cot|sec|csc|log|exp|lim|min|max|gcd|lcm|mod|and|sqrt)(?![a-zA-Z]))"
     r"(?<![a-zA-Z])[a-zA-Z]{3,}"
 )
-"""A word of language; as mathematics it would be a product of its letters."""
+"""A word of three letters or more that is not a function; LaTeX would multiply its letters."""
 MATHEMATICAL: Final = re.compile(r"\d|\\|\b[a-zA-Z]\b|[-+*/^=<>]|π|∞|√")
-"""Marks of mathematics; an answer without any is plain text."""
+"""An answer without any of these is plain text."""
 
 
 def are_equal(answer: str, gold: str, *, tolerance: float) -> bool | None:
     """Whether two final answers are equal as texts or numbers; None: undecided.
 
-    The tolerance applies only if the right answer is a decimal.
+    `tolerance` is relative and applies if `gold` is a decimal; for others see `_most_apart`.
     """
     if max(len(answer), len(gold)) > LONGEST_ANSWER:
         return answer.strip() == gold.strip()
@@ -181,15 +180,15 @@ def _says_more(answer: str, gold: str) -> bool:
 
 
 def _is_dropped(answer: str) -> bool:
-    """Whether math-verify would read a number here by dropping what changes it."""
+    """Whether math-verify would ignore something in the answer that changes its number."""
     plain = _as_plain(answer)
     return any(pattern.search(plain) for pattern in (RELATION, BESIDE, SAID_OF, SCALED, POWERED))
 
 
 def _most_apart(answer: str, gold: str, right: Fraction, tolerance: float) -> Fraction:
-    """Maximum difference allowed between an answer and the right one, given their notation.
+    """Maximum difference between the answer and the right number, by their notation.
 
-    Beside a fraction or root, a decimal is as exact as its digits: `0.333333` is 1/3.
+    If only the answer is a decimal, its digits must be right: `0.333333` equals 1/3.
     """
     is_near = Fraction(tolerance) * abs(right)
     if ROUNDED.search(gold):
@@ -203,7 +202,8 @@ def _most_apart(answer: str, gold: str, right: Fraction, tolerance: float) -> Fr
 
 
 def final_answer(text: str) -> str:
-    """The answer that a text ends with: boxed, after ####, the whole of it, or its last number."""
+    """The final answer of a text: boxed, after `####`, its last line if that is only numbers, its
+    last number, or the whole text."""
     marked = marked_answer(text)
     if marked is not None:
         return marked
@@ -215,14 +215,14 @@ def final_answer(text: str) -> str:
 
 
 def _is_numbers(text: str) -> bool:
-    """Whether a text is one number, or several with commas between."""
+    """Whether a text is one number, or several separated by commas."""
     plain = _as_plain(text).strip("()[]{}")
     parts = plain.split(",") if "," in plain else [text]
     return all(_number(part) is not None for part in parts)
 
 
 def marked_answer(text: str) -> str | None:
-    """What a text marks as its answer: boxed, or after ####."""
+    """The marked answer of a text: boxed, or after the last `####`; None without a mark."""
     boxed = last_boxed(text)
     if boxed is None and GOLD_MARK in text:
         return text.rpartition(GOLD_MARK)[2].strip()

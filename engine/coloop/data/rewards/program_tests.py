@@ -1,13 +1,12 @@
-"""Tests as a row brings them, and which part of a completion is the program that they are for.
+"""Reads the tests of a row, and finds the program in a completion. Runs nothing.
 
     "assert f(1) == 2", "f(1) == 2"              a call and its value
     "def check(candidate): assert ..."           called with the row's `entry_point`
-    {"input": "1", "output": "2"}                what is given and what must be printed
-    '["assert f(1) == 2"]'                       JSON of these is read as what it says
+    {"input": "1", "output": "2"}                standard input and expected output
+    '["assert f(1) == 2"]'                       the same as JSON text
 
-What passes whatever the program does is no test but a helper (`import math`), which runs before
-each test; where a row has nothing else, every program would be paid, so it is an error of the row.
-Runs nothing.
+Code that passes whatever the program does (`import math`) is not a test but a helper, which runs
+before each test. A row with helpers only is an error: it would reward every program.
 """
 
 import ast
@@ -34,7 +33,7 @@ ENTRY_POINT: Final = "entry_point"
 SOLUTION: Final = "solution"
 """The module from which pytest tests import the program."""
 LEAVING: Final = frozenset({"exit", "quit", "_exit", "raises"})
-"""Calls that end a test or expect an exception."""
+"""Names of calls that can fail a test: they end it or expect an exception."""
 
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -43,14 +42,14 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 @dataclass(frozen=True, slots=True)
 class Case:
     kind: str
-    """`call`, `statement`, `check` (a statement whose `check` is called) or `input`."""
+    """`call`, `statement`, `check` (defines `check`, which must be called) or `input`."""
     text: str
     expected: Any = None
     before: str = ""
 
 
 def read_tests(value: Any, column: str) -> list[Case]:
-    """Tests as a row gives them; raises DataError if there are none, or none that can fail."""
+    """The tests of a row; raises DataError if they are invalid or none can fail."""
     value = _decoded(value)
     items = [value] if isinstance(value, str | Mapping) else value
     if not isinstance(items, list | tuple) or not items:
@@ -95,7 +94,8 @@ def _decoded(value: Any) -> Any:
 
 
 def _tree(item: Any, column: str) -> ast.Module:
-    """Parsed Python; raises DataError for invalid code or an assertion of a tuple."""
+    """A test as Python, without imports of the program; raises DataError for invalid code or an
+    assertion of a tuple."""
     if not isinstance(item, str):
         raise DataError(
             f"column `{column}`: a test is a text or has `input` and `output`, found "
@@ -137,7 +137,7 @@ def _as_assert(statement: ast.stmt) -> ast.stmt:
 
 
 def _call(statement: ast.stmt) -> Case | None:
-    """`assert f(1) == 2` as a call and its value; None for other statements."""
+    """`assert f(1) == 2` as a test of a call; None for other statements."""
     match statement:
         case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
             try:
@@ -162,7 +162,7 @@ def _can_fail(tree: ast.Module) -> bool:
 
 
 def _reached(tree: ast.Module, called: set[str]) -> Iterator[ast.AST]:
-    """Nodes that run; functions and classes only if something names them."""
+    """Nodes that may run: functions and classes only if they are used or in `called`."""
     named = _names(tree) | called
     left: list[ast.AST] = [*tree.body]
     while left:
@@ -184,7 +184,7 @@ def _is_read(name: ast.Name) -> bool:
 
 
 def _fails(node: ast.AST, own: set[str]) -> bool:
-    """Whether a node can fail the test; `own` are names that the test defines."""
+    """Whether a node can fail because of the program; `own` are names that the test defines."""
     match node:
         case ast.Raise():
             return True
@@ -201,7 +201,7 @@ def _fails(node: ast.AST, own: set[str]) -> bool:
 
 
 def wanted_by(tests: list[Case], candidate: str | None) -> set[str]:
-    """Names that tests use but do not define, which the program must define."""
+    """Names that the program must define: used by tests, but not defined there or built in."""
     texts = [f"{test.before}\n{test.text}" for test in tests if test.kind in ("call", "statement")]
     if candidate is not None:
         texts.append(candidate)
@@ -210,7 +210,8 @@ def wanted_by(tests: list[Case], candidate: str | None) -> set[str]:
 
 
 def entry_point_of(value: Any) -> str | None:
-    """The argument for `check`, such as `add` or `Solution().add`; raises DataError if invalid."""
+    """The argument for `check`, such as `add` or `Solution().add`; None without one. Raises
+    DataError if it is not an expression."""
     if value is None:
         return None
     try:
@@ -239,8 +240,8 @@ def _free_names(tree: ast.Module) -> set[str]:
 
 
 def program_of(text: str, wanted: set[str] | frozenset[str] = frozenset()) -> str:
-    """The last Python (or unlabelled) code block that defines the wanted names, else the last that
-    does something; without blocks the whole text."""
+    """The program in a completion: the last Python or unlabelled code block that defines the wanted
+    names, else the last one with more than bare values; without blocks, the whole text."""
     blocks = FENCED.findall(text)
     if not blocks:
         return text
@@ -269,7 +270,7 @@ def read_program(code: str) -> ast.Module | None:
 
 
 def _is_idle(statement: ast.stmt) -> bool:
-    """Whether a statement is a bare value, like pasted output."""
+    """Whether a statement is a bare value without a call, like pasted output."""
     return isinstance(statement, ast.Expr) and not any(
         isinstance(node, ast.Call | ast.Await) for node in ast.walk(statement)
     )
@@ -300,5 +301,5 @@ def functions_of(code: str) -> list[str]:
 
 
 def lines_of(text: str) -> list[str]:
-    """Output as it is compared: blanks at ends of lines and of the text do not count."""
+    """Output for comparison: without space at the ends of lines and of the text."""
     return [line.rstrip() for line in text.strip().splitlines()]

@@ -1,10 +1,10 @@
-"""Programs that a policy wrote, by tests: each program runs in limited processes of its own, and
-what it should say stays here, where it cannot read it.
+"""The reward `code_tests`: runs programs of a policy in sandboxes. Where possible, expected results
+stay outside the sandbox, so that the program cannot read them.
 
-    tests: ["assert add(1, 2) == 3"]               the call runs there, the 3 is compared here
-           ["assert is_prime(7)"]                  runs there: the program can cheat such a test
-           "def check(candidate): ..."             runs there, called with the row's `entry_point`
-           [{"input": "1 2", "output": "3"}]       what it prints is compared here
+    tests: ["assert add(1, 2) == 3"]               the call runs inside, 3 is compared outside
+           ["assert is_prime(7)"]                  runs inside; a program can cheat such a test
+           "def check(candidate): ..."             runs inside, called with the row's `entry_point`
+           [{"input": "1 2", "output": "3"}]       the output is compared outside
 """
 
 import ast
@@ -35,7 +35,7 @@ from coloop.spec import builtins as options
 
 AT_ONCE: Final = 8
 WAITS: Final = 4.0
-"""Wall-clock limit as a multiple of CPU time, for waiting on a busy machine."""
+"""Wall-clock limit as a multiple of the CPU limit, because a busy machine makes programs wait."""
 AMBIGUOUS: Final = (
     f"the tests define `{CHECK}(candidate)`, but the row has no `{ENTRY_POINT}`, and the program "
     f"defines several functions; add a column `{ENTRY_POINT}` with the function's name"
@@ -44,7 +44,7 @@ AMBIGUOUS: Final = (
 
 @by_text
 def code_tests(text: str, row: ScoringRow, given: options.CodeTests) -> Score | Question:
-    """1 if the program passes all tests of its row; graded: the share that it passes."""
+    """1 if the program passes all tests of its row, else 0; `graded`: the share that it passes."""
     value = row.columns.get(given.column)
     if value is None:
         return None
@@ -64,7 +64,7 @@ def code_tests(text: str, row: ScoringRow, given: options.CodeTests) -> Score | 
 
 
 class ProgramJudge:
-    """Runs several programs at once, each row's in a process of its own."""
+    """Runs the programs of several rows at once."""
 
     def __init__(self, node: str, given: options.CodeTests) -> None:
         self._node = node
@@ -104,7 +104,7 @@ class ProgramJudge:
         return Verdict(score=passed / len(tests))
 
     def _passes(self, code: str, test: Case, is_over: threading.Event) -> bool:
-        """Run a test in a new process, so that no test can prepare another one."""
+        """Run a test in a new sandbox, so that no state is carried from one test to the next."""
         with self._sandbox(is_over) as sandbox:
             sandbox.load()  # a machine without a sandbox is an error, a program that fails is none
             code = f"{code}\n\n{test.before}" if test.before else code
@@ -134,7 +134,7 @@ class ProgramJudge:
 
 
 def _called(test: Case, candidate: str | None) -> Case:
-    """A test that defines `check`, with a call of it."""
+    """A test that defines `check`, with a call added; other tests unchanged."""
     if test.kind != "check":
         return test
     return replace(test, kind="statement", text=f"{test.text}\n\n{CHECK}({candidate})")

@@ -1,10 +1,9 @@
-"""Numbers for rows from a service over HTTP; what goes there and comes back stands in `README.md`
-beside this file.
+"""Rewards from a service over HTTP; `README.md` in this folder describes the requests and replies.
 
-    rows -> those not asked before, equal ones once -> batches -> service -> scores in their order
+    rows -> without known and equal ones -> batches -> service -> scores in the order of the rows
 
-A row's score depends on its content alone, never on what shares its batch; so it is asked once and
-kept. Where a batch fails and the loop goes on without failed rows, its rows are asked one by one.
+A row's score must depend on its content alone, so it is requested once and cached. If a batch
+fails, its rows are requested one by one, unless the first failure stops the run.
 """
 
 import hashlib
@@ -53,11 +52,11 @@ class RemoteReward:
         """Scores in the order of the rows.
 
         Args:
-            rows: columns by name, with `prompt` and `completion`.
-            ids: of the rows, for the service's log.
+            rows: columns by name, with `prompt` and `completion`; the values must be JSON.
+            ids: of the rows, which the service may log.
             on_error: `stop` raises the `ServiceFailed` of the first failure; else a failed row gets
                 None or its fixed score.
-            tick: called with progress; an exception ends the call.
+            tick: called with the progress; what it raises ends the call.
         """
         keys = [self._key(row) for row in rows]
         first = {key: index for index, key in reversed([*enumerate(keys)])}
@@ -88,7 +87,7 @@ class RemoteReward:
         until_failure: bool,
         tick: Tick,
     ) -> dict[bytes, ServiceFailed]:
-        """Request batches, add the answers to `known`, and return failures."""
+        """Request scores of batches and add them to `known`; returns the failures by row key."""
         bodies = [self._body(batch) for batch in batches]
         futures = [
             self._service.ask(body, partial(read_scores, count=len(batch)))
@@ -146,7 +145,7 @@ class RemoteReward:
         }
 
     def _key(self, row: Row) -> bytes:
-        """Hash of a row's content."""
+        """Hash of a row's content; raises DataError for a column that JSON cannot hold."""
         try:
             text = json.dumps(row, allow_nan=False, sort_keys=True)
         except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What a built-in reward sees of a row, and the checks that all of them share."""
+"""The row that built-in rewards score, and functions that several of them use."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,40 +13,40 @@ from coloop.errors import DataError
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoringRow:
     columns: Mapping[str, Any] = field(default_factory=dict)
-    """Bare names, and exact ones with a dot."""
+    """By bare name, and by exact name (`node.column`)."""
     scores: Mapping[str, Score] = field(default_factory=dict)
-    """Scores from port `scores` by scorer node, in the order of the edges."""
+    """Scores at port `scores` by scorer node, in the order of the edges."""
     id: str = ""
     group: Hashable = None
-    """Equal for siblings, which `margin` compares."""
+    """Key of the siblings that `margin` compares."""
     ancestors: tuple[str, ...] = ()
     writer: str | None = None
     round: int = 1
     conversation: Hashable = None
-    """Equal for all rows of a conversation, over all roles and rounds."""
+    """Key of the conversation, the same over all roles and rounds."""
 
     @property
     def number(self) -> Score:
-        """The first available score, in the order of the edges."""
+        """The first score that is not None, in the order of the edges; None without one."""
         return next((score for score in self.scores.values() if score is not None), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question that a reward leaves to its judge."""
+    """A question that a reward hands to its judge; the verdict is the row's score."""
 
     columns: Mapping[str, Any]
     """JSON values; equal questions have equal answers."""
     place: str = ""
-    """Prefix that locates a problem within the row."""
+    """Prefix for a problem of the row in messages, such as its column."""
 
 
 Scorer = Callable[[Sequence[ScoringRow], Any], Sequence[Score | Question]]
-"""Scores of rows with the options of the reward (its section of the loop)."""
+"""Called with rows and the reward's section of the loop; returns one score or question per row."""
 
 
 def by_row(score: Callable[[ScoringRow, Any], Score | Question]) -> Scorer:
-    """A scorer that handles each row alone."""
+    """A scorer from a function of one row."""
 
     @wraps(score)
     def scores(rows: Sequence[ScoringRow], given: Any) -> list[Score | Question]:
@@ -56,7 +56,7 @@ def by_row(score: Callable[[ScoringRow, Any], Score | Question]) -> Scorer:
 
 
 def by_text(score: Callable[[str, ScoringRow, Any], Score | Question]) -> Scorer:
-    """A scorer of each row's completion; None for rows without one."""
+    """A scorer from a function of one completion; None for rows without one."""
 
     @wraps(score)
     def of_row(row: ScoringRow, given: Any) -> Score | Question:
@@ -67,7 +67,7 @@ def by_text(score: Callable[[str, ScoringRow, Any], Score | Question]) -> Scorer
 
 
 def text_of(row: ScoringRow) -> str | None:
-    """The completion; None if the row has none."""
+    """The completion; None without one. Raises DataError if it is not a text."""
     value = row.columns.get("completion")
     if value is None or isinstance(value, str):
         return value
@@ -75,7 +75,7 @@ def text_of(row: ScoringRow) -> str | None:
 
 
 def extracted(text: str, expression: str | None) -> str | None:
-    """The part of a text to score: the last match, or all of it without an expression."""
+    """The last match in a text, None without one; the whole text without an expression."""
     if expression is None:
         return text
     try:
@@ -95,7 +95,7 @@ def tokens_of(row: ScoringRow) -> int:
 
 
 def mapped(score: Score, change: Callable[[float], float]) -> Score:
-    """Apply a function to a number, or to the number of each position."""
+    """Apply a function to a number, or to the numbers of all positions; None stays None."""
     if score is None:
         return None
     if isinstance(score, dict):

@@ -25,21 +25,21 @@ QUESTION_TAGS: Final = ("<question>", "</question>")
 STEP: Final = re.compile(r"^step (\d{1,9}): (?:right|wrong)$")
 VERDICT: Final = re.compile(r"^final: (?:correct|incorrect)$")
 UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
-"""Scripts without blanks between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
+"""Scripts without spaces between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
 LONGEST_WORD: Final = 40
 PIECE: Final = re.compile(r"\w+|[^\w\s]")
 
 
 def _is_boxed(text: str) -> float:
-    """1 for one boxed answer; half if it is not closed or blank."""
+    """1 if the last closed `\\boxed{}` is not blank; 0.5 for another `\\boxed`, else 0."""
     if (last_boxed(text) or "").strip():
         return 1.0
     return 0.5 if "\\boxed" in text else 0.0
 
 
 def _has_tags(text: str) -> float:
-    """1 for thought, then answer, and nothing else; otherwise the share of the four tags that occur
-    once and in order."""
+    """1 for `<think>`, then `<answer>`, and nothing else; otherwise the share of the four tags that
+    occur once and in order, at most 0.75."""
     parts = TAGS.fullmatch(text)
     if parts is not None and all(map(str.strip, parts.groups())):
         return 1.0
@@ -70,7 +70,7 @@ def _has_verdicts(text: str) -> float:
 
 
 def _has_question(text: str) -> float:
-    """1 for one question in tags; half for only one of the tags."""
+    """1 for exactly one `<question>` that is not blank; 0.5 if one of its two tags is missing."""
     asked = QUESTION.findall(text)
     if len(asked) == 1 and asked[0].strip() and all(text.count(tag) == 1 for tag in QUESTION_TAGS):
         return 1.0
@@ -85,12 +85,12 @@ SHAPES: Final[Mapping[str, Callable[[str], float]]] = {
     "verdict_per_step": _has_verdicts,
     "question_tag": _has_question,
 }
-"""How much a text has of a named form, 1 all of it."""
+"""By name: how well a text has this form, from 0 to 1."""
 
 
 @by_text
 def format_(text: str, _: ScoringRow, given: options.Format) -> Score:
-    """`right` for a matching text, else `wrong`; graded: in between by its share."""
+    """`right` for a matching text, else `wrong`; `graded` interpolates by how well it matches."""
     share = _share(text, given)
     share = share if given.graded else float(share == 1.0)
     return given.wrong + (given.right - given.wrong) * share
@@ -108,7 +108,8 @@ def _share(text: str, given: options.Format) -> float:
 
 @by_text
 def regex(text: str, _: ScoringRow, given: options.Regex) -> Score:
-    """The number in the last match, mapped from `scale` to 0 to 1; without a group 1."""
+    """The number in the last match, mapped from `scale` to 0..1; 1 if the pattern has no groups.
+    Without a match or a number, `on_no_match`."""
     compiled = pattern(given.pattern)
     try:
         value = compiled.last(text)
@@ -136,8 +137,8 @@ def overlong(row: ScoringRow, given: options.Overlong) -> Score:
 
 @by_text
 def ngram_repetition(text: str, _: ScoringRow, given: options.NgramRepetition) -> Score:
-    """-factor * (1 - distinct n-grams / n-grams); 0 for short texts. Over words, or characters
-    in scripts without blanks."""
+    """-factor * (1 - distinct n-grams / n-grams), over words, or over characters in scripts without
+    spaces; 0 for texts shorter than n."""
     words = _words(text)
     count = len(words) - given.size + 1
     if count < 1:
@@ -147,7 +148,7 @@ def ngram_repetition(text: str, _: ScoringRow, given: options.NgramRepetition) -
 
 
 def _words(text: str) -> list[str]:
-    """Words between blanks; smaller pieces in scripts without blanks or in very long runs."""
+    """Words of a text; single characters in scripts without spaces. Long words are split."""
     words: list[str] = []
     for run in UNSPACED.sub(r" \g<0> ", text).split():
         if len(run) <= LONGEST_WORD:

@@ -1,4 +1,4 @@
-"""Built-in rewards that compare a completion with what the row knows."""
+"""Built-in rewards of the text of a completion: right answers, options, JSON, language."""
 
 import json
 import re
@@ -25,7 +25,7 @@ from coloop.errors import DataError
 from coloop.spec import builtins as options
 
 NO_JSON = ""
-"""Replaces every text that is not JSON, so that one question answers them all."""
+"""Stands for every text that is not JSON, so that they share one cached verdict."""
 
 
 def task(rows: Sequence[ScoringRow], _: options.TaskReward) -> list[Score]:
@@ -40,7 +40,7 @@ def task(rows: Sequence[ScoringRow], _: options.TaskReward) -> list[Score]:
 
 
 def golds(row: ScoringRow, column: str) -> list[str]:
-    """The right answers of a row; empty if the column is empty."""
+    """The right answers of a row as texts; empty if the column is missing or empty."""
     value = row.columns.get(column)
     values = value if isinstance(value, list | tuple) else [value]
     return [text for item in values if (text := as_text(item)) is not None]
@@ -48,10 +48,10 @@ def golds(row: ScoringRow, column: str) -> list[str]:
 
 @by_text
 def exact_match(text: str, row: ScoringRow, given: options.ExactMatch) -> Score:
-    """1 if the completion is the answer, or ends with it on a line of its own.
+    """1 if the completion is the right answer, or its last line is, else 0.
 
-    Blanks around it and commas between thousands do not count. `extract` also applies to the
-    gold answer if it matches there (`#### 18` at the end of a worked solution).
+    Surrounding space and commas between thousands do not count. `extract` also applies to the
+    right answer if it matches there (`#### 18` at the end of a worked solution).
     """
     wanted = golds(row, given.column)
     if not wanted:
@@ -64,7 +64,8 @@ def exact_match(text: str, row: ScoringRow, given: options.ExactMatch) -> Score:
 
 @by_text
 def math_equal(text: str, row: ScoringRow, given: options.MathEqual) -> Score | Question:
-    """1 if the final answer equals the gold number, set or expression."""
+    """1 if the final answer equals a right number, set or expression, else 0. A question where
+    only math-verify can tell."""
     wanted = golds(row, given.column)
     if not wanted:
         return None
@@ -82,7 +83,7 @@ def math_equal(text: str, row: ScoringRow, given: options.MathEqual) -> Score | 
 
 @by_text
 def choice(text: str, row: ScoringRow, given: options.Choice) -> Score:
-    """1 if the chosen option is right; a text with two options chooses none."""
+    """1 if the chosen option is right, else 0; a text that leaves two options open chooses none."""
     wanted = golds(row, given.column)
     if not wanted:
         return None
@@ -97,7 +98,7 @@ def choice(text: str, row: ScoringRow, given: options.Choice) -> Score:
 
 @by_text
 def json_schema(text: str, row: ScoringRow, given: options.JsonSchema) -> Score | Question:
-    """1 where the completion is JSON that fits the schema of the row, or of the node."""
+    """1 if the completion is JSON that fits the schema of the row or of the node, else 0."""
     schema = given.shape if given.column is None else _schema_of(row, given.column)
     if schema is None:
         return float(_is_json(text))
@@ -180,7 +181,7 @@ SMALL: Final = re.compile(
     r"[\s\"'*$]*(?:(?:option|choice|either)\s+)?"
     r"(?:[(\[]([a-z])[)\]]|([b-hj-z])(?![\w'\u2019])|([ai])(?=[\"'*$]*(?:[.,;:!?)\]]|\s*$|\s+or\b)))"
 )
-"""A small letter directly behind a marker; not the words "a" and "i"."""
+"""A small letter directly after a marker; not the words "a" and "i"."""
 SAYS: Final = re.compile(
     rf"{CAPITAL}[)\]*]*\s+is\s+(?:the\s+)?(?:correct|right|best|answer)\b", re.ASCII
 )
@@ -193,15 +194,15 @@ MORE: Final = re.compile(
     rf"[ \t()\[\]\"'*$]*(?:(\bor\b)|{JOINING}|[,;/|&+]){AND}"
     rf"(?:{CAPITAL}|[(\[]?([a-z])(?=[)\]]))(?!['\u2019])(?(1)|(?!{WORD}))"
 )
-"""Another option joined to the first, without a statement about it."""
+"""Another option after the first one (`A or B`), unless a statement about it follows."""
 ARTICLE: Final = re.compile(r"(?<=[A-Z][).:] )A(?= (?!(?:is|was|or|and)\b)[a-z]{2})")
 """The first word of an option's text: `B) A large cat`."""
 GOLD: Final = re.compile(r"\s*[(\[]?([A-Za-z])(?:[)\].:]+(?:\s.*)?)?\s*", re.DOTALL)
-"""`C`, `(C)`, `C.`, `C) Paris`."""
+"""The right option as a row gives it: `C`, `(C)`, `C.`, `C) Paris`."""
 
 
 def option_in(text: str) -> str | None:
-    """The letter that a text chooses; None for no or several choices."""
+    """The letter of the option that a text chooses; None for none or several."""
     boxed = last_boxed(text)
     answer = text if boxed is None else BOXED.sub(r"\1", boxed)
     line = last_line(answer)
@@ -228,7 +229,7 @@ def _single(text: str, match: re.Match[str]) -> str | None:
 
 
 def _last(text: str) -> str | None:
-    """The last capital that stands alone, if no other is joined to it."""
+    """The last capital letter that stands alone, unless another one is joined to it."""
     chosen: str | None = None
     end = -1
     for option in OPTION.finditer(text):
@@ -259,25 +260,25 @@ def right_option(gold: str, column: str) -> str:
 # told: it has no score.
 
 WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-"""Japanese, Chinese and Korean characters; even a few of them in another text are classified
-separately."""
+"""Japanese, Chinese and Korean characters, which are classified apart from the other text."""
 SENTENCE: Final = re.compile(r"[^.!?\n\u3002]+[.!?\n\u3002]*")
 LEAST_LETTERS: Final = 40
-"""Minimum letters of a piece."""
+"""Minimum letters of a piece that is classified."""
 LEAST_TOLD: Final = 20
-"""Minimum letters of a text: with 20 to 24 letters 97% of 4858 English texts are recognised, with
-5 to 9 letters 58%."""
+"""Minimum letters of a text that gets a score. Of 4858 English texts, 97% are recognised with 20 to
+24 letters, 58% with 5 to 9."""
 COMMAND: Final = re.compile(r"\\[a-zA-Z]+")
 """LaTeX commands, which have no language."""
 WIDE_WEIGHT: Final = 4
-"""Weight of a wide character in letters."""
+"""Letters that a wide character counts as."""
 NO_LANGUAGE: Final = "zxx"
-"""Label of the model for numbers and code."""
+"""The language code for text without a language, such as numbers and code."""
 
 
 @by_text
 def language(text: str, _: ScoringRow, given: options.Language) -> Score:
-    """Share of a text's letters in pieces of the language; None for a few letters."""
+    """Share of a text's letters that are in pieces of the given language; None for fewer than
+    LEAST_TOLD letters, or a text without any language."""
     text = COMMAND.sub(" ", text)
     if _letters(text) < LEAST_TOLD:
         return None
@@ -292,7 +293,8 @@ def language(text: str, _: ScoringRow, given: options.Language) -> Score:
 
 
 def pieces_of(text: str) -> list[str]:
-    """Sentences, merged up to the minimum length; a short rest joins the last piece."""
+    """A text in pieces of at least LEAST_LETTERS letters, cut at sentence ends; a shorter rest
+    joins the last piece."""
     pieces, open_piece, letters = [], "", 0
     for sentence in SENTENCE.findall(text):
         open_piece += sentence

@@ -1,8 +1,7 @@
-"""What becomes of rows when the user's reward fails: stop with the row's number, skip it, or a
-fixed score.
+"""Scores rows by the user's Python, and applies `on_error` to rows for which it fails.
 
-The function is called once for all rows. Where that fails, the rows are tried one by one, so that
-the message names the row and, where the loop says so, the others keep their scores.
+The function is called once with all rows. If that fails, the rows are tried one by one, so that the
+message names the row and, with `on_error`, the other rows keep their scores.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ One = TypeVar("One")
 OnError = Literal["stop", "skip_row"] | ScoreAs
 
 RETRY_DEADLINES: Final = 4
-"""Timeouts that retrying rows one by one may take in total."""
+"""Time that retrying rows one by one may take, as a multiple of the sandbox's timeout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +32,13 @@ class RowFailure:
 
 
 def score_instead(on_error: OnError) -> float | None:
-    """The score of a failed row, if failures do not stop the run."""
+    """The score of a failed row: that of ScoreAs, else None."""
     return on_error.score if isinstance(on_error, ScoreAs) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredRows(Generic[One]):
-    """Scores in the order of the rows, and the rows that failed."""
+    """Scores in the order of the rows, failed rows included, and the failures."""
 
     scores: list[One]
     failures: tuple[RowFailure, ...] = ()
@@ -57,10 +56,10 @@ def score_rows(
     """Scores of all rows by the user's reward.
 
     Args:
-        columns: lists of `count` values: prompts, completions, and every column by its name.
+        columns: arguments of the reward, each a list of `count` values; see `reward_columns`.
         on_error: `stop` raises the UserCodeError of the first row that fails; `skip_row` gives a
-            failed row None, ScoreAs its score. Code that does not load always raises, and so
-            does a failure that belongs to no row: a wrong number of scores, too slow for all.
+            failed row None, ScoreAs its score. Always raises if the code does not load, or if
+            no single row fails, such as for a wrong number of scores.
     """
     if count == 0:
         return ScoredRows(scores=[])
@@ -103,8 +102,8 @@ def _one_by_one(
 
 
 def reward_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Rows as arguments of a reward: `prompts`, `completions`, then every column by name; missing
-    values are None."""
+    """Keyword arguments of a reward: `prompts`, `completions`, and every other column by its bare
+    name; missing values are None."""
     names = dict.fromkeys(name for row in rows for name in row if "." not in name)
     columns = {name: [row.get(name) for row in rows] for name in names}
     prompts = columns.pop("prompt", [None] * len(rows))

@@ -1,10 +1,9 @@
-"""How scores reach the receiving rows: from the row itself, from an ancestor, from descendants
-(scores rise), or from another branch (scores cross).
+"""Attaches scores to the rows that receive them: from the row itself, from an ancestor, from
+descendants (scores rise), or from another branch (scores cross).
 
-Three outcomes must never be mixed up: a number, `None` ("does not apply") and no entry (not
-delivered). The caller says, from the spec, whether scores may rise (`aggregate`) and over which
-common ancestor they cross to another branch (`via`); nothing here depends on which rows happen to
-exist.
+A row gets a number, `None` (the score does not apply), or no entry (no score was delivered). The
+caller takes from the spec whether scores may rise (`aggregate`) and by which common ancestor they
+cross to another branch (`via`).
 """
 
 import math
@@ -40,14 +39,14 @@ def attach(
     rises: bool | None = None,
     in_rounds: bool = False,
 ) -> dict[str, Score]:
-    """Scores of a table by the ids of the rows that they reach; other rows are missing.
+    """Scores of a table by the ids of the receivers; receivers without a score are left out.
 
     Args:
         aggregate: combines scores of several descendants; required if scores rise or cross.
         via: for receivers on another branch, the node whose rows are the nearest common
-            ancestors: scores rise to those and reach the receivers from there.
-        rises: False if the receivers are the scored rows or their descendants, so that no score
-            rises even though the edge has an `aggregate`.
+            ancestors; scores rise to them and go down to the receivers.
+        rises: False if the receivers are the scored rows or their descendants; `aggregate` has
+            no effect then.
         in_rounds: whether the scored rows belong to several rounds of a region; scores of an
             ancestor or of another branch then apply only to rows of the same round.
     """
@@ -92,7 +91,7 @@ def _from_self_or_above(
 
 def _targets_of_later_rounds(receivers: Sequence[Row], table: Table) -> dict[str, str | None]:
     """For receivers of later rounds, the nearest ancestor that they share with scored rows of the
-    same round: in later rounds, conversations branch further down than in the first."""
+    same round, because conversations branch further down than in the first round."""
     shared: dict[int, set[str]] = {}
     for row in table.rows:
         shared.setdefault(row.round, set()).update(row.trail)
@@ -123,7 +122,8 @@ def _lift(
 
 
 def _as_received(score: Score, scored: str, receiver: str, table: Table) -> Score:
-    """The score for a receiver; scores of positions are reduced to a number for other texts."""
+    """The score for a receiver; for another text than the scored one, numbers by position are
+    reduced to one."""
     if not isinstance(score, dict) or (table.judged or {}).get(scored, scored) == receiver:
         return score
     if table.reduce is None:
@@ -143,7 +143,7 @@ def _for_side(row: Row, target: str, table: Table, score: Score) -> Score:
 
 
 def _is_of_rejected(row: Row, target: str) -> bool:
-    """Whether a row is, or descends from, a pair whose rejected side is the target."""
+    """Whether a row is, or descends from, a pair whose rejected row is the target."""
     path = row.trail[target]
     pair, births = path[0][0], len(path) - 1
     if row.depths.get("chosen") != births:
@@ -170,7 +170,7 @@ def _fold(
 def _aggregated(
     values: Sequence[float | dict[int, float]], aggregate: Callable[[Sequence[float]], float]
 ) -> Score:
-    """Combine several scores, those of positions per position."""
+    """Combine several scores; if some are by position, those alone, position by position."""
     by_position = [value for value in values if isinstance(value, dict)]
     if not by_position:
         numbers = [float(value) for value in values if not isinstance(value, dict)]

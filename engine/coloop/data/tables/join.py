@@ -1,20 +1,17 @@
-"""Joins of tables by lineage: the rows that a node works on.
+"""Joins tables by the lineage of their rows, into the rows that a node works on.
 
-A join takes all its tables at once: rows meet, one of each table, where each two of them belong
-together. So the order of the tables changes nothing.
+All tables are joined at once: a match has one row of each table, and any two of its rows must be
+related. So the order of the tables does not matter.
 
-    same rows        problems ── actor ─┬─ exact            columns of both, one row
-    above, below     problems ── actor                      what is above comes down
+    same rows        problems ── actor ─┬─ exact            one row with the columns of both
+    ancestors        problems ── actor                      the descendant with the columns of both
     siblings         sums ─┬─ tens ──┐
-                           └─ units ─┴─ both                one new row for each equal place k
+                           └─ units ─┴─ both                one new row for each equal k
     branches         sums ─┬─ tens ── again ──┐
-                           └─ units ──────────┴─ both       every row of the branch of that place
+                           └─ units ──────────┴─ both       one new row for each row of that branch
 
-Which way two tables are related is read off their rows' trails, for whole tables at a time. That is
-sound even where a filter emptied one side: rows of one level that are not the same row differ in a
-place `k` on their trails, and rows of levels above one another differ in the branch, so neither can
-be taken for siblings. A table that was put together holds rows of several levels; there the spec
-says which of them meet (`Meetings`).
+How two tables are related is read from the trails of their rows, for whole tables. A concatenated
+table has rows of several levels; the spec says which of them are matched (`Meetings`).
 """
 
 from collections import defaultdict
@@ -29,12 +26,12 @@ from coloop.data.tables.table import Table, concat_tables
 
 
 class Births(NamedTuple):
-    """Nodes in which the rows of a level are born; `join` for joined siblings."""
+    """The nodes that created the rows of one level; `join` for joined rows."""
 
     own: str
     parents: frozenset[str]
     all: frozenset[str]
-    """Births of the rows and all their ancestors."""
+    """Those of the rows and of all their ancestors."""
 
 
 Met = tuple[Row, ...]
@@ -43,7 +40,7 @@ Met = tuple[Row, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meetings:
-    """Which levels are joined, for tables with several levels."""
+    """The levels of each table, and the combinations of levels, one per table, whose rows match."""
 
     levels: tuple[tuple[Births, ...], ...]
     combinations: tuple[tuple[Births, ...], ...]
@@ -62,8 +59,8 @@ class _Kin(Enum):
 
 
 def join_rows(tables: Sequence[Table], meetings: Meetings | None = None) -> tuple[Row, ...]:
-    """`join: align`: rows present in every table: ancestors with descendants, siblings of equal k;
-    at unequal depth the k of the branch counts."""
+    """`join: align`: rows that match in every table: the same row, an ancestor and its descendants,
+    or siblings of equal k. At unequal depth, k is compared at the top of the two branches."""
     return _joined(tables, meetings, is_crossed=False)
 
 
@@ -80,14 +77,14 @@ def concat_rows(tables: Sequence[Table]) -> tuple[Row, ...]:
 def matched_rows(
     left: tuple[Row, ...], right: tuple[Row, ...], meetings: Meetings | None = None
 ) -> list[tuple[Row, Row]]:
-    """Matching rows of two sides: equal, ancestor and descendant, or siblings of equal k."""
+    """Pairs of matching rows of two tables, as in `join_rows`, without merging their columns."""
     tables = [Table(rows=left), Table(rows=right)]
     return [(met[0], met[1]) for met in _all_met(tables, meetings, is_crossed=False)]
 
 
 def are_aligned(row: Row, other: Row) -> bool:
-    """Whether two siblings have equal k under their nearest common ancestor; at unequal depth their
-    branches."""
+    """Whether two rows of different branches have equal k below their nearest common ancestor; at
+    unequal depth only the first k counts."""
     shared = _fork_of(row, other)
     if shared is None:
         return False
@@ -99,7 +96,8 @@ def are_aligned(row: Row, other: Row) -> bool:
 
 
 def are_siblings(row: Row, other: Row) -> bool:
-    """Whether two rows are on branches by different nodes below their nearest common ancestor."""
+    """Whether two rows are in branches that different nodes, or joins, created below their nearest
+    common ancestor."""
     shared = _fork_of(row, other)
     if shared is None:
         return False
@@ -110,12 +108,15 @@ def are_siblings(row: Row, other: Row) -> bool:
 def gather_rows(
     rows: Sequence[Row], births: Collection[str] | None, by: str | None = None
 ) -> tuple[Row, ...]:
-    """`join: {gather: node}`: the descendants of one row of that node (default: the parent) in one
-    row. Its own columns stay single; others become lists in sibling order.
+    """`join: {gather: node}`: one row for all descendants of one row of that node. Columns of that
+    row keep their value, others become lists in the order of `rows`.
 
     Args:
-        births: nodes in which the named node's rows are born, and the node itself.
-        by: the named node; rows passed on in later rounds descend from more nodes.
+        births: the named node and those that create its rows; None: gather by parent.
+        by: the named node; in a rounds region, its last row above counts, whoever created it.
+
+    Raises:
+        LookupError: a row has no such ancestor.
     """
     groups: dict[str, list[Row]] = {}
     for row in rows:
@@ -133,7 +134,7 @@ def gather_rows(
 
 
 def gathered_members(row: Row) -> tuple[str, ...]:
-    """Ids of the rows gathered in this row, in order."""
+    """Ids of the rows that `gather_rows` put into this one, in order."""
     return row.parents
 
 
@@ -164,7 +165,7 @@ def _gathered(above: str, members: list[Row], births: Collection[str]) -> Row:
 def _joined(
     tables: Sequence[Table], meetings: Meetings | None, *, is_crossed: bool
 ) -> tuple[Row, ...]:
-    """Each match as a row: the lowest one with all columns, or a child of all lowest ones."""
+    """A row per match: its lowest row with the columns of all, or a child of several lowest."""
     if len(tables) == 1 and (meetings is None or meetings.is_plain):
         rows = tables[0].rows
         if len({row.id for row in rows}) == len(rows):
@@ -180,14 +181,14 @@ def _joined(
 
 
 def _lowest(met: Met) -> tuple[str, ...]:
-    """Ids of the rows without descendants in the match, in a fixed order."""
+    """Ids of the rows of a match that have no descendant in it, sorted."""
     above = {ancestor for row in met for ancestor, way in row.trail.items() if way}
     lowest = {row.id for row in met} - above
     return tuple(sorted(lowest, key=lambda name: (born_at(name), name)))
 
 
 def _merged(name: str, mets: Sequence[Met]) -> Row:
-    """A row with the columns of all tables for it and its ancestors."""
+    """The row of this id, with the columns of all its copies and ancestors in the matches."""
     rows = {id(row): row for met in mets for row in met}
     own = [row for row in rows.values() if row.id == name]
     above = [row for row in rows.values() if row.id != name and row.id in own[0].trail]
@@ -196,7 +197,7 @@ def _merged(name: str, mets: Sequence[Met]) -> Row:
 
 
 def _places(joined: Sequence[Sequence[Row]]) -> list[int]:
-    """k of each joined row among those that share an ancestor with it."""
+    """k of each joined row: its index among the joined rows that share parents, also indirectly."""
     knots: dict[str, list[str]] = {}
     for parents in joined:
         knot = list(dict.fromkeys(n for row in parents for n in knots.get(row.id, [row.id])))
@@ -230,7 +231,7 @@ def _all_met(
 
 
 def _by_level(rows: Sequence[Row], levels: Sequence[Births]) -> Mapping[Births, tuple[Row, ...]]:
-    """Rows by the level that fits their births best; rows of later rounds have more births."""
+    """Rows by the most similar level; rows of later rounds have more births than any level."""
     by_level: dict[Births, list[Row]] = {}
     nearest: dict[Births, Births] = {}
     for row in rows:
@@ -247,7 +248,7 @@ def _unlikeness(level: Births, births: Births) -> tuple[bool, bool, int, list[st
 
 
 def _met(tables: Sequence[Sequence[Row]], *, is_crossed: bool) -> Iterator[Met]:
-    """The same for tables with one level each."""
+    """Matches of tables that have one level each."""
     belong = are_siblings if is_crossed else are_aligned
     if not all(tables):
         return
@@ -312,7 +313,7 @@ class _Index:
         return any(not other.by_id.keys().isdisjoint(row.trail) for row in self.rows)
 
     def near(self, row: Row, kin: _Kin, *, is_crossed: bool) -> Sequence[Row]:
-        """Candidate matches for a row of another table, in order."""
+        """Rows that may match a row of another table, in order; the caller checks each."""
         match kin:
             case _Kin.SAME:
                 own = self.by_id.get(row.id)
@@ -331,7 +332,7 @@ class _Index:
 
 
 def _branches_of(row: Row) -> Iterator[tuple[str, int]]:
-    """The branches that contain a row: an ancestor and the k below it."""
+    """The branches that contain a row, each as an ancestor and the k of the child below it."""
     for ancestor, way in row.trail.items():
         places = {ways[0] for ways in row.ways_from(ancestor)} if way else set()
         if len(places) == 1:
@@ -339,7 +340,8 @@ def _branches_of(row: Row) -> Iterator[tuple[str, int]]:
 
 
 def _fork_of(row: Row, other: Row) -> str | None:
-    """The nearest common ancestor of two rows of different levels, none above the other."""
+    """The nearest common ancestor of two rows; None if one is above the other, they are of one
+    level, or have none."""
     if row.id in other.trail or other.id in row.trail:
         return None
     if born_at(row.id) == born_at(other.id) and _births(row) == _births(other):

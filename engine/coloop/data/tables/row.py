@@ -1,19 +1,19 @@
-"""One row of a table: who its ancestors are, which columns it has, and the tokens it was drawn as.
+"""A row of a table: its lineage, its columns, and the tokens that it was generated as.
 
-A row is immutable. "More columns" is a copy with the same id; a new row is a child with a new id.
-The module knows nothing of nodes, edges or joins.
+Rows are immutable. Adding columns makes a copy with the same id; a new row is a child with a new
+id. The module does not know nodes or edges.
 
-Invariants:
-- `id` is `<node>:<key>`, where node is the one in which the row was born (`join` for joined rows),
-  and is unique within a step. The same parents in the same order always give the same joined row.
-- `trail[a]` is the way from ancestor `a` down to this row: its steps, each (row id, place k). A row
-  is its own ancestor with an empty way.
-- `places[a]` are the ways of places k from ancestor `a`, where several lead down to this row.
-- `columns` are the bare names (the nearest value wins), `scoped` the exact ones (`node.column`).
-- `depths[c]` says how many births ago a bare column was written; it decides what "nearest" means
-  when several parents meet.
-- `passed[n]` is the row that node n of a region of rounds handed on last on the way down to this
-  one; rows that no such region has seen have none. It decides which round an exact name means.
+Fields of a `Row`:
+- `id` is `<node>:<key>`, where node is the one that created the row (`join` for joined rows). It is
+  unique within a step. The same parents in the same order always give the same joined row.
+- `trail[a]` is the path from ancestor `a` down to this row, as steps (row id, k), where k is the
+  index of a row among the children of its parent. A row is its own ancestor, with an empty path.
+- `places[a]` are the paths from ancestor `a` as tuples of k, if several lead to this row.
+- `columns` are values by bare name (the nearest one wins), `scoped` by exact name (`node.column`).
+- `depths[c]` is the number of births since bare column `c` was written. It decides which value is
+  nearest when several parents are joined.
+- `passed[n]` is the id of the row that node `n` of a rounds region passed on last above this row.
+  It decides which round an exact name refers to. Empty for rows that were in no such region.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from coloop.data.arrays import Ids, Mask, Numbers, are_equal, ids_of, mask_of, n
 from coloop.errors import DataError
 
 Score = float | None | dict[int, float]
-"""A number, "does not apply", or numbers at positions (steps, tokens) of the row's text."""
+"""A number, None if the score does not apply, or numbers by position (step or token) of a text."""
 
 Step = tuple[str, int]
 
@@ -37,7 +37,7 @@ LONGEST_ID: Final = 160
 
 
 def whole(score: Score) -> float | None:
-    """A score as one number; raises for scores of positions."""
+    """A score that is one number or None; raises DataError for numbers by position."""
     if isinstance(score, dict):
         raise DataError(
             "scores of steps arrived where one number a row is needed; connect the scorer's "
@@ -48,7 +48,7 @@ def whole(score: Score) -> float | None:
 
 
 class Absent(Enum):
-    """A value that was not delivered, unlike None."""
+    """Marks a column that the row does not have, unlike a column whose value is None."""
 
     ABSENT = "absent"
 
@@ -64,18 +64,18 @@ ABSENT: Final = Absent.ABSENT
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tokens:
-    """A generated text as its original token ids, which are never encoded again.
+    """A generated text with the token ids that were sampled; the text is never tokenized again.
 
-    Lists are accepted and stored as read-only arrays.
+    Lists are accepted and stored as read-only arrays. L is the length of the completion.
     """
 
     prompt_ids: Ids
     token_ids: Ids
     """Completion, (L,)."""
     loss_mask: Mask
-    """True on tokens that the writer generated itself, (L,)."""
+    """True for tokens that the writer generated, False for those it was given, (L,)."""
     log_probs: Numbers
-    """At the sampling temperature, (L,)."""
+    """Log-probabilities at the sampling temperature, (L,)."""
     temperature: float = 1.0
     writer: str = ""
     """The node that generated them."""
@@ -90,7 +90,7 @@ class Tokens:
     switches: tuple[tuple[int, int], ...] = ()
     """(token, version): first token of each newer weight version, in order."""
     heard: int = 0
-    """Number of tokens from tools and others."""
+    """Number of completion tokens that were inserted, such as tool results."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt_ids", ids_of(self.prompt_ids))
@@ -105,13 +105,13 @@ class Tokens:
 
     @classmethod
     def of_all(cls, **fields: Any) -> "Tokens":
-        """Construct from all fields without validation; arrays must already be as in `arrays`."""
+        """Construct from all fields without conversion; arrays need the types of `data.arrays`."""
         tokens = object.__new__(cls)
         vars(tokens).update(fields)
         return tokens
 
     def owned(self) -> "Tokens":
-        """A copy in memory of its own."""
+        """A copy whose arrays are no views of a larger buffer."""
         return replace(
             self,
             prompt_ids=owned(self.prompt_ids),
@@ -123,7 +123,7 @@ class Tokens:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One row; see the module. No slots, because updating a dict makes copies fast."""
+    """An immutable row; its fields are described above. No slots, so that `but` copies fast."""
 
     id: str
     parents: tuple[str, ...] = ()
@@ -142,7 +142,8 @@ class Row:
 
     @property
     def is_greedy(self) -> bool:
-        """Whether it is a greedy extra or a join of such: scored, neither trained nor counted."""
+        """Whether it is an extra greedy completion, or a join with one. Such rows are scored, but
+        neither trained on nor counted."""
         if self.writer is not None:
             return bool(self.scoped.get(f"{self.writer}.greedy"))
         if born_at(self.id) != JOINED or not self.columns.get("greedy"):
@@ -152,7 +153,8 @@ class Row:
 
     @property
     def drawn(self) -> float:
-        """How often a resampling filter drew it; a data column of that name has no effect."""
+        """How often a resampling filter drew it; 1 without such a filter. A column `drawn` of the
+        data has no effect."""
         count = self.scoped.get(DRAWN)
         return 1.0 if count is None or self.columns.get("drawn") != count else float(count)
 
@@ -165,8 +167,8 @@ class Row:
         return self.columns.get(name, ABSENT)
 
     def ancestor_born_at(self, *nodes: str, least: int = 0) -> str | None:
-        """Id of the nearest ancestor born in one of the nodes, at least `least` births up; with 0
-        it may be the row itself."""
+        """Id of the nearest ancestor that one of the nodes created, at least `least` births up; 0
+        includes the row itself. None if there is none."""
         best: tuple[int, str] | None = None
         for ancestor, way in self.trail.items():
             if len(way) < least or born_at(ancestor) not in nodes:
@@ -176,12 +178,12 @@ class Row:
         return best[1] if best else None
 
     def handed_on(self, node: str) -> str | None:
-        """Id of the last ancestor that a node of a rounds region passed on."""
+        """Id of the ancestor that this node of a rounds region passed on last; None without one."""
         name = self.passed.get(node)
         return name if name != self.id and name in self.trail else None
 
     def ways_from(self, ancestor: str) -> tuple[tuple[int, ...], ...]:
-        """The values k on each way down from an ancestor; several below a join."""
+        """The values of k on each path from an ancestor to this row; several only below a join."""
         known = self.places.get(ancestor)
         return known if known is not None else (tuple(k for _, k in self.trail[ancestor]),)
 
@@ -208,11 +210,11 @@ class Row:
         return self if self.round == number else self.but(round=number)
 
     def handed_on_by(self, node: str) -> "Row":
-        """A copy as passed on by a node of a rounds region."""
+        """A copy marked as passed on by a node of a rounds region."""
         return self.but(passed={**self.passed, node: self.id})
 
     def owned(self) -> "Row":
-        """A copy in memory of its own, for a row that outlives the message with its arrays."""
+        """A copy with its own arrays, for a row that outlives the message that it came in."""
         known: dict[int, Tokens] = {}
 
         def own(value: Any) -> Any:
@@ -297,7 +299,7 @@ def joined_row(
 ) -> Row:
     """The child of several rows; the same parents in the same order give the same row.
 
-    A bare column at the same distance in two different parents is ambiguous and left out.
+    A bare column with different values at the same distance is ambiguous and left out.
     """
     row_id = _joined_id([parent.id for parent in parents])
     trail: dict[str, tuple[Step, ...]] = {}
@@ -334,9 +336,9 @@ def is_joined_of(row_id: str, parents: Sequence[str]) -> bool:
 
 
 def merge_columns(row: Row, others: Sequence[Row]) -> Row:
-    """A copy with the columns of other tables for the row or its ancestors.
+    """A copy of a row with the columns that `others` have: the row in other tables, or ancestors.
 
-    Columns of the same row count as its own; those of ancestors never hide its own.
+    The nearest value of a bare column wins; an ancestor's never replaces one that the row wrote.
     """
     columns, depths = dict(row.columns), dict(row.depths)
     scoped, passed = exact_names([row, *others])
@@ -352,7 +354,7 @@ def merge_columns(row: Row, others: Sequence[Row]) -> Row:
 
 
 def exact_names(rows: Sequence[Row]) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """Exact names of all rows, and the round row that each belongs to; the latest round wins."""
+    """Merged `scoped` and `passed` of rows; where they are of several rounds, the latest wins."""
     scoped: dict[str, Any] = {}
     latest: dict[str, Row] = {}
     for row in rows:
@@ -371,7 +373,7 @@ def exact_names(rows: Sequence[Row]) -> tuple[dict[str, Any], Mapping[str, str]]
 
 
 def _is_earlier(name: str, row: Row, other_name: str, other: Row) -> bool:
-    """Whether `name` above `row` was passed on in an earlier round than the other name."""
+    """Whether `name`, an ancestor of `row`, is of an earlier round than `other_name`."""
     return name != other_name and name in other.trail and other_name not in row.trail
 
 
@@ -380,7 +382,7 @@ def _joined_id(parents: Sequence[str]) -> str:
 
 
 def _places_below(parents: Sequence[Row], k: int) -> Mapping[str, tuple[tuple[int, ...], ...]]:
-    """The values k of all ways, for ancestors with more than one way down."""
+    """`places` of a joined row: all paths from those ancestors that have more than one."""
     below: dict[str, list[tuple[int, ...]]] = {}
     for parent in parents:
         for ancestor in parent.trail:

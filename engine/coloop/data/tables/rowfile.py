@@ -1,9 +1,9 @@
-"""Rows in a file of their own: what they say as JSON, the numbers of their arrays behind it.
+"""A file format for rows in checkpoints: JSON, followed by the arrays as bytes.
 
     coloop rows 1\\n | length of the head, 8 bytes | head: JSON | arrays, each at a multiple of 8
 
-The head gives each row by the number under which it is kept; an array that several rows or columns
-share stands there once. Nothing in such a file is code.
+The head lists (number, row) pairs; an array that several rows or columns share is written once.
+Reading a file runs no code, unlike pickle.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ KIND: Final = "__kind__"
 ARRAY: Final = "__array__"
 POSITIONS: Final = "__positions__"
 PLAIN: Final = "__plain__"
-"""Escapes a dictionary that looks like a mark."""
+"""Wraps a dictionary whose only key is one of these marks."""
 MARKS: Final = ({KIND}, {ARRAY}, {POSITIONS}, {PLAIN})
 
 
@@ -56,7 +56,7 @@ def to_plain(value: Any, keep: Keep) -> Any:
 
 
 def from_plain(plain: Any, fetch: Fetch, kinds: Kinds) -> Any:
-    """The value that `to_plain` wrote; `kinds` are the dataclasses that may occur."""
+    """The value that `to_plain` wrote, tuples as lists; `kinds` makes dataclasses by name."""
     if isinstance(plain, list):
         return [from_plain(part, fetch, kinds) for part in plain]
     if not isinstance(plain, dict):
@@ -76,7 +76,7 @@ def _values(plain: Mapping[str, Any], fetch: Fetch, kinds: Kinds) -> dict[str, A
 
 
 def _row(**known: Any) -> Row:
-    """A row; JSON lists of its ways become tuples."""
+    """A row from JSON; the lists of `parents`, `trail` and `places` become tuples."""
     ways, places = known["trail"], known["places"]
     known["parents"] = tuple(known["parents"])
     known["trail"] = {name: tuple((step, k) for step, k in way) for name, way in ways.items()}
@@ -93,7 +93,7 @@ ALIGNMENT: Final = 8
 
 
 def write_rows(path: Path, rows: Mapping[int, Any]) -> str:
-    """Write rows by number and return the SHA-256 of the file; raises OSError if incomplete."""
+    """Write rows by number, and return the SHA-256 of the file; OSError if it cannot be written."""
     body = bytearray()
     places: dict[int, list[Any]] = {}
     shared: list[NDArray[Any]] = []  # keeps them alive, so that no two have one id
@@ -114,10 +114,10 @@ def write_rows(path: Path, rows: Mapping[int, Any]) -> str:
 
 
 def read_rows(path: Path, kinds: Kinds, sha256: str) -> dict[int, Any]:
-    """The rows that `write_rows` wrote, by number; `kinds` are the dataclasses that may occur.
+    """The rows that `write_rows` wrote, by number; `kinds` makes dataclasses by name.
 
     Raises:
-        CheckpointError: the file is missing, or is not what was written.
+        CheckpointError: the file cannot be read, or its SHA-256 is another one.
     """
     try:
         data = path.read_bytes()

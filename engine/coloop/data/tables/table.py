@@ -1,5 +1,4 @@
-"""A table: ordered rows, and what a scorer or a reference says of them. Tables are never changed in
-place."""
+"""A table: ordered rows, with scores, log-probs and values by row id. Immutable."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +8,7 @@ from coloop.data.arrays import Numbers
 from coloop.data.tables.row import Row, Score
 
 OTHER = "other "
-"""Prefix of the sides of another pair."""
+"""Prefix of the keys `chosen` and `rejected` in `log_probs` for the sides of another pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,20 +20,21 @@ class Table:
     """Scores by row id."""
     scorer: str | None = None
     score_range: tuple[float, float] | None = None
-    """Minimum and maximum score, if declared by the scorer: mirrored, s is low + high - s."""
+    """(low, high) of the scorer, if known: for a rejected row, s becomes low + high - s."""
     unturned: frozenset[str] = frozenset()
-    """Rows whose score is the same for both sides of a pair."""
+    """Ids of rows whose score is not mirrored for the rejected side of a pair."""
     judged: Mapping[str, str] | None = None
-    """By row id: the row whose text the score positions index; None: its own."""
+    """By row id: the row whose text the positions of a score refer to; None: the row itself."""
     reduce: str | None = None
-    """How scores of positions are reduced to one number for another text; None: not possible."""
+    """How scores by position become one number for other rows; None: they cannot."""
     log_probs: Mapping[str, Any] | None = None
-    """By row id: an array over completion tokens, (L,), or for a pair `{"chosen": ..., "rejected":
-    ...}` of arrays. Scores of other pairs' answers under its prompt have names with `OTHER`."""
+    """By row id: an array over completion tokens, (L,), or for a pair a dict of arrays with the
+    keys `chosen` and `rejected`; with the prefix `OTHER`, the sides of another pair, scored under
+    the prompt of this one."""
     values: Mapping[str, Numbers] | None = None
     """By row id: one value per completion token, (L,)."""
     values_at: Mapping[float, Mapping[str, Numbers]] = field(default_factory=dict)
-    """Returns by their lambda, for learners with another horizon."""
+    """By lambda and row id: returns for critics that have a lambda of their own, (L,)."""
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -1,2 +1,2 @@
-"""The side inside the sandbox process. Imports only the standard library, as no other file can be
-read there later."""
+"""What runs in the sandbox process. Imports only the standard library, because other files cannot
+be read there."""

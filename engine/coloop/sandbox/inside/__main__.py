@@ -1,12 +1,12 @@
-"""The limited process and its watcher. Started by path with the standard library alone.
+"""Main program of the sandbox: a watcher process, and the worker that runs the code.
 
-    Sandbox --Popen--> watcher: builds the isolation, forks --> worker: shuts the door, runs it
-                       ends the worker when the Sandbox is gone,
-                       and ends as the worker ended
+    Sandbox --Popen--> watcher: isolates itself, forks --> worker: finishes the isolation,
+                       kills the worker when the                   runs the code
+                       Sandbox is gone, and exits like it
 
 Arguments: descriptors of requests and replies, bytes of memory, the isolation, folders to import
-from. Before it reads the code it says whether the isolation can be built; nothing that the code
-says later can choose a weaker one.
+from. It reports whether the isolation works before it reads the code, so the code cannot choose a
+weaker one.
 """
 
 import os
@@ -30,7 +30,7 @@ from coloop.sandbox.inside.isolation import (
 from coloop.sandbox.inside.modules import import_named
 
 UNHEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
-"""Signals that may reach all processes of a run at once. The run handles them and ends its sandbox
+"""Ignored signals: they may reach all processes of a run at once, and the run ends its sandboxes
 itself."""
 
 
@@ -67,7 +67,7 @@ def say(replies: int, message: dict[str, object]) -> None:
 def work(
     requests: int, replies: int, limits: tuple[int, int], isolation: Isolation, libraries: list[str]
 ) -> None:
-    """Read the code, shut the sandbox, and run it; `limits`: bytes of memory, threads."""
+    """Read the code, finish the isolation, serve requests; `limits`: bytes of memory, threads."""
     reading, writing = os.fdopen(requests, "rb"), os.fdopen(replies, "wb")
     first = harness.receive(reading)
     if first is None:
@@ -83,11 +83,11 @@ def work(
 
 
 def watch(worker: int, requests: int, starter: int | None) -> None:
-    """Wait for the end of the worker; end it when nobody can send it requests any more.
+    """Wait until the worker ends, and exit like it; kill it when nobody can send it requests.
 
     Args:
-        starter: a descriptor of the process that asks. Its end of the pipe can outlive it, in a
-            process that it forked.
+        starter: pidfd of the process with the `Sandbox`, because its end of the pipe may stay open
+            in a process that it forked.
     """
     handle = os.pidfd_open(worker) if hasattr(os, "pidfd_open") else None
     poll = select.poll()
@@ -106,7 +106,7 @@ def watch(worker: int, requests: int, starter: int | None) -> None:
 
 
 def end_as(status: int) -> None:
-    """End with the worker's exit status or signal, for the process that waits for this one."""
+    """Exit with the worker's status or signal, which the `Sandbox` reads from this process."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number != signal.SIGKILL:

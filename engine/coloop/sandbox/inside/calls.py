@@ -1,11 +1,10 @@
-"""The calls of the kernel that the user's code may make, as a BPF program for seccomp.
+"""The system calls that the user's code may make, as a BPF program for seccomp.
 
-    architecture known? -> number allowed? -> arguments as they must be? -> allow, else EPERM
+    architecture known? -> number allowed? -> arguments allowed? -> allow, else EPERM
 
-A list of what is allowed: a call that a later kernel adds is refused. Computing needs few calls:
-memory, time, threads of its own, the two pipes. Where the file system is one of its own, reading
-is among them; where it is the machine's, no call that takes a path is, so that not even the
-existence of a file can be asked.
+It is an allowlist, so calls that later kernels add are refused. Code may use memory, time, its own
+threads and the two pipes. In a file system of its own it may also read; in the machine's, no call
+with a path is allowed, so that it cannot even find out whether a file exists.
 
 Sources: linux/seccomp.h, linux/filter.h, linux/audit.h; numbers from the tables of Linux for each
 architecture.
@@ -36,7 +35,7 @@ ARGUMENTS: Final = 16
 
 ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 X32: Final = 0x40000000
-"""Call numbers from here on belong to another architecture."""
+"""On x86-64, call numbers from here on belong to the x32 ABI."""
 
 PLAIN: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "read": (0, 63),
@@ -92,7 +91,7 @@ PLAIN: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "alarm": (37, None),
     "pause": (34, None),
 }
-"""Number of each call on x86-64 and on aarch64, most frequent calls first."""
+"""Call numbers on x86-64 and aarch64, frequent calls first; None: there is no such call."""
 
 READING: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "stat": (4, None),
@@ -107,7 +106,7 @@ READING: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "getdents64": (217, 61),
     "getcwd": (79, 17),
 }
-"""Calls about paths, for a process with its own file system."""
+"""Calls to look up paths, also allowed in a file system of its own."""
 
 LEAVING_ROOT: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "setgroups": (116, 159),
@@ -117,7 +116,7 @@ LEAVING_ROOT: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "capset": (126, 91),
     "seccomp": (317, 277),
 }
-"""Calls that only drop privileges."""
+"""Calls to drop privileges, also allowed until the code runs."""
 
 THREAD_FLAG: Final = 0x00010000
 REFUSED_CLONES: Final = 0x7E823080
@@ -126,44 +125,44 @@ PROT_WRITE: Final = 2
 PROT_EXEC: Final = 4
 MAP_ANONYMOUS: Final = 0x20
 SCARCE_MEMORY: Final = 0x2000 | 0x40000
-"""Flags of `mmap` for locked memory and huge pages."""
+"""Flags of `mmap` for locked memory and huge pages, which are refused."""
 ADVICE: Final = (0, 1, 2, 3, 4, 8, 14, 15, 16, 17)
-"""Advice for the process's own memory: access pattern, discarding, huge pages, core dumps. Not
-merging with other processes' memory, poisoning, or hiding from a fork."""
+"""Allowed advice of `madvise`: access pattern, freeing, huge pages, core dumps. Not merging with
+the memory of other processes, poisoning, or hiding from a fork."""
 FUTEX_ALONE: Final = (0, 1, 3, 4, 5, 9, 10)
-"""Wait, wake and requeue. Not priority inheritance, which takes a process number and reveals
-whether the process exists."""
+"""Allowed futex operations: wait, wake and requeue. Not priority inheritance, which takes a process
+id and so reveals whether that process exists."""
 FUTEX_PRIVATE: Final = 128
 FUTEX_REALTIME: Final = 256
 GO_ON: Final = 18
-"""SIGCONT, which a thread could send in time to undo the stop between calls."""
+"""SIGCONT, which a thread could use to continue the process that is stopped between calls."""
 OTHERS_CLOCK: Final = 0x80000000
-"""Negative clock numbers address clocks of other processes or threads."""
+"""The sign bit of a clock id: negative ids are clocks of other processes or threads."""
 WRITING: Final = 0x3 | 0x40 | 0x200 | 0x400
-"""Modes and flags of `open` that write, create, truncate or append."""
+"""Flags of `open` that write, create, truncate or append."""
 TMPFILE: Final = 0x400000
 TERMINAL_QUESTIONS: Final = (0x5401, 0x5451, 0x5450)
 DESCRIPTOR_QUESTIONS: Final = (0, 1, 2, 3, 1030)
 
 
 class Reach(Enum):
-    """What a process may do besides computing."""
+    """Which calls a process may make besides those to compute."""
 
     COMPUTES = "computes"
     READS = "reads"
-    """Read its own file system."""
+    """Read files; it has a file system of its own."""
     PREPARES = "prepares"
-    """Read what its user can read, then drop more privileges."""
+    """Read files and drop privileges, before the code runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A condition on the low half of an argument."""
+    """A condition on one half, 32 bits, of an argument of a call."""
 
     argument: int
     kind: str
-    """`one of`: it equals one of the values; `not`: it does not equal the value; `none of`,
-    `all of`: of the bits of the value."""
+    """`one of`: equal to one of the values; `not`: not equal to the value; `none of`: none of the
+    value's bits is set; `all of`: the value is a single bit, and it is set."""
     values: tuple[int, ...]
     is_high: bool = False
 
@@ -177,7 +176,7 @@ class Rule:
 
 
 def rules_of(process_id: int, reach: Reach) -> list[Rule]:
-    """Calls that are allowed with certain arguments only."""
+    """The calls that are allowed with certain arguments only."""
     itself = Test(0, "one of", (process_id,))
     nothing = (Test(2, "one of", (0,)), Test(2, "one of", (0,), is_high=True))
     one_clock = (Test(0, "none of", (OTHERS_CLOCK,)),)
@@ -215,8 +214,8 @@ def rules_of(process_id: int, reach: Reach) -> list[Rule]:
 
 
 def program(machine: str, process_id: int, reach: Reach) -> bytes:
-    """The filter for the process with this number. `machine` as in `platform.machine()`: `x86_64`
-    or `aarch64`."""
+    """The BPF program for the process with this id. `machine`: `x86_64` or `aarch64`, as
+    `platform.machine()` returns it."""
     column = 0 if machine == "x86_64" else 1
     plain = {
         Reach.COMPUTES: PLAIN,
@@ -247,7 +246,7 @@ def program(machine: str, process_id: int, reach: Reach) -> bytes:
 
 
 def _body(tests: Iterable[Test]) -> list[bytes]:
-    """Instructions that allow the call if all tests hold, else continue with its number loaded."""
+    """Instructions that allow the call if all tests hold, else load its number and continue."""
     checks: list[list[bytes]] = []
     for test in tests:
         at = ARGUMENTS + 8 * test.argument + (4 if test.is_high else 0)

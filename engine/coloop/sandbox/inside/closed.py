@@ -1,5 +1,5 @@
-"""Explains why user code cannot do something, and what to use instead. The module that needed it is
-named, because the kernel only reports `[Errno 1] Operation not permitted`."""
+"""Error messages for what the sandbox refuses: the kernel only says `[Errno 1] Operation not
+permitted`; these name the module that needed it, and what to use instead."""
 
 import errno
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ MODULES: Final = {
     "aiohttp": NETWORK,
     "openai": NETWORK,
 }
-"""What each module needs, including its submodules."""
+"""What a module and its submodules need, which the sandbox lacks."""
 
 EVENTS: Final = {
     "socket.": NETWORK,
@@ -59,10 +59,10 @@ EVENTS: Final = {
     "os.fork": PROCESSES,
     "ctypes.": "no foreign code",
 }
-"""What is unavailable, by prefix of the audit event."""
+"""What is unavailable, by the prefix of an audit event; for other events, files."""
 
 CLOSED: Final = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EROFS, errno.EFBIG})
-"""Error numbers of calls that the sandbox forbids."""
+"""Error numbers of calls that the sandbox refuses."""
 
 
 def sentence(what: str) -> str:
@@ -74,7 +74,8 @@ def of_event(event: str) -> str:
 
 
 def why_closed(error: BaseException, *, is_reward: bool) -> str | None:
-    """A sentence about what is unavailable, with alternatives for rewards; None for others."""
+    """What an error needed and the sandbox lacks; for rewards also what to use instead. None for
+    errors with another cause."""
     for cause in _chain(error):
         if (reason := _reason(cause)) is not None:
             words, what = reason
@@ -91,9 +92,9 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _reason(error: BaseException) -> tuple[str, str] | None:
-    """What failed, and what is unavailable: from the audit hook, or else from the outermost module
-    known to need it. Such a module may itself be missing: with `Isolation.CALLS` none of its
-    parts can be imported while the code runs."""
+    """A sentence, and what is unavailable: as the audit hook said, or by the outermost module in
+    MODULES on the stack. That module may also be the one that could not be imported, because with
+    `Isolation.CALLS` nothing can be imported while the code runs. None for other errors."""
     words = str(error)
     if words.startswith(LIMITED):
         return words, next((what for what in INSTEAD if sentence(what) in words), "")
@@ -108,8 +109,7 @@ def _reason(error: BaseException) -> tuple[str, str] | None:
 
 
 def _modules_on(error: BaseException) -> Iterator[str]:
-    """Modules on the stack of a call that the kernel refused, outermost first; none for other
-    errors."""
+    """Modules on the stack of a refused call, outermost first; none for other errors."""
     here = error.__traceback__ if _is_closed(error) else None
     while here is not None:
         yield here.tb_frame.f_globals.get("__name__", "")

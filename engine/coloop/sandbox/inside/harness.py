@@ -1,11 +1,10 @@
-"""Runs one user's function, request by request, in the sandbox.
+"""Runs the user's function in the sandbox, request by request.
 
     requests --- 8 bytes length, JSON ---> [ audit hook, user's module ] ---> replies
 
-What the code prints is kept up to a limit and the rest counted. The audit hook tells a mistake from
-a failure of the machine in words that a person understands. It holds nothing back that wants out:
-code can take it down, and then meets the kernel (`isolation`). Every reply carries the number of
-its request, which nobody can know before: none can be written ahead.
+The audit hook turns refused operations into clear messages. It is no protection: hostile code can
+remove it, and is then stopped by the kernel (`isolation`). Every reply has the random id of its
+request, so that none can be written in advance.
 """
 
 import _posixsubprocess
@@ -47,7 +46,7 @@ LISTING = frozenset({"os.listdir", "os.scandir"})
 
 
 class Kept(io.TextIOBase):
-    """Printed output up to a limit; the rest is only counted."""
+    """A text stream that keeps KEPT_CHARACTERS of output and counts the rest."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -71,7 +70,8 @@ class Kept(io.TextIOBase):
 def forbid(
     roots: frozenset[str], refused: tuple[str, ...]
 ) -> Callable[[str, tuple[Any, ...]], None]:
-    """An audit hook that refuses all access outside the process; imports may read `roots`."""
+    """An audit hook that raises PermissionError for events in `refused`, and for every `open` but
+    reads below `roots` and of random devices."""
 
     starts = tuple(root + os.sep for root in roots)
 
@@ -100,7 +100,7 @@ def forbid(
 
 
 def refuse_fork_exec() -> None:
-    """Refuse the only way to start a program without an audit event."""
+    """Replace `fork_exec`, the one way to start a program that has no audit event."""
 
     def fork_exec(*args: object, **kwargs: object) -> None:
         raise PermissionError(sentence(PROGRAMS))
@@ -109,7 +109,7 @@ def refuse_fork_exec() -> None:
 
 
 def receive(pipe: BinaryIO) -> Any:
-    """The next request; None when the parent is gone."""
+    """The next request; None at the end of the pipe."""
     header = pipe.read(8)
     if len(header) < 8:
         return None
@@ -117,7 +117,7 @@ def receive(pipe: BinaryIO) -> Any:
 
 
 def send(pipe: BinaryIO, message: Mapping[str, Any]) -> None:
-    """Send a reply, or an error if it is too large."""
+    """Send a reply; one above LARGEST_REPLY is replaced by an error."""
     payload = json.dumps(message).encode()
     if len(payload) > LARGEST_REPLY:
         mib = LARGEST_REPLY // 2**20
@@ -133,7 +133,7 @@ def complaint(message: str, row: int | None = None, trace: str | None = None) ->
 
 
 class Bad(Exception):
-    """A return value of a wrong type."""
+    """The function is missing, has wrong parameters, or returned an invalid value."""
 
     def __init__(self, message: str, row: int | None = None) -> None:
         super().__init__(message)
@@ -172,7 +172,7 @@ class Frame:
 
 
 def own_frames(error: BaseException, sources: Mapping[str, str]) -> Iterator[Frame]:
-    """Frames in these sources, outermost first."""
+    """Traceback frames in these sources, outermost first; the line of a SyntaxError last."""
     files = dict(zip(sources, ("", *(name.strip("<>") for name in [*sources][1:])), strict=True))
     here = error.__traceback__
     while here is not None:
@@ -188,7 +188,8 @@ def own_frames(error: BaseException, sources: Mapping[str, str]) -> Iterator[Fra
 
 
 def place_of(own: Sequence[Frame]) -> str:
-    """The line in the user's file, followed by the line in a module beside it."""
+    """Where an error was raised, in parentheses: the line in the user's file, then the one in a
+    module beside it; empty without frames."""
     places = [frame.place for frame in own if not frame.file][-1:]
     places += [frame.place for frame in own[-1:] if frame.file]
     return f" ({'; '.join(places)})" if places else ""
@@ -197,8 +198,8 @@ def place_of(own: Sequence[Frame]) -> str:
 def told(
     error: BaseException, sources: Mapping[str, str], *, is_reward: bool = False
 ) -> tuple[str, str]:
-    """An exception as one line, and the user's frames with their lines. `sources` by the file names
-    of compiled code, the user's file first."""
+    """The message and the traceback of an exception, with frames of the user's code only.
+    `sources`: by the file names of the compiled code, the user's file first."""
     own = [*own_frames(error, sources)]
     frames = [frame.place + frame.text for frame in own]
     if len(frames) > LONGEST_TRACE:
@@ -229,7 +230,7 @@ def is_of_memory(error: BaseException) -> bool:
 
 
 def most_memory(*, is_reward: bool) -> str:
-    """The memory limit, and the field that sets it."""
+    """The memory limit in words; for rewards with the field that sets it."""
     mib = resource.getrlimit(resource.RLIMIT_AS)[0] // 2**20
     if is_reward:
         return f"`memory_mib` allows ({mib} MiB)"
@@ -237,7 +238,7 @@ def most_memory(*, is_reward: bool) -> str:
 
 
 def late_import() -> str:
-    """Why an existing module may be missing; empty if files can be read."""
+    """A hint that a missing module may be imported too late; empty if files can be read here."""
     can_read = any(os.path.isdir(path) for path in sys.path)
     return "" if can_read else ", or imported too late: import it at the top"
 
@@ -252,7 +253,7 @@ MODULE = "user_code"
 
 
 class Module:
-    """The user's code after its top level ran, and its function."""
+    """The user's code, run at its top level, and the function to call."""
 
     def __init__(self, source: str, function: str, name: str) -> None:
         self.source = source
@@ -271,7 +272,7 @@ class Module:
         self.function = function
         code = getattr(self.call, "__code__", None)
         self.named: frozenset[str] | None = None
-        """Names of the function's parameters; None: any."""
+        """Names of the function's parameters; None if it takes any (`**columns`)."""
         self.required: tuple[str, ...] = ()
         if code is not None:
             names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -284,7 +285,7 @@ class Module:
                 self.named = frozenset(names)
 
     def value(self, given: Mapping[str, Any]) -> Any:
-        """The result of the function; a coroutine is awaited."""
+        """The result of the function; an awaitable is awaited."""
         value = self.call(**given)
         if not hasattr(value, "__await__"):
             return value
@@ -305,8 +306,8 @@ class Module:
 
 
 class Reply(str):
-    """A completion of a chat prompt. It is a text, but also supports `completion[0]["content"]` and
-    `completion[-1]["content"]`, like TRL's chats."""
+    """A completion of a chat prompt: a text that also supports `completion[0]["content"]` and
+    `completion[-1]["content"]`, as in TRL."""
 
     def __getitem__(self, key: Any) -> str:
         part = super().__getitem__(key)
@@ -314,7 +315,7 @@ class Reply(str):
 
 
 class Message(str):
-    """A character of a reply, which is also its only message."""
+    """A character of a reply that also behaves as its only message, a dict of role and content."""
 
     whole: str
 
@@ -340,7 +341,7 @@ class NoReply(Reply):
 
 
 def replies(columns: Mapping[str, Any]) -> list[Any]:
-    """The completions, as `Reply` for chats."""
+    """The completions; those of chat prompts as `Reply`."""
     prompts, completions = columns.get("prompts") or [], columns.get("completions") or []
     return [
         (Reply(text) if text else NoReply(text))
@@ -351,7 +352,7 @@ def replies(columns: Mapping[str, Any]) -> list[Any]:
 
 
 def as_score(value: Any, row: int, *, may_be_steps: bool = True) -> Any:
-    """A number, None, or a list of both with one entry per step."""
+    """A returned score as a float, None, or a list of these, one per step; raises Bad otherwise."""
     if value is None:
         return None
     if isinstance(value, (list, tuple)) and may_be_steps:
@@ -379,7 +380,7 @@ def described(value: object) -> str:
 
 
 def score_batch(module: Module, columns: Mapping[str, Any], count: int) -> list[Any]:
-    """`reward(prompts, completions, **columns)` on all rows at once."""
+    """Scores by `reward(prompts, completions, **columns)`, called once for all rows."""
     given = {**columns, "completions": replies(columns)}
     value = module.value(module.arguments(given, absent_is_none=False))
     if not isinstance(value, (list, tuple)):
@@ -417,13 +418,14 @@ def write_row(module: Module, columns: Mapping[str, Any]) -> dict[str, Any] | No
 
 
 class TooMuchComputing(BaseException):
-    """A row exceeded its CPU time."""
+    """A row took more than its CPU time."""
 
 
 @contextmanager
 def at_most(cpu_seconds: float | None) -> Iterator[None]:
-    """Raise TooMuchComputing when the block exceeds its CPU time; waiting does not count, so a busy
-    machine makes no difference. It is raised repeatedly, in case the code catches it."""
+    """Raise TooMuchComputing when the block takes more than this CPU time (None: no limit). Waiting
+    does not count, so a busy machine makes no difference. It is raised again every 0.1 seconds, in
+    case the code catches it."""
     if cpu_seconds is None:
         yield
         return
@@ -446,8 +448,8 @@ def each_row(
     seeds: Sequence[int],
     cpu_seconds: float | None,
 ) -> list[Any]:
-    """A function of one row on each row; an error names the row. Each row has its own seed, so its
-    draws do not depend on other rows."""
+    """Results of `call` for each row; an error names the row. Each row has its own seed, so that
+    its random numbers do not depend on other rows."""
     values = []
     for row, (columns, seed) in enumerate(zip(rows, seeds, strict=True)):
         seed_draws(seed)
@@ -482,15 +484,14 @@ def answer(module: Module, request: Mapping[str, Any]) -> list[Any]:
 
 
 def prepare(source: str, modules: Mapping[str, str]) -> None:
-    """Make importable what the code may import besides libraries, and set up event loops if it has
-    coroutines."""
+    """Make `modules` importable, and event loops possible if the code has coroutines."""
     install_beside(modules)
     if has_coroutines({**modules, MODULE: source}):
         install_loop()
 
 
 def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one request; every exception becomes a reply."""
+    """Handle one request; every exception becomes a reply."""
     printed: Any = state["printed"]
     sys.stdout = sys.stderr = printed
     try:
@@ -518,8 +519,7 @@ def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any
 
 
 def serve(requests: BinaryIO, replies: BinaryIO, first: Mapping[str, Any]) -> None:
-    """Answer requests until the other side is gone; `first` is the load request, which was already
-    read."""
+    """Handle requests until the pipe ends; `first`, the load request, has already been read."""
     state: dict[str, Any] = {"printed": Kept()}
     request: Any = first
     while request is not None:
@@ -528,8 +528,8 @@ def serve(requests: BinaryIO, replies: BinaryIO, first: Mapping[str, Any]) -> No
 
 
 def fence(libraries: Sequence[str], *, is_alone: bool) -> None:
-    """Refuse with a clear message what the kernel refuses with an error number. `is_alone`: nothing
-    else isolates the code, so foreign code is refused too."""
+    """Refuse with clear messages what the kernel refuses with error numbers. `is_alone`: there is
+    no other isolation, so `ctypes` is refused too."""
     refuse_fork_exec()
     refused: tuple[str, ...] = REFUSED
     if is_alone:

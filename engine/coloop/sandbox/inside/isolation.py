@@ -1,13 +1,13 @@
-"""Isolation of the user's code; the strongest that this machine allows is taken.
+"""Levels of isolation of the user's code.
 
-    NAMESPACES   a root of its own with nothing but the libraries in it, read only; no network, no
-                 other process, nobody's user; Landlock and a list of allowed calls besides
-    CALLS        where a container or an old kernel gives no namespaces: modules that the code names
-                 are imported first, then no call that takes a path is allowed any more
-    NONE         neither: only the resource limits and the audit hook, which hostile code takes down
+    NAMESPACES   a read-only root with nothing but the libraries; no network, no other processes, an
+                 unprivileged user; also Landlock and an allowlist of system calls
+    CALLS        without namespaces, as in many containers: modules that the code imports are loaded
+                 first, then no system call with a path is allowed
+    NONE         only resource limits, and the audit hook, which hostile code can remove
 
-`enter` is done by the watcher before it forks, `shut` by the process that will run the code, before
-it runs a byte of it. Both only take away.
+The watcher calls `enter` before it forks; the worker calls `shut` before it runs the code. Neither
+can be undone.
 """
 
 import os
@@ -25,23 +25,23 @@ from coloop.sandbox.inside.calls import Reach
 
 NOBODY: Final = 65534
 FIRST_OWN_USER: Final = 0x70000000
-"""Systems assign no user numbers from here to 2^31."""
+"""First of the user ids, up to 2^31, that systems do not assign."""
 
 OWN_THREADS: Final = 64
 SHARED_THREADS: Final = 1024
-"""Most threads of a worker; if its user has other processes, on top of theirs."""
+"""Maximum threads of a worker if its user may have other processes, besides their threads."""
 
 SYSTEM_LIBRARIES: Final = (
     *("/lib", "/lib64", "/lib32", "/libx32", "/usr/lib", "/usr/lib64", "/usr/local/lib"),
     "/etc/ld.so.cache",
 )
-"""Folders of shared libraries for the loader."""
+"""Where the loader finds shared libraries."""
 
 DEVICES: Final = ("/dev/urandom", "/dev/random")
-"""Random numbers, which libraries such as torch read when they are imported."""
+"""Sources of random numbers, which libraries such as torch read when they are imported."""
 
 PLACES: Final = ("/tmp", "/run", "/mnt", "/home", "/var")
-"""Places to build a new root in; the first that exists is used, and nothing is left there."""
+"""Mount points for the new root; the first that exists is used. Nothing is written to it."""
 
 
 class Isolation(StrEnum):
@@ -51,16 +51,16 @@ class Isolation(StrEnum):
 
 
 def enter(isolation: Isolation, libraries: Sequence[str]) -> int:
-    """Begin an isolation, in the process from which the code's process is forked.
+    """Begin an isolation in the watcher, before it forks the worker.
 
     Args:
         libraries: folders that Python imports from.
 
     Returns:
-        Most threads that the worker's user may come to.
+        The thread limit of the worker's user, for `shut`; 0 without isolation.
 
     Raises:
-        OSError: this machine does not give it; the process is of no use any more.
+        OSError: this machine does not support it; the process must not be used further.
     """
     if isolation is Isolation.NONE:
         return 0
@@ -110,7 +110,7 @@ def _separate(libraries: Sequence[str]) -> None:
 
 
 def _own_root(libraries: Sequence[str]) -> None:
-    """A root with only the libraries, at their usual paths."""
+    """Change to a new read-only root that has only the libraries, at their usual paths."""
     followed = [os.path.realpath(path) for path in libraries]
     shown = _outermost([*libraries, *followed, *SYSTEM_LIBRARIES])
     links = {path: os.readlink(path) for path in shown if os.path.islink(path)}
@@ -143,7 +143,7 @@ def _own_root(libraries: Sequence[str]) -> None:
 
 
 def _show_devices() -> None:
-    """Mount the devices if the machine has them and its kernel allows it."""
+    """Mount DEVICES, those that the machine has and its kernel allows."""
     os.makedirs("/dev", 0o755, exist_ok=True)
     for path in DEVICES:
         source = f"/outside{path}"
@@ -160,7 +160,7 @@ def _show_devices() -> None:
 
 
 def _outermost(paths: Sequence[str]) -> list[str]:
-    """Existing paths, without those inside another one, links first."""
+    """Those of the paths that exist and are not inside another one, links first."""
     there = dict.fromkeys(os.path.abspath(path) for path in paths if os.path.exists(path))
     kept = [
         path
@@ -171,8 +171,8 @@ def _outermost(paths: Sequence[str]) -> list[str]:
 
 
 def become_nobody() -> None:
-    """Drop root permanently for a user without other processes, or if there is no such number (a
-    container that maps few) for the one that owns nothing."""
+    """Change permanently from root to a random unused user id, or to `nobody` if the container does
+    not map such ids."""
     own = FIRST_OWN_USER + int.from_bytes(os.urandom(3), "big")
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
@@ -189,12 +189,13 @@ def shut(
     most_threads: int,
     prepare: Callable[[], None],
 ) -> None:
-    """Finish the isolation in the process that runs the code; none of it can be undone.
+    """Finish the isolation in the worker; this cannot be undone.
 
     Args:
-        memory_bytes: most address space that it may take.
-        most_threads: as `enter` told.
-        prepare: with `Isolation.CALLS`, called while files can be read and nothing else be done.
+        libraries: folders that Python imports from.
+        memory_bytes: limit of its address space.
+        most_threads: the limit that `enter` returned.
+        prepare: with `Isolation.CALLS`, called while files can still be read.
 
     Raises:
         OSError: the isolation failed; the code must not run.
@@ -241,6 +242,6 @@ def limit(memory_bytes: int, most_threads: int) -> None:
 
 
 def die_with_parent() -> None:
-    """The kernel kills this process as soon as its parent is gone."""
+    """Let the kernel kill this process when its parent ends (Linux only)."""
     if sys.platform == "linux":
         kernel.prctl(kernel.PR_SET_PDEATHSIG, 9)

@@ -1,7 +1,6 @@
-"""Calls of the Linux kernel that Python has no function for, by ctypes.
+"""Linux system calls that Python has no function for, by ctypes, on x86-64 and aarch64.
 
-Every function raises OSError where the kernel refuses. Only what `isolation` needs; Linux on x86-64
-and aarch64.
+Functions raise OSError if the kernel refuses, unless they say otherwise.
 """
 
 import ctypes
@@ -56,7 +55,7 @@ _CAPABILITY_VERSION: Final = 0x20080522
 _SECCOMP_FILTER: Final = 1
 _ALL_THREADS: Final = 1
 _SPEC_ALLOW: Final = 4
-"""Leave CPU speculation enabled: the filter limits calls, and branch prediction stays fast."""
+"""Flag of seccomp to leave CPU speculation enabled, which is faster."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
@@ -82,16 +81,16 @@ def prctl(option: int, value: int = 0) -> None:
 
 
 def keep_private() -> None:
-    """Hide memory, environment and descriptors of this process from all but root, if the system
-    can. For servers and drivers, which hold tokens and keys. Programs that they start are
-    readable again, so must be given no secret."""
+    """Hide memory, environment and descriptors of this process from other processes of its user, if
+    the system can. For servers and drivers, which hold tokens and keys. Programs that they start
+    are not hidden, so give them no secrets."""
     if IS_KNOWN:
         with suppress(OSError):
             prctl(PR_SET_DUMPABLE, 0)
 
 
 def counts_in_namespaces() -> bool:
-    """Whether a user namespace has limits of its own: Linux 5.14 and later."""
+    """Whether the thread limit counts separately in a user namespace: Linux 5.14 and later."""
     numbers = platform.release().split(".")
     try:
         return (int(numbers[0]), int(numbers[1].partition("-")[0])) >= (5, 14)
@@ -116,8 +115,8 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, data: s
 
 
 def make_read_only(target: str, *, is_device: bool = False) -> None:
-    """Make a mount and everything below it read-only, without set-user-id and without devices other
-    than itself."""
+    """Make a mount read-only, without set-user-id programs and, unless it is one, without devices;
+    where the kernel can, also the mounts below it."""
     closed = MS_RDONLY | MS_NOSUID | (0 if is_device else MS_NODEV)
     attributes = struct.pack("QQQQ", closed, 0, 0, 0)
     try:
@@ -141,7 +140,7 @@ def pivot_root(new: str, old: str) -> None:
 
 
 def drop_capabilities() -> None:
-    """Drop all capabilities, if allowed also from the bounding set."""
+    """Drop all capabilities; from the bounding set too, if allowed."""
     for number in range(64):
         try:
             prctl(PR_CAPBSET_DROP, number)
@@ -152,7 +151,7 @@ def drop_capabilities() -> None:
 
 
 def holds(capability: int) -> bool:
-    """Whether this process has a capability among the first 32."""
+    """Whether this process has a capability with a number below 32."""
     header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
     sets = ctypes.create_string_buffer(24)
     number = ctypes.c_long(_CAPGET[MACHINE])
@@ -161,6 +160,7 @@ def holds(capability: int) -> bool:
 
 
 def landlock_version() -> int:
+    """The Landlock version of this kernel; 0 without Landlock."""
     try:
         return _call("landlock", _LANDLOCK_CREATE, None, 0, 1)
     except OSError:
@@ -168,7 +168,8 @@ def landlock_version() -> int:
 
 
 def landlock(readable: list[str]) -> None:
-    """From now on only these folders can be read, and no other file, network or process reached."""
+    """Let this process only read these files and folders. Later kernels also refuse it TCP
+    (Landlock 4) and signals to other processes (6)."""
     version = landlock_version()
     if version == 0:
         raise OSError(38, "this kernel has no Landlock")
@@ -195,8 +196,8 @@ def landlock(readable: list[str]) -> None:
 
 
 def seccomp(program: bytes) -> None:
-    """Filter the system calls of this process and all its threads with a BPF program. Raises
-    `OSError`, also if a thread cannot be filtered."""
+    """Filter the system calls of this process, all its threads included, with a BPF program. Raises
+    OSError also if a thread cannot be filtered."""
     buffer = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
     prctl(PR_SET_NO_NEW_PRIVS, 1)

@@ -1,5 +1,5 @@
-"""Modules for code in a process that can read no files and open no sockets: those beside its file,
-those imported before the sandbox is shut, and asyncio."""
+"""Imports in the sandbox, where files may not be readable: modules beside the user's file, modules
+imported in advance, and asyncio without sockets."""
 
 import ast
 import importlib
@@ -21,7 +21,7 @@ LATE: Final = (
     "encodings.utf_16",
     "concurrent.futures.thread",
 )
-"""Modules that functions of the standard library import on their first call."""
+"""Modules that functions of the standard library import when they are first called."""
 FOR_COROUTINES: Final = ("asyncio", "concurrent.futures.thread")
 
 
@@ -33,7 +33,8 @@ def tree_of(source: str) -> ast.Module | None:
 
 
 def imports_of(source: str) -> list[str]:
-    """All modules that import statements in the source may mean; relative names keep their dots."""
+    """All modules that the import statements of a source may refer to, relative ones with dots;
+    empty for invalid Python."""
     names: list[str] = []
     for node in ast.walk(tree) if (tree := tree_of(source)) is not None else ():
         if isinstance(node, ast.Import):
@@ -46,8 +47,7 @@ def imports_of(source: str) -> list[str]:
 
 
 def import_named(sources: Mapping[str, str]) -> None:
-    """Import what these modules name, if possible; failures are reported where the code imports
-    them."""
+    """Import what these sources import; what fails here will fail when the code imports it."""
     named = [name for source in sources.values() for name in imports_of(source)]
     needed = FOR_COROUTINES if has_coroutines(sources) else ()
     for name in dict.fromkeys((*LATE, *needed, *named)):
@@ -58,8 +58,8 @@ def import_named(sources: Mapping[str, str]) -> None:
 
 
 class Beside(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds modules among sources by dotted name. `pkg.__init__` makes `pkg` a package, and so does
-    a name that others start with."""
+    """Imports modules from sources by dotted name. `pkg` is a package if there is `pkg.__init__` or
+    any `pkg.` name."""
 
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = dict(sources)
@@ -81,14 +81,13 @@ class Beside(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def file_of(name: str, sources: Mapping[str, str]) -> str:
-    """Path of a module in error messages, such as `<helpers/text.py>`."""
+    """File name of a module in tracebacks, such as `<helpers/text.py>`."""
     inner = f"{name}.__init__"
     return f"<{(inner if inner in sources else name).replace('.', '/')}.py>"
 
 
 def install_beside(sources: Mapping[str, str]) -> None:
-    """Make these modules importable, after the standard library but before all others, like a
-    script's folder."""
+    """Make modules importable from these sources, before any that are installed."""
     if sources:
         sys.meta_path.insert(0, Beside(sources))
 
@@ -98,15 +97,14 @@ def has_coroutines(sources: Mapping[str, str]) -> bool:
 
 
 def install_loop() -> None:
-    """Let `asyncio.run` create event loops that need no socket pair: only timers and threads of
-    this process wake them. asyncio is imported only for code with coroutines, so that other code
-    starts sooner."""
+    """Make `asyncio.run` use event loops without a socket pair, woken by timers and threads only.
+    asyncio is imported here and not above, so that code without coroutines starts faster."""
     import asyncio
     import selectors
     import threading
 
     class Waiting(selectors.BaseSelector):
-        """Waits for `wake` or a timeout."""
+        """A selector without files: `select` waits for `wake` or a timeout."""
 
         def __init__(self) -> None:
             self._woken = threading.Event()

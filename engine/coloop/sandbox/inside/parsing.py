@@ -1,4 +1,4 @@
-"""The user's Python as a syntax tree; nothing is run. Standard library alone."""
+"""Parses the user's Python; nothing is run."""
 
 import ast
 from collections.abc import Callable
@@ -10,16 +10,16 @@ ATTEMPTS: Final = 3
 
 
 def parse_code(code: str, *, is_compiled: bool = False) -> ast.Module:
-    """The syntax tree of a piece of Python.
+    """The syntax tree of Python source.
 
     While another thread parses, CPython 3.11 sometimes raises SystemError for valid code
     (python/cpython#106905), so it is tried again.
 
     Args:
-        is_compiled: compile it as well, which finds errors such as a `return` outside a function.
+        is_compiled: also compile it, which finds errors such as a `return` outside a function.
 
     Raises:
-        SyntaxError: it is not valid Python, is nested too deeply, or is not text in UTF-8.
+        SyntaxError: it is invalid, nested too deeply, or has characters that cannot be read.
     """
 
     def parse() -> ast.Module:

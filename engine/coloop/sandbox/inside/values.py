@@ -1,8 +1,8 @@
-"""What the columns of a row may hold, for both sides: the harness tells the user's own row, we look
-again at what comes through the pipe.
+"""Validates the columns and scores that user code returns: in the harness, for clear messages, and
+again in `Sandbox`, because the code may have forged the reply.
 
-Texts that can be written as UTF-8, numbers that a float holds, true, false, None, and lists and
-dicts of these. Standard library alone.
+Valid columns are texts that UTF-8 can encode, numbers that fit a float, true, false, None, and
+lists and dicts of these.
 """
 
 import math
@@ -10,13 +10,13 @@ from typing import Any, Final
 
 LARGEST_INTEGER: Final = 2**1023
 LARGEST_SCORE: Final = 1e19
-"""Variances and errors square the scores; larger ones overflow in single precision."""
+"""Maximum of a score; the square of a larger one would overflow in single precision."""
 DEEPEST: Final = 32
 LONGEST_NAME: Final = 200
 
 
 def is_written(value: Any) -> bool:
-    """Whether this is a dict of valid columns, or None for a removed row."""
+    """Whether this is a dict of valid columns, or None, which removes the row."""
     return value is None or (
         isinstance(value, dict)
         and all(
@@ -26,7 +26,7 @@ def is_written(value: Any) -> bool:
 
 
 def why_not_name(name: Any) -> str | None:
-    """Why this is not a valid column name; None if it is. A dot separates node and column."""
+    """Why this cannot be a column name; None if it can. A dot separates node and column."""
     if not isinstance(name, str):
         return "no text"
     if not 0 < len(name) <= LONGEST_NAME:
@@ -74,7 +74,7 @@ def _is_writable(text: str) -> bool:
 
 
 def is_score(value: Any) -> bool:
-    """Whether this is a score as the harness returns it: one number, or one per step."""
+    """Whether this is a score as the harness sends it: a float, None, or a list of these."""
     if isinstance(value, list):
         return all(step is None or _is_number(step) for step in value)
     return value is None or _is_number(value)
@@ -85,7 +85,7 @@ def _is_number(value: Any) -> bool:
 
 
 def why_no_score(number: float) -> str | None:
-    """Why a number cannot be used as a score, and the fix; None if it can."""
+    """Why a number cannot be a score, with a fix; None if it can."""
     if math.isnan(number):
         return "a finite number is expected: return None if a row cannot be scored"
     if abs(number) > LARGEST_SCORE:

@@ -1,2 +1,2 @@
-"""Code for limited processes, each a file of its own that needs nothing of ours: judges of built-in
-rewards (`judge` of one question answers a dict), and the checkers of rule verifiers (`reward`)."""
+"""Sources that run in a sandbox, each without imports from coloop: judges of built-in rewards (a
+function `judge` of one question, returning a dict), and the proof checker (`reward`)."""

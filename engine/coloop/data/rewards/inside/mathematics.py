@@ -1,8 +1,7 @@
-"""Whether two answers are the same mathematics, as math-verify reads and compares them.
+"""Compares answers with math-verify, in a sandbox; the caller limits their length and the time.
 
-Both come as one short LaTeX or plain expression; who asks bounds their length and the time. Knows
-nothing of rows. It refuses to start where the library cannot read LaTeX: math-verify would then
-compare texts, and say that equal answers differ.
+An answer is one short expression, LaTeX or plain. Loading fails if math-verify cannot parse LaTeX
+here: it would then compare texts and call equal answers different.
 """
 
 import logging
@@ -26,12 +25,12 @@ logging.disable(logging.WARNING)  # it warns that it has no deadline of its own;
 
 
 def judge(answer: str, golds: list[str]) -> dict[str, float]:
-    """1 where the answer equals one of the right ones, else 0."""
+    """`score` 1 if the answer equals one of the right ones, else 0."""
     return {"score": float(any(_is_equal(gold, answer) for gold in golds))}
 
 
 def _is_equal(gold: str, answer: str) -> bool:
-    """Argument order matters: only the right answer may be looser (`x = 7`, a set)."""
+    """Whether math-verify finds the answers equal; it is not symmetric, so the order matters."""
     left, right = (parse(f"${text}$", parsing_timeout=None) for text in (gold, answer))
     return bool(verify(left, right, timeout_seconds=None))
 

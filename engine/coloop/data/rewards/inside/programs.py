@@ -1,5 +1,5 @@
-"""Runs a program that a policy wrote: its functions are called, its statements tried, its input
-given. It says what came out; what is right is not known here, so the program cannot say it either.
+"""Runs a program of a policy with one test, in a sandbox, and returns what came out. Expected
+results are not sent here, so that the program cannot read them.
 """
 
 # Modules that programs are likely to name: where no file can be read later, they are read now.
@@ -30,8 +30,8 @@ LONGEST = 100_000
 
 
 def judge(code: str, kind: str, test: str) -> dict[str, Any]:
-    """Result of one test: for `call` the value as text, for `statement` whether it holds, for
-    `input` the output."""
+    """`out` of one test: for `call` the value as Python source, for `statement` "True", for `input`
+    the output; or `failed`: the error."""
     try:
         if kind == "input":
             return {"out": _printed(code, test)}
@@ -60,7 +60,7 @@ def _printed(code: str, given: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Subclasses of built-in types as the built-in types, so that the caller can parse them."""
+    """A value of built-in types, so that its repr can be parsed; arrays become lists."""
     if hasattr(value, "tolist"):
         return _plain(value.tolist())
     if isinstance(value, dict):

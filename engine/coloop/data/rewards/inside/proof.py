@@ -1,14 +1,13 @@
-"""Checks proofs in a tiny Horn logic: `a, a>b, ab>c |- c` is proved by `b c`.
+"""Checks proofs in a small Horn logic: `a, a>b, ab>c |- c` is proved by `b c`.
 
-Every atom must follow from what is known by one rule, and the last one must be the goal. A word
-like `ab>c` is the rule by which the goal is shown: behind it its premises are proved one by one,
-but those that are known. The last line is the proof, or all lines together are. Knows nothing of
-what makes the theorems; a text that is no theorem gets no grade.
+Each atom must follow by one rule from what is known, and the last one must be the goal. A word like
+`ab>c` applies a rule backwards to the goal; then its premises that are not known must be proved one
+by one. The proof is the last line, or all lines together.
 """
 
 
 def reward(prompts: list[str], completions: list[str], **columns: object) -> list[float | None]:
-    """1 for a proof, 0 for what is none, None where the prompt is no theorem."""
+    """1 for a valid proof, 0 for an invalid one, None if the prompt is not a theorem."""
     del columns
     return [grade(prompt, text) for prompt, text in zip(prompts, completions, strict=True)]
 
@@ -52,7 +51,7 @@ def shows(words: list[str], known: set[str], rules: list[tuple[str, str]], goal:
 
 
 def derives(atoms: list[str], known: set[str], rules: list[tuple[str, str]]) -> bool:
-    """Whether there are atoms and each follows from the ones before."""
+    """Whether there are atoms, and each follows from the known ones and those before it."""
     reached = set(known)
     for atom in atoms:
         if not any(to == atom and set(by) <= reached for by, to in rules):
