@@ -3,9 +3,9 @@
     actor (pretrained, lora) ─┬─ critic (shared with actor, lora)
                               └─ reference (snapshot of actor)      all three on one base, held once
 
-A group stands on the base of the first group of its way along `with` and `of` that brings the
-weights: its holder. What other weights become later is no base: a copy that starts with a phase, or
-that somebody refreshes, has weights of its own, and so has what follows it.
+The frozen weights of a group are those of its holder, the group along `with` and `of` that loads
+them. Weights that change later are no base: a copy that starts with a phase or is refreshed has
+weights of its own, and so has what follows it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def source_of(model: Model | None) -> str | None:
 
 
 def stays(spec: LoopSpec, group: str) -> bool:
-    """Whether a group is, or builds on, weights that only learning changes during the run."""
+    """Whether a group is not a copy that gets its weights during the run, by phase or refresh."""
     model = model_of(spec.nodes[group])
     if not isinstance(model, CopyModel):
         return True

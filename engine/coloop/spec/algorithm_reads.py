@@ -25,7 +25,7 @@ class Reader(NamedTuple):
 
     by: str
     values: frozenset[Any]
-    """Empty: any value."""
+    """Empty: any value but None."""
 
     def is_met(self, value: Any) -> bool:
         return value in self.values if self.values else value is not None
@@ -78,12 +78,12 @@ READ_WHERE: Final[Mapping[type[Section], Mapping[str, tuple[Reader, ...]]]] = {
 OF_PRESETS: Final[Mapping[type[Section], Mapping[str, float]]] = {
     PreferenceAlgorithm: {"label_smoothing": 0.0, "gamma": 0.0}
 }
-"""Fields that count as ignored even if only the preset sets them, with the value that turns
-each off: their recipes have no loss with another value."""
+"""Fields that are reported even if only the preset sets them, with the value that turns each off:
+their recipes have no loss for another value."""
 
 
 class Unread(NamedTuple):
-    """A field that is set to something with an effect of its own, but is not read."""
+    """A field that is set, but has no effect with the other settings."""
 
     field: str
     value: Any

@@ -110,7 +110,7 @@ LEARNS_BY = {
     "names": ["algorithm.name", "algorithm.*.name", "algorithm.*.*.name"],
     "rate": "training.optimizer.lr",
 }
-"""Where the kinds that have weights say how they learn."""
+"""Paths at which kinds with weights set how they learn."""
 
 
 def _schema_beside_parts() -> dict[str, Any]:

@@ -57,7 +57,7 @@ class FileSource(Section):
 
     @property
     def written_as(self) -> FileFormat | None:
-        """The format of the file; None if neither the section nor a suffix gives it."""
+        """The format of the file; None if not known, or if it cannot be read compressed."""
         path = PurePath(self.path)
         if compression_of(path) is not None:
             path = path.with_suffix("")

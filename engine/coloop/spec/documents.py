@@ -1,8 +1,8 @@
 """Plain documents (what YAML and JSON carry), the paths into them, and versions of the language.
 
-A path is keys and list positions joined by dots. Of a key with dots the longest that is there is
-taken, and a phase's `set` maps paths to values, so all that follows it is one key; a backslash
-before a dot settles it. No function changes what it is given.
+A path is keys and list positions joined by dots. Where no key is the next word, the longest key
+with dots that exists is taken; after a phase's `set`, whose keys are paths, a new key is all that
+follows. A backslash before a dot keeps it in its key. No function changes its arguments.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def edge_names(item: Any) -> tuple[str, ...]:
 
 
 def position_of(items: Sequence[Any], word: str) -> int | None:
-    """Index of the list item that a word names (by index, edge or `name`); None: no such item."""
+    """Index of the list item that a word names (by index, edge or `name`); None: no such name."""
     if word.isdigit():
         return int(word)
     return next((i for i, item in enumerate(items) if word in names_of(item)), None)

@@ -1,9 +1,9 @@
 """In which types a weights group is held, computes and generates, from the spec alone.
 
-Weights that train are held as float32 master weights; what an adapter stands on as it is used,
-unless its section says float32. Frozen weights whose log-probs meet those of a learner compute and
-are held exactly as the learner's, so that equal weights give equal numbers. Only matrix products,
-and matrices that do not train, are in fp8.
+Weights that train are held as float32 master weights; frozen weights under an adapter in the type
+that products use, unless `model.dtype` is float32. Frozen weights whose log-probs are compared with
+those of a learner have exactly its types, so that equal weights give equal numbers. Only matrix
+products, and matrices that do not train, are in fp8.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ def resolve_dtypes(
 
     Args:
         gpus: of the whole hardware; 0 on a CPU.
-        backends: of the groups that train, where they are decided.
-        usual: by group, what it computes in where nothing is said; else as on any GPU or CPU.
+        backends: by group that trains, its backend if that is decided.
+        usual: by group, its default compute type; else that of any GPU or CPU.
     """
     groups = weights_groups(spec)
     otherwise = dict.fromkeys(groups, ON_GPU if gpus else ON_CPU) | dict(usual or {})
@@ -180,7 +180,8 @@ def _is_alone(spec: LoopSpec, group: str, gpus: int, backends: Mapping[str, Back
 
 
 def _partner(spec: LoopSpec, group: WeightsGroup, trained: dict[str, Dtypes]) -> str | None:
-    """The learner whose log-probs the frozen weights are compared with, else the source."""
+    """The group whose log-probs the frozen weights are compared with, else the trained group that
+    they come from; None if there is neither."""
     given = (edge for member in group.members for edge in spec.graph.edges_out_of(member))
     for edge in sorted(given, key=spec.graph.place_of):
         learner = owner_of(spec, edge.target.node) if edge.target.node in spec.nodes else None

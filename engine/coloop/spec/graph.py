@@ -292,7 +292,7 @@ class Graph:
 
 
 def reach(starts: Iterable[str], onward: Callable[[str], Iterable[str]]) -> dict[str, None]:
-    """These nodes and all that are reached from them, in the order in which they are."""
+    """These nodes and all that are reached from them, in the order of discovery."""
     reached = dict.fromkeys(starts)
     waiting = list(reached)
     while waiting:

@@ -50,8 +50,8 @@ SCORERS = ("critic", "reward")
 
 
 def head_of(node: Node) -> Head:
-    """The head through which a node with a model reads it; a classifier with label words compares
-    what its model says of these."""
+    """The head that a node reads from its model. A classifier with label words has none of its own:
+    it compares the log-probs of these words."""
     if isinstance(node, VerifierNode):
         is_scored = node.method == "discriminative" and node.read.labels is None
         return "score" if is_scored else "words"
@@ -69,7 +69,7 @@ def label_words(spec: LoopSpec, node: str) -> tuple[str, ...] | None:
 
 
 def classes_of(spec: LoopSpec, node: str) -> int:
-    """Outputs of a node's score head; nodes that share a model have separate outputs."""
+    """Number of outputs of a node's score head; nodes that share a model have separate outputs."""
     return len(label_words(spec, node) or ("",))
 
 
@@ -89,8 +89,8 @@ def scored_at(node: Node) -> Reading:
 
 
 def taught_at(node: Node, port: str) -> frozenset[Reading]:
-    """What of a node's model its teaching port reaches: a judge in words is taught what it writes,
-    and, or at `labels` only, which label it says; an implicit PRM is read token by token."""
+    """The readings of a node that a teaching port can train: of a score head its score; of a judge
+    in words the choice of a label and, except at `labels`, its tokens; of others their tokens."""
     if head_of(node) == "score":
         return frozenset({scored_at(node)})
     chooses = isinstance(node, VerifierNode) and node.method != "implicit_prm"

@@ -2,8 +2,8 @@
 
 The groups are `coloop.rewards`, `coloop.tasks`, `coloop.algorithms` and `coloop.tools`; the name of
 an entry point is the name in the language. Packages are looked for once, when the language is
-imported. One that cannot be used adds nothing, is told by `coloop doctor`, and where a loop wants
-what it would have brought, the diagnostic says why. `COLOOP_PLUGINS=off` loads none.
+imported. A record that cannot be used adds nothing: `coloop doctor` lists it, and the diagnostic of
+a loop that names it says why. `COLOOP_PLUGINS=off` loads none.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def problem_with(name: Any) -> str | None:
 
 
 class WithPlugins(Mapping[str, Value]):
-    """A registry of our own, and objects of packages that are imported when they are asked for."""
+    """A registry of coloop's own entries and of those of packages, imported on first use."""
 
     def __init__(
         self,

@@ -144,7 +144,7 @@ def relate(receivers: Levels, scored: Levels) -> Relation:
 
 
 def match(receiver: Level, scored: Levels) -> tuple[Relation, Levels]:
-    """The relation that counts for one receiving level, and the scored levels that stand in it."""
+    """The nearest relation of one receiving level to scored levels, and the levels that have it."""
     relations = {level: relate_pair(receiver, level) for level in scored}
     best = min(relations.values(), key=NEARNESS.__getitem__, default=Relation.NONE)
     if best is Relation.NONE:

@@ -3,9 +3,8 @@
 A mode decides what is offered first and what a node begins as; it forbids nothing. What neither it
 nor a kind names is offered in every mode.
 
-A policy that learns from texts which are written while it learns makes a loop online; one that
-learns from what was there before makes it offline. Where only scorers learn, or a policy does no
-more than imitate for them, it is reward modeling.
+A loop is online if a policy learns from texts that are generated while it learns, and offline if it
+learns from existing texts. It is reward modeling if only scorers learn, apart from SFT of a policy.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def merged(parts: Sequence[Names]) -> Names:
 
 
 def shared(parts: Sequence[Names]) -> Names:
-    """Names that every part of a table can give, at the smallest distance."""
+    """Names that every part of a table can give; one that is ambiguous in a part stays so."""
     if len(parts) == 1:
         return parts[0]
     names = {name for part in parts for name in part.bare}

@@ -163,8 +163,8 @@ class AlgorithmPlugin:
     algorithm: AlgorithmRecord
     advantage: AdvantageRecord | None = None
     estimator: str = ""
-    """Of the function of its advantage, `(GroupedRewards) -> Tensor` of shape (E,); it is divided
-    by the deviation that the settings name afterwards."""
+    """`module:function` of its advantage, `(GroupedRewards) -> Tensor` of shape (E,); the result is
+    divided by the deviation that the settings name."""
 
     @property
     def name(self) -> str:

@@ -151,10 +151,10 @@ def _description_field(text: str) -> str:
 
 
 def patched(text: str, changes: Sequence[Change | Mapping[str, Any]]) -> str:
-    """A loop's text after these changes (`spec.text.patch`), without the comment at its head that a
-    preset brought once the machine or a model is another: it tells of the preset as it ships.
+    """A loop's text after these changes (`spec.text.patch`).
 
-    A comment of the user's own stays.
+    The comment at the head of a preset is removed if the hardware or a model changed, because it
+    describes the preset as it ships. A comment of the user's own stays.
     """
     new = patch(text, changes)
     comment = tuple(_leading_comment(new))
@@ -175,7 +175,7 @@ def _shipped_comments() -> frozenset[tuple[str, ...]]:
 
 
 def _is_told_of_both(before: Any, after: Any) -> bool:
-    """Whether two states of a loop have one machine, and every model of the first."""
+    """Whether two states of a loop have the same hardware, and both every model of the first."""
     machine, models = _machine_and_models(before)
     other, found = _machine_and_models(after)
     return machine == other and all(found.get(name) == model for name, model in models.items())
@@ -255,7 +255,7 @@ def hardware_of(section: Hardware) -> HardwarePreset:
 
 
 def custom_hardware(*, nodes: int, gpus_per_node: int, gpu: str, **texts: str) -> HardwarePreset:
-    """Hardware that a loop describes itself, from the facts of one GPU; `texts`: of a preset."""
+    """Machines with GPUs, from the facts of one GPU; `texts`: those of a preset."""
     name = f"{nodes * gpus_per_node}x{gpu}"
     description = f"{gpus_per_node} {gpu} in each of {nodes}"
     facts = asdict(gpu_facts(gpu))

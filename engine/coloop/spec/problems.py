@@ -172,7 +172,7 @@ class _Error:
         return self.say(code, message, _EDGE_HINT, (), self._edge_fixes(self.context.get("found")))
 
     def _edge_fixes(self, text: Any) -> tuple[Fix, ...]:
-        """Two ports with another mark between them."""
+        """A fix for two ports with a wrong mark between them."""
         ports = re.findall(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*", str(text))
         if len(ports) != 2:
             return ()

@@ -1,6 +1,5 @@
-"""Static checks of a regular expression: how large it becomes when its
-counted repeats are written out, as the library does that applies it, and whether a group of it can
-say a number."""
+"""Static checks of a regular expression: its size with counted repeats written out, as the library
+that applies it does, and whether one of its groups can match a number."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,7 +8,7 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, Final
 
 LARGEST_PATTERN: Final = 1_000_000
-"""Most parts of a pattern with its repeats written out: about 2 seconds and 300 MiB to read."""
+"""Maximum parts of a pattern with repeats written out: 2 seconds and 300 MiB to compile."""
 MOST_DIGITS: Final = 9
 
 COUNT: Final = re.compile(r"(.?)\{\s*(\d+)", re.DOTALL)
@@ -39,9 +38,8 @@ def why_too_large(pattern: str) -> str | None:
 
 
 READ_OTHERWISE: Final = re.compile(r"\[\^?\[|\[:|--|&&|~~|\|\||\{(?!\d*,?\d*\})")
-"""What `regex`, which applies patterns, may read in another way than `re`, by whose tree they are
-looked at here: sets in sets (`[[:digit:]]`), fuzzy matches (`{e<=1}`). Sets of that kind are also
-what `re` warns of."""
+"""Syntax that `regex`, which applies patterns, may read differently from `re`, which parses them
+here: nested sets (`[[:digit:]]`), of which `re` also warns, and fuzzy matches (`{e<=1}`)."""
 NO_DIGIT: Final = frozenset(
     {op.CATEGORY_NOT_DIGIT, op.CATEGORY_SPACE, op.CATEGORY_NOT_WORD, op.CATEGORY_LINEBREAK}
 )

@@ -17,7 +17,7 @@ class Count:
     is_exact: bool = False
     """Whether it is also a lower bound, unless a source runs out."""
     least: int = 0
-    """Lower bound, whatever models generate and rules cut."""
+    """Lower bound, whatever models generate and rules drop."""
     greedy: int = 0
     """Greedy extras beside these rows; they are scored, but never trained on."""
     breakdown: str = ""
@@ -93,7 +93,7 @@ def repeated(count: Count, passes: int) -> Count:
 
 
 def of_all_rounds(count: Count, growth: float) -> Count:
-    """Rows of all rounds; only the first is certain. `growth`: mean of all over the first."""
+    """Rows of all rounds, at least those of the first. `growth`: mean of all over the first."""
     return Count(rows=None, least=count.least, mean=count.mean.times(growth))
 
 

@@ -23,7 +23,7 @@ class TableSize:
     sides: int = 1
     """Texts per row: two for pairs."""
     alike: float = 1.0
-    """Texts that share a prompt prefix."""
+    """Number of texts that share a prompt prefix."""
 
     @property
     def length(self) -> float:
@@ -45,7 +45,7 @@ class TableSize:
 
 EMPTY = TableSize()
 CHARACTERS_PER_TOKEN = 3.2
-"""For word vocabularies; small vocabularies are assumed to be characters."""
+"""For word vocabularies; tokens of small vocabularies are assumed to be characters."""
 
 
 def mean_written(rollout: Rollout) -> float:
@@ -90,8 +90,8 @@ def joined(tables: Sequence[TableSize]) -> TableSize:
 # plan and estimate say it.
 
 LOGITS_AT_ONCE: dict[Literal["cpu", "cuda"], int] = {"cpu": 1 << 24, "cuda": 1 << 28}
-"""64 MiB in float32 on a CPU, where more of them lie further from the core; 1 GiB on a GPU, whose
-products need tall matrices and whose kernels take some microseconds each to begin."""
+"""64 MiB in float32 on a CPU, where more do not fit into its caches; 1 GiB on a GPU, where products
+need tall matrices and each kernel takes some microseconds to launch."""
 
 
 def logits_at_once(*, on_cpu: bool) -> int:

@@ -42,7 +42,7 @@ OWN_CALLS: Final[Mapping[str, str]] = {
     "model": "<ask>(?P<question>.*?)</ask>",
     **{name: plugin.call for name, plugin in PLUGINS.items()},
 }
-"""By type of tool, the default call pattern; model tools that wrap others use it too.
+"""By type of tool, the default call pattern; a model tool that wraps others is called as these are.
 An environment is called with the whole text of a turn."""
 
 

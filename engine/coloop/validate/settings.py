@@ -1,4 +1,4 @@
-"""Settings that do nothing where they stand, and readings that can read nothing."""
+"""Settings without effect, and verifiers whose answers give no score."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from coloop.validate.facts import Facts
 
 
 def settings_do_something(facts: Facts) -> Iterator[Diagnostic]:
-    """No setting waits for something that is not there."""
+    """`up_to` has `spare` rows, `per` gathered rows, and `credit.rounds` a cycle of rounds."""
     for name, node in facts.nodes.items():
         has_up_to = isinstance(node, FilterNode) and node.up_to is not None
         if has_up_to and not facts.is_connected(name, "spare"):
@@ -36,7 +36,7 @@ def settings_do_something(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def averages_move(facts: Facts) -> Iterator[Diagnostic]:
-    """A share of the old weights is kept where others come."""
+    """A snapshot with `ema` is refreshed."""
     named = refreshed(facts.spec)
     for name in facts.nodes:
         model = None if name in named else facts.model(name)
@@ -49,7 +49,7 @@ def averages_move(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def credit_has_rewards(facts: Facts) -> Iterator[Diagnostic]:
-    """Credit is given to rows that rewards pay: who learns from something else reads none of it."""
+    """Settings of `credit` are only set for learners from rewards."""
     for name, node in facts.nodes.items():
         credit, ports = getattr(node, "credit", None), facts.teaching_ports_of(name)
         if credit is None or "rewards" in ports:
@@ -66,7 +66,7 @@ def credit_has_rewards(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def coefficients_move(facts: Facts) -> Iterator[Diagnostic]:
-    """A coefficient that follows a target begins above 0: it is multiplied."""
+    """A KL coefficient with a `target` starts above 0, because adapting it multiplies it."""
     moved = facts.moved_paths.union(*map(facts.values_in, facts.phases))
     for name in dict.fromkeys(name for name, _ in facts.rewards):
         for port, at, entry in algorithm_paths(facts.spec, name):
@@ -109,7 +109,7 @@ def labels_begin_with_the_greater(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def verdicts_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
-    """A generative verifier whose scores are used says how its text becomes a number."""
+    """`read` of a generative verifier whose scores are used sets how its text becomes a number."""
     for name, node in facts.of(VerifierNode):
         if node.method != "generative":
             continue

@@ -1,11 +1,11 @@
-"""A look into the files that datasets name: are they there, what columns do their rows have.
+"""A look into the files that datasets name: whether they exist, and which columns their rows have.
 
 A parquet file has a schema; documents all have the same columns. Another file is read whole up to
-`WHOLE_BYTES`; of a larger one the start, and of plain JSON Lines stretches all over it, and the
-glance says so. Paths count from the folder that the caller gives.
-What was seen of a file is kept until it changes, because a loop is checked at every edit.
+`WHOLE_BYTES`; of a larger one only the start is read, of plain JSON Lines samples all over it, and
+`Glance.is_whole` is False. Paths are relative to the folder that the caller gives.
+Results are cached until a file changes, because a loop is checked at every edit.
 
-Invariant: nothing here raises; what cannot be read is told in `Glance.problem`.
+Invariant: nothing here raises; `Glance.problem` tells why a file cannot be read.
 """
 
 import importlib
@@ -37,7 +37,7 @@ WHOLE_BYTES: Final = 64 * 2**20
 """Files up to this size are read whole, as before a run."""
 STRETCHES: Final = 64
 STRETCH_BYTES: Final = 64 * 1024
-"""Larger files are sampled: size of each sample."""
+"""Size of each of the `STRETCHES` samples of a larger JSON Lines file."""
 CHECKED_BYTES: Final = 8 * 2**20
 """Every value of files up to this size is checked; larger files when a run opens them."""
 ROWS_AT_ONCE: Final = 500
@@ -49,25 +49,25 @@ _Row = tuple[Mapping[str, object], int | None]
 PlacedRows = Iterable[tuple[str, Mapping[str, object]]]
 """Rows with their location for messages: `row 2`."""
 ProblemIn = Callable[[PlacedRows], str | None]
-"""Finds a problem in rows; equal ones find the same, as results are cached by it."""
+"""Finds a problem in rows, else None. Hashable, because results are cached by it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lack:
     rows: int
     line: int | None
-    """Line of the first one, from 1; None if earlier lines were skipped."""
+    """Line of the first of these rows, from 1; None if earlier lines were skipped."""
 
     @property
     def first(self) -> str:
-        """End of a message with a count."""
+        """End of a message: where the first of these rows is; empty if that is not known."""
         return "" if self.line is None else f", first in line {self.line}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance:
     columns: frozenset[str] | None = None
-    """Columns of some row; None if not known."""
+    """Columns of any row; None if not known."""
     lacking: Mapping[str, Lack] = field(default_factory=dict)
     """Columns that only some rows have, and the rows without them."""
     rows: int = 0
@@ -84,7 +84,7 @@ class Glance:
 
 
 def glance_at(source: FileSource, root: Path) -> Glance:
-    """Look into a file; cached."""
+    """Look into a file."""
     path = root / os.path.expanduser(source.path)
     try:
         facts = path.stat()
@@ -110,7 +110,7 @@ def glance_at_rows(rows: Iterable[Mapping[str, object]]) -> Glance:
 def problem_of_rows(
     source: FileSource | InlineSource, root: Path, problem_in: ProblemIn
 ) -> str | None:
-    """The problem in rows of a source up to `CHECKED_BYTES`; cached until the file changes."""
+    """The first problem in a source's rows; None also for files above `CHECKED_BYTES`. Cached."""
     if isinstance(source, InlineSource):
         return problem_in((f"row {index}", row) for index, row in enumerate(source.rows, 1))
     path, form = root / os.path.expanduser(source.path), source.written_as

@@ -1,5 +1,5 @@
-"""The graph: edges one by one (ends, types, room, options), and as a whole: required inputs, what
-nothing uses."""
+"""The graph: single edges (ends, types, number, options), rows that arrive twice, required inputs,
+and nodes that nothing uses."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,7 +73,7 @@ def edges_name_ports(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def edges_join_equal_types(facts: Facts) -> Iterator[Diagnostic]:
-    """An edge joins equal types; rollouts go where rows are asked."""
+    """An edge connects equal types; rollouts may also go where rows are expected."""
     for edge in facts.walk.edges:
         given, taken = types_of(facts, edge)
         if accepts(taken, given):
@@ -139,7 +139,7 @@ def ids_are_unique(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def options_belong_to_their_edges(facts: Facts) -> Iterator[Diagnostic]:
-    """`aggregate` stands on scores, `weight` where something is learned."""
+    """`aggregate` is for scores, `weight` for teaching ports, `rounds` for edges that move rows."""
     for edge in facts.walk.edges:
         given, _ = types_of(facts, edge)
         port = PORTS[facts.walk.kinds[edge.target.node]].inputs[edge.target.port]
@@ -192,7 +192,7 @@ def _misplaced(facts: Facts, edge: Edge, option: str, reason: str) -> Diagnostic
 
 
 def rows_come_with_one_text(facts: Facts) -> Iterator[Diagnostic]:
-    """Where inputs are put one after another, no two bring the same rows with different texts."""
+    """No two concatenated inputs bring the same rows with different texts."""
     for name, node in facts.nodes.items():
         if node.kind == "buffer" or not (node.kind in ALWAYS_CONCAT or node.join == "concat"):
             continue
@@ -210,7 +210,7 @@ def rows_come_with_one_text(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def buffers_read_one_score(facts: Facts) -> Iterator[Diagnostic]:
-    """The scores that a buffer gives are one number a row, so of one scorer."""
+    """A buffer whose scores are used gets one score per row."""
     for name, _ in facts.of(BufferNode):
         if not facts.walk.out_of(name, "scores"):
             continue
@@ -292,7 +292,7 @@ def required_inputs_are_there(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def outputs_have_their_inputs(facts: Facts) -> Iterator[Diagnostic]:
-    """A filter or buffer gives at a port what it takes at the port of that name."""
+    """An output of a filter or buffer needs an edge at the input of the same name."""
     for edge in facts.walk.edges:
         name, port = edge.source.node, edge.source.port
         kind = facts.walk.kinds[name]
@@ -313,8 +313,8 @@ def outputs_have_their_inputs(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def silent_outputs_are_not_read(facts: Facts) -> Iterator[Diagnostic]:
-    """Rollouts come from verifiers that write, step scores from those that read steps, returns from
-    actors that read values."""
+    """Rollouts come from verifiers that generate, step scores from those that read steps, returns
+    from actors that read values."""
     for edge in facts.walk.edges:
         name, port = edge.source.node, edge.source.port
         node = facts.nodes[name]
@@ -340,7 +340,7 @@ def silent_outputs_are_not_read(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def inputs_are_read(facts: Facts) -> Iterator[Diagnostic]:
-    """What is connected is also looked at: the inputs of a pairs node fit its method."""
+    """The connected inputs of a pairs node are used by its method."""
     for edge in facts.walk.edges:
         node = facts.nodes[edge.target.node]
         if not isinstance(node, PairsNode):
@@ -367,7 +367,7 @@ def nodes_are_used(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _unused(facts: Facts, name: str, used: set[str]) -> Diagnostic:
-    """How far the graph leads, and how to continue; the node may be removed if not needed."""
+    """Warn about an unused node: how to continue from it, or remove it if others are used."""
     message, fixes = f"nothing uses `{name}` yet", next_steps.onward(facts, name)
     hint = "connect it to a node that learns, stores or measures"
     targets = [edge.target.node for edge in facts.walk.edges if edge.source.node == name]
@@ -413,9 +413,9 @@ def _silent_verifier(
 
 
 def used_nodes(facts: Facts) -> set[str]:
-    """Nodes from which a goal can be reached, and nodes that others name.
+    """Nodes from which a goal can be reached, and nodes that these name in their fields.
 
-    Goals are learners, evaluations, and buffers that a phase fills or that are read.
+    Goals are learners, evaluations, and buffers that a phase fills.
     """
     filled = {name for phase in facts.phases for name in phase.fills}
     probes = [name for name, _ in facts.of(EvaluateNode)]

@@ -1,7 +1,7 @@
-"""What teaching tables hold: labels of texts or of their steps, pairs that are sure or not.
+"""What teaching ports get: labels per text or per step, pairs with or without probabilities.
 
-Only what the graph decides is told: a service, Python or a column may give either, and the values
-of a file are its own business.
+Only what the graph decides is checked: a service, Python or a column may give either, and values in
+files are not read.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ Kind = Literal["steps", "whole"]
 AS_THEY_COME: Final = frozenset({"one_minus", "band", "first"})
 """Built-in rewards with one number per row or step, as their input."""
 OPEN: Final = frozenset({"column", "gate"})
-"""Built-in rewards for which it depends on the rows."""
+"""Built-in rewards for which that depends on the rows."""
 
 
 def labels_are_of_what_is_learned(facts: Facts) -> Iterator[Diagnostic]:
@@ -100,7 +100,7 @@ def _of_reward(facts: Facts, name: str, node: RewardNode, seen: frozenset[str]) 
 
 
 def _of_inputs(facts: Facts, name: str, seen: frozenset[str]) -> Kind | None:
-    """The kind of all scores that a node receives."""
+    """The kind of all scores that a node receives; None if they differ or it is not known."""
     edges = facts.walk.into(name, "scores")
     kinds = {_given(facts, edge, seen | {name}) for edge in edges}
     return kinds.pop() if len(kinds) == 1 else None
@@ -116,8 +116,8 @@ def _step_fixes(facts: Facts, edge: Edge, name: str) -> tuple[Fix, ...]:
 
 
 def pairs_are_sure_where_they_must_be(facts: Facts) -> Iterator[Diagnostic]:
-    """Pairs that keep a preference as a probability, or come with a column `probability`, go to who
-    reads it."""
+    """Pairs with a preference probability, from a node or in a column, go to algorithms that read
+    it."""
     for name in facts.learners:
         for edge in facts.walk.into(name, "pairs"):
             soft = _soft_giver(facts, edge, frozenset())
@@ -166,7 +166,7 @@ def _reads_no_probability(entry: Algorithm) -> str | None:
 
 
 def _soft_giver(facts: Facts, edge: Edge, seen: frozenset[str]) -> str | None:
-    """The node upstream of an edge that makes soft pairs."""
+    """The node upstream of an edge that makes soft pairs; None if there is none."""
     name = edge.source.node
     node = facts.nodes[name]
     if name in seen:

@@ -1,5 +1,4 @@
-"""Texts, code and regular expressions inside a loop: can they be read at all; whether the names in
-them exist is looked at by `columns`."""
+"""Texts, code and regular expressions in a loop are valid; `columns` checks the names in them."""
 
 import ast
 import re
@@ -159,7 +158,7 @@ def names_in_function(code: str, function: str) -> FunctionNames:
 
 @lru_cache(maxsize=256)
 def methods_in_class(code: str, name: str, methods: tuple[str, ...]) -> FunctionNames:
-    """An error if Python code has no class with this name and methods."""
+    """`problem` is set if Python code has no class with this name and methods."""
     tree = parsed_code(code)
     if isinstance(tree, FunctionNames):
         return tree
@@ -235,7 +234,7 @@ def codes_of(node: Node) -> Iterator[Snippet]:
 
 
 def all_code_of(facts: Facts, node: Node) -> Iterator[Snippet]:
-    """The same, with readable files of user Python."""
+    """`codes_of`, and the content of Python files that can be read."""
     yield from codes_of(node)
     for field, file, path in code_paths_of(facts, node):
         try:
@@ -246,7 +245,7 @@ def all_code_of(facts: Facts, node: Node) -> Iterator[Snippet]:
 
 
 def code_paths_of(facts: Facts, node: Node) -> Iterator[tuple[str, str, Path]]:
-    """Readable files of Python that a node names: field, name, path."""
+    """Python files that a node names: field, name, path; none without a root folder."""
     for field, file, marks in texts_in(node):
         is_code = marks.get("x-widget") == "path" and field.endswith("file")
         if is_code and (path := facts.local(file)) is not None:
@@ -254,7 +253,7 @@ def code_paths_of(facts: Facts, node: Node) -> Iterator[tuple[str, str, Path]]:
 
 
 GROUPS: Final = {"step_verdicts": 2, "numbers": 2, "pattern": 0, "call": 0}
-"""By field, the groups that its pattern must have; others one."""
+"""By field, how many groups its pattern must have; one if not listed."""
 
 
 def patterns_of(node: Node) -> Iterator[Snippet]:

@@ -1,11 +1,11 @@
-"""Fixes that were tried on the checker: applied, none of them leads into another error.
+"""Fixes are tried before they are offered: applied to the loop, which is then checked again.
 
     finding ----> its fixes, each applied to the loop and checked again ----> those that help,
                                                                              the best first
 
 Invariants: a fix that is offered can be applied and read, adds no error, and lets nothing learn
-from rows that an evaluation holds out. What is still missing after an edge was drawn is the next
-step, no error of the fix.
+from rows that an evaluation holds out. What is still missing after an edge was added is a next
+step, not an error of the fix.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from coloop.spec.nodes import DatasetNode, EvaluateNode
 from coloop.validate.facts import Facts
 
 MOST_STEPS = 2
-"""Maximum suggestions that add edges to a loop."""
+"""Maximum fixes of one finding that add edges."""
 MOST_TRIED = 32
 """Maximum fixes tried per loop; findings take turns, each with its first ones first."""
 
@@ -37,7 +37,7 @@ class _Tried:
 def with_tried_fixes(
     facts: Facts, findings: Sequence[Diagnostic], check: Check
 ) -> list[Diagnostic]:
-    """The same findings, with only the fixes that help."""
+    """The same findings, each with only the fixes that add no error."""
     queue = sorted(
         (rank, index)
         for index, finding in enumerate(findings)
@@ -90,7 +90,7 @@ def _columns(facts: Facts, spec: LoopSpec) -> dict[str, frozenset[str]]:
 
 
 def _errors(findings: Iterable[Diagnostic]) -> "Counter[tuple[str, str | None]]":
-    """Edge indices may change with a fix: code and node are enough."""
+    """Number of errors by code and node, because a fix may change edge indices."""
     return Counter((finding.code, finding.node) for finding in findings if finding.is_error)
 
 
@@ -117,7 +117,7 @@ def _datasets(facts: Facts, names: Iterable[str]) -> frozenset[str]:
 
 
 def _chosen(tried: Sequence[_Tried]) -> tuple[Fix, ...]:
-    """Fixes that resolve most come first, with at most MOST_STEPS new edges."""
+    """The `MOST_STEPS` fixes with new edges that resolve most, then the fixes without new edges."""
     steps = sorted(
         (trial for trial in tried if _is_step(trial.fix)),
         key=lambda trial: (trial.errors, trial.findings),

@@ -1,6 +1,7 @@
-"""The user's Python with what it imports: read as a run reads it, and never run.
+"""The user's Python with what it imports, which is read as a run reads it, but never run; also
+model code and services from outside.
 
-What is installed is asked of this machine; a run elsewhere may find more, so what is missing is a
+Modules are looked for on this machine. A run elsewhere may find more, so a missing one is only a
 warning.
 """
 
@@ -44,7 +45,7 @@ class _Code:
     folder: Path | None = None
     read: CodeFile
     is_reward: bool
-    """Rewards get hints for modules that the sandbox blocks."""
+    """Whether it is a reward, for which messages say what to use instead of a blocked call."""
 
     def parts(self) -> Iterator[tuple[str | None, str, str]]:
         """File, package and source of each part."""
@@ -58,7 +59,7 @@ class _Code:
 
 
 def code_files_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
-    """Files of Python are in their encoding, and so is what they import; that compiles."""
+    """Python files and the modules beside them that they import can be decoded; these compile."""
     for name, node in facts.nodes.items():
         for field, _, path in code_paths_of(facts, node):
             at = f"nodes.{name}.{field}"
@@ -76,8 +77,7 @@ def code_files_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def code_has_what_it_uses(facts: Facts) -> Iterator[Diagnostic]:
-    """What code imports lies beside it or is installed, and what it calls is there in its limited
-    process."""
+    """Imported modules are beside the file or installed, and calls are possible in the sandbox."""
     for code in _codes(facts):
         for file, package, source in code.parts():
             yield from _not_found(code, file, package, source)
@@ -194,7 +194,7 @@ def models_bring_no_code(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def models_are_of_a_type_that_runs(facts: Facts) -> Iterator[Diagnostic]:
-    """What a model's folder says of its type is looked at before anything is loaded."""
+    """The model type in a model folder's config is one that can run."""
     for name in facts.nodes:
         model = facts.model(name)
         if not isinstance(model, PretrainedModel):
@@ -213,7 +213,7 @@ def models_are_of_a_type_that_runs(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def services_are_allowed(facts: Facts) -> Iterator[Diagnostic]:
-    """Services that score or write are called only where the owner of this machine lists them."""
+    """Services that score or generate are on allowed hosts, and their secrets are set."""
     allowed = AllowedRemotes.from_environment()
     for name, node in facts.nodes.items():
         source, rollout = getattr(node, "source", None), facts.rollout(name)

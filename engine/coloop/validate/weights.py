@@ -1,4 +1,4 @@
-"""Who owns weights and who trains them: groups, optimizers, snapshots, circles of `of` and
+"""Who owns weights and who trains them: groups, optimizers, snapshots, adapters, cycles of `of` and
 `with`."""
 
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def snapshots_do_not_train(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def weights_come_from_somewhere(facts: Facts) -> Iterator[Diagnostic]:
-    """`with` and `of` lead to weights in the end, not back to where they began."""
+    """`with` and `of` lead to weights and form no cycle."""
     reported: set[str] = set()
     for name in facts.nodes:
         way: list[str] = []
@@ -79,7 +79,7 @@ def weights_come_from_somewhere(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def learners_have_weights(facts: Facts) -> Iterator[Diagnostic]:
-    """Nothing is taught to a node that has nothing to learn with."""
+    """Nodes with a connected teaching port have weights."""
     for name in facts.learners:
         node = facts.nodes[name]
         if facts.model(name) is not None:
@@ -103,7 +103,7 @@ def learners_have_weights(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def trainers_have_something_to_train(facts: Facts) -> Iterator[Diagnostic]:
-    """A `training` section stands where something learns."""
+    """Weights with a `training` section are trained."""
     for name, node in facts.nodes.items():
         group = facts.group_of.get(name)
         if getattr(node, "training", None) is None or group is None or group.trainable:
@@ -123,7 +123,7 @@ def trainers_have_something_to_train(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def order_is_of_one_group(facts: Facts) -> Iterator[Diagnostic]:
-    """`order` puts roles of a weights group in a row; each learner stands in it once."""
+    """`order` lists all learners of a weights group or none, each once, and at least two."""
     order = facts.spec.schedule.order
     if any(name not in facts.group_of for name in order):
         return
@@ -157,7 +157,7 @@ def order_is_of_one_group(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def frozen_weights_know_something(facts: Facts) -> Iterator[Diagnostic]:
-    """Random weights that nothing teaches say random things."""
+    """Weights and score heads that are never trained do not start random."""
     for group in facts.groups.values():
         if group.trainable or all(facts.is_alone(name) for name in group.members):
             continue
@@ -192,7 +192,7 @@ def _drawn_head(facts: Facts, group: WeightsGroup) -> Iterator[Diagnostic]:
 
 
 def _comes_without_head(facts: Facts, group: WeightsGroup, name: str) -> bool:
-    """Whether a score head starts untrained: no group down to random weights learns a score.
+    """Whether a score head starts untrained: no group that its weights come from learns a score.
     False for external weights, which may have one."""
     seen: set[str] = set()
     of: str | None = None
@@ -210,7 +210,7 @@ def _comes_without_head(facts: Facts, group: WeightsGroup, name: str) -> bool:
 
 
 def members_learn_as_often(facts: Facts) -> Iterator[Diagnostic]:
-    """Roles that learn on the same weights in one stage say the same of `updates`."""
+    """Roles that train the same weights in one stage set the same `updates`."""
     reported: set[str] = set()
     for phase in facts.phases:
         for group in facts.groups.values():
@@ -245,7 +245,7 @@ def members_learn_as_often(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def adapters_stand_on_frozen_weights(facts: Facts) -> Iterator[Diagnostic]:
-    """What an adapter of its own stands beside is what it was when the run started."""
+    """The weights under a node's own adapter do not change during the run."""
     for name in facts.nodes:
         model = facts.model(name)
         if not isinstance(model, SharedModel) or model.lora is None:
@@ -299,7 +299,7 @@ def adapters_are_taught(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def adapters_are_narrow(facts: Facts) -> Iterator[Diagnostic]:
-    """A rank as large as a matrix saves nothing and can say no more than the matrix."""
+    """The rank of an adapter is below that of the matrices it adapts, or it saves nothing."""
     for name in facts.nodes:
         lora = getattr(facts.model(name), "lora", None)
         arch = architecture(facts, name) if lora is not None else None

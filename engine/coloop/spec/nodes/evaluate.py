@@ -9,7 +9,7 @@ from coloop.spec.nodes.kind import BaseNode, InMode, InPort, NodeKind, PortType,
 
 
 def _reads_losses(port: str) -> InMode:
-    """Where it begins as a probe of the loss of a teaching port."""
+    """A mode in which a new node measures the loss of a teaching port."""
     metrics = ["loss", "pair_accuracy"]
     begins = {"instead_of": None, "of": [port], "greedy": None, "metrics": metrics}
     return InMode(begins=begins)

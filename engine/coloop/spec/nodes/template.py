@@ -161,6 +161,6 @@ class TemplateNode(BaseNode):
 
 
 def _parts(text: str) -> tuple[int, list[str]]:
-    """The text outside of Jinja's braces, in characters, and the names inside."""
+    """Number of characters outside of Jinja's braces, and the expressions inside of `{{ }}`."""
     names = re.findall(r"{{\s*(.*?)\s*}}", text, re.S)
     return len(re.sub(r"{{.*?}}|{%.*?%}|{#.*?#}", "", text, flags=re.S)), names

@@ -1,7 +1,7 @@
 """One change of a loop as replacements of text, found by the places that the reader keeps.
 
 Flow collections are edited inside of their brackets, block collections by whole lines; comments
-between and behind stay. Values that aliases share are the business of `sharing`.
+between and behind stay. Values that aliases share are set apart before (`patch.set_apart`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Plain data to YAML text, in the hand of the examples: short plain mappings on one line, others in
-blocks, so that what is found wrong in a loop has a line of its own.
+"""Plain data to YAML text, in the style of the examples: short plain mappings on one line, others
+in blocks, so that what is found wrong in a loop has a line of its own.
 
 What is written reads back as the same data under YAML 1.2 and 1.1 alike: words that either takes
 for something else are quoted, and every float has a dot.

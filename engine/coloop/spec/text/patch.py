@@ -28,11 +28,11 @@ from coloop.spec.text.emit import WIDTH, flow, is_leaf, to_yaml
 from coloop.spec.text.reader import Place, Reading, data_of
 
 MOST_EDITS = 100
-"""Maximum edits one after another, each with a reading of the text; more rewrite it."""
+"""Maximum batches of changes, each of which reads the text again; with more it is written anew."""
 
 
 def patch(text: str, changes: Sequence[Change | Mapping[str, Any]]) -> str:
-    """The text after these changes; raises `SpecProblem` for text or paths that give no sense."""
+    """The text after these changes; raises `SpecProblem` for invalid text or paths."""
     wanted = [change if isinstance(change, Change) else Change(**change) for change in changes]
     document = _document(text)
     if isinstance(document.get("coloop"), int) and document["coloop"] < VERSION:
@@ -61,7 +61,7 @@ def _document(text: str) -> dict[str, Any]:
 def _carried_out(
     text: str, document: dict[str, Any], batch: list[Change], expected: dict[str, Any]
 ) -> str:
-    """The text with the requested changes; on one line if comments are in the way."""
+    """The text after these changes: new values in blocks, else on one line, else all anew."""
     for in_blocks in (True, False):
         new = _edited(text, document, batch, in_blocks)
         reading = read(new)
