@@ -24,7 +24,7 @@ BROKEN = {
 PLACES = {
     "actor.generate": (Worker, "generate", 4),
     "length.score": (reward, "score_builtin", 4),
-    "actor.learn": (SingleBackend, "_learn_load", 3),
+    "actor.learn": (SingleBackend, "_learn_batch", 3),
 }
 """Stage: what works there, and which of its calls is that of step 3; a probe calls at step 0."""
 

@@ -1,14 +1,14 @@
-"""One update of a weights group, wherever its model states lie.
+"""One update of a weights group, on one process or sharded over ranks.
 
-    update: prepare loads -> plan steps -> (what recipes ask of the whole batch, if the rows do not
-            bring them from `prepare`) -> each step:
-                each load, each micro-batch: forward, loss / divisor, backward
+    update: collate batches -> plan steps -> (values that recipes need of the whole batch, unless
+            `prepare` has added them) -> each step:
+                each batch, each micro-batch: forward, loss / divisor, backward
                 are all losses finite? -> clip -> optimizer step
 
-Each rank knows the whole order and learns from its own rows.
+Each rank gets the whole request and trains on its own rows.
 
 Invariants:
-- The divisor of a load is taken over a whole optimizer step, so micro-batches change nothing.
+- The divisor of a batch is taken over a whole optimizer step, so micro-batches change nothing.
 - The order of rows and dropout follow from seeds that are passed, never from global state.
 - `state_dict` is all that an exact resume needs: k + (N - k) updates equal N bit for bit on a CPU.
 """
@@ -53,7 +53,7 @@ from coloop.workers.training.train_batch import (
 STATE_VERSION = 1
 STOPPED = "stopped before the first optimizer step of an update"
 SEED_STRIDE = 1_000_003
-"""Between the seeds of two parts, whose rows want dropout of their own."""
+"""Difference between the seeds of neighboring parts, whose dropout must differ."""
 
 
 class UpdateFailed(NodeFailed):
@@ -63,8 +63,8 @@ class UpdateFailed(NodeFailed):
 
 
 class Learner(ScoresTexts):
-    """A training backend: one group's model, optimizer, schedule and counters over model states.
-    Each rank has one; all are called alike with everything and give the same answer."""
+    """A training backend: a group's model, optimizer, learning-rate schedule and counters. Each
+    rank has one; all ranks get the same calls and arguments, and return the same result."""
 
     def __init__(
         self,
@@ -80,14 +80,14 @@ class Learner(ScoresTexts):
         self.model: nn.Module = tokens.model
         self.model.eval()
         self.adapted = None
+        """The trained adapter with its frozen base; None: all weights are trained."""
         if adapter is not None:
             self.adapted = LearningAdapter(states, adapter, names_of(self.model))
-        """The adapter that learns, and what it stands on; None: all weights learn."""
-        self.updates = 0  # updates done since the weights began
+        self.updates = 0  # since the initial weights
         self.has_stepped = False
-        """Whether the last update changed the weights; of one that broke off as well."""
+        """Whether the last update changed the weights, also if it failed."""
         self._states = states
-        self._held = self.adapted or states
+        self._weights_holder = self.adapted or states
         self._dropout = Dropout(self.model)
         self._kl: dict[str, KlController] = {}
         self._phase_done = 0
@@ -95,103 +95,106 @@ class Learner(ScoresTexts):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the model that it was given still holds all weights, for others to read."""
+        """Whether the model itself holds all weights: they are neither sharded nor an adapter."""
         return self.adapted is None and self._states.is_whole
 
     def begin_phase(self, total_updates: int | None) -> None:
-        """A phase's entry starts: warm-up and decay of the learning rate span its updates."""
+        """Restart warm-up and decay of the learning rate, which span the updates of a phase."""
         self._phase_done, self._phase_total = 0, total_updates
 
     def prepare(
         self,
-        loads: Sequence[TrainBatch],
+        train_batches: Sequence[TrainBatch],
         training: Training,
         *,
         seed: int,
         hooks: Hooks | None = None,
     ) -> list[TrainBatch]:
-        """The loads with what recipes ask of the whole batch (`Needs.prepares`) by today's weights.
-        Raises `StopRequested`; nothing has changed then."""
-        self._follow(training)
-        return [self._with_prepared(load, training, seed, hooks or Hooks()) for load in loads]
+        """The batches with the values that recipes need of the whole batch (`Needs.prepares`),
+        computed with the current weights. Raises `StopRequested`; nothing has changed then."""
+        self._apply_options(training)
+        return [
+            self._prepared(train_batch, training, seed, hooks or Hooks())
+            for train_batch in train_batches
+        ]
 
     def update(
         self,
-        loads: Sequence[TrainBatch],
+        train_batches: Sequence[TrainBatch],
         training: Training,
         *,
         seed: int,
         hooks: Hooks | None = None,
     ) -> LearnReply:
-        """Learn from all loads; the policy before is the old one of rows that were not prepared.
-        Raises `StopRequested` before the first optimizer step (nothing has changed; afterwards the
-        update is completed), `UpdateFailed` on a loss that is not finite."""
+        """Train on all batches. For rows that were not prepared, the old policy is that before this
+        update. Raises `StopRequested` before the first optimizer step (nothing has changed;
+        afterwards the update is completed), `UpdateFailed` on a loss that is not finite."""
         self.has_stepped = False
-        prepared = self._prepare(loads)
-        if not prepared:
+        batches = self._collated(train_batches)
+        if not batches:
             return LearnReply(metrics={}, samples=0, tokens=0)
         rate = learning_rate(training.optimizer, done=self._phase_done, total=self._phase_total)
         steps = plan_steps(
-            [load.size for load in prepared],
+            [train_batch.size for train_batch in batches],
             mini_batch=training.mini_batch,
             epochs=training.epochs,
             seed=seed,
         )
-        run = _Run(prepared, steps, hooks or Hooks(), self._ranks)
-        self._follow(training)
+        run = _Run(batches, steps, hooks or Hooks(), self._ranks)
+        self._apply_options(training)
         with self._learning(seed):
-            self._prepare_all(run, training, seed)
+            self._prepare_missing(run, training, seed)
             norms = []
             for number, step in enumerate(steps):
                 norms.append(self._take_step(run, number, step, training, rate))
-        run.put_together(len(steps))
+        run.combine(len(steps))
         for role in run.roles():
             for norm in norms:
                 run.meter.add(role, "grad_norm", norm, 1.0)
-        for load in prepared:
-            run.meter.add(load.role, "lr", rate, 1.0)
-            run.meter.add(load.role, "optimizer_steps", len(steps), 1.0)
+        for train_batch in batches:
+            run.meter.add(train_batch.role, "lr", rate, 1.0)
+            run.meter.add(train_batch.role, "optimizer_steps", len(steps), 1.0)
         self.updates += 1
         self._phase_done += 1
         self._adapt_kl(run)
         return self._reply(run)
 
     def evaluate(
-        self, loads: Sequence[TrainBatch], training: Training, *, hooks: Hooks | None = None
+        self, train_batches: Sequence[TrainBatch], training: Training, *, hooks: Hooks | None = None
     ) -> LearnReply:
-        prepared = self._prepare(loads)
-        everything: Step = [list(range(load.size)) for load in prepared]
-        run = _Run(prepared, [everything], hooks or Hooks(), self._ranks)
-        self._follow(training)
-        self._prepare_all(run, training, seed=0)
+        batches = self._collated(train_batches)
+        everything: Step = [list(range(train_batch.size)) for train_batch in batches]
+        run = _Run(batches, [everything], hooks or Hooks(), self._ranks)
+        self._apply_options(training)
+        self._prepare_missing(run, training, seed=0)
         with torch.no_grad():
             losses, is_stopped = self._learn_step(run, everything, training)
         self._check_step(losses, self._ranks.any_of, is_stopped=is_stopped, number=0)
-        run.put_together(1)
+        run.combine(1)
         return self._reply(run)
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Each weight whole, by its Hugging Face name, one at a time in memory."""
-        return self._held.weights()
+        """Each whole weight with its Hugging Face name, one at a time in memory."""
+        return self._weights_holder.weights()
 
     def replace_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Take these by name; running means and counters stay, an adapter begins anew."""
-        self._held.replace(weights)
+        """Replace weights by name. Optimizer state and counters stay; an adapter starts anew."""
+        self._weights_holder.replace(weights)
 
     def blend(self, given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
-        """own = ema * own + (1 - ema) * given, a weight at a time; names that were not given."""
-        return self._held.blend(given, ema)
+        """own = ema * own + (1 - ema) * given, weight by weight; returns the names not given."""
+        return self._weights_holder.blend(given, ema)
 
     def reset_optimizer(self) -> None:
-        """Forget the optimizer's running means; weights and counters stay."""
+        """Reset the optimizer's state; weights and counters are kept."""
         self._states.reset_optimizer()
 
     def state_dict(self, *, has_weights: bool = True) -> dict[str, Any]:
-        """All that a resume needs, on the first rank, in every backend's form. `has_weights`: else
-        these are saved in files of their own."""
+        """All that a resume needs, on rank 0, in the form that all backends share. `has_weights`:
+        whether weights are included; otherwise they are saved in separate files."""
         return {
             "version": STATE_VERSION,
-            **self._held.state_dict(has_weights=has_weights),
+            **self._weights_holder.state_dict(has_weights=has_weights),
             "updates": self.updates,
             "phase_done": self._phase_done,
             "phase_total": self._phase_total,
@@ -199,14 +202,14 @@ class Learner(ScoresTexts):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """What any backend's `state_dict` gave; raises `CheckpointError` where it does not fit."""
+        """Restore the `state_dict` of any backend; raises `CheckpointError` if it does not fit."""
         if state.get("version") != STATE_VERSION:
             raise CheckpointError(
                 f"trainer state of `{self.group}` has version {state.get('version')}, "
                 f"expected {STATE_VERSION}"
             )
         try:
-            self._held.load_state_dict(state)
+            self._weights_holder.load_state_dict(state)
         except (KeyError, ValueError, RuntimeError) as error:
             first, *others = str(error).strip().splitlines() or [type(error).__name__]
             why = " ".join((first + " " + others[0] if others else first).split()).rstrip(".")
@@ -221,88 +224,99 @@ class Learner(ScoresTexts):
         self._phase_total = state["phase_total"]
         self._kl = {name: KlController.from_state(kl) for name, kl in state["kl"].items()}
 
-    def _follow(self, training: Training) -> None:
+    def _apply_options(self, training: Training) -> None:
         self._tokens.options = replace(self._tokens.options, loss_chunk=training.loss_chunk)
 
-    def _prepare(self, loads: Sequence[TrainBatch]) -> list[TrainBatch]:
-        every = (collated(load, self._kl) for load in loads)
-        return [load for load in every if load.size]
+    def _collated(self, train_batches: Sequence[TrainBatch]) -> list[TrainBatch]:
+        batches = (collated(train_batch, self._kl) for train_batch in train_batches)
+        return [batch for batch in batches if batch.size]
 
     @contextmanager
     def _learning(self, seed: int) -> Iterator[None]:
-        """Training mode and random numbers of an update; a failure drops the gradient."""
+        """Random numbers of an update; at its end the gradient is dropped and dropout is off."""
         devices = [self._tokens.device] if self._tokens.device.type == "cuda" else []
-        own = seed + self._ranks.part * SEED_STRIDE
+        part_seed = seed + self._ranks.part * SEED_STRIDE
         try:
             with torch.random.fork_rng(devices=devices):
                 if devices:
-                    torch.manual_seed(own)
-                else:  # which where no GPU was used keeps a stack for each call
-                    torch.default_generator.manual_seed(own)
+                    torch.manual_seed(part_seed)
+                else:  # `torch.manual_seed` keeps a stack trace per call until CUDA is used
+                    torch.default_generator.manual_seed(part_seed)
                 yield
         finally:
             self._states.drop_gradient()
             self._dropout.set("reads")
 
-    def _with_prepared(
-        self, load: TrainBatch, training: Training, seed: int, hooks: Hooks
+    def _prepared(
+        self, train_batch: TrainBatch, training: Training, seed: int, hooks: Hooks
     ) -> TrainBatch:
-        ready = collated(load, self._kl)
+        ready = collated(train_batch, self._kl)
         if not ready.size or ready.is_prepared:
-            return load
+            return train_batch
         run = _Run([ready], [[list(range(ready.size))]], hooks, self._ranks)
-        self._prepare_whole(run, ready, training, seed)
-        return replace(load, rows=ready.rows_with_prepared())
+        self._prepare_batch(run, ready, training, seed)
+        return replace(train_batch, rows=ready.rows_with_prepared())
 
-    def _prepare_all(self, run: _Run, training: Training, seed: int) -> None:
-        """What recipes prepare, before the first of several steps; and the engine's mismatch."""
-        for load in run.to_prepare():
-            self._prepare_whole(run, load, training, seed)
-        for load in run.loads:
-            old = load.batch.sequences.log_probs_old
+    def _prepare_missing(self, run: _Run, training: Training, seed: int) -> None:
+        """Prepare the batches that need it, and measure the engine's mismatch."""
+        for train_batch in run.to_prepare():
+            self._prepare_batch(run, train_batch, training, seed)
+        for train_batch in run.train_batches:
+            old = train_batch.batch.sequences.log_probs_old
             if old is not None:
-                _measure_mismatch(run.meter, load.role, load.batch.sequences, old)
+                _measure_mismatch(run.meter, train_batch.role, train_batch.batch.sequences, old)
 
-    def _prepare_whole(self, run: _Run, load: TrainBatch, training: Training, seed: int) -> None:
-        """Give a load what its recipe asks of the whole batch."""
-        recipe: Any = load.recipe  # one that prepares, as it says itself
-        passes = self._passes(load, range(load.size), training)
+    def _prepare_batch(
+        self, run: _Run, train_batch: TrainBatch, training: Training, seed: int
+    ) -> None:
+        """Compute the values that a recipe needs of its whole batch, and add them to it."""
+        recipe: Any = train_batch.recipe  # it has `prepare`, as its `needs` say
+        passes = self._passes(train_batch, range(train_batch.size), training)
         outputs = self._measure(
-            load.batch.sequences,
-            load.needs,
-            [load.sequences_of(units) for units in passes],
-            temperature_of=load.temperature_of,
+            train_batch.batch.sequences,
+            train_batch.needs,
+            [train_batch.sequences_of(units) for units in passes],
+            temperature_of=train_batch.temperature_of,
             before_each=partial(run.check_stop, is_together=True),
-            after_each=lambda rows: run.advance(rows // load.sides),
-            node=load.role,
+            after_each=lambda rows: run.advance(rows // train_batch.sides),
+            node=train_batch.role,
         )
-        if load.extra is not None:
+        if train_batch.extra is not None:
             split = partial(self._tokens.split, rows=training.micro_batch)
-            lengths = load.extra.lengths()
+            lengths = train_batch.extra.lengths()
             extra = self._measure(
-                load.extra,
-                load.needs,
-                passes_of(self._ranks, range(load.extra.size), lengths, split),
+                train_batch.extra,
+                train_batch.needs,
+                passes_of(self._ranks, range(train_batch.extra.size), lengths, split),
                 temperature_of=lambda rows: 1.0,
                 before_each=partial(run.check_stop, is_together=True),
                 after_each=lambda rows: None,
-                node=load.role,
+                node=train_batch.role,
             )
             outputs = replace(outputs, extra=extra)
-        generator = torch.Generator().manual_seed(derive_seed(seed, load.name, "prepare"))
-        load.give(recipe.prepare(load.batch, outputs, load.settings, generator))
+        generator = torch.Generator().manual_seed(derive_seed(seed, train_batch.name, "prepare"))
+        train_batch.give(
+            recipe.prepare(train_batch.batch, outputs, train_batch.settings, generator)
+        )
 
     def _passes(
         self,
-        load: TrainBatch,
+        train_batch: TrainBatch,
         rows: Sequence[int],
         training: Training,
         *,
         is_in_step: bool = True,
     ) -> list[list[int]]:
         split = partial(self._tokens.split, rows=training.micro_batch)
-        batch = load.batch if isinstance(load.batch, Batch) else None  # of pairs sides are apart
-        return passes_of(self._ranks, rows, load.lengths, split, batch, is_in_step=is_in_step)
+        batch = train_batch.batch
+        return passes_of(
+            self._ranks,
+            rows,
+            train_batch.lengths,
+            split,
+            batch if isinstance(batch, Batch) else None,  # the sides of pairs are separate
+            is_in_step=is_in_step,
+        )
 
     def _take_step(
         self, run: _Run, number: int, step: Step, training: Training, rate: float
@@ -320,70 +334,79 @@ class Learner(ScoresTexts):
         return norm
 
     def _learn_step(self, run: _Run, step: Step, training: Training) -> tuple[list[_Loss], bool]:
-        """Add a step's gradient; each pass's loss, and whether this rank was stopped."""
+        """Add the gradient of an optimizer step; returns the loss of each pass, and whether this
+        rank was stopped."""
         losses: list[_Loss] = []
         try:
-            for load, rows in zip(run.loads, step, strict=True):
+            for train_batch, rows in zip(run.train_batches, step, strict=True):
                 if rows:
-                    losses += self._learn_load(run, load, rows, training)
+                    losses += self._learn_batch(run, train_batch, rows, training)
         except StopRequested:
             return [], True
         return losses, False
 
-    def _learn_load(
-        self, run: _Run, load: TrainBatch, rows: list[int], training: Training
+    def _learn_batch(
+        self, run: _Run, train_batch: TrainBatch, rows: list[int], training: Training
     ) -> list[_Loss]:
-        """Add the gradient of one load's share of an optimizer step; the loss of each pass."""
-        whole = load.batch.select(rows)
-        divisor = load.recipe.count(whole, load.settings)
+        """Add the gradient of one batch in an optimizer step; returns the loss of each pass."""
+        step_batch = train_batch.batch.select(rows)
+        divisor = train_batch.recipe.count(step_batch, train_batch.settings)
         if divisor <= 0:
             return []
         if torch.is_grad_enabled():
-            self._dropout.set("drops" if drops(load.port, training) else "learns")
+            self._dropout.set("drops" if drops(train_batch.port, training) else "learns")
         losses = []
         is_in_step = self._states.is_in_step
-        for places in self._passes(load, rows, training, is_in_step=is_in_step):
+        for indices in self._passes(train_batch, rows, training, is_in_step=is_in_step):
             run.check_stop(is_together=is_in_step)
-            if not places:
-                self._pass_nothing(load)
+            if not indices:
+                self._join_pass(train_batch)
                 continue
-            is_all = len(places) == len(rows)
-            places = rows if is_all else places
-            part = (whole if is_all else load.batch.select(places)).to(self._tokens.device)
-            outputs = self._tokens.outputs(
-                part.sequences, load.needs, temperature=load.temperature_of(places), node=load.role
+            is_all = len(indices) == len(rows)
+            indices = rows if is_all else indices
+            micro_batch = (step_batch if is_all else train_batch.batch.select(indices)).to(
+                self._tokens.device
             )
-            if part.sequences.log_probs_old is None and outputs.log_probs is not None:
-                _measure_mismatch(run.meter, load.role, part.sequences, outputs.log_probs)
-            result = load.recipe.loss(part, outputs, load.settings)
-            loss = result.total * (load.weight / divisor)
+            outputs = self._tokens.outputs(
+                micro_batch.sequences,
+                train_batch.needs,
+                temperature=train_batch.temperature_of(indices),
+                node=train_batch.role,
+            )
+            if micro_batch.sequences.log_probs_old is None and outputs.log_probs is not None:
+                _measure_mismatch(
+                    run.meter, train_batch.role, micro_batch.sequences, outputs.log_probs
+                )
+            result = train_batch.recipe.loss(micro_batch, outputs, train_batch.settings)
+            loss = result.total * (train_batch.weight / divisor)
             value = loss.detach()
-            losses.append((value, load, part.sequences.ids[:3]))
+            losses.append((value, train_batch, micro_batch.sequences.ids[:3]))
             if loss.requires_grad:
                 self._states.backward(loss)
-            run.meter.add(load.role, "loss", value, 0.0)
-            run.meter.add(load.role, f"loss/{load.port}", value, 0.0)
-            run.show(load, result)
-            run.seen.note(load, places, part.sequences, result.tokens)
-            run.advance(len(places))
+            run.meter.add(train_batch.role, "loss", value, 0.0)
+            run.meter.add(train_batch.role, f"loss/{train_batch.port}", value, 0.0)
+            run.show(train_batch, result)
+            run.seen.note(train_batch, indices, micro_batch.sequences, result.tokens)
+            run.advance(len(indices))
         return losses
 
-    def _pass_nothing(self, load: TrainBatch) -> None:
-        """Take part in a pass of the other ranks: the shortest row, for a gradient of zero."""
-        shortest = min(range(load.size), key=lambda row: load.lengths[row])
-        part = load.batch.select([shortest]).to(self._tokens.device)
-        outputs = self._tokens.outputs(part.sequences, load.needs, node=load.role)
-        read = [
+    def _join_pass(self, train_batch: TrainBatch) -> None:
+        """Take part in a pass for which this rank has no rows: the shortest row, with a gradient of
+        zero."""
+        shortest = min(range(train_batch.size), key=lambda row: train_batch.lengths[row])
+        part = train_batch.batch.select([shortest]).to(self._tokens.device)
+        outputs = self._tokens.outputs(part.sequences, train_batch.needs, node=train_batch.role)
+        tensors = [
             *(outputs.log_probs, outputs.values, outputs.scores),
             *(outputs.steps, outputs.choices),
         ]
-        nothing = [
+        zeros = [
             torch.where(torch.ones_like(numbers, dtype=torch.bool), 0.0, numbers).sum()
-            for numbers in read
+            for numbers in tensors
             if numbers is not None and numbers.requires_grad
         ]
-        if nothing:
-            self._states.backward(torch.stack(nothing).sum())
+        if zeros:
+            self._states.backward(torch.stack(zeros).sum())
 
     def _check_step(
         self,
@@ -393,21 +416,21 @@ class Learner(ScoresTexts):
         is_stopped: bool,
         number: int,
     ) -> None:
-        """Raises on all ranks `StopRequested` or `UpdateFailed` where it is so on any. `agree`: of
-        each flag whether it is so on any rank."""
+        """Raises `StopRequested` or `UpdateFailed` on all ranks if one of them was stopped or has a
+        loss that is not finite. `agree`: for each flag, whether it is set on any rank."""
         values = torch.stack([loss.float() for loss, _, _ in losses]) if losses else torch.zeros(1)
-        is_bad = not bool(torch.isfinite(values).all())
-        is_stopped, is_bad = agree([is_stopped, is_bad])
+        is_not_finite = not bool(torch.isfinite(values).all())
+        is_stopped, is_not_finite = agree([is_stopped, is_not_finite])
         if is_stopped:
             raise StopRequested(STOPPED)
-        if not is_bad:
+        if not is_not_finite:
             return
-        bad = [
-            (load.role, load.port, float(loss), ids)
-            for loss, load, ids in losses
+        failed = [
+            (train_batch.role, train_batch.port, float(loss), ids)
+            for loss, train_batch, ids in losses
             if not torch.isfinite(loss)
         ]
-        gathered = self._ranks.gathered(bad[:1])
+        gathered = self._ranks.gathered(failed[:1])
         role, port, value, rows = next(first[0] for first in gathered if first)
         raise UpdateFailed(
             f"the loss of {role}.{port} is {value} in optimizer step {number} of update "
@@ -416,31 +439,30 @@ class Learner(ScoresTexts):
         )
 
     def _adapt_kl(self, run: _Run) -> None:
-        for load in run.loads:
-            controller = self._kl.get(load.name)
-            measured = run.meter.mean(load.role, "kl")
+        for train_batch in run.train_batches:
+            controller = self._kl.get(train_batch.name)
+            measured = run.meter.mean(train_batch.role, "kl")
             if controller is not None and measured is not None:
-                run.meter.add(load.role, "kl/coefficient", controller.coefficient, 1.0)
-                controller.observe(measured, load.settings.kl, samples=load.size)
+                run.meter.add(train_batch.role, "kl/coefficient", controller.coefficient, 1.0)
+                controller.observe(measured, train_batch.settings.kl, samples=train_batch.size)
 
     def _reply(self, run: _Run) -> LearnReply:
-        rows, tokens = _counted(run.loads)
-        taught = taught_rows(run.loads, run.shown)
+        rows, tokens = _counted(run.train_batches)
+        taught = taught_rows(run.train_batches, run.shown)
         return LearnReply(metrics=run.meter.read(), samples=rows, tokens=tokens, taught=taught)
 
 
-def _counted(loads: Iterable[TrainBatch]) -> tuple[int, int]:
-    """Rows and trained tokens of an update; what several algorithms learn at one port is there
-    once."""
+def _counted(train_batches: Iterable[TrainBatch]) -> tuple[int, int]:
+    """Rows and trained tokens of an update; a row that several algorithms share counts once."""
     rows = tokens = 0
     known: dict[tuple[str, str], set[str]] = {}
-    for load in loads:
-        seen = known.setdefault((load.role, load.port), set())
-        ids = load.batch.sequences.ids[: load.size]
-        fresh = [unit for unit, name in enumerate(ids) if name not in seen]
+    for train_batch in train_batches:
+        seen = known.setdefault((train_batch.role, train_batch.port), set())
+        ids = train_batch.batch.sequences.ids[: train_batch.size]
+        new = [unit for unit, name in enumerate(ids) if name not in seen]
         seen.update(ids)
-        rows += len(fresh)
-        tokens += int(load.batch.sequences.loss_mask[load.sequences_of(fresh)].sum())
+        rows += len(new)
+        tokens += int(train_batch.batch.sequences.loss_mask[train_batch.sequences_of(new)].sum())
     return rows, tokens
 
 
@@ -449,10 +471,12 @@ _Loss = tuple[Tensor, TrainBatch, tuple[str, ...]]
 
 
 class _Run:
+    """Batches, progress and metrics of one update on this rank."""
+
     def __init__(
-        self, loads: list[TrainBatch], steps: list[Step], hooks: Hooks, ranks: Ranks
+        self, train_batches: list[TrainBatch], steps: list[Step], hooks: Hooks, ranks: Ranks
     ) -> None:
-        self.loads = loads
+        self.train_batches = train_batches
         self.steps = steps
         self.hooks = hooks
         self.meter = Meter()
@@ -460,34 +484,36 @@ class _Run:
         self.shown: Seen = {}
         self.has_stepped = False
         self._ranks = ranks
-        self._rewarded = {load.role for load in loads if load.port == "rewards"}
+        self._rewarded = {
+            train_batch.role for train_batch in train_batches if train_batch.port == "rewards"
+        }
         self._done = 0
         self._total = sum(len(rows) for step in steps for rows in step)
-        self._total += sum(load.size for load in self.to_prepare())
+        self._total += sum(train_batch.size for train_batch in self.to_prepare())
 
     def to_prepare(self) -> list[TrainBatch]:
-        """Loads whose recipes ask for what nobody has prepared yet; one step alone is its own old
-        policy."""
+        """Batches that must still be prepared. With a single optimizer step, the old policy is the
+        current one, which needs no preparation."""
         is_one_step = len(self.steps) == 1
         return [
-            load
-            for load in self.loads
-            if not load.is_prepared and not (is_one_step and load.needs.prepares_old)
+            train_batch
+            for train_batch in self.train_batches
+            if not train_batch.is_prepared and not (is_one_step and train_batch.needs.prepares_old)
         ]
 
-    def show(self, load: TrainBatch, output: LossOutput) -> None:
-        """What a recipe shows of one micro-batch. Of a role that learns from scores, entropy and KL
-        are those of the texts that are scored: alerts and controllers look at what it writes."""
-        if load.port != "rewards" and load.role in self._rewarded:
+    def show(self, train_batch: TrainBatch, output: LossOutput) -> None:
+        """Add the metrics of one micro-batch. A role with rewards reports entropy and KL only for
+        its rewarded texts, as alerts and KL controllers are about what it generates."""
+        if train_batch.port != "rewards" and train_batch.role in self._rewarded:
             kept = {name: value for name, value in output.metrics.items() if name not in OF_WORDS}
             output = replace(output, metrics=kept)
-        self.meter.add_output(load.role, output)
+        self.meter.add_output(train_batch.role, output)
 
     def roles(self) -> set[str]:
-        return {load.role for load in self.loads}
+        return {train_batch.role for train_batch in self.train_batches}
 
-    def put_together(self, steps: int) -> None:
-        """What all ranks saw, in one reduction; losses without a count are means over steps."""
+    def combine(self, steps: int) -> None:
+        """Combine the metrics of all ranks; losses without a count become means over steps."""
         if self._ranks.size == 1:
             self.shown = self.seen.told()
         else:
@@ -496,11 +522,14 @@ class _Run:
             self.shown = together(seen for _, seen in parts)
         for role in self.roles():
             self.meter.add(role, "loss", 0.0, float(steps))
-        for role, port in {(load.role, load.port) for load in self.loads}:
+        for role, port in {
+            (train_batch.role, train_batch.port) for train_batch in self.train_batches
+        }:
             self.meter.add(role, f"loss/{port}", 0.0, float(steps))
 
     def check_stop(self, *, is_together: bool) -> None:
-        """Stop while nothing has changed; `is_together`: all ranks ask, and all stop."""
+        """Raises `StopRequested` if a stop was requested and no step was taken yet. `is_together`:
+        all ranks make this call, and all raise if one must."""
         if self.has_stepped:
             return
         is_asked = self.hooks.should_stop()
@@ -513,7 +542,7 @@ class _Run:
 
 
 def _measure_mismatch(meter: Meter, role: str, batch: Batch, log_probs: Tensor) -> None:
-    """How far the engine's log-probs are from the trainer's, of texts by these weights."""
+    """Add the distance of the engine's log-probs from the trainer's, for the same weights."""
     if batch.log_probs_rollout is None:
         return
     mask, trainer = own_tokens(batch), log_probs.detach()
@@ -523,18 +552,18 @@ def _measure_mismatch(meter: Meter, role: str, batch: Batch, log_probs: Tensor) 
     meter.add_maximum(role, "mismatch/max", difference.max())
 
 
-# Only what is taught by texts alone is learned with dropout: other log-probs are compared with
-# those of the engine, a reference or the policy before, which have none (huggingface/trl #3500).
+# By default only demonstrations are trained with dropout. Other losses compare log-probs with those
+# of the engine, a reference or the old policy, which have no dropout (huggingface/trl #3500).
 
 Mode = Literal["reads", "learns", "drops"]
-"""A model that only reads; that learns as it reads; that learns and drops at random."""
-TEXTS = "demonstrations"  # the teaching port of texts
-_MARKS = ("drop", "jitter")  # parts of the names of shares that are dropped or disturbed at random
+"""`reads`: inference; `learns`: training without dropout; `drops`: training with dropout."""
+DEMONSTRATIONS = "demonstrations"
+_DROPOUT_MARKS = ("drop", "jitter")  # in the names of dropout and noise rates
 
 
 def drops(port: str, training: Training) -> bool:
-    """Whether what a teaching port brings is learned with dropout."""
-    return port == TEXTS if training.dropout is None else training.dropout
+    """Whether the rows of a teaching port are trained with dropout."""
+    return port == DEMONSTRATIONS if training.dropout is None else training.dropout
 
 
 class Dropout:
@@ -542,7 +571,7 @@ class Dropout:
         self._model = model
         self._mode: Mode = "reads"
         self._kept: list[tuple[Any, str, float]] = []
-        """Shares that are 0 in the meantime: of what, their names and values."""
+        """Dropout rates that are 0 for now: owner, attribute and value."""
 
     def set(self, mode: Mode) -> None:
         if mode == self._mode:
@@ -552,23 +581,23 @@ class Dropout:
         self._kept = []
         set_training(self._model, mode == "drops")
         if mode == "learns":
-            self._recompute()
+            self._enable_checkpointing()
         self._mode = mode
 
-    def _recompute(self) -> None:
-        """Blocks with recomputed activations, which would drop by themselves in training mode."""
+    def _enable_checkpointing(self) -> None:
+        """Set blocks with activation checkpointing to training mode, with dropout rates of 0."""
         modules = self._model.modules()
         blocks = [block for block in modules if getattr(block, "gradient_checkpointing", 0)]
         configs = {id(block.config): block.config for block in blocks if hasattr(block, "config")}
         for owner in (*blocks, *configs.values()):
-            for name, value in _shares(owner):
+            for name, value in _dropout_rates(owner):
                 self._kept.append((owner, name, value))
                 setattr(owner, name, 0.0)
         for module in blocks:
             object.__setattr__(module, "training", True)
 
 
-def _shares(owner: object) -> Iterator[tuple[str, float]]:
+def _dropout_rates(owner: object) -> Iterator[tuple[str, float]]:
     for name, value in list(vars(owner).items()):
-        if isinstance(value, float) and value > 0 and any(mark in name for mark in _MARKS):
+        if isinstance(value, float) and value > 0 and any(mark in name for mark in _DROPOUT_MARKS):
             yield name, value
