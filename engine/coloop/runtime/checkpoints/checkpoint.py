@@ -47,8 +47,8 @@ STEP = re.compile(r"step-(\d+)")
 
 
 Save = Callable[[Path], Mapping[str, Mark]]
-"""Writes the weights of each group into its own folder in a given one; returns each file's mark as
-its writer sees it, by its path in the folder."""
+"""Called with a folder; writes the weights of each group into a subfolder. Returns each file's mark
+as its writer sees it, by path in the folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

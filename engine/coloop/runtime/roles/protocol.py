@@ -29,82 +29,83 @@ Inputs = Mapping[Edge, Table]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What roles share, as it is at one moment; each call carries its own."""
+    """Shared by all roles in one step; each call has its own."""
 
     spec: LoopSpec
-    """The file, and the values that the phase, anneals, triggers and edits put over it."""
+    """The loop with the values of the phase, anneals, triggers and edits."""
     lineage: Lineage
-    """Of the edges that live in the phase."""
+    """Of the live edges of the phase."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
-    """The values that lie over the file, by path; hosts keep the spec as it was given."""
+    """These values by path; workers have the spec without them."""
     groups: Mapping[str, str]
     """Weights group of each node that has weights."""
     hosts: WorkerGroup
     root: Path
-    """Folder from which relative paths in the spec are read."""
+    """Base folder of relative paths in the spec."""
     seed: int
 
 
 class Tick(Protocol):
-    """Told now and then how far a role is with its rows, where it knows."""
+    """Called with a role's progress in rows, if known."""
 
     def __call__(self, done: int = 0, total: int = 0) -> None: ...
 
 
 def go_on(done: int = 0, total: int = 0) -> None:
-    """A tick that nobody hears."""
+    """A tick that does nothing."""
     del done, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One stage to be done."""
+    """The inputs of one run of a stage."""
 
     stage: str
     verb: str
     step: int
     phase: str
     inputs: Mapping[str, Inputs] = field(default_factory=dict)
-    """By input port; a port is missing where nothing was delivered."""
+    """By input port, without ports that got nothing."""
     live: frozenset[tuple[str, str]] = frozenset()
     """Live teaching ports, (node, port), of the node or of the group's members."""
     own: Table | None = None
-    """Credit: what the learner itself wrote in this step."""
+    """Credit: the rollouts of the learner in this step."""
     member_inputs: Mapping[tuple[str, str], Inputs] = field(default_factory=dict)
     """Learn: by (member, port)."""
     items: Mapping[tuple[str, str], tuple[Unit, ...]] = field(default_factory=dict)
-    """Learn: what the members' credit stages prepared."""
+    """Learn: the results of the members' credit stages, by (node, port)."""
     salt: str = ""
-    """Tells the draws of a probe, and of each pass of a refill, from those of the step."""
+    """Part of the seeds: gives probes, refill passes and rounds other random draws than the
+    step."""
     turn: int = 1
-    """How often the stage has run in this step, this time counted; rows that it writes anew get
-    places after the old ones."""
+    """Number of this run of the stage in the step, from 1; later runs number their new rows after
+    those of earlier ones."""
     past: Sequence[Mapping[str, Row]] = ()
-    """By id the rows that went on into the next round, for each round that is over."""
+    """For each finished round, the rows that continued, by id."""
     greedy: bool = False
     is_line: bool = False
-    """One completion for each prompt, whatever the node says."""
+    """One completion per prompt, whatever the node sets."""
     samples: int | None = None
-    """Probes: completions per prompt instead of the node's own number."""
+    """Probes: completions per prompt, instead of the node's."""
     temperature: float | None = None
-    """Probes: instead of the node's own."""
+    """Probes: instead of the node's."""
     is_probe: bool = False
     context: Context
-    """The loop with the values of this moment."""
+    """The loop with the values of this step."""
     tick: Tick = go_on
-    """To be called while a role works in the driver: it shows how far the role is, and raises
-    `StopRequested` where the run is to stop."""
+    """Called by a role that works in the driver, to report progress. Raises `StopRequested` if the
+    run must stop."""
     hand_on: Callable[[Table], None] | None = None
-    """With `stream`, of a stage that writes: takes rows of its rollouts, each group whole, while
-    others are still written."""
+    """With `stream`: called by a generate stage with rollouts of complete groups while others are
+    still being generated."""
     share: float = 1.0
-    """Of the rows, from 0 to 1, those that it is to begin with: the first of them."""
+    """`begin`: the share of the rows to process first, from 0 to 1, from the start of the table."""
     callees: Mapping[str, "Role"] = field(default_factory=dict)
-    """Nodes that it may call while it works, those that these call included."""
+    """Nodes that the stage may call by handles, directly or indirectly."""
     asked: tuple[Row, ...] | None = None
-    """Of a scorer that another node calls: the rows that take the place of its row ports."""
+    """If another node calls a scorer: the rows to score, instead of those at its ports."""
     begun: tuple[Any, ...] = ()
-    """What the role gave when it began with some of these rows, as they came."""
+    """The results of `begin` for the first of these rows, in order."""
 
     def delivered(self, *ports: str) -> Inputs:
         return {edge: table for port in ports for edge, table in self.inputs.get(port, {}).items()}
@@ -115,16 +116,16 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a stage gave."""
+    """The result of a stage."""
 
     outputs: Mapping[str, Table] = field(default_factory=dict)
     """By output port."""
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Of the stage's node."""
+    """Metrics of the stage's node."""
     member_metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Learn: by role."""
+    """Metrics of other nodes: learn, of the members; generate, of called nodes."""
     reasons: Mapping[str, str] = field(default_factory=dict)
-    """By metric of the stage's node, why it is not as it should be, and what to change."""
+    """By metric of the stage's node, the cause of an abnormal value, and what to change."""
     items: Mapping[str, tuple[Unit, ...]] = field(default_factory=dict)
     """Credit: by teaching port."""
     samples: int = 0
@@ -132,24 +133,24 @@ class Outcome:
     detail: Mapping[str, Any] = field(default_factory=dict)
     """For the step's line in the log: rows, groups, what each edge delivered."""
     alerts: Sequence[tuple[str, str]] = ()
-    """(code, message) of what a person should look at."""
+    """(code, message) of each alert."""
     failures: Sequence[RowFailure] = ()
-    """Rows that could not be scored, by their place among those that came."""
+    """Rows that could not be scored, by index among the input rows."""
     printed: str = ""
-    """What the user's code printed."""
+    """Output that the user's code printed."""
     beside: Mapping[tuple[str, str], Table] = field(default_factory=dict)
-    """By (node, port), what nodes that it called wrote meanwhile."""
+    """By (node, port), rows that called nodes generated."""
     is_idle: bool = False
-    """Learn and write: the stage brought its goal no nearer."""
+    """Learn and write: the stage had no effect."""
     reply: LearnReply | None = None
-    """Learn: what the workers say of the update."""
+    """Learn: the workers' reply about the update."""
 
 
 class Role:
-    """One node at work; by itself it remembers nothing between steps."""
+    """Runs the stages of a node. This base class has no state between steps."""
 
     def run(self, call: Call) -> Outcome:
-        """Do one stage of the node."""
+        """Run one stage of the node."""
         raise AssertionError(call.verb)
 
     def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int], context: Context) -> None:
@@ -160,48 +161,47 @@ class Role:
         """
 
     def can_begin(self, context: Context) -> bool:
-        """Whether it is worth while to begin with some groups of its rows before the others are
-        generated."""
+        """Whether processing some groups of rows before the others are generated saves time."""
         del context
         return False
 
     def take_printed(self) -> str:
-        """What the user's code of the role printed since this was last asked."""
+        """What the user's code has printed since the last call."""
         return ""
 
     def remember(self) -> Any:
-        """What it takes to undo a step that was not done; shared, not copied."""
+        """The state to restore if a step is rolled back; shared, not copied."""
         return None
 
     def recall(self, memory: Any) -> None:
-        """Undo what was done since `remember`."""
+        """Restore the state that `remember` returned."""
 
     def state(self) -> dict[str, Any]:
-        """What an exact resume needs, as JSON values; rows as `roles.rows.kept.Kept`."""
+        """The state for an exact resume, as JSON values; rows as `roles.rows.kept.Kept`."""
         return {}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what `state` gave."""
+        """Restore the result of `state`."""
 
     def close(self) -> None:
-        """End what the role has started."""
+        """End processes and connections that the role has started."""
 
 
 class NodeRole(Role, Generic[N]):
-    """The role of a node with a section of this kind."""
+    """The role of a node whose section has type `N`."""
 
     def __init__(self, node: str, context: Context) -> None:
         del context
         self._node = node
         self._sandboxes: dict[int, Sandbox] = {}
-        """In which the user's code of the node runs, by its place."""
+        """Sandboxes of the node's user code, by the index of its piece."""
 
     def _section(self, context: Context) -> N:
-        """The node's section with the values of the moment."""
+        """The node's section with the values of this step."""
         return cast(N, context.spec.nodes[self._node])
 
     def _sandbox_at(self, index: int, code: str, function: str, tick: Tick) -> Sandbox:
-        """The process in which a piece of the user's code runs, by its place."""
+        """The sandbox for a piece of the user's code, started on first use."""
         if index not in self._sandboxes:
             self._sandboxes[index] = Sandbox(
                 code, function=function, node=self._node, memory_mib=CODE_MEMORY_MIB
@@ -220,9 +220,9 @@ class NodeRole(Role, Generic[N]):
 
 @runtime_checkable
 class PartRole(Protocol):
-    """A role that can do some of its rows before the others. What it gives for a table does not
-    depend on whether, or with which of them, it has begun."""
+    """A role that can process some of its rows before the others. Its results for a table do not
+    depend on whether, or with which rows, it has begun."""
 
     def begin(self, call: Call) -> Any:
-        """Work on a part of the rows; `run` finds what it gives in `Call.begun`."""
+        """Process a part of the rows; `run` finds the result in `Call.begun`."""
         ...

@@ -51,11 +51,11 @@ class CreditRole(NodeRole[ActorNode | VerifierNode]):
     def __init__(self, node: str, context: Context) -> None:
         super().__init__(node, context)
         self._kl: Mapping[int, KlController] = {}
-        """By the place of its algorithm."""
+        """By the index of the algorithm."""
         self._frequencies: Frequencies = {}
 
     def run(self, call: Call) -> Outcome:
-        """What it learns; of a probe's rows it remembers nothing."""
+        """Credit the rows of a step; for a probe's rows, without a change of state."""
         if not call.is_probe:
             return self._credited(call)
         memory = self.remember()
@@ -111,7 +111,8 @@ class CreditRole(NodeRole[ActorNode | VerifierNode]):
     def _credit_batch(
         self, number: int, settings: ResolvedRewards, call: Call, own: CreditBatch
     ) -> CreditBatch:
-        """What one algorithm learns, and where its KL in the reward adapts, that it is told."""
+        """The batch of one algorithm. If its KL coefficient in the reward is adaptive, it is
+        updated by the measured KL."""
         kl = settings.kl
         if kl is None or kl.into != "reward" or kl.target is None:
             return credit_batch_of(self._node, settings, call, own)
@@ -127,8 +128,8 @@ class CreditRole(NodeRole[ActorNode | VerifierNode]):
     def _by_class(
         self, batches: list[CreditBatch], section: ClassWeights | None
     ) -> tuple[list[CreditBatch], dict[str, float]]:
-        """The batches with the advantages of each row times the weight of its class; and the share
-        of each class so far."""
+        """The batches with each row's advantages multiplied by the weight of its class; and the
+        share of each class so far, as metrics."""
         if section is None:
             return batches, {}
         classes = {row.id: _class_of(row, section.by) for row, _ in _advantages(batches)}
@@ -167,7 +168,7 @@ def _class_of(row: Row, scorer: str) -> float | None:
 
 
 def _weighted(batch: CreditBatch, weight_of: Mapping[str, float]) -> CreditBatch:
-    """The same with each row's advantages times a weight, by its id."""
+    """The batch with each row's advantages multiplied by its weight. `weight_of`: by row id."""
     weights = [weight_of.get(row.id, 1.0) for row in batch.rows]
     advantages = tuple(
         None if advantage is None else _times(advantage, weight)
@@ -187,7 +188,7 @@ LACKING = {
     "without_values": "values of the critic",
     "without_greedy": "a greedy answer to compare with",
 }
-"""What a row that leaves the update lacks, in words."""
+"""By count in `left_out`, what the rows lack, in words."""
 
 
 def _why_none(batches: Sequence[CreditBatch]) -> str:
@@ -199,7 +200,8 @@ def _why_none(batches: Sequence[CreditBatch]) -> str:
 
 
 def _left_out(batches: Sequence[CreditBatch]) -> dict[str, float]:
-    """Share of the scored rows that leave the update, of the algorithm that most of them leave."""
+    """Metric: the share of scored rows left out of the update, of the algorithm with the
+    largest."""
     shares = [
         sum(batch.left_out[name] for name in LACKING) / batch.left_out["kept"]
         for batch in batches
@@ -209,12 +211,12 @@ def _left_out(batches: Sequence[CreditBatch]) -> dict[str, float]:
 
 
 def _reads_beside(settings: ResolvedRewards) -> bool:
-    """Whether an algorithm reads of its rows what another node, or a greedy answer, says."""
+    """Whether an algorithm needs reference log-probs, values or greedy scores of its rows."""
     return settings.needs_reference or settings.needs_values or settings.needs_greedy
 
 
 def _told(batches: Sequence[CreditBatch]) -> dict[str, Any]:
-    """For the step's line in the log, of the algorithm that learns from most rows."""
+    """Details of the step for the log, from the algorithm that learns from most rows."""
     widest = max(batches, key=len)
     sizes = Counter(widest.groups).values()
     return {
@@ -240,7 +242,7 @@ def _credited_rows(node: str, batch: CreditBatch) -> tuple[Row, ...]:
 
 
 def _returns(batches: Sequence[CreditBatch]) -> Table:
-    """What critics learn, by the first algorithm that reads values."""
+    """The returns that critics learn, from the first algorithm that has some."""
     batch = next((batch for batch in batches if batch.returns is not None), batches[0])
 
     def by_row(returns: Sequence[Numbers | None]) -> dict[str, Numbers]:
@@ -259,15 +261,14 @@ def _returns(batches: Sequence[CreditBatch]) -> Table:
 # algorithm, as often as it stands in the update.
 
 Counts = Mapping[str, float]
-"""By row id, how often it stands in the update; a row that is missing stands as often as it was
-drawn."""
+"""By row id, how often a row counts in the update; other rows count as often as they were drawn."""
 
 
 def balanced(
     node: str, call: Call, section: Balance | None, batches: Sequence[CreditBatch]
 ) -> Counts:
-    """As many rows for each group as the section says; a row that is not to be taught counts
-    nothing there. Rows teach as much as the first algorithm that has an advantage for them says."""
+    """Counts that balance the rows of each group as `section` says. The size of a row is its mean
+    absolute advantage, in the first algorithm that has one."""
     if section is None:
         return {}
     key_of = group_keys(node, call.context, (section.per,))
@@ -291,7 +292,7 @@ def balanced(
 
 
 def items_of(batches: Sequence[CreditBatch], counts: Counts) -> tuple[TokenSequence, ...]:
-    """What the learner gets; rows without an advantage teach nothing."""
+    """The sequences for the learner, without rows that have no advantage."""
     if len(batches) == 1 and batches[0].settings.off_policy is None:
         return _items_of_one(batches[0], counts)
     rows = {row.id: row for row, _ in _advantages(batches)}
@@ -301,7 +302,8 @@ def items_of(batches: Sequence[CreditBatch], counts: Counts) -> tuple[TokenSeque
 
 
 def _items_of_one(batch: CreditBatch, counts: Counts) -> tuple[TokenSequence, ...]:
-    """All at once, where a row has nothing but its advantages."""
+    """The same for a single algorithm, where rows have only its advantages; converted in one
+    call."""
     row_counts = [counts.get(row.id, row.drawn) for row in batch.rows]
     taught = [
         index

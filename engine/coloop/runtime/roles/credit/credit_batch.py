@@ -36,11 +36,7 @@ PORT = "rewards"
 def credit_batch_of(
     node: str, settings: ResolvedRewards, call: Call, own: CreditBatch
 ) -> CreditBatch:
-    """What an algorithm of a node learns.
-
-    Args:
-        own: the rows that the node wrote.
-    """
+    """The batch of one algorithm of a node. `own`: the rows that the node generated."""
     context = call.context
     credit = credit_of(node, context)
     everyone, without_prompt = own, 0
@@ -88,14 +84,14 @@ def credit_batch_of(
 
 
 def _by_row(tables: Iterable[Mapping[str, Any] | None]) -> dict[str, Numbers]:
-    """What several tables say of the tokens of rows, by row id."""
+    """Numbers per token from several tables, by row id."""
     return {row_id: numbers for table in tables for row_id, numbers in (table or {}).items()}
 
 
 def _complete(
     scored: CreditBatch, lacks: Mapping[str, Callable[[Row], bool]]
 ) -> tuple[CreditBatch, dict[str, int]]:
-    """The rows that lack nothing, and how many others lack what, the first of it."""
+    """The rows that lack nothing, and by name of what is lacking first, the number of others."""
     left_out = dict.fromkeys(lacks, 0)
     staying = []
     for index, row in enumerate(scored.rows):
@@ -108,7 +104,8 @@ def _complete(
 
 
 def _difference(row: Row, reference: Numbers | None) -> Numbers:
-    """In double precision; 0 for a row that is held to no reference."""
+    """Log-probs minus those of the reference, per token, in float64; 0 for a row without
+    reference."""
     assert row.tokens is not None
     if reference is None:
         return np.zeros(len(row.tokens.log_probs))
@@ -132,7 +129,8 @@ def _greedy_rewards(
 
 
 def _why_unvalued(call: Call, rows: Sequence[Row]) -> str:
-    """Over which edges the critic would hear of rows that others wrote and that have no values."""
+    """Which edges would give the critic the rows of other nodes that have no values; "" without
+    such rows."""
     if not rows:
         return ""
     critics = [edge.source.node for edge in call.delivered("values")]

@@ -24,12 +24,9 @@ from coloop.spec.training import Credit
 
 
 def own_rows(node: str, call: Call, *, greedy: bool = False) -> tuple[Row, ...]:
-    """What the learner wrote in this step, and its own rows that a buffer brings; with what the
-    nodes on the way (a filter that draws again) know of them.
-
-    Args:
-        greedy: its greedy extra rows, which others are compared with; else all but those.
-    """
+    """Rows of the learner from this step, and its own rows from a buffer, with columns that nodes
+    on the way (a filter that resamples) have added. `greedy`: only greedy extra rows; else all
+    others."""
     rows: dict[str, Row] = {row.id: row for row in (call.own.rows if call.own else ())}
     for table in call.tables("rewards"):
         for row in table.rows:
@@ -41,7 +38,8 @@ def own_rows(node: str, call: Call, *, greedy: bool = False) -> tuple[Row, ...]:
 
 
 def score_rows(node: str, context: Context, rows: Sequence[Row], inputs: Inputs) -> CreditBatch:
-    """What the edges say of own rows, with what later rounds add where the credit says so."""
+    """The scores of own rows from each edge, with those of later rounds if `credit.rounds` is
+    set."""
     edges = []
     for edge, table in inputs.items():
         values = deliver(context, rows, edge, table)
@@ -63,8 +61,8 @@ def score_rows(node: str, context: Context, rows: Sequence[Row], inputs: Inputs)
 def with_rows_of_others(
     node: str, own: CreditBatch, inputs: Inputs, prompts: "Prompts", how: OffPolicy
 ) -> tuple[CreditBatch, int]:
-    """Own rows and, after them, those that others wrote for the same prompt rows; and how many came
-    that answer no prompt row of the learner."""
+    """Own rows, then those of other nodes for the same prompt rows; and how many rows of other
+    nodes answer no prompt row of the learner."""
     known = {row.id for row in own.rows}
     answers: list[Row] = []
     by_edge: list[list[Score]] = [[] for _ in own.edges]  # scores of these rows
@@ -107,7 +105,7 @@ def batch_of(
 
 
 class Prompts:
-    """The prompt rows for which a learner wrote, by what it wrote."""
+    """The prompts that a learner has answered, by prompt row."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._ids: dict[Hashable, Ids] = {
@@ -117,8 +115,8 @@ class Prompts:
         }
 
     def answered_by(self, row: Row, how: OffPolicy) -> Row | None:
-        """The row as an answer to the prompt row from which it descends, in its group; None where
-        it descends from none. As it was written it answers its own prompt."""
+        """The row as an answer to the learner's prompt row from which it descends, in that group;
+        None if there is none. With `prompt: as_written` it keeps its own prompt."""
         if row.tokens is None:
             return None
         above = [ancestor for ancestor in row.trail if ancestor in self._ids]
@@ -168,8 +166,8 @@ def _number(value: object) -> Score:
 def group_keys(
     node: str, context: Context, group_by: Sequence[str] | None
 ) -> Callable[[Row], Hashable]:
-    """Says of a row of `node` what it shares with its group: the row at the writer's input port, or
-    what `group_by` names."""
+    """Returns the key that a row of `node` shares with its group: by default the row that was its
+    prompt, or else what `group_by` names."""
     if not group_by:
         return lambda row: row.group
     keys = [_key_of(node, context, name) for name in group_by]
@@ -202,5 +200,5 @@ def _key_of(node: str, context: Context, name: str) -> Callable[[Row], Hashable]
 
 
 def problem_of(row: Row) -> str:
-    """The first row from which a row descends: that of everything written for one problem."""
+    """Id of the oldest ancestor of a row, which is the problem that it is about."""
     return max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))

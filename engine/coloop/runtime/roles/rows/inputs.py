@@ -14,8 +14,8 @@ from coloop.spec.training import Gather
 
 
 def joined_rows(node: str, context: Context, inputs: Inputs) -> tuple[Row, ...]:
-    """What these edges brought joined as the node says; the order of the edges changes nothing but
-    that of a `concat`."""
+    """The rows of these edges, joined as the node says. The order of the edges matters only for
+    `concat`."""
     join, rows = context.spec.nodes[node].join, single_rows(node, context, inputs)
     if not isinstance(join, Gather):
         return rows
@@ -24,7 +24,7 @@ def joined_rows(node: str, context: Context, inputs: Inputs) -> tuple[Row, ...]:
 
 
 def single_rows(node: str, context: Context, inputs: Inputs) -> tuple[Row, ...]:
-    """The same before any of them are gathered."""
+    """The same without `gather`."""
     join = context.spec.nodes[node].join
     if join == "concat":
         return concat_rows([*inputs.values()])
@@ -40,8 +40,8 @@ def single_rows(node: str, context: Context, inputs: Inputs) -> tuple[Row, ...]:
 
 
 def round_by_round(context: Context, inputs: Inputs) -> Iterator[Inputs]:
-    """The same inputs, where some of them bring rows of all rounds of one region once for each
-    round: rows of different rounds do not meet."""
+    """The inputs, split by round if several of them have rows of one region of rounds, since rows
+    of different rounds are not joined."""
     regions = {edge: context.lineage.rounds_along(edge) for edge in inputs}
     knots: list[set[Edge]] = []
     for edge, region in regions.items():
@@ -61,12 +61,11 @@ def round_by_round(context: Context, inputs: Inputs) -> Iterator[Inputs]:
 
 
 ROW_PORTS = ("rollouts", "rows", "comparisons")
-"""Ports of a scorer that bring rows; without any of them it reads the rows that were scored
-before."""
+"""Ports of a scorer for rows; if none has a table, it scores the rows of its incoming scores."""
 
 
 def scored_rows(node: str, call: Call) -> tuple[tuple[Row, ...], list[dict[str, Score]]]:
-    """The rows that a scorer scores, and for each the scores that came in, by scorer."""
+    """The rows that a scorer scores, and for each the incoming scores by scorer."""
     if call.asked is not None:
         return call.asked, [{} for _ in call.asked]
     context, scores = call.context, call.delivered("scores")
@@ -94,7 +93,7 @@ def _births(level: Level) -> Births:
 
 
 def deliver(context: Context, rows: Sequence[Row], edge: Edge, table: Table) -> dict[str, Score]:
-    """What one score edge brings to these rows; the spec's lineage says which way it runs."""
+    """The scores of these rows from one score edge, by row id."""
     attachment = context.lineage.attachment(edge)
     in_rounds = bool(context.lineage.rounds_along(edge))  # a later row stands below
     return attach(
@@ -108,7 +107,7 @@ def deliver(context: Context, rows: Sequence[Row], edge: Edge, table: Table) -> 
 
 
 def deliveries(call: Call, port: str, rows: Sequence[Row]) -> list[dict[str, Score]]:
-    """What each score edge at a port brings to these rows."""
+    """The scores of these rows from each score edge at a port, by row id."""
     edges = call.delivered(port).items()
     return [deliver(call.context, rows, edge, table) for edge, table in edges]
 
@@ -116,7 +115,7 @@ def deliveries(call: Call, port: str, rows: Sequence[Row]) -> list[dict[str, Sco
 def by_scorer(
     call: Call, port: str, deliveries: Sequence[Mapping[str, Score]], rows: Sequence[Row]
 ) -> list[dict[str, Score]]:
-    """For each row what the edges at a port delivered to it, by their scorers."""
+    """For each row, its scores from the edges at a port, by scorer."""
     names = [edge.source.node for edge in call.delivered(port)]
     return [
         {
@@ -131,5 +130,5 @@ def by_scorer(
 def only_delivered(
     rows: Sequence[Row], deliveries: Sequence[Mapping[str, Score]]
 ) -> tuple[Row, ...]:
-    """The inner join: rows that every connected input delivered, `None` counting as delivered."""
+    """Inner join: rows that have a score from every input; `None` counts as a score."""
     return tuple(row for row in rows if all(row.id in scores for scores in deliveries))

@@ -61,7 +61,7 @@ HINT = "check what its model or code returns for this row, and the weights it wa
 
 
 def check_score(node: str, row: str, score: Score) -> None:
-    """Raises `DataError` where a score, or that of a step, is no number, or too large a one."""
+    """Raises `DataError` if a score, or that of a step, is not finite or too large."""
     for number in score.values() if isinstance(score, Mapping) else (score,):
         wrong = None if number is None else why_no_score(number)
         if wrong is not None:
@@ -71,12 +71,8 @@ def check_score(node: str, row: str, score: Score) -> None:
 
 
 def check_tokens(node: str, what: str, said: Iterable[tuple[str, Numbers]]) -> None:
-    """Raises `DataError` where what is said of a row's tokens is no number.
-
-    Args:
-        what: is said, in words: `log-probs`.
-        said: by the row's id.
-    """
+    """Raises `DataError` if numbers of a row's tokens are not finite. `what`: their name in the
+    message, e.g. `log-probs`; `said`: (row id, numbers)."""
     for row, numbers in said:
         wrong = ~np.isfinite(numbers)
         if wrong.any():
@@ -95,7 +91,7 @@ def check_tokens(node: str, what: str, said: Iterable[tuple[str, Numbers]]) -> N
 SEPARATOR = "\n"
 
 StepScores = list[float | None]
-"""One number a step; None says nothing of it."""
+"""One number per step; None: not scored."""
 
 
 def steps_of(text: str, separator: str = SEPARATOR) -> list[str]:
@@ -105,8 +101,8 @@ def steps_of(text: str, separator: str = SEPARATOR) -> list[str]:
 def step_ends(
     rows: Sequence[Row], node: str, context: Context, separator: str = SEPARATOR
 ) -> dict[str, list[int]]:
-    """By row id, for rows with tokens: the place in the completion of the token that ends each
-    step, or of the last trained token where that comes before."""
+    """By row id, for rows with tokens: the index in the completion of the token that ends each
+    step, at most that of the last trained token."""
     by_writer: dict[str, list[Row]] = {}
     for row in rows:
         if row.tokens is not None and row.writer is not None:
@@ -123,7 +119,7 @@ def step_ends(
 
 
 def at_ends(scores: StepScores, ends: Sequence[int]) -> Score:
-    """Step scores at the tokens in which the steps end; steps that end in one token add up."""
+    """Step scores by the token that ends each step; steps that end in the same token are summed."""
     at_tokens: dict[int, float] = {}
     for score, token in zip(scores, ends, strict=True):
         if score is not None:
@@ -132,11 +128,11 @@ def at_ends(scores: StepScores, ends: Sequence[int]) -> Score:
 
 
 def listed(scores: Mapping[int, float], steps: int) -> StepScores:
-    """Scores at step numbers as a list with one entry a step."""
+    """Scores by step number as a list with one entry per step."""
     return [scores.get(step) for step in range(steps)]
 
 
 def last_trained(row: Row) -> int:
-    """Place in the completion of its last trained token; 0 where none is."""
+    """Index in the completion of the last trained token; 0 if there is none."""
     trained = np.flatnonzero(row.tokens.loss_mask if row.tokens else ())
     return int(trained[-1]) if len(trained) else 0
